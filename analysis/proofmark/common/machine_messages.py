@@ -85,6 +85,11 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "hardware-declared": "less hardware than declared: {text}",
     "hardware-accepted": "less hardware than accepted: {text}",
     "hardware-usual": "less hardware than most nodes: {text}",
+    "other-declared": "other hardware than declared: {text}",
+    "other-accepted": "other hardware than accepted: {text}",
+    "other-usual": "other hardware than most nodes: {text}",
+    "other-processor": "processor: {found}, accepted {accepted}",
+    "other-cards": "model of the network adapters: {found}, accepted {accepted}",
     "lost-cores": "cores: {found}, accepted {accepted}",
     "lost-sockets": "sockets: {found}, accepted {accepted}",
     "lost-memory_bytes": "memory: {found}, accepted {accepted}",
@@ -101,6 +106,9 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "lost-accelerator_ecc": "accelerators with ECC: {found}, accepted {accepted}",
     "lost-lanes": "PCIe lanes of the accelerators: {found}, accepted {accepted}",
     "lost-gt_per_s": "GT/s of the PCIe links of the accelerators: {found}, accepted {accepted}",
+    "rail-slot": "rail {rail}: its slot is {found}, that of most nodes is {accepted}",
+    "slot-narrow": "the slot of rail {rail} is {found}, its card can have {accepted}",
+    "slot-narrow-on": "{nodes}: {text}; partition.node.rails.rate states what the slot gives",
     "rail-missing": "rail {rail} is missing",
     "rail-down": "rail {rail} (NUMA domain {numa}) is down: {state}",
     "rail-slow": "rail {rail} (NUMA domain {numa}) runs at {found} Gb/s, accepted {accepted}",
@@ -110,6 +118,8 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "place-rail": "rail {number}",
     "part-slow": "{part}: {case} {metric} is {ratio} × the median of the {others} other parts of "
     "the node",
+    "part-processor": "processor",
+    "part-cards": "model of the network adapters",
     "part-cores": "cores",
     "part-sockets": "sockets",
     "part-memory_bytes": "memory",
@@ -122,6 +132,10 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "part-accelerator_ecc": "ECC of the accelerators",
     "part-lanes": "PCIe lanes of the accelerators",
     "part-gt_per_s": "rate of the PCIe links of the accelerators",
+    "channels-empty": "{nodes}: {filled} memory modules fill at most {filled} of {channels} "
+    "channels, and nothing states that so few were ordered: partition.node.memory.modules",
+    "order-unknown": "{nodes}: the nodes have several processors ({found}), and nothing states "
+    "which of them was ordered: partition.node.cpu_model, or a partition of each",
     "part-unread": "{nodes}: the stated part was not found out: {part}",
     "parts-shown": "Limits are computed from what the nodes show, because nothing states it: "
     "{parts} ({nodes})",

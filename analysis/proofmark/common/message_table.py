@@ -102,9 +102,14 @@ MESSAGES: Mapping[str, str] = {
     "fact-clock": "the nominal frequency of {processor}",
     "fact-vector-units": "the number of vector units of {processor}",
     "fact-fast-memory": "the in-package memory of {processor}",
+    "fact-cache-rate": "the rate of the memory-side cache of {node} ({cache} GiB)",
+    "fact-beyond-cache": "{node}: the data exceed the memory-side cache ({cache} GiB) or have an "
+    "unknown size, and no bandwidth bounds what is partly in it",
     "fact-channels": "the number of memory channels of {processor}",
     "fact-speed-any": "the speed of any memory module of {node}",
     "fact-speed": "the speed of a memory module of {node}",
+    "fact-port": "the port of {node} that carries messages is not known ({ports}); the key {key} "
+    "enables this judgement",
     "fact-link": "the link of {node} ({rates})",
     "part-of-node": "{node}: the run may use only a part of the processors of the node",
     # judge: provenance that imported outputs lack

@@ -52,12 +52,14 @@ class SiteNetwork:
         places: switches and rack, by host.
         distance: of two nodes; pairs of different distances are not compared with each other.
         paths: the links of the fabric; None: no slow elements of it are looked for.
+        ports: of each node that carry messages, as far as it is stated.
         proven: whether own runs of the site prove the network between nodes (`ImportedRules`).
     """
 
     places: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     distance: Distance | None = None
     paths: Paths | None = None
+    ports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     proven: bool = False
 
 

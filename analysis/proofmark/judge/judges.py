@@ -13,6 +13,7 @@ from proofmark.judge.degraded import degraded
 from proofmark.judge.diagnosis.bad_nodes import Suspects, bad_nodes
 from proofmark.judge.diagnosis.node_faults import NodeFaults, node_faults
 from proofmark.judge.diagnosis.over_time import over_time
+from proofmark.judge.diagnosis.rail_faults import narrow_slots
 from proofmark.judge.diagnosis.storage_faults import storage_faults
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.executions import judged_executions
@@ -29,9 +30,12 @@ from proofmark.judge.results import WORDS, Results, verdicts_of
 from proofmark.judge.slowdown import slowdowns
 from proofmark.judge.stated_parts import (
     NominalHardware,
+    empty_channels,
     nominal_parts,
+    ordered_hardware,
     shown_basis,
     statements,
+    unknown_orders,
     unread_parts,
 )
 from proofmark.judge.verdict import Verdict
@@ -58,15 +62,17 @@ def judge(evidence: Evidence) -> Verdict:
     level, facts, network = evidence.family_level, evidence.facts, evidence.network
     accepted_of = evidence.baseline.parts() if evidence.baseline else {}
     stated = statements(facts, declared_parts(evidence.node), accepted_of)
-    nominal = nominal_parts(facts, stated)
-    fleet = measure_fleet(figures, benchmarks, facts, level, network.distance, network.places)
+    nominal = nominal_parts(facts, stated, network.ports)
+    hardware = ordered_hardware(facts, stated)
+    kinds, of_place = Kinds(hardware), Kinds(hardware, network.distance)
+    fleet = measure_fleet(figures, benchmarks, of_place, level, network.places)
     accepted = evidence.baseline.compare(figures, benchmarks, level) if evidence.baseline else None
     referred = judge_by_references(evidence, nominal, fleet, accepted)
     links = link_fit(figures, plan, benchmarks, network.paths, level) if network.paths else None
     changes = over_time(figures, benchmarks, level)
     answers = _joined(
         referred.of_figure,
-        {figure: (one,) for figure, one in judge_digits(figures, benchmarks, facts).items()},
+        {figure: (one,) for figure, one in judge_digits(figures, benchmarks, kinds).items()},
         {figure: (one,) for figure, one in (links.judgements if links else {}).items()},
         {figure: (one,) for figure, one in changes.judgements().items()},
     )
@@ -101,8 +107,11 @@ def judge(evidence: Evidence) -> Verdict:
             evidence.checks, plan.nodes(), facts, evidence.waivers, evidence.looks
         ),
         required=(
-            *unjudged(required, figures, results, Kinds(facts), conditions.sanity),
+            *unjudged(required, figures, results, kinds, conditions.sanity),
             *unread_parts(facts, stated),
+            *unknown_orders(facts, stated),
+            *empty_channels(facts, stated),
+            *(() if evidence.node.rails.rate else narrow_slots(facts)),
         ),
         hardware=NominalHardware(
             nominal, shown_basis(referred.rules(figures), nominal, evidence.node)

@@ -40,6 +40,7 @@ from proofmark.runs.run_files import RunFiles
 from proofmark.runs.stability_log import looks_at
 from proofmark.runs.stage_faults import StageFault, read_stage_faults
 from proofmark.runs.waivers import Waived, read_waivers
+from proofmark.site.message_ports import message_ports
 from proofmark.software.software import software_of
 
 MANY = 20_000
@@ -137,6 +138,12 @@ def evidence_of(run: Run) -> Evidence:
             places={host: site.location(host) for host in site.hosts},
             distance=site.distance,
             paths=paths_of(partition.fabric, hosts),
+            ports={
+                host: message_ports(
+                    of_host, partition.node, partition.fabric.network, partition.launch.every
+                )
+                for host, of_host in facts.items()
+            },
             proven=partition.fabric.network is not None,
         ),
         scratch=ReportedScratch(

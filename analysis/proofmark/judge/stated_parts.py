@@ -1,12 +1,14 @@
 """What was stated about the parts of each node: the faults of nodes with less, and the limits.
 
 Three statements are used, in this order: the inventory, an accepted run, most nodes of the
-partition with this processor. A limit never follows from the parts that a node shows if one of them
-states more: a node that lost half of its memory modules would pass it.
+partition. A limit never follows from the parts that a node shows if one of them states more: a node
+that lost half of its memory modules would pass it. Nodes are compared with those for which the same
+processor was ordered, whatever processor they show.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
@@ -15,15 +17,20 @@ from typing import Any, get_args
 from proofmark.cases.reference import Rule
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
-from proofmark.judge.references.derived import Nominal
+from proofmark.judge.fleet.like_figures import hardware_kind
+from proofmark.judge.references.derived import Nominal, active_ports
 from proofmark.site.hardware import StatedNode
+from proofmark.site.hardware_limits import processor, product_name, same_processor, shown_gbit
 from proofmark.site.installed_parts import (
+    OTHER,
     By,
     Parts,
     missing_parts,
+    most,
     parts_of,
     unknown_parts,
     usual_parts,
+    usual_processor,
     without,
 )
 from proofmark.site.node.facts import NodeFacts
@@ -74,29 +81,90 @@ def statements(
     """Return what is stated about each of `nodes`.
 
     A part that is declared is not compared with other nodes: the site knows that some have less.
+    Nor is a processor that was accepted: the site knows that some are others. Without either, the
+    processor of almost all nodes was ordered.
 
     Args:
         nodes: the facts of the nodes of a partition.
         declared: the parts that the inventory states.
         accepted: the parts of nodes in an accepted run.
     """
-    alike: dict[str, list[NodeFacts]] = {}
-    for facts in nodes.values():
-        alike.setdefault(facts.cpu_model, []).append(facts)
+    found = {host: parts_of(facts) for host, facts in nodes.items()}
     known = {each.name for each in fields(declared) if getattr(declared, each.name) is not None}
     known = _with_related(known) - {"reserved"}
-    usual = {
-        model: without(usual_parts([parts_of(each) for each in group]), known)
-        for model, group in alike.items()
-    }
+    of_order = {host: declared.processor or accepted.get(host, Parts()).processor for host in nodes}
+    usual_name = usual_processor(found[host] for host, name in of_order.items() if name is None)
+    alike: dict[str, list[Parts]] = {}
+    keys: dict[str, str] = {}
+    for host, facts in nodes.items():
+        keys[host] = product_name(of_order[host] or usual_name or facts.cpu_model)
+        alike.setdefault(keys[host], []).append(found[host])
+    usual = {name: without(usual_parts(group), known) for name, group in alike.items()}
     return {
         host: {
             "declared": declared,
             "accepted": accepted.get(host, Parts()),
-            "usual": usual[facts.cpu_model],
+            "usual": replace(usual[keys[host]], processor=None if of_order[host] else usual_name),
         }
+        for host in nodes
+    }
+
+
+def ordered_processor(stated: Statements) -> str | None:
+    """Return the processor that was ordered for a node; None if nothing states it."""
+    return next((name for by in get_args(By) if (name := stated[by].processor)), None)
+
+
+def ordered_hardware(
+    nodes: Mapping[str, NodeFacts], stated: Mapping[str, Statements]
+) -> dict[str, str]:
+    """Return the hardware that was ordered for each node, as a text: nodes with the same are alike.
+
+    It is what most nodes with the ordered processor have. A node of which nobody states the
+    processor is like those with the same: see `unknown_orders`.
+    """
+    names = {
+        host: product_name(ordered_processor(stated[host]) or facts.cpu_model)
         for host, facts in nodes.items()
     }
+    kinds: dict[str, Counter[str]] = {}
+    for host, facts in nodes.items():
+        as_ordered = product_name(facts.cpu_model) == names[host]
+        kinds.setdefault(names[host], Counter())[hardware_kind(facts)] += (
+            len(nodes) if as_ordered else 1
+        )
+    return {host: kinds[name].most_common(1)[0][0] for host, name in names.items()}
+
+
+def unknown_orders(
+    nodes: Mapping[str, NodeFacts], stated: Mapping[str, Statements]
+) -> Iterable[Message]:
+    """Yield that nodes have several processors, and nothing states which of them was ordered."""
+    models: dict[str, list[str]] = {}
+    for host, facts in nodes.items():
+        if ordered_processor(stated[host]) is None and parts_of(facts).processor:
+            models.setdefault(facts.cpu_model, []).append(host)
+    if len(set(map(product_name, models))) > 1:
+        found = ", ".join(f"{len(hosts)} × {name}" for name, hosts in models.items())
+        yield Message("order-unknown", nodes=folded(chain(*models.values())), found=found)
+
+
+def empty_channels(
+    nodes: Mapping[str, NodeFacts], stated: Mapping[str, Statements]
+) -> Iterable[Message]:
+    """Yield the nodes with channels of the memory that have no module, if nothing states that."""
+    found: dict[tuple[int, int], list[str]] = {}
+    for host, facts in nodes.items():
+        row, own = processor(facts.cpu_model), parts_of(facts)
+        known = any(stated[host][by].dimms for by in ("declared", "accepted"))
+        if row is None or row.channels is None or own.dimms is None or known:
+            continue
+        filled, channels = own.dimms, row.channels * facts.sockets
+        if filled < channels:
+            found.setdefault((filled, channels), []).append(host)
+    for (filled, channels), hosts in found.items():
+        numbers = {"filled": filled, "channels": channels}
+        yield Message("channels-empty", nodes=folded(hosts), **numbers)
 
 
 def part_faults(
@@ -117,8 +185,9 @@ def _faults(facts: NodeFacts, stated: Statements) -> Iterable[Message]:
             if name not in named
         }
         named |= _with_related(less)
-        if less:
-            yield Message(f"hardware-{by}", text=tuple(less.values()))
+        for code, names in (("other", less.keys() & OTHER), ("hardware", less.keys() - OTHER)):
+            if texts := tuple(message for name, message in less.items() if name in names):
+                yield Message(f"{code}-{by}", text=texts)
 
 
 def _found(facts: NodeFacts, by: By) -> Parts:
@@ -146,10 +215,35 @@ def unread_parts(
 
 
 def nominal_parts(
-    nodes: Mapping[str, NodeFacts], stated: Mapping[str, Statements]
+    nodes: Mapping[str, NodeFacts],
+    stated: Mapping[str, Statements],
+    ports: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict[str, Nominal]:
-    """Return the parts of each node from which its limits are computed."""
-    return {host: _nominal(facts, stated[host]) for host, facts in nodes.items()}
+    """Return the parts of each node from which its limits are computed.
+
+    Args:
+        nodes: the facts of the nodes.
+        stated: what is stated about each.
+        ports: those of each node that carry messages, as far as it is stated.
+    """
+    found: dict[str, Nominal] = {}
+    for host, facts in nodes.items():
+        own = (ports or {}).get(host, ())
+        found[host] = replace(_nominal(facts, stated[host]), ports=own)
+    rates = {
+        host: max(shown_gbit(each.rate or "") or 0 for each in active_ports(nodes[host], one))
+        for host, one in found.items()
+        if one.ports and active_ports(nodes[host], one)
+    }
+    usual = most(rates.values())
+    for host, one in found.items():
+        if one.ports and one.sources.get("gbit_per_s") != "declared":
+            # What most nodes have on any port is not that of the ports that carry messages.
+            rate = usual if usual and usual >= rates.get(host, 0) else None
+            found[host] = replace(
+                one, gbit_per_s=rate, sources={**one.sources, "gbit_per_s": "usual"}
+            )
+    return found
 
 
 def _nominal(facts: NodeFacts, stated: Statements) -> Nominal:
@@ -161,12 +255,17 @@ def _nominal(facts: NodeFacts, stated: Statements) -> Nominal:
     sources: dict[str, str] = {}
     for name in names:
         found = {by: getattr(stated[by], name) or 0 for by in get_args(By)}
+        if name == "gbit_per_s":
+            found |= {by: 0 for by in get_args(By) if len(set(stated[by].ports or ())) > 1}
         best = "declared" if found["declared"] else max(found, key=lambda by: found[by])
         # A node with more than accepted or usual was upgraded. Its limit is that of its own parts.
         if found[best] and (best == "declared" or found[best] >= (getattr(own, name) or 0)):
             sources[name], values[name] = best, found[best]
         elif found[best]:
             sources[name] = best
+    ordered = ordered_processor(stated)
+    if ordered and same_processor(ordered, facts.cpu_model) is False:
+        values["processor"] = ordered
     counts = [len(stated[by].rails or stated[by].ports or ()) for by in get_args(By)]
     return Nominal(**values, rails=counts[0] or max(counts) or None, sources=sources)
 

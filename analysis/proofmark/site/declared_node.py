@@ -13,6 +13,9 @@ from proofmark.site.node.cpu import vector_set
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Dimm, Port
 
+UNKNOWN = dict.fromkeys(("kind", "slot", "link", "link_best"), None) | {"adapter": "", "port": ""}
+"""What no inventory states about a port."""
+
 
 def declared_node(site: Site, machine: Machine) -> NodeFacts:
     """Return the facts that a probe of a node of `site`, whose topology is stated, should find.
@@ -32,7 +35,7 @@ def declared_node(site: Site, machine: Machine) -> NodeFacts:
     fabric, speed = site.partition.fabric, row.ddr if row else None
     layer = "Ethernet" if fabric.network and fabric.network.kind == "ethernet" else "InfiniBand"
     module: dict[str, Any] = {"bytes": None, "rated": speed, "configured": speed}
-    port: dict[str, Any] = {"state": "4: ACTIVE", "rate": fabric.rate, "layer": layer}
+    port: dict[str, Any] = {**UNKNOWN, "state": "4: ACTIVE", "rate": fabric.rate, "layer": layer}
     modules = (row.channels or 0) * sockets if row and speed else 0
     known: dict[str, Any] = dict(
         hostname=f"a node of {site.partition_name}",

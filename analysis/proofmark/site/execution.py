@@ -90,6 +90,14 @@ class LaunchSettings(StrictModel):
         used = self.launcher or package_launcher
         return self.environment | self.environment_of.get(used, {})
 
+    @property
+    def every(self) -> dict[str, str]:
+        """The run-time variables of all programs; those of one launcher come last."""
+        found = dict(self.environment)
+        for of_launcher in self.environment_of.values():
+            found |= of_launcher
+        return found
+
     def doubts(self) -> Iterator[Message]:
         """Yield a warning for each variable that no MPI of its launcher reads."""
         yield from doubtful(self.environment, MPIS_OF_LAUNCHER.get(self.launcher, ()))

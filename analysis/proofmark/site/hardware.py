@@ -156,7 +156,8 @@ class StatedNode(StrictModel):
     node must be this machine, which is probed. A stated part is not compared with other nodes.
 
     Attributes:
-        cpu_model: the processor; needed with `topology`.
+        cpu_model: the name of the processor, in any spelling; needed with `topology`. A node with
+            another one has a fault.
         architecture: archspec's name of the microarchitecture; needed with `topology`.
         topology: hwloc's synthetic notation, or the name of a file of hwloc's XML (``*.xml``) in
             the folder of the partition's variables. A mode may have another topology.

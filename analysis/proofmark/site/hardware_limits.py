@@ -8,21 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
 
-
-def _pattern(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f"a wrong pattern: {error}") from error
-    return text
-
-
-Pattern = Annotated[str, AfterValidator(_pattern)]
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
 Tolerance = Annotated[float, Field(gt=0, lt=0.5)]
@@ -75,7 +65,10 @@ class ProcessorLimits(StrictModel):
     """The limits of one socket: frequency in Hz, DDR in MT/s, sizes in bytes, MCDRAM in bytes/s.
 
     Attributes:
-        name: a pattern of the whole name, as `NodeFacts.cpu_model` has it.
+        name: the name in ``/proc/cpuinfo``, as `NodeFacts.cpu_model` has it; `product_name` finds
+            other spellings of it.
+        also: further names: variants for one socket, and products whose core ``/proc/cpuinfo``
+            names instead (Arm).
         architecture: archspec's name of the microarchitecture, or of the nearest one that it has.
         cores: of one socket.
         base_hz: the nominal frequency.
@@ -87,13 +80,16 @@ class ProcessorLimits(StrictModel):
         channels: of the memory.
         ddr: the fastest supported module, with one module in each channel.
         fast_memory_bytes_per_s: bandwidth of the in-package memory.
+        fast_memory_bytes: its size.
+        side_cache_bytes_per_s: what it gives as a cache of the other memory, with data that fit.
         date: of `source`.
         checked: a second source with the same cores and frequencies, or empty.
         triad: Triad of STREAM ÷ peak bandwidth of the memory.
         hpl: HPL ÷ nominal peak (cores × `flop_per_cycle` × `base_hz`).
     """
 
-    name: Pattern
+    name: Sentence
+    also: tuple[Sentence, ...] = ()
     architecture: Sentence
     cores: Count | None = None
     base_hz: Positive | None = None
@@ -105,6 +101,8 @@ class ProcessorLimits(StrictModel):
     channels: Count | None = None
     ddr: Count | None = None
     fast_memory_bytes_per_s: Positive | None = None
+    fast_memory_bytes: Count | None = None
+    side_cache_bytes_per_s: Positive | None = None
     source: Sentence
     date: Day
     checked: str = ""
@@ -170,11 +168,27 @@ class EthernetLimit(StrictModel):
     mpi: tuple[LinkMeasurement, ...] = ()
 
 
+class CardLimit(StrictModel):
+    """What all ports of a network card carry together in one direction, in bytes/s.
+
+    Attributes:
+        kinds: the texts of ``hca_type`` in sysfs.
+        name: of the product.
+    """
+
+    kinds: tuple[Sentence, ...]
+    name: Sentence
+    bytes_per_s: Positive
+    source: Sentence
+    date: Day
+
+
 class LinkTable(StrictModel):
     """The file ``links.yml``."""
 
     lanes: tuple[LaneLimit, ...]
     ethernet: tuple[EthernetLimit, ...]
+    cards: tuple[CardLimit, ...]
 
 
 @dataclass(frozen=True)
@@ -197,6 +211,29 @@ ETHERNET = "Ethernet"
 """The link layer of an adapter with RoCE or iWARP, in sysfs."""
 _RATE = re.compile(r"(\d+(?:\.\d)?) Gb/sec \((\d{1,2})X(?: ([A-Z]+\d*))?\)", re.ASCII)
 _NUMBER = re.compile(r"(\d{1,6}(?:\.\d)?) Gb/sec\b", re.ASCII)
+_PCIE = re.compile(r"x(\d{1,2}) at (\d{1,3}(?:\.\d)?) GT/s", re.ASCII)
+_CODING = ((5.0, 8 / 10), (32.0, 128 / 130), (64.0, 236 / 256))
+"""The share of the bits of a lane that are data, up to each speed in GT/s."""
+_PACKET = 256 / (256 + 26)
+_MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.ASCII | re.IGNORECASE)
+_VERSION = re.compile(r"(?<=\d)v(?=\d\b)", re.ASCII | re.IGNORECASE)
+"""The version of a Xeon that is written without a space: ``E5-2680v4``."""
+_REMARK = re.compile(r"^\s*\d+ ?x\s|\((?!architected\))[^()]*\)", re.ASCII)
+"""The number of sockets, and what stands in brackets. "architected" stays: the cores of a partition
+of PowerVM differ."""
+_NO_NAME = re.compile(
+    r"cpus?|processors?|@|\d+(?:\.\d+)?ghz"
+    r"|(?:\d+|dual|quad|six|eight|twelve)-cores?",
+    re.ASCII,
+)
+"""Words that are no part of the name of a product, in small letters: the number of cores, the
+frequency."""
+_MAKERS = {"xeon": "intel", "epyc": "amd", "opteron": "amd"}
+"""The first word of a name that lacks its maker, and the maker."""
+_CORE = re.compile(r"\S+ part \S+", re.ASCII)
+"""The name of a core, which is all that ``/proc/cpuinfo`` of an Arm processor has."""
+PARTITIONED = " (architected)"
+"""The end of the name of a POWER processor below PowerVM."""
 
 
 @lru_cache(maxsize=1)
@@ -216,11 +253,64 @@ def lanes() -> tuple[LaneLimit, ...]:
     return links().lanes
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
+def product_name(text: str) -> str:
+    """Return the one name of a processor, in small letters, for each spelling of it.
+
+    "Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz" of ``/proc/cpuinfo`` and "2 x Intel Xeon Gold 6148"
+    are both ``intel xeon gold 6148``. For Arm it is the vendor and the number of the core, or the
+    product: `same_processor` knows which belong together.
+    """
+    plain = _VERSION.sub(" v", _MARKS.sub(" ", text)).replace("×", "x").casefold()
+    words = [word for word in _REMARK.sub(" ", plain).split() if not _NO_NAME.fullmatch(word)]
+    if words and words[0] in _MAKERS:
+        words.insert(0, _MAKERS[words[0]])
+    family, rest = words[:2], words[2:]
+    # Sandy Bridge was printed as "E5-2670 0", and a Xeon 6 has its number in its family.
+    if family == ["intel", "xeon"] and len(rest) > 1:
+        rest = rest[:-1] if rest[-1] == "0" else rest[1:] if rest[0] == "6" else rest
+    if family[:1] == ["ibm"]:
+        family = family[1:]
+    return " ".join((*family, *rest))
+
+
+@lru_cache(maxsize=1)
+def _by_product() -> dict[str, ProcessorLimits]:
+    """Return the rows of the table by each of their names."""
+    rows: dict[str, ProcessorLimits] = {}
+    for row in processors():
+        rows |= {product_name(name): row for name in (row.name, *row.also)}
+    return rows
+
+
 def processor(model: str) -> ProcessorLimits | None:
-    """Return the limits of a processor by its name in ``/proc/cpuinfo``; None if unknown."""
-    name = " ".join(model.split())
-    return next((row for row in processors() if re.fullmatch(row.name, name)), None)
+    """Return the limits of a processor by any spelling of its name; None if unknown."""
+    return _by_product().get(product_name(model))
+
+
+def is_product(name: str) -> bool:
+    """Return whether a name is that of one product: it is in the table, or has a number.
+
+    "quad-core AMD Opteron (Barcelona)" names a family.
+    """
+    return processor(name) is not None or any(map(str.isdigit, product_name(name)))
+
+
+@lru_cache(maxsize=1024)
+def same_processor(stated: str, found: str) -> bool | None:
+    """Return whether a node has the stated processor; None if that cannot be known.
+
+    Args:
+        stated: the name of a product, in any spelling.
+        found: the name in ``/proc/cpuinfo``. That of Arm names a core of several products.
+    """
+    names = [product_name(name).removesuffix(PARTITIONED) for name in (stated, found)]
+    if names[0] == names[1]:
+        return True
+    row, other = processor(stated), processor(found)
+    if _CORE.fullmatch(product_name(found)) and row is not None and row is other:
+        return True
+    return None if row is None else False
 
 
 @lru_cache(maxsize=256)
@@ -268,6 +358,36 @@ def ethernet(megabits: int) -> LinkLimit | None:
             mpi = _large_messages(row.mpi)
             return LinkLimit(row.bytes_per_s, row.source, row.latency_s, row.latency_source, mpi)
     return None
+
+
+@lru_cache(maxsize=64)
+def card(kind: str) -> CardLimit | None:
+    """Return the limit of a network card by its ``hca_type``; None if no table has it."""
+    return next((row for row in links().cards if kind in row.kinds), None)
+
+
+@lru_cache(maxsize=64)
+def pcie_bytes_per_s(link: str) -> float | None:
+    """Return what a slot carries in one direction in bytes/s; None if `link` has no known speed.
+
+    The coding takes 8 of 10 bits up to 5 GT/s, 128 of 130 up to 32 GT/s, and 236 of 256 bytes of a
+    flit at 64 GT/s. A packet of 256 bytes of data has 26 bytes of header, check and frame.
+    Source: PCI Express Base Specification 6.0, sections 2.2, 3.6 and 4.2.
+
+    Args:
+        link: ``x16 at 8.0 GT/s PCIe``.
+    """
+    match = _PCIE.match(link)
+    coding = next((part for most, part in _CODING if match and float(match[2]) <= most), None)
+    if match is None or coding is None:
+        return None
+    return int(match[1]) * float(match[2]) * 1e9 / 8 * coding * _PACKET or None
+
+
+def lanes_of(link: str) -> int:
+    """Return the lanes of ``x16 at 8.0 GT/s PCIe``; 0 if `link` is not known."""
+    match = _PCIE.match(link)
+    return int(match[1]) if match else 0
 
 
 def port_bound(rate: str, layer: str | None = None) -> float | None:

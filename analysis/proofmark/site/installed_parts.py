@@ -6,14 +6,22 @@ A statement comes from the inventory, from an accepted run, or from most nodes o
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from proofmark.common.message import Message
 from proofmark.site.hardware import StatedNode
-from proofmark.site.hardware_limits import port_bound, shown_gbit
+from proofmark.site.hardware_limits import (
+    is_product,
+    port_bound,
+    processor,
+    product_name,
+    same_processor,
+    shown_gbit,
+)
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Dimm
 
@@ -32,10 +40,16 @@ LEAST_NIC_GBIT = 10.0
 """A slower Ethernet interface is for management: nodes of one partition differ in them."""
 LEAST_NODES = 3
 """The smallest number of nodes of which most state what is usual."""
+MOST_OTHERS = 0.2
+"""The largest share of nodes with another part that is a fault of them. More nodes can be another
+order."""
 ACTIVE = "ACTIVE"
 """The state of a working port of the fabric (sysfs: ``4: ACTIVE``)."""
 UNKNOWN_RATE = 0.0
+OTHER = ("processor", "cards")
+"""Parts of another kind: they are not more or less than stated, but not the same."""
 _GIB = 2**30
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,7 @@ class Parts:
     """The parts of a node; None is not known, or not stated.
 
     Attributes:
+        processor: its name; only that of a product.
         cores: the cores that are online.
         sockets, numa, dimms: numbers; `numa` counts NUMA domains.
         dimm_bytes: the size of each module, the largest first; 0 is unknown.
@@ -58,8 +73,10 @@ class Parts:
         lanes: the width of the PCIe link of each of them, the widest first.
         gt_per_s: the rate that the link of each can have, the fastest first.
         accelerator_ecc: how many of them have ECC.
+        cards: the models of the adapters of `ports`, in order; empty texts are not known.
     """
 
+    processor: str | None = None
     cores: int | None = None
     sockets: int | None = None
     numa: int | None = None
@@ -77,6 +94,7 @@ class Parts:
     lanes: tuple[float, ...] | None = None
     gt_per_s: tuple[float, ...] | None = None
     accelerator_ecc: int | None = None
+    cards: tuple[str, ...] | None = None
 
     @property
     def gbit_per_s(self) -> float:
@@ -93,7 +111,10 @@ def parts_of(facts: NodeFacts) -> Parts:
     whole = len(facts.cpus) == facts.cpus_online
     dimms = facts.dimms if "dimms" not in facts.absent and not facts.virtual else ()
     speeds = [speed for dimm in dimms if (speed := dimm.configured or dimm.rated)]
+    # A hypervisor invents the name of a processor, or shows that of the machine.
+    hidden = facts.virtual and processor(facts.cpu_model) is None
     return Parts(
+        processor=None if hidden else facts.cpu_model,
         cores=facts.cores_online,
         sockets=facts.sockets if whole else None,
         numa=len(facts.numa) or None,
@@ -105,6 +126,7 @@ def parts_of(facts: NodeFacts) -> Parts:
         ports=_sorted(shown_gbit(port.rate or "") or UNKNOWN_RATE for port in active),
         nics=_sorted(rate or UNKNOWN_RATE for rate in gigabits),
         link_bytes_per_s=_sum(bounds or [rate and rate * 125e6 for rate in gigabits]),
+        cards=tuple(sorted(port.kind or "" for port in active)) or None,
         **_accelerators(facts),
     )
 
@@ -142,6 +164,7 @@ def declared_parts(node: StatedNode) -> Parts:
     number_of = accelerators.count if accelerators else 0
     size, number = memory.module_bytes, rails.number
     return Parts(
+        processor=node.cpu_model if is_product(node.cpu_model) else None,
         cores=node.cores,
         sockets=node.sockets,
         dimms=memory.least_modules,
@@ -163,17 +186,22 @@ def declared_parts(node: StatedNode) -> Parts:
 
 
 def usual_parts(nodes: Sequence[Parts]) -> Parts:
-    """Return what most of `nodes` have at least; nothing for fewer than `LEAST_NODES`."""
+    """Return what most of `nodes` have at least; nothing for fewer than `LEAST_NODES`.
+
+    The models of the adapters are those of almost all nodes. The processor is left out: it says
+    which nodes are of one order.
+    """
     names = (
         *("cores", "sockets", "dimms", "dimm_mt_per_s", "memory_bytes", "reserved"),
         *("accelerators", "accelerator_ecc"),
     )
-    found: dict[str, Any] = {name: _most(getattr(node, name) for node in nodes) for name in names}
+    found: dict[str, Any] = {name: most(getattr(node, name) for node in nodes) for name in names}
     if len(nodes) < LEAST_NODES:
         return Parts()
     nics = _most_rates(node.nics for node in nodes) or ()
     return Parts(
         **found,
+        cards=commonest([node.cards for node in nodes if node.cards is not None]),
         ports=_most_rates(node.ports for node in nodes),
         nics=tuple(rate for rate in nics if rate >= LEAST_NIC_GBIT) or None,
         lanes=_known_rates(node.lanes for node in nodes),
@@ -181,7 +209,23 @@ def usual_parts(nodes: Sequence[Parts]) -> Parts:
     )
 
 
-def _most(values: Iterable[float | None]) -> float | None:
+def usual_processor(nodes: Iterable[Parts]) -> str | None:
+    """Return the processor of almost all nodes whose processor is known; None if there is none."""
+    names = [name for each in nodes if (name := each.processor)]
+    products = [*map(product_name, names)]
+    found = commonest(products)
+    return names[products.index(found)] if found else None
+
+
+def commonest(values: Sequence[Value]) -> Value | None:
+    """Return the value of all but `MOST_OTHERS` of `LEAST_NODES` or more; None if there is none."""
+    if len(values) < LEAST_NODES:
+        return None
+    value, number = Counter(values).most_common(1)[0]
+    return value if number >= (1 - MOST_OTHERS) * len(values) else None
+
+
+def most(values: Iterable[float | None]) -> float | None:
     """Return the largest value that more than half of the known values reach."""
     known = sorted((value for value in values if value is not None), reverse=True)
     return known[len(known) // 2] if len(known) >= LEAST_NODES else None
@@ -191,7 +235,7 @@ def _most_rates(nodes: Iterable[tuple[float, ...] | None]) -> tuple[float, ...] 
     known = [rates for rates in nodes if rates is not None]
     longest = max(map(len, known), default=0)
     columns = ([*rates, *[-1.0] * (longest - len(rates))] for rates in known)
-    usual = (_most(column) for column in zip(*columns, strict=True))
+    usual = (most(column) for column in zip(*columns, strict=True))
     return tuple(rate for rate in usual if rate is not None and rate >= 0) or None
 
 
@@ -202,7 +246,7 @@ def _known_rates(nodes: Iterable[tuple[float, ...] | None]) -> tuple[float, ...]
 
 @lru_cache(maxsize=256)
 def missing_parts(stated: Parts, found: Parts) -> dict[str, Message]:
-    """Return what a node has less of than stated, by the name of the part.
+    """Return what a node has less of than stated, or another one of, by the name of the part.
 
     A part that is not known is not missing; see `unknown_parts`.
     """
@@ -210,6 +254,8 @@ def missing_parts(stated: Parts, found: Parts) -> dict[str, Message]:
 
 
 def _missing(stated: Parts, found: Parts) -> Iterator[tuple[str, Message | None]]:
+    yield "processor", _other_processor(stated.processor, found.processor)
+    yield "cards", _other_cards(stated.cards, found.cards)
     for name in ("cores", "sockets", "numa", "dimms", "accelerators"):
         yield name, _fewer(name, getattr(stated, name), getattr(found, name))
     yield "dimm_bytes", _smaller_modules(stated.dimm_bytes, found.dimm_bytes)
@@ -227,6 +273,22 @@ def _missing(stated: Parts, found: Parts) -> Iterator[tuple[str, Message | None]
     for name in ("lanes", "gt_per_s"):
         yield name, _less_of_each(name, getattr(stated, name), getattr(found, name))
     yield "link_bytes_per_s", _less_rate(stated.link_bytes_per_s, found.link_bytes_per_s)
+
+
+def _other_processor(stated: str | None, found: str | None) -> Message | None:
+    if stated is None or found is None or same_processor(stated, found) is not False:
+        return None
+    return Message("other-processor", found=found, accepted=stated)
+
+
+def _other_cards(stated: tuple[str, ...] | None, found: tuple[str, ...] | None) -> Message | None:
+    """Return that an adapter is of another model. Missing ports are not counted here."""
+    if stated is None or found is None or len(found) != len(stated) or "" in (*found, *stated):
+        return None
+    new, old = Counter(found) - Counter(stated), Counter(stated) - Counter(found)
+    if not new:
+        return None
+    return Message("other-cards", found=", ".join(new), accepted=", ".join(old))
 
 
 def _fewer(name: str, stated: int | None, found: int | None) -> Message | None:
@@ -312,12 +374,14 @@ def unknown_parts(stated: Parts, found: Parts) -> tuple[str, ...]:
         name
         for name in names
         if getattr(stated, name) is not None
-        and _is_unknown(getattr(stated, name), getattr(found, name))
+        and _is_unknown(name, getattr(stated, name), getattr(found, name))
     )
 
 
-def _is_unknown(stated: Any, found: Any) -> bool:
+def _is_unknown(name: str, stated: Any, found: Any) -> bool:
     """Return whether a stated part was not found out; modules and ports can be known in part."""
+    if name == "processor":
+        return found is None or same_processor(stated, found) is None
     if not isinstance(found, tuple) or not isinstance(stated, tuple):
         return found is None
     return sum(map(bool, found)) < len(stated) <= len(found)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
+from itertools import chain, product
 
 from proofmark.cases.vocabulary import Text
 from proofmark.common.shipped_data import shipped_data
@@ -26,6 +27,7 @@ class Rail:
         state: as Linux prints it (``4: ACTIVE``, ``up``).
         ethernet: whether it is a port of RoCE.
         card: the model of the adapter, and the PCI address of its card.
+        link: the width and the speed of its slot, as the probe prints them; empty is not known.
     """
 
     numa: int | None
@@ -33,6 +35,7 @@ class Rail:
     state: str
     ethernet: bool = False
     card: tuple[str, str] = ("", "")
+    link: str = ""
 
     @property
     def active(self) -> bool:
@@ -59,6 +62,7 @@ def rails_of(facts: NodeFacts) -> dict[str, Rail]:
             port.layer == ETHERNET,
             # The ports of a card of mlx5 are functions of one PCI device.
             (port.board or "", (port.slot or "").partition(".")[0]),
+            port.link or "",
         )
         for port in facts.ports
     }
@@ -101,6 +105,17 @@ def variables_of_rail(name: str, mpi: str | None) -> dict[str, str] | None:
         if mpi in choice.mpis and _any_fits(adapter, choice.adapters):
             return {key: value.format_map(words) for key, value in choice.variables.items()}
     return None
+
+
+def rails_in(variables: Mapping[str, str], names: Iterable[str]) -> set[str]:
+    """Return the rails of `names` that run-time variables choose for an MPI of the table."""
+    found: set[str] = set()
+    for name, mpi in product(names, dict.fromkeys(chain(*(each.mpis for each in _choices())))):
+        of_rail = variables_of_rail(name, mpi) or {}
+        given = {key: variables[key].split(",") for key in of_rail if key in variables}
+        if any(of_rail[key] in values for key, values in given.items()):
+            found.add(name)
+    return found
 
 
 def _any_fits(name: str, patterns: Iterable[str]) -> bool:

@@ -242,13 +242,14 @@ class TestRun:
         assert "too few" in verdict.results[0].reason
 
     def test_nodes_of_other_hardware_are_not_compared(self, tmp_path: Path) -> None:
-        """Four nodes of another model at half speed are compared with each other."""
-        other: Rates = {f"n{number:03d}": 50.0 + number / 10 for number in range(4)}
+        """Eight nodes of another model at half speed are compared with each other."""
+        other: Rates = {f"n{number:03d}": 50.0 + number / 10 for number in range(8)}
         model = {"Gold 6148 CPU @ 2.40GHz": "Gold 6130 CPU @ 2.10GHz"}
         run = fleet_run(tmp_path, rates(30, other), changes={host: model for host in other})
         verdict = judge_run(run)
         assert verdict.counts["FAIL"] == 0
-        assert sorted(figure.fleet_limit.nodes for figure in verdict.fleet.figures) == [4, 26]
+        assert sorted(figure.fleet_limit.nodes for figure in verdict.fleet.figures) == [8, 22]
+        assert [each.code for each in verdict.required if each.code == "order-unknown"]
 
     def test_a_failure_within_its_noise_is_marked_for_retest(self, tmp_path: Path) -> None:
         measured = rates(32, {"n007": [88.0, 91.0, 105.0], "n009": [80.0, 81.0, 80.5]})

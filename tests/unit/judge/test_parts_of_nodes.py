@@ -253,9 +253,10 @@ def test_slingshot_and_omni_path_are_rails_and_roce_beside_them_is_none() -> Non
 
 def test_one_of_four_rails_on_all_nodes_is_a_fault_unless_it_is_declared() -> None:
     given = {host: as_host(facts(ports=tuple(DOWN)), host) for host in HOSTS}
-    assert rail_faults(given, Parts()).keys() == {*HOSTS}
+    alike = dict.fromkeys(HOSTS, "hardware")
+    assert rail_faults(given, Parts(), alike).keys() == {*HOSTS}
     one = stated_node(rails={"count": 1, "rate": HDR})
-    assert not rail_faults(given, declared_parts(one))
+    assert not rail_faults(given, declared_parts(one), alike)
 
 
 def test_init_proposes_the_rails_with_their_domains() -> None:

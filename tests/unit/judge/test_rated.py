@@ -9,7 +9,8 @@ from tests.fixtures.stated import stated_node
 from tests.folders import PROBES
 
 from proofmark.cases.reference import Rule
-from proofmark.judge.references.derived import Derived, derive, flop_per_cycle, peak
+from proofmark.common.message import Message
+from proofmark.judge.references.derived import Derived, Nominal, derive, flop_per_cycle, peak
 from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import ProcessorLimits, lanes
 from proofmark.site.node.facts import NodeFacts, parse_probe
@@ -90,14 +91,48 @@ def test_the_slowest_link_limits_several_nodes() -> None:
     assert "ConnectX-4" in limit("link_latency", facts()).source
 
 
-def test_the_best_of_several_ports_counts() -> None:
+def test_the_port_that_carries_messages_counts() -> None:
+    """Of ports with several rates none is assumed: the fastest may be that of the storage."""
     (port,) = facts().ports
     slow = port.model_copy(update={"port": "2", "rate": "20 Gb/sec (4X DDR)"})
     down = port.model_copy(update={"port": "3", "state": "1: DOWN", "rate": "odd"})
     silent = port.model_copy(update={"port": "4", "rate": None})
     for ports in ((port, slow, down, silent), (slow, port)):
-        assert limit("link_bandwidth", facts(ports=ports)).value == 12.5
-        assert limit("link_latency", facts(ports=ports)).value == pytest.approx(1)
+        values: dict[Rule, float] = {"link_bandwidth": 12.5, "link_latency": 1.0}
+        for rule, value in values.items():
+            assert "not known (" in reason(rule, facts(ports=ports))
+            given = [Nominal(ports=("mlx5_0:1",))]
+            found = derive(rule, [facts(ports=ports)], {}, stated=given)
+            assert isinstance(found, Derived) and found.value == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("link", "kind", "ports", "value", "named"),
+    [
+        ("x16 at 16.0 GT/s PCIe", "MT4123", 1, 25.0, "a lane, 4 lanes"),
+        ("x16 at 8.0 GT/s PCIe", "MT4123", 1, 15.754 * 256 / 282, "slot x16 at 8.0 GT/s"),
+        ("x16 at 5.0 GT/s PCIe", "MT4123", 1, 8.0 * 256 / 282, "slot x16 at 5.0 GT/s"),
+        ("x8 at 16.0 GT/s PCIe", "MT4123", 1, 15.754 * 256 / 282, "slot x8 at 16.0 GT/s"),
+        ("x16 at 32.0 GT/s PCIe", "MT4123", 2, 25.0, "on a card no more than card MT4123"),
+        ("x16 at 32.0 GT/s PCIe", "MT4129", 2, 50.0, "2 rails"),
+        ("", "", 1, 25.0, "a lane, 4 lanes"),
+    ],
+)
+def test_the_least_of_port_card_and_slot_bounds_a_path(
+    link: str, kind: str, ports: int, value: float, named: str
+) -> None:
+    """The source names what bounds it."""
+    (port,) = facts().ports
+    change = {"rate": "200 Gb/sec (4X HDR)", "kind": kind or None, "link": link or None}
+    both = [
+        port.model_copy(update={**change, "adapter": f"mlx5_{n}", "slot": f"0000:17:00.{n}"})
+        for n in range(ports)
+    ]
+    node = facts(ports=tuple(both))
+    found = derive("link_bandwidth", [node], {"rail": "all"} if ports > 1 else {})
+    assert isinstance(found, Derived)
+    assert found.value == pytest.approx(value, rel=1e-3)
+    assert named in found.source
 
 
 UNKNOWN: list[tuple[Rule, dict[str, Any], str, str]] = [
@@ -125,8 +160,8 @@ UNKNOWN: list[tuple[Rule, dict[str, Any], str, str]] = [
     ),
     (
         "rpeak_nominal",
-        {"cpu_model": "EPYC 7601", "vector_isa": "AVX2", "architecture": "zen"},
-        "the number of vector units of EPYC 7601",
+        {"cpu_model": "EPYC of zen", "vector_isa": "AVX2", "architecture": "zen"},
+        "the number of vector units of EPYC of zen",
         "flop_per_cycle",
     ),
 ]
@@ -149,6 +184,14 @@ def test_a_missing_fact_is_named_with_the_key_that_replaces_it(
     assert reason(rule, facts(), node) == found
 
 
+@pytest.mark.parametrize(("modules", "speed"), [(1, 2666), (2, 2400)])
+def test_two_modules_on_a_channel_have_their_configured_speed(modules: int, speed: int) -> None:
+    """They run slower by design. One module that does is a fault."""
+    dimms = [each.model_copy(update={"rated": 2666, "configured": 2400}) for each in facts().dimms]
+    node = facts(dimms=tuple(dimms * modules))
+    assert limit("memory_bandwidth", node).value == pytest.approx(12 * 8 * speed / 1000)
+
+
 def test_one_module_of_unknown_speed_is_named() -> None:
     one, *others = facts().dimms
     odd = one.model_copy(update={"rated": None, "configured": None})
@@ -160,8 +203,9 @@ def test_a_link_of_unknown_rate_is_named() -> None:
     (port,) = facts().ports
     odd = port.model_copy(update={"rate": "17 Gb/sec (3X ODD)"})
     assert "(17 Gb/sec (3X ODD))" in reason("link_bandwidth", facts(ports=(odd,)))
-    both = reason("link_bandwidth", facts(ports=(port, odd, odd)))
-    assert f"({EDR}, 17 Gb/sec (3X ODD))" in both
+    both = facts(ports=(port, odd.model_copy(update={"port": "2"})))
+    found = derive("link_bandwidth", [both], {}, stated=[Nominal(ports=("mlx5_0:2",))])
+    assert isinstance(found, Message) and "(17 Gb/sec (3X ODD))" in str(found)
 
 
 def test_a_port_of_ethernet_has_no_latency_of_infiniband() -> None:

@@ -283,7 +283,8 @@ def test_a_new_node_has_at_least_the_parts_of_most_accepted_nodes() -> None:
     found = {host: missing_parts(stated, parts_of(half)).keys() for host, stated in parts.items()}
     assert found == {"new": {"dimms"}, "a2": set(), "a0": {"dimms"}}
     other = facts(cpu_model="Another CPU", dimms=())
-    assert missing_parts(accepted_parts(baseline, {"x": other})["x"], parts_of(other)) == {}
+    less = missing_parts(accepted_parts(baseline, {"x": other})["x"], parts_of(other))
+    assert less.keys() == {"processor"}
 
 
 def test_a_slower_port_than_accepted_is_less() -> None:

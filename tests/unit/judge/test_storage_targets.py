@@ -22,7 +22,7 @@ from proofmark.common.message import NOTHING
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.diagnosis.storage_faults import slow_targets
 from proofmark.judge.fleet.fleet import Fleet, measure_fleet
-from proofmark.judge.fleet.like_figures import LIKE_TARGETS
+from proofmark.judge.fleet.like_figures import LIKE_TARGETS, Kinds
 from proofmark.judge.results import WORDS, Results
 from proofmark.records.columns import Record, Records
 from proofmark.site.storage import Scratch
@@ -49,7 +49,7 @@ def compared(tmp_path: Path, records: Sequence[Record]) -> tuple[Fleet, Results]
     """Return the comparison of `records`, and their results."""
     benchmarks: Benchmarks = make_kit(tmp_path).benchmarks()
     figures = aggregate(Records.of(records))
-    fleet = measure_fleet(figures, benchmarks, {}, 0.01)
+    fleet = measure_fleet(figures, benchmarks, Kinds({}), 0.01)
     verdict = np.full(len(figures), WORDS.index("UNJUDGED"))
     verdict[fleet.failed] = WORDS.index("FAIL")
     return fleet, Results(figures, verdict, {}, fleet)

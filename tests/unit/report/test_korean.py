@@ -39,7 +39,7 @@ from proofmark.report.sections.next_steps import next_steps
 from proofmark.report.short import fonts
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, open_run, site_of
-from proofmark.site.accepted_baseline import Capacity
+from proofmark.site.accepted_baseline import AcceptedNodes, Capacity
 from proofmark.site.installed_parts import missing_parts
 from proofmark.twin.smpi import unpack
 
@@ -394,7 +394,8 @@ def test_the_judgements_of_a_baseline_are_translated(name: str, proved: bool) ->
 def test_lost_hardware_has_a_message() -> None:
     before = Capacity(cores=8, sockets=2, numa=2, memory_bytes=2**34, dimms=4, ports=2)
     after = Capacity(cores=4, sockets=1, numa=1, memory_bytes=2**33, dimms=2, ports=1)
-    lost = missing_parts(*(changes._parts(capacity) for capacity in (before, after)))
+    states = (AcceptedNodes(nodes="n1", capacity=each, traits={}) for each in (before, after))
+    lost = missing_parts(*map(changes._parts, states))
     known = [name for name, value in before if value and isinstance(value, int)]
     assert {each.code for each in lost.values()} == {f"lost-{name}" for name in known}
 

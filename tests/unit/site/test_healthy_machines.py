@@ -260,3 +260,33 @@ def table() -> list[str]:
         checked = len({(each.system, each.source, each.lowest) for _, each in judged})
         lines.append(f"| {name} | {measured_} | {who} | {who} | {len(rows[kind])} | {checked} |")
     return lines
+
+
+def floors_of_hpl() -> dict[str, float]:
+    """Return the least share of each peak that a floor of the case accepts."""
+    case = yaml.safe_load((ROOT / "benchmarks/hpl.yml").read_text(encoding="utf-8"))
+    of_peak = (each for each in case["references"] if each["kind"] == "floor" and "rule" in each)
+    return {each["rule"]: each["at_least"] for each in of_peak}
+
+
+SMALL_MATRIX = 0.8
+"""The rate with a matrix of a fifth of the memory ÷ that with a full one."""
+
+
+@pytest.mark.fault("floor-of-another-library")
+@pytest.mark.parametrize("broken", [1.0, 0.25], ids=["control", "fault"])
+def test_a_floor_of_hpl_finds_only_what_is_broken(broken: float) -> None:
+    """No healthy machine misses it, with any library and network; a quarter of the rate does."""
+    floors = floors_of_hpl()
+    shares = sorted(
+        (each.share, each.of) for each in MACHINES if each.kind == "hpl" and each.system
+    )
+    lowest, highest = shares[0], shares[-1]
+    assert floors["rpeak_nominal"] <= SMALL_MATRIX * lowest[0], lowest
+    rows = [row for row in processors() if row.avx_hz and row.base_hz]
+    for row in rows:
+        ratio = (row.avx_hz or 0) / (row.base_hz or 1)
+        assert floors["rpeak_avx"] * ratio <= SMALL_MATRIX * lowest[0], row.name
+    if broken < 1:
+        usual = shares[len(shares) // 2][0]
+        assert broken * usual < floors["rpeak_nominal"] < highest[0]

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from typing import Any
 
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.judge.shared_traits import Traits, differences, of_node
 from proofmark.site.accepted_baseline import AcceptedNodes, Baseline, Capacity
-from proofmark.site.installed_parts import UNKNOWN_RATE, Parts, parts_of, usual_parts
+from proofmark.site.installed_parts import (
+    UNKNOWN_RATE,
+    Parts,
+    parts_of,
+    usual_parts,
+    usual_processor,
+)
 from proofmark.site.node.facts import NodeFacts
 
 
@@ -57,24 +64,28 @@ def capacity_of(facts: NodeFacts) -> Capacity:
 def accepted_parts(baseline: Baseline, hosts: Mapping[str, NodeFacts]) -> dict[str, Parts]:
     """Return the parts that each node had in the newest accepted run.
 
-    For a node that was not in it: what most nodes with its processor had.
+    For a node that was not in it: what most nodes with its processor had, or most nodes if none had
+    it.
     """
     states = baseline.states()
     alike: dict[str, list[Parts]] = {}
     for state in states.values():
-        alike.setdefault(state.traits.get("processor", ""), []).append(_parts(state.capacity))
+        parts = _parts(state)
+        alike.setdefault(parts.processor or "", []).append(parts)
     usual = {model: replace(usual_parts(each), nics=None) for model, each in alike.items()}
+    every = [*chain.from_iterable(alike.values())]
+    of_all = replace(usual_parts(every), nics=None, processor=usual_processor(every))
     return {
-        host: _parts(states[host].capacity)
-        if host in states
-        else usual.get(facts.cpu_model, Parts())
+        host: _parts(states[host]) if host in states else usual.get(facts.cpu_model, of_all)
         for host, facts in hosts.items()
     }
 
 
-def _parts(capacity: Capacity) -> Parts:
+def _parts(state: AcceptedNodes) -> Parts:
+    capacity = state.capacity
     known = capacity.port_gbit_per_s or (UNKNOWN_RATE,) * capacity.ports
     return Parts(
+        processor=state.traits.get("processor"),
         cores=capacity.cores,
         sockets=capacity.sockets,
         numa=capacity.numa or None,

@@ -12,7 +12,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.baseline.baseline_table import programs_of, values_table
-from proofmark.judge.fleet.like_figures import Kinds
+from proofmark.judge.fleet.like_figures import Kinds, hardware_kind
 from proofmark.judge.shared_traits import machine_traits, software_traits, traits_of
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts
@@ -44,7 +44,9 @@ class Circumstances:
 
     def values(self, figures: Aggregates, benchmarks: Benchmarks) -> pl.DataFrame:
         """Return the values of the run (`proofmark.judge.baseline.baseline_table`)."""
-        kinds = Kinds(self.nodes, self.site.distance)
+        # A signature accepts the hardware that it saw.
+        found = {host: hardware_kind(facts) for host, facts in self.nodes.items()}
+        kinds = Kinds(found, self.site.distance)
         return values_table(figures, benchmarks, kinds, programs_of(self.software))
 
 

@@ -17,7 +17,7 @@ from proofmark.judge.diagnosis.unlike_parts import unlike_parts
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.references.judgement import Judgement, OfCase
-from proofmark.judge.stated_parts import Statements, part_faults
+from proofmark.judge.stated_parts import Statements, ordered_hardware, part_faults
 from proofmark.site.installed_parts import declared_parts
 
 NodeFaults = Mapping[str, tuple[Message, ...]]
@@ -40,7 +40,7 @@ def node_faults(
     """
     figures, benchmarks, facts = evidence.figures, evidence.benchmarks, evidence.facts
     yield part_faults(facts, stated)
-    yield rail_faults(facts, declared_parts(evidence.node))
+    yield rail_faults(facts, declared_parts(evidence.node), ordered_hardware(facts, stated))
     yield unlike_parts(figures, benchmarks)
     yield error_faults(evidence.probes)
     yield same_machines(facts, min(evidence.origins, default=""))

@@ -7,25 +7,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import multimode
 
 from proofmark.common.message import Message
-from proofmark.site.installed_parts import LEAST_NODES, RATE_TOLERANCE, Parts
+from proofmark.common.nodesets import folded
+from proofmark.judge.references.derived import active_ports
+from proofmark.site.hardware_limits import lanes_of, pcie_bytes_per_s
+from proofmark.site.installed_parts import LEAST_NODES, RATE_TOLERANCE, Parts, commonest
+from proofmark.site.message_ports import name_of
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.rails import Rail, rails_of
 
 
-def rail_faults(nodes: Mapping[str, NodeFacts], declared: Parts) -> dict[str, tuple[Message, ...]]:
+def rail_faults(
+    nodes: Mapping[str, NodeFacts], declared: Parts, hardware: Mapping[str, str]
+) -> dict[str, tuple[Message, ...]]:
     """Return the faults of the rails of each node.
 
     A rail must be there if the inventory names it. If nothing is declared, a rail must be there if
-    most nodes with this processor have it active, and a card without an active port is down if
-    another card of the same model is active.
+    most like nodes have it active, and a card without an active port is down if
+    another card of the same model is active. A slot that is slower than that of almost all like
+    nodes is a fault.
 
     Args:
         nodes: the facts of the nodes of a partition.
         declared: the parts that the inventory states.
+        hardware: what was ordered for each node.
     """
     alike: dict[str, dict[str, dict[str, Rail]]] = {}
     for host, facts in nodes.items():
-        alike.setdefault(facts.cpu_model, {})[host] = rails_of(facts)
+        alike.setdefault(hardware[host], {})[host] = rails_of(facts)
     found: dict[str, tuple[Message, ...]] = {}
     named = dict(zip(declared.adapters or (), declared.rails or (), strict=False))
     for group in alike.values():
@@ -35,9 +43,33 @@ def rail_faults(nodes: Mapping[str, NodeFacts], declared: Parts) -> dict[str, tu
                 needed = named or _short(rails, declared.rails)
             else:
                 needed = _like_cards(rails) | usual
-            if faults := tuple(_faults(rails, needed)):
+            if faults := (*_faults(rails, needed), *_slow_slots(rails, group)):
                 found[host] = faults
     return found
+
+
+def _slow_slots(
+    rails: Mapping[str, Rail], group: Mapping[str, Mapping[str, Rail]]
+) -> Iterator[Message]:
+    """Yield the rails whose slot carries less than that of most nodes."""
+    for name, rail in rails.items():
+        usual = commonest([of[name].link for of in group.values() if name in of])
+        own, least = (pcie_bytes_per_s(text or "") for text in (rail.link, usual))
+        if own and least and own < (1 - RATE_TOLERANCE) * least:
+            yield Message("rail-slot", rail=name, found=rail.link, accepted=usual or "")
+
+
+def narrow_slots(nodes: Mapping[str, NodeFacts]) -> Iterator[Message]:
+    """Yield the slots with fewer lanes than their card. A limit of the slot hides what it costs."""
+    narrow: dict[Message, list[str]] = {}
+    for host, facts in nodes.items():
+        for port in active_ports(facts):
+            found, best = port.link or "", port.link_best or ""
+            if lanes_of(found) < lanes_of(best):
+                message = Message("slot-narrow", rail=name_of(port), found=found, accepted=best)
+                narrow.setdefault(message, []).append(host)
+    for message, hosts in narrow.items():
+        yield Message("slot-narrow-on", nodes=folded(hosts), text=message)
 
 
 def _usual(group: Mapping[str, Mapping[str, Rail]]) -> dict[str, float]:

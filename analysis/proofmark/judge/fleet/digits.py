@@ -15,7 +15,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.like_figures import Kinds, like_nodes
-from proofmark.judge.references.judgement import PEERS, Judgement, Nodes
+from proofmark.judge.references.judgement import PEERS, Judgement
 
 Repeats = Mapping[int, tuple[float, ...]]
 """The values of each figure of like nodes, one for each execution."""
@@ -63,7 +63,7 @@ def digits_of(repeats: Repeats) -> Digits:
     return Digits(len(repeats), value, agreeing, repeated, len(constant), proven)
 
 
-def judge_digits(figures: Aggregates, benchmarks: Benchmarks, nodes: Nodes) -> dict[int, Judgement]:
+def judge_digits(figures: Aggregates, benchmarks: Benchmarks, kinds: Kinds) -> dict[int, Judgement]:
     """Return the judgements of the figures whose metric has ``same_digits``, by figure.
 
     A node is named if the digits of any execution differ from those of most nodes. Digits that
@@ -72,15 +72,15 @@ def judge_digits(figures: Aggregates, benchmarks: Benchmarks, nodes: Nodes) -> d
     Args:
         figures: of a run.
         benchmarks: the cases.
-        nodes: hardware by host name; nodes of like hardware are compared.
+        kinds: the hardware of the nodes; nodes of like hardware are compared.
     """
-    return dict(_judgements(figures, benchmarks, nodes))
+    return dict(_judgements(figures, benchmarks, kinds))
 
 
 def _judgements(
-    figures: Aggregates, benchmarks: Benchmarks, nodes: Nodes
+    figures: Aggregates, benchmarks: Benchmarks, kinds: Kinds
 ) -> Iterator[tuple[int, Judgement]]:
-    for members in like_nodes(figures, benchmarks, Kinds(nodes), same_digits=True):
+    for members in like_nodes(figures, benchmarks, kinds, same_digits=True):
         repeats = {figure: figures.values(figure) for figure in members.tolist()}
         digits = digits_of(repeats)
         for figure, values in repeats.items():

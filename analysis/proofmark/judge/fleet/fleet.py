@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -20,7 +20,6 @@ from proofmark.judge.fleet.critical_values import LEAST_NODES, MAD_VARIANCE
 from proofmark.judge.fleet.like_figures import (
     LIKE_NODES,
     LIKE_TARGETS,
-    Distance,
     Kinds,
     like_nodes,
     like_targets,
@@ -38,7 +37,6 @@ from proofmark.judge.fleet.thresholds import (
 from proofmark.judge.power import material_of, median_variance, repeats_needed, too_noisy
 from proofmark.judge.references.judgement import PEERS, Judgement
 from proofmark.records.columns import Floats, Numbers, Record
-from proofmark.site.node.facts import NodeFacts
 
 _SAMPLE = 1000
 """From how many nodes the noise of a repeat is taken, at most."""
@@ -224,9 +222,8 @@ _NONE: Numbers = np.array([], dtype=np.int64)
 def measure_fleet(
     figures: Aggregates,
     benchmarks: Benchmarks,
-    nodes: Mapping[str, NodeFacts],
+    kinds: Kinds,
     level: float,
-    distance: Distance | None = None,
     places: Places | None = None,
 ) -> Fleet:
     """Return the comparison of figures that differ only in the node, on like hardware.
@@ -237,12 +234,10 @@ def measure_fleet(
     Args:
         figures: of a run; each valid one, of a node or a pair of nodes, is compared.
         benchmarks: the cases; their metrics state whether higher or lower is better.
-        nodes: hardware by host name.
+        kinds: the hardware of the nodes. Only pairs of the same distance are compared.
         level: probability that any node is flagged on a healthy machine.
-        distance: of a pair; only pairs of the same distance are compared. None: any pairs.
         places: switches and rack, by host: facts that may separate populations.
     """
-    kinds = Kinds(nodes, distance)
     alike = like_nodes(figures, benchmarks, kinds, same_digits=False)
     of_nodes = (populations_of(figures, PeerGroup(each), kinds, places or {}) for each in alike)
     of_targets = (PeerGroup(each, LIKE_TARGETS) for each in like_targets(figures))

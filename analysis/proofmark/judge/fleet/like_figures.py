@@ -16,18 +16,17 @@ from proofmark.records.columns import Measurand, Numbers
 from proofmark.site.node.facts import NodeFacts
 
 LIKE_NODES = "like nodes"
-"""Nodes with the same hardware."""
+"""Nodes for which the same hardware was ordered."""
 LIKE_TARGETS = "storage targets"
 """Storage targets of a file system that the same nodes used."""
 
 
-def hardware_kind(facts: NodeFacts | None) -> str:
-    """Return the processor model, sockets and cores: nodes with the same are compared.
+def hardware_kind(facts: NodeFacts) -> str:
+    """Return the processor model, sockets and cores of a node.
 
-    Firmware and settings are left out, because the comparison shall find their differences.
+    Firmware and settings are left out, because the comparison of nodes shall find their
+    differences.
     """
-    if facts is None:
-        return ""
     return f"{facts.cpu_model}, {facts.sockets} × {facts.cores // max(1, facts.sockets)} cores"
 
 
@@ -60,10 +59,16 @@ def like_nodes(
 
 
 class Kinds:
-    """The hardware of each node or pair, and the distance of a pair if it is known."""
+    """The hardware of each node or pair, and the distance of a pair if it is known.
 
-    def __init__(self, nodes: Mapping[str, NodeFacts], distance: Distance | None = None) -> None:
-        self._nodes, self._distance = nodes, distance or (lambda _: "")
+    Args:
+        hardware: of each node, as a text: that which was ordered, never that which was found, or a
+            node with a wrong part is compared with itself. A node that it lacks is like no other.
+        distance: of a pair; None if it is not known.
+    """
+
+    def __init__(self, hardware: Mapping[str, str], distance: Distance | None = None) -> None:
+        self._hardware, self._distance = hardware, distance or (lambda _: "")
         self._known: dict[str, tuple[str, int]] = {}
 
     def numbers(self, nodes: Iterable[str]) -> tuple[Numbers, list[tuple[str, int]]]:
@@ -76,7 +81,7 @@ class Kinds:
         """Return the hardware and distance of a node or a set of nodes, and its number of nodes."""
         if node not in self._known:
             hosts = hosts_of(node)
-            kinds = sorted({hardware_kind(self._nodes.get(host)) for host in hosts})
+            kinds = sorted({self._hardware.get(host, "") for host in hosts})
             level = self._distance(hosts)
             parts = filter(None, [" and ".join(kinds), level and f"distance {level}"])
             self._known[node] = "; ".join(parts), len(hosts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from proofmark.cases.reference import UNIT_OF, Rule
 from proofmark.cases.vocabulary import ALL_RAILS, RAIL, Scalar
@@ -16,10 +17,16 @@ from proofmark.site.hardware_limits import (
     processor,
     shown_gbit,
 )
+from proofmark.site.message_ports import PathPart, name_of, parts_after
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.parts import Port
 from proofmark.site.node.topology import FAST
 from proofmark.site.rails import rails_of
+from proofmark.site.side_cache import SideCache, side_cache
 
+ARRAY, BYTES_OF_ARRAYS = "array", 3 * 8
+"""The parameter with the elements of an array; the bytes of one element of three arrays of doubles:
+the data of STREAM."""
 PIPES = 2
 """Vector units of a core for double precision: two with FMA, or an adder and a multiplier."""
 
@@ -59,19 +66,23 @@ class Nominal:
     """The stated parts of a node, where they are more than it shows; None: those that it shows.
 
     Attributes:
+        processor: the ordered one, if the node has another.
         cores, sockets, dimms: their numbers.
         dimm_mt_per_s: the speed of the memory modules.
         gbit_per_s: the rate of a port of the network.
+        ports: the names of the ports that carry messages; empty if nothing states them.
         rails: the number of ports of the network.
         sources: who states each part: ``declared``, ``accepted`` or ``usual``.
     """
 
+    processor: str | None = None
     cores: int | None = None
     sockets: int | None = None
     dimms: int | None = None
     dimm_mt_per_s: int | None = None
     gbit_per_s: float | None = None
     rails: int | None = None
+    ports: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def note(self, *names: str) -> str:
@@ -149,23 +160,43 @@ def derive(
     memory = str(parameters.get("memory", "ddr"))
     each: list[Derived] = []
     for facts, nominal in zip(nodes, stated or [NOTHING_STATED] * len(nodes), strict=True):
+        rail = str(parameters.get(RAIL))
+        if rail in map(name_of, active_ports(facts)):
+            nominal = replace(nominal, ports=(rail,))
         limit = _of_node(rule, facts, memory, node, nominal)
+        cache = side_cache(facts) if rule == "memory_bandwidth" and memory not in FAST else None
+        if cache is not None:
+            limit = _cached(facts, cache, parameters, node)
         if isinstance(limit, Message):
             return limit
         if rule == "link_bandwidth" and parameters.get(RAIL) == ALL_RAILS:
-            count = _all_rails(facts, nominal)
-            limit = replace(
-                limit, value=count * limit.value, source=f"{count} rails × {limit.source}"
-            )
+            limit = _of_all_rails(limit, facts, nominal)
         each.append(limit)
     value = OF_SEVERAL.get(rule, sum)(limit.value for limit in each)
     several = f"{len(each)} nodes, each: " if len(each) > 1 else ""
     return Derived(value, UNIT_OF[rule], f"{several}{each[0].source}")
 
 
+def as_ordered(facts: NodeFacts, nominal: Nominal) -> NodeFacts:
+    """Return the facts of a node with the processor that was ordered, from which limits follow."""
+    if nominal.processor is None:
+        return facts
+    row = processor(nominal.processor)
+    hertz = row.base_hz if row else None
+    return facts.model_copy(
+        update={
+            "cpu_model": nominal.processor,
+            "base_hz": hertz and round(hertz),
+            "base_source": row.source if row else "",
+            "base_listed": True,
+        }
+    )
+
+
 def _of_node(
     rule: Rule, facts: NodeFacts, memory: str, node: StatedNode, nominal: Nominal
 ) -> Derived | Message:
+    facts = as_ordered(facts, nominal)
     if rule == "rpeak_nominal":
         return _rpeak(rule, facts, node, nominal_hz(facts, node), nominal)
     if rule == "rpeak_avx":
@@ -177,10 +208,25 @@ def _of_node(
     return _link(rule, facts, node, nominal)
 
 
-def _all_rails(facts: NodeFacts, nominal: Nominal) -> int:
-    """Return the number of rails: the stated ones, or the active ones of the fastest rate."""
+def _of_all_rails(limit: Derived, facts: NodeFacts, nominal: Nominal) -> Derived:
+    """Return the limit of all rails of a node together: of each card no more than it carries.
+
+    The rails are the stated ones, or the active ones of the fastest rate.
+    """
     rates = [rail.gbit_per_s for rail in rails_of(facts).values() if rail.active]
-    return nominal.rails or rates.count(max(rates, default=0.0)) or 1
+    count = nominal.rails or rates.count(max(rates, default=0.0)) or 1
+    cards: dict[str, list[Port]] = {}
+    for port in active_ports(facts, nominal):
+        cards.setdefault((port.slot or name_of(port)).partition(".")[0], []).append(port)
+    part, source = 1.0, ""
+    for ports in cards.values():
+        least = min(parts_after(ports[0]), default=None)
+        if least and least.bytes_per_s < 1e9 * limit.value * len(ports):
+            share = len(ports) / len([*chain(*cards.values())])
+            part -= share * (1 - least.bytes_per_s / (1e9 * limit.value * len(ports)))
+            source = f", of {len(ports)} on a card no more than {least.source}"
+    text = f"{count} rails × {limit.source}{source}"
+    return replace(limit, value=count * limit.value * part, source=text)
 
 
 def _unless_virtual(facts: NodeFacts, value: float | None) -> float | None:
@@ -237,8 +283,12 @@ def _memory(
             return _unknown(facts, what, f"{MEMORY}.mt_per_s")
         what = Message("fact-channels", processor=facts.cpu_model)
         return _unknown(facts, what, f"{MEMORY}.channels")
-    # The rated speed, not the configured one: a module that runs slower must miss the limit.
-    speeds = [speed for dimm in facts.dimms if (speed := dimm.rated or dimm.configured)]
+    # The rated speed, not the configured one: a module that runs slower must miss the limit. Two
+    # modules on a channel run slower by design.
+    several = len(facts.dimms) > limits.channels * facts.sockets
+    both = [(dimm.rated, dimm.configured) for dimm in facts.dimms]
+    ordered = [(now, best) if several else (best, now) for best, now in both]
+    speeds = [speed for first, second in ordered if (speed := first or second)]
     if (own := node.memory.mt_per_s) is not None:
         speeds = [own] * max(1, len(facts.dimms))
     elif (stated := nominal.dimm_mt_per_s) is not None:
@@ -253,13 +303,29 @@ def _memory(
     return _channels(rule, filled, min(*speeds, limits.ddr), f"{limits.source}{note}")
 
 
-def active_ports(facts: NodeFacts) -> list[tuple[str, str | None]]:
-    """Return rate and link layer of each active port."""
-    return [
-        (port.rate, port.layer)
-        for port in facts.ports
-        if port.rate and port.state is not None and port.state.endswith("ACTIVE")
-    ]
+def _cached(
+    facts: NodeFacts, cache: SideCache, parameters: Mapping[str, Scalar], node: StatedNode
+) -> Derived | Message:
+    """Return the bandwidth of memory behind a memory-side cache: that of the cache.
+
+    It is not known for data beyond the cache: a part of them is in it.
+    """
+    array, rate = parameters.get(ARRAY), node.memory.fast_bytes_per_s or cache.bytes_per_s
+    sizes = {"node": facts.hostname, "cache": f"{cache.bytes / 2**30:.3g}"}
+    if not isinstance(array, int) or BYTES_OF_ARRAYS * array > cache.bytes:
+        return Message("fact-beyond-cache", **sizes)
+    if rate is None:
+        key = f"{MEMORY}.fast_bytes_per_s"
+        return _unknown(facts, Message("fact-cache-rate", **sizes), key)
+    source = node.source(MEMORY) if node.memory.fast_bytes_per_s else cache.source
+    text = f"memory-side cache of {sizes['cache']} GiB; {source}"
+    return Derived(rate / 1e9, UNIT_OF["memory_bandwidth"], text)
+
+
+def active_ports(facts: NodeFacts, nominal: Nominal = NOTHING_STATED) -> list[Port]:
+    """Return the active ports that carry messages; all active ones if nothing states these."""
+    active = [port for port in facts.ports if port.rate and (port.state or "").endswith("ACTIVE")]
+    return [port for port in active if not nominal.ports or name_of(port) in nominal.ports]
 
 
 def stated_links(facts: NodeFacts, nominal: Nominal) -> list[LinkLimit]:
@@ -267,13 +333,14 @@ def stated_links(facts: NodeFacts, nominal: Nominal) -> list[LinkLimit]:
 
     A port that no table has is left out.
     """
-    active = active_ports(facts)
-    shown = max((shown_gbit(rate) or 0 for rate, _ in active), default=0)
+    active = active_ports(facts, nominal)
+    shown = max((shown_gbit(port.rate or "") or 0 for port in active), default=0)
     if nominal.gbit_per_s and shown < nominal.gbit_per_s:
-        layer = next((layer for _, layer in active), None)
+        layer = next((port.layer for port in active), None)
         stated = link_of_gbit(nominal.gbit_per_s, layer)
         return [stated] if stated else []
-    return [limit for rate, layer in active if (limit := link(rate, layer)) is not None]
+    found = (link(port.rate or "", port.layer) for port in active)
+    return [limit for limit in found if limit is not None]
 
 
 def _channels(rule: Rule, channels: int, speed: int, source: str) -> Derived:
@@ -286,15 +353,23 @@ def _link(rule: Rule, facts: NodeFacts, node: StatedNode, nominal: Nominal) -> D
     stated = node.rails.latency_s if latency else node.rails.bytes_per_s
     if stated is not None:
         return Derived(stated * (1e6 if latency else 1e-9), UNIT_OF[rule], node.source(RAILS))
-    active, limits = active_ports(facts), stated_links(facts, nominal)
+    active, limits = active_ports(facts, nominal), stated_links(facts, nominal)
+    kinds = {(port.rate, port.layer): f"{name_of(port)} {port.rate}" for port in active}
+    if len(kinds) > 1 and nominal.gbit_per_s is None:
+        # No port is assumed: the fastest one may be that of the storage.
+        fields = {"node": facts.hostname, "ports": ", ".join(kinds.values())}
+        return Message("fact-port", key="partition.fabric.network.interfaces", **fields)
     note = nominal.note("gbit_per_s")
     best = max(limits, key=lambda limit: limit.bytes_per_s, default=None)
     replaced = nominal.gbit_per_s is not None and len(limits) == 1
     unknown = len(limits) < len(active) and not replaced
     if best is None or unknown or (latency and best.latency_s is None):
-        rates = ", ".join(dict.fromkeys(rate for rate, _ in active)) or "no active port"
+        rates = ", ".join(dict.fromkeys(port.rate or "" for port in active)) or "no active port"
         key = f"{RAILS}.latency_s" if latency else f"{RAILS}.rate"
         return _unknown(facts, Message("fact-link", node=facts.hostname, rates=rates), key)
     if latency and best.latency_s is not None:
         return Derived(best.latency_s * 1e6, UNIT_OF[rule], f"{best.latency_source}{note}")
-    return Derived(best.bytes_per_s / 1e9, UNIT_OF[rule], f"{best.source}{note}")
+    # The fastest path counts: the slot of one port may be the fault that must be seen.
+    path = [min([*parts_after(port), PathPart(best.bytes_per_s, best.source)]) for port in active]
+    least = max(path, default=PathPart(best.bytes_per_s, best.source))
+    return Derived(least.bytes_per_s / 1e9, UNIT_OF[rule], f"{least.source}{note}")

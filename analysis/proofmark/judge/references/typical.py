@@ -18,12 +18,14 @@ from proofmark.judge.references.derived import (
     Derived,
     Nominal,
     active_ports,
+    as_ordered,
     derive,
     stated_links,
 )
 from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import ETHERNET, TypicalConditions, processor
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.side_cache import side_cache
 from proofmark.software.software import Package, Software
 
 PEAK: Mapping[Rule, HardwareRule] = {
@@ -141,7 +143,7 @@ def typical_value(
         peak = derive(PEAK[rule], [facts], parameters, setting.node, [nominal])
         if isinstance(peak, Message):
             return peak
-        share = _share(rule, facts, nominal, parameters)
+        share = _share(rule, as_ordered(facts, nominal), nominal, parameters)
         if isinstance(share, Message):
             return share
         values.append(share.ratio * peak.value)
@@ -171,7 +173,7 @@ def _share(
         return _Share(ratio, mpi.tolerance / ratio, mpi.source, conditions)
     row = processor(facts.cpu_model)
     found = None if row is None else row.hpl if rule == "typical_hpl" else row.triad
-    if found is None or parameters.get("memory", DDR) != DDR:
+    if found is None or parameters.get("memory", DDR) != DDR or side_cache(facts):
         return Message("typical-processor", processor=facts.cpu_model)
     return _Share(found.ratio, found.tolerance / found.ratio, found.source, found.conditions)
 
@@ -203,7 +205,7 @@ def _unheld(
 
 def _only_ethernet(facts: NodeFacts) -> bool:
     """Return whether messages can pass TCP: no active port is of another layer than Ethernet."""
-    return all(layer == ETHERNET for _, layer in active_ports(facts))
+    return all(port.layer == ETHERNET for port in active_ports(facts))
 
 
 def _all_cores(

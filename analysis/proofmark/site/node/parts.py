@@ -78,7 +78,10 @@ class Nic(StrictModel):
 
 
 class Port(StrictModel):
-    """A port of an InfiniBand or Omni-Path adapter. `slot` is the PCI address of the adapter."""
+    """A port of an InfiniBand or Omni-Path adapter. `slot` is the PCI address of the adapter.
+
+    `link` and `link_best` are the width and speed of its slot, and those that the card can have.
+    """
 
     adapter: str
     port: str
@@ -90,6 +93,8 @@ class Port(StrictModel):
     layer: str | None
     numa: int | None = None
     slot: str | None = None
+    link: str | None = None
+    link_best: str | None = None
 
 
 class Accelerator(StrictModel):
@@ -264,10 +269,6 @@ def _megatransfers(text: str) -> int:
 def read_nics(nics: Mapping[str, Mapping[str, str]], unread: Unread) -> tuple[Nic, ...]:
     """Return the network interfaces. A driver that does not report the speed has -1."""
 
-    def link(values: Mapping[str, str], which: str) -> str | None:
-        speed, width = values.get(f"{which}_link_speed"), values.get(f"{which}_link_width")
-        return f"x{width} at {speed}" if speed and width else None
-
     def megabits(name: str) -> int | None:
         value = unread.read(f"nics.{name} speed", nics[name].get("speed"), int)
         return None if value in UNKNOWN_SPEEDS else value
@@ -280,8 +281,8 @@ def read_nics(nics: Mapping[str, Mapping[str, str]], unread: Unread) -> tuple[Ni
             state=values.get("operstate"),
             megabits=megabits(name),
             mtu=unread.read(f"nics.{name} mtu", values.get("mtu"), int),
-            link=link(values, "current"),
-            link_best=link(values, "max"),
+            link=_pcie(values, "current"),
+            link_best=_pcie(values, "max"),
             numa=_numa_domain(values),
         )
         for name, values in sorted(nics.items())
@@ -307,9 +308,17 @@ def read_ports(fabric: Mapping[str, Mapping[str, str]]) -> tuple[Port, ...]:
                     layer=values.get("link_layer"),
                     numa=_numa_domain(of_adapter),
                     slot=of_adapter.get("slot"),
+                    link=_pcie(of_adapter, "current"),
+                    link_best=_pcie(of_adapter, "max"),
                 )
             )
     return tuple(ports)
+
+
+def _pcie(values: Mapping[str, str], which: str) -> str | None:
+    """Return ``x16 at 8.0 GT/s PCIe``; `which` is ``current`` or ``max``."""
+    speed, width = values.get(f"{which}_link_speed"), values.get(f"{which}_link_width")
+    return f"x{width} at {speed}" if speed and width else None
 
 
 def _numa_domain(values: Mapping[str, str]) -> int | None:

@@ -492,6 +492,9 @@ network() {
         if [ ! -d "$hca" ]; then absent fabric "no-file ${hca%/*}"; break; fi
         for key in fw_ver hca_type board_id; do first_line "${hca##*/} $key" "$hca/$key"; done
         [ ! -e "$hca/device/numa_node" ] || first_line "${hca##*/} numa_node" "$hca/device/numa_node"
+        for key in current_link_speed current_link_width max_link_speed max_link_width; do
+            [ ! -e "$hca/device/$key" ] || first_line "${hca##*/} $key" "$hca/device/$key"
+        done
         if [ -e "$hca/device" ]; then
             slot=$(readlink -f "$hca/device")
             fact "${hca##*/} slot" "${slot##*/}"

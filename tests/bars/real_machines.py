@@ -1,0 +1,349 @@
+"""Machines as people buy and run them: what is special about each node, and whether it is sound.
+
+A machine of 8 nodes measures one rate, three times on each node. All that a run of a real machine
+leaves is written: outputs, probes, digests. The run is then judged from its folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.fixtures.fleet import fleet_run
+from tests.fixtures.kit import item
+from tests.fixtures.stated import sourced
+
+from proofmark.judge.judging import judge_run
+from proofmark.judge.verdict import Verdict
+
+HOSTS = tuple(f"n{number:02}" for number in range(8))
+ALL = "all"
+"""The key of a change on each node."""
+LEVEL = 190.0
+"""Triad of a sound node, GB/s: twelve channels with 2666 MT/s have a peak of 256 GB/s."""
+REPEATS = 3
+
+
+@dataclass(frozen=True)
+class RealMachine:
+    """A machine whose nodes were probed, and a contract with a share of the hardware.
+
+    Attributes:
+        name: what is special about it.
+        sound: whether it is sound: no FAIL. Another one is FAIL or UNJUDGED, never PASS.
+        code: of the message that a faulty machine must have; a sound one must not.
+        level: the rate of all nodes, GB/s.
+        nodes: the rate of single nodes ÷ that of the others.
+        changes: replacements in both probes of a node, or of `ALL`.
+        node: what the inventory states about each node.
+        partition: further facts of the partition.
+        rule, least: of the item of the contract: the rate is at least this share.
+        array: the elements of an array of the program.
+        probe: the file of the probe of each node.
+    """
+
+    name: str
+    sound: bool
+    code: str
+    level: float = LEVEL
+    nodes: Mapping[str, float] = field(default_factory=dict)
+    changes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    node: Mapping[str, Any] = field(default_factory=dict)
+    partition: Mapping[str, Any] = field(default_factory=dict)
+    rule: str = "memory_bandwidth"
+    least: float = 0.7
+    array: int = 1000
+    probe: str = "skl-2x6148.txt"
+
+    def verdict(self, folder: Path) -> Verdict:
+        """Write the finished run of the machine, and judge it."""
+        noise = np.random.default_rng(len(self.name)).normal(0, 0.003, (len(HOSTS), REPEATS))
+        rates = {
+            host: (1000 * self.level * self.nodes.get(host, 1.0) * np.exp(noise[number]))
+            .round(3)
+            .tolist()
+            for number, host in enumerate(HOSTS)
+        }
+        limit = {"case": "fake", "metric": "rate", "rule": self.rule, "at_least": self.least}
+        run = fleet_run(
+            folder,
+            rates,
+            changes={host: self._changes(host) for host in HOSTS},
+            bound="{memory}" if self.rule == "memory_bandwidth" else "{link}",
+            partition={"node": sourced(**self.node), **self.partition},
+            items=[item(**limit, source="tender, annex 3")],
+            case={"labels": {"array": f"{{{self.array}}}"}},
+            probe=self.probe,
+        )
+        return judge_run(run)
+
+    def _changes(self, host: str) -> dict[str, str]:
+        """Return the changes of the probe of a host. The probe of the Xeon Phi has one serial."""
+        own = {"BQWL00000042": f"S{host}", "QSAP00000042": f"B{host}"} if self.probe == KNL else {}
+        changes = self.changes.get(ALL, {}), self.changes.get(host, {})
+        return {**own, **WHOLE.get(self.probe, {}), **changes[0], **changes[1]}
+
+
+KNL = "knl-7250-quadrant-flat.txt"
+WHOLE = {
+    "skl-2x6148.txt": {"Configured Clock Speed: 2400 MT/s": "Configured Clock Speed: 2666 MT/s"}
+}
+"""One module of the probe is slow."""
+OTHER = {
+    "model name	: Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz": (
+        "model name	: Intel(R) Xeon(R) Gold 6138 CPU @ 2.00GHz"
+    ),
+    "| base_khz: 2400000\n": "| base_khz: 2000000\n",
+}
+"""A processor with the same sockets and cores, and a lower frequency."""
+BOUGHT = {"cpu_model": "Intel Xeon Gold 6148"}
+PROCESSORS = (
+    RealMachine("the declared processor", True, "other-declared", node=BOUGHT),
+    RealMachine("the same processor on all nodes, nothing declared", True, "other-usual"),
+    RealMachine(
+        "Gold 6138 on all nodes where 6148 is declared",
+        False,
+        "other-declared",
+        changes={ALL: OTHER},
+        node=BOUGHT,
+    ),
+    RealMachine(
+        "Gold 6138 on one node, which is 15 % slower",
+        False,
+        "other-usual",
+        changes={"n03": OTHER},
+        nodes={"n03": 0.85},
+    ),
+    RealMachine("Gold 6138 on one node", False, "other-usual", changes={"n03": OTHER}),
+    RealMachine(
+        "Gold 6138 on half of the nodes, nothing declared",
+        False,
+        "order-unknown",
+        changes=dict.fromkeys(HOSTS[:4], OTHER),
+        nodes=dict.fromkeys(HOSTS[:4], 0.95),
+    ),
+    RealMachine(
+        "another adapter of the same rate in one node",
+        False,
+        "other-cards",
+        changes={"n03": {"mlx5_0 hca_type: MT4119": "mlx5_0 hca_type: MT4115"}},
+    ),
+    RealMachine(
+        "another BIOS and microcode on one node",
+        True,
+        "other-usual",
+        changes={
+            "n03": {"bios_version: ": "bios_version: 1.", "microcode	: 0x": "microcode	: 0x1"}
+        },
+    ),
+)
+CACHE = {
+    "| node1 cpulist: \n": "",
+    "| node0 distance: 10 31\n": "| node0 distance: 10\n",
+    "| node1 distance: 31 10\n": "",
+    "| node1 meminfo: 16777216 kB\n": "",
+    "| MemTotal:       115048320 kB": "| MemTotal:       98271104 kB",
+}
+"""MCDRAM is a cache of DDR4: the node does not show it."""
+HYBRID = {"| node1 meminfo: 16777216 kB\n": "| node1 meminfo: 8388608 kB\n"}
+"""Half of MCDRAM is a cache, and half is a domain."""
+INSIDE, BEYOND = 10**8, 10**9
+"""Arrays of 2.4 GB and of 24 GB in all."""
+
+
+def _knl(name: str, code: str, level: float, **what: Any) -> RealMachine:
+    return RealMachine(name, level > 60, code, level, probe=KNL, least=0.5, **what)
+
+
+SIDE_CACHES = (
+    _knl("KNL, flat mode, DDR4", "above-nominal", 85),
+    _knl("KNL, cache mode", "above-nominal", 330, changes={ALL: CACHE}, array=INSIDE),
+    _knl("KNL, hybrid mode", "above-nominal", 320, changes={ALL: HYBRID}, array=INSIDE),
+    _knl("KNL, cache mode, large data", "above-nominal", 140, changes={ALL: CACHE}, array=BEYOND),
+    RealMachine(
+        "Xeon Max, cache mode",
+        True,
+        "above-nominal",
+        1000,
+        changes={
+            ALL: {
+                "model name	: Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz": (
+                    "model name	: Intel(R) Xeon(R) CPU Max 9480"
+                )
+            }
+        },
+    ),
+    RealMachine(
+        "KNL, cache mode, at the rate of DDR4",
+        False,
+        "least-missed",
+        85,
+        changes={ALL: CACHE},
+        array=INSIDE,
+        probe=KNL,
+        least=0.5,
+    ),
+)
+
+
+def second_port(rate: str, layer: str, name: str = "mlx5_1/1") -> dict[str, str]:
+    """Return the change that adds an active port of another adapter."""
+    adapter = name.partition("/")[0]
+    lines = [f"{adapter} hca_type: MT4123", f"{name} state: 4: ACTIVE", f"{name} rate: {rate}"]
+    lines += [f"{name} link_layer: {layer}"]
+    end = "| mlx5_0/1 link_layer: InfiniBand\n"
+    return {end: end + "".join(f"| {line}\n" for line in lines)}
+
+
+def hdr(speed: str = "16.0", width: int = 16, best: str = "16.0", ports: int = 1) -> dict[str, str]:
+    """Return the change to a card with ports of HDR in a slot of this speed and width."""
+    card = {
+        "current_link_speed": f"{speed} GT/s PCIe",
+        "current_link_width": f"{width}",
+        "max_link_speed": f"{best} GT/s PCIe",
+        "max_link_width": "16",
+        "slot": "0000:17:00.0",
+    }
+    lines = "".join(f"| mlx5_0 {key}: {value}\n" for key, value in card.items())
+    second = {
+        "hca_type": "MT4123",
+        "slot": "0000:17:00.1",
+        "current_link_speed": card["current_link_speed"],
+        "current_link_width": card["current_link_width"],
+    }
+    more = "".join(f"| mlx5_1 {key}: {value}\n" for key, value in second.items())
+    more += "| mlx5_1/1 state: 4: ACTIVE\n| mlx5_1/1 rate: 200 Gb/sec (4X HDR)\n"
+    more += "| mlx5_1/1 link_layer: InfiniBand\n"
+    end = "| mlx5_0/1 link_layer: InfiniBand\n"
+    return {
+        "| mlx5_0 hca_type: MT4119\n": f"| mlx5_0 hca_type: MT4123\n{lines}",
+        "100 Gb/sec (4X EDR)": "200 Gb/sec (4X HDR)",
+        end: end + (more if ports == 2 else ""),
+    }
+
+
+STORAGE = second_port("200 Gb/sec (4X HDR)", "Ethernet")
+UNKNOWN_CABLE = second_port("200 Gb/sec (4X HDR)", "InfiniBand")
+LINK: dict[str, Any] = {"rule": "link_bandwidth", "least": 0.85}
+MPI = {"fabric": {"network": {"kind": "infiniband"}}}
+NAMED = {"fabric": {"network": {"kind": "infiniband", "interfaces": ["mlx5_0"]}}}
+BY_VARIABLE = {"launch": {"environment": {"UCX_NET_DEVICES": "mlx5_0:1"}}}
+PORTS = (
+    RealMachine("EDR", True, "least-missed", 12.1, **LINK),
+    RealMachine(
+        "EDR, and RoCE for storage, by the kind of the network",
+        True,
+        "least-missed",
+        12.1,
+        changes={ALL: STORAGE},
+        partition=MPI,
+        **LINK,
+    ),
+    RealMachine(
+        "EDR, and HDR for storage, by its name",
+        True,
+        "least-missed",
+        12.1,
+        changes={ALL: UNKNOWN_CABLE},
+        partition=NAMED,
+        **LINK,
+    ),
+    RealMachine(
+        "EDR, and HDR for storage, by the variable of the MPI",
+        True,
+        "least-missed",
+        12.1,
+        changes={ALL: UNKNOWN_CABLE},
+        partition=BY_VARIABLE,
+        **LINK,
+    ),
+    RealMachine(
+        "EDR at half of its rate beside RoCE",
+        False,
+        "least-missed",
+        6.0,
+        changes={ALL: STORAGE},
+        partition=MPI,
+        **LINK,
+    ),
+    RealMachine(
+        "EDR, and HDR of unknown use",
+        False,
+        "fact-port",
+        12.1,
+        changes={ALL: UNKNOWN_CABLE},
+        **LINK,
+    ),
+)
+SLOTS = (
+    RealMachine("HDR, Gen4", True, "least-missed", 24.2, changes={ALL: hdr()}, **LINK),
+    RealMachine("HDR, Gen3", True, "least-missed", 13.1, changes={ALL: hdr("8.0")}, **LINK),
+    RealMachine(
+        "HDR, Gen4, at the rate of Gen3",
+        False,
+        "least-missed",
+        13.1,
+        changes={ALL: hdr()},
+        **LINK,
+    ),
+    RealMachine(
+        "HDR, eight of sixteen lanes in one node",
+        False,
+        "rail-slot",
+        24.2,
+        nodes={"n03": 0.54},
+        changes={
+            ALL: hdr(),
+            "n03": {
+                "current_link_width: 16\n| mlx5_0 max": ("current_link_width: 8\n| mlx5_0 max")
+            },
+        },
+        **LINK,
+    ),
+    RealMachine(
+        "HDR, eight of sixteen lanes in all nodes",
+        False,
+        "slot-narrow",
+        13.1,
+        changes={ALL: hdr(width=8)},
+        **LINK,
+    ),
+    RealMachine(
+        "HDR, a card with two ports",
+        True,
+        "least-missed",
+        24.2,
+        changes={ALL: hdr(ports=2)},
+        **LINK,
+    ),
+)
+_MODULES = [f"P{socket}-DIMM{slot}1" for socket in (1, 2) for slot in "ABCDEF"]
+HALF = {
+    f"Size: 16384 MB\n| \tLocator: {each}\n": f"Size: No Module Installed\n| \tLocator: {each}\n"
+    for each in _MODULES
+    if each[-2] in "DEF"
+}
+CHANNELS = tuple(
+    replace(each, changes={ALL: HALF})
+    for each in (
+        RealMachine("half of the channels empty, nothing declared", False, "channels-empty", 95),
+        RealMachine(
+            "half of the channels empty, declared",
+            True,
+            "channels-empty",
+            95,
+            node={"memory": {"modules": 6}},
+        ),
+        RealMachine(
+            "half of the channels empty where twelve modules are declared",
+            False,
+            "hardware-declared",
+            95,
+            node={"memory": {"modules": 12}},
+        ),
+    )
+)
+MACHINES = (*PROCESSORS, *CHANNELS, *PORTS, *SLOTS, *SIDE_CACHES)
