@@ -118,7 +118,7 @@ def _view(
             for name, title, shown in tables
             if shown
         ),
-        digest=digest,
+        digest=f"SHA-256 {digest}",
         kit=_("Proofmark acceptance"),
         footer=_("Everything here is in acceptance.json, SHA-256 {digest}.").format(digest=digest),
     )
@@ -199,7 +199,7 @@ def _missing(missing: Sequence[Gap]) -> Table:
 def _runs(found: Acceptance) -> Iterator[Table]:
     rows = [
         (
-            Cell(each.id, "strong", details=(each.evidence,)),
+            Cell(each.id, "strong", details=(f"SHA-256 {each.evidence}",)),
             each.plan.partition,
             each.plan.suite,
             f"{each.sealed:%Y-%m-%d %H:%M UTC}",

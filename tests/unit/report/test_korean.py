@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from tests.fixtures.finished import written_verdict
 from tests.fixtures.fleet import fleet_run
+from tests.fixtures.pages import assert_sound
 from tests.fixtures.past_runs import Value, run_id, write_past_run
 from tests.fixtures.report_run import page_of, troubled_run
 from tests.reference import archives
@@ -146,6 +147,7 @@ def written(run: Run) -> dict[str, str]:
 
 def test_the_page_has_no_english_text(run: tuple[Run, Verdict], korean: dict[str, str]) -> None:
     page = korean["report.html"]
+    assert_sound(page, "ko")
     assert Texts(page).language == "ko"
     assert english(page, data_of(*run)) == []
 
