@@ -197,9 +197,16 @@ def _missing(missing: Sequence[Gap]) -> Table:
 
 
 def _runs(found: Acceptance) -> Iterator[Table]:
+    limits: dict[str, list[str]] = {}
+    for limited in found.limited:
+        limits.setdefault(limited.run, []).append(localized(limited.reason))
     rows = [
         (
-            Cell(each.id, "strong", details=(f"SHA-256 {each.evidence}",)),
+            Cell(
+                each.id,
+                "strong",
+                details=(f"SHA-256 {each.evidence}", *limits.get(each.id, ())),
+            ),
             each.plan.partition,
             each.plan.suite,
             f"{each.sealed:%Y-%m-%d %H:%M UTC}",
