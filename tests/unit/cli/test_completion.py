@@ -60,6 +60,16 @@ def imports_in(log: Path) -> set[str]:
     return {name.partition(".")[0] for name in names}
 
 
+def imported(folder: Path, *words: str) -> set[str]:
+    """Return the packages that a command imports."""
+    log = folder / "log"
+    log.unlink(missing_ok=True)
+    command = [sys.executable, "-c", WATCHED, *words]
+    asked = {**os.environ, "LOG": f"{log}"}
+    subprocess.run(command, env=asked, check=False, capture_output=True)
+    return imports_in(log)
+
+
 @pytest.fixture
 def kit(tmp_path: Path) -> Path:
     """A checkout with a site and three runs, one of which has a name for a shell."""
@@ -183,17 +193,15 @@ def test_the_help_is_that_of_the_parser(name: str, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("words", [["verdict", "--help"], ["help", "plan"], ["acceptance", "-h"]])
 def test_a_help_does_not_wait_for_slow_libraries(tmp_path: Path, words: list[str]) -> None:
     """The control is the command itself."""
+    assert imported(tmp_path, *words) & SLOW == set()
+    assert imported(tmp_path, "verdict", f"{tmp_path}") & SLOW >= {"polars", "pydantic"}
 
-    def imported(*words: str) -> set[str]:
-        log = tmp_path / "log"
-        log.unlink(missing_ok=True)
-        command = [sys.executable, "-c", WATCHED, *words]
-        asked = {**os.environ, "LOG": f"{log}"}
-        subprocess.run(command, env=asked, check=False, capture_output=True)
-        return imports_in(log)
 
-    assert imported(*words) & SLOW == set()
-    assert imported("verdict", f"{tmp_path}") & SLOW >= {"polars", "pydantic"}
+@pytest.mark.parametrize("command", ["check", "plan"])
+def test_a_plan_needs_no_tables(tmp_path: Path, command: str) -> None:
+    """Only what judges reads tables. The site is missing: the module of the command is imported."""
+    found = imported(tmp_path, command, "-i", f"{tmp_path / 'missing'}")
+    assert "polars" not in found and "pydantic" in found
 
 
 def test_the_module_of_the_command_has_argcompletes_mark() -> None:
