@@ -17,10 +17,10 @@ from proofmark.common.call_settings import setting
 from proofmark.common.errors import InputError
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.judge.references.typical import UNKNOWN_BUILD, Setting, TypicalValue, value_of_rule
-from proofmark.judge.required import required_metrics
 from proofmark.judge.stated_parts import nominal_parts, statements
 from proofmark.plan.limits_of_suites import described
 from proofmark.plan.plan import Plan
+from proofmark.plan.required_metrics import required_metrics
 from proofmark.plan.selection import has_partner, selects
 from proofmark.plan.stability_plan import counted_plan
 from proofmark.plan.step import COUNTED, Step

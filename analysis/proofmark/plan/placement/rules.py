@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from proofmark.plan.placement import across_nodes, within_node
 from proofmark.plan.placement import across_nodes as pairs
 from proofmark.plan.placement.placement_request import PlacementRequest
-from proofmark.plan.rank_cpus import RankCpus
+from proofmark.plan.rank_cpus import NodeRange, PlacedRanks
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +54,6 @@ RULES |= {
 
 
 @dataclass(frozen=True, slots=True)
-class NodeRange:
-    """Consecutive nodes with the same CPUs for their ranks.
-
-    Attributes:
-        nodes: number of nodes.
-        cpus: for each rank of such a node, in rank order, the hardware thread (os index) of each
-            thread; empty for idle nodes.
-    """
-
-    nodes: int
-    cpus: tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Placement:
     """Ranks placed on nodes.
 
@@ -82,15 +68,9 @@ class Placement:
     node_ranges: tuple[NodeRange, ...]
 
     @property
-    def ranks(self) -> list[RankCpus]:
+    def ranks(self) -> PlacedRanks:
         """The CPUs of every rank, in rank order; `node` counts the requested nodes from 0."""
-        nodes = []
-        for each in self.node_ranges:
-            nodes += [each for _ in range(each.nodes)]
-        rank_cpus = []
-        for node, each in enumerate(nodes):
-            rank_cpus += [RankCpus(node, cpus) for cpus in each.cpus]
-        return rank_cpus
+        return PlacedRanks(self.node_ranges)
 
     @property
     def nodes(self) -> int:
