@@ -78,6 +78,16 @@ def of_schedulers(environment: Mapping[str, str]) -> dict[str, str]:
     return kept | _ASK_ONCE
 
 
+def of_spack(own: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a process of Spack, whose variables of Spack are those of `own`.
+
+    Those of the caller would replace the configuration of the kit: SPACK_DISABLE_LOCAL_CONFIG lets
+    Spack read none of it, and SPACK_ENV lets it write into an environment of the user.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SPACK_")}
+    return without_secrets({**kept, **own})
+
+
 def of_another_user(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the part of `environment` for a command that runs as another user.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proofmark.common.errors import bad_input, nearest
+from proofmark.common.errors import bad_input
+from proofmark.software.spack.lock_check import similar_environment
 
 FILES = ("spack.yaml", "system.yml")
 """The files of the providers in an environment; it has one or several of them."""
@@ -27,7 +28,8 @@ def check_environment(folder: Path, name: str) -> None:
         BadInput: there is no such environment.
     """
     if name not in (known := environments_with(folder, *FILES)):
-        raise bad_input("environment", "", f"{name!r}{nearest(name, known)}", ", ".join(known))
+        found = f"{name!r}{similar_environment(folder, name)}"
+        raise bad_input("environment", "", found, ", ".join(known))
 
 
 def file_of_environment(folder: Path, name: str, file: str) -> Path:

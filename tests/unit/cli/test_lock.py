@@ -17,7 +17,7 @@ from proofmark.software.request import ProvisionRequest
 from proofmark.software.spack import lock_make
 from proofmark.software.spack.install import choose_lock
 from proofmark.software.spack.installation import SpackInstallation
-from proofmark.software.spack.lock_check import OVERLAY, PINS
+from proofmark.software.spack.lock_check import OVERLAY
 from proofmark.software.spack.lock_rules import overlay_digest
 from proofmark.software.spack.system import OperatingSystem
 
@@ -67,12 +67,10 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (root / name).write_text(text)
     (root / "usr/bin/mpicc").symlink_to("mpicc.mpich")
     installation = SpackInstallation(tmp_path / "own", tmp_path / "spack", tmp_path / "packages")
-    pins = yaml.safe_load((ROOT / PINS).read_text())
-    heads = {"spack": pins["spack"]["commit"], "packages": pins["spack_packages"]["commit"]}
     debian = OperatingSystem("debian", "12")
     monkeypatch.setattr(lock, "ROOT", root)
     monkeypatch.setattr(lock, "ready", lambda options, kit: installation)
-    monkeypatch.setattr(lock_make, "head", lambda checkout: heads[checkout.name])
+    monkeypatch.setattr(lock_make, "not_pinned", lambda checkout, pin: "")
     monkeypatch.setattr(lock_make, "this_system", lambda: debian)
     monkeypatch.setattr(software, "this_system", lambda: debian)
     return root

@@ -32,6 +32,7 @@ from proofmark.software.spack.lock_check import read_target
 
 EXAMPLES = {
     **{name: f"example-{name}" for name in ("xeon", "epyc", "grace")},
+    **{name: "example-current" for name in ("rome", "milan", "cascadelake", "icelake")},
     **{name: "example-current" for name in ("turin", "xeon6", "fx700", "power10", "graviton")},
 }
 """The inventory of each partition of the examples."""
@@ -224,6 +225,10 @@ def test_the_power_595_has_another_system_and_lacks_programs_of_quick() -> None:
         ("xeon", "sapphirerapids", 64, 112, 2, 2, 2 * 105, "slurm"),
         ("epyc", "zen4", 128, 192, 2, 8, 2 * 12 * 32, "pbs"),
         ("grace", "neoverse_v2", 32, 144, 1, 2, 2 * 114, "slurm"),
+        ("rome", "zen2", 64, 128, 2, 2, 2 * 16 * 16, "slurm"),
+        ("milan", "zen3", 64, 128, 2, 2, 2 * 8 * 32, "slurm"),
+        ("cascadelake", "cascadelake", 64, 56, 2, 2, 2 * 38.5, "slurm"),
+        ("icelake", "icelake", 64, 80, 2, 2, 2 * 60, "slurm"),
         ("turin", "zen5", 64, 256, 2, 2, 2 * 16 * 32, "slurm"),
         ("xeon6", "sapphirerapids", 64, 256, 2, 2, 2 * 504, "slurm"),
         ("fx700", "a64fx", 16, 48, 1, 4, 4 * 8, "pjsub"),
@@ -238,7 +243,7 @@ def test_the_example_sites_follow_from_their_topologies(
     cores: int,
     per_core: int,
     domains: int,
-    cache_mib: int,
+    cache_mib: float,
     jobs: str,
 ) -> None:
     """No inventory states a number of cores. The array of STREAM exceeds the caches four times."""
@@ -253,7 +258,7 @@ def test_the_example_sites_follow_from_their_topologies(
     symbols = machine.symbols
     assert (symbols["cores"], symbols["threads_per_core"]) == (cores, per_core)
     assert len(machine.topology.numa_domains) == domains
-    assert symbols["llc_bytes"] == cache_mib << 20
+    assert symbols["llc_bytes"] == round(cache_mib * 2**20)
     array = int(partition.facts["stream_array_size"])
     assert 8 * array >= 4 * int(symbols["llc_bytes"])
     source = (ROOT / "environments" / partition.environment / "spack.yaml").read_text()

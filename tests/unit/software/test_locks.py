@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from tests.folders import ROOT
 
 from proofmark.cli.spacklock import main
 from proofmark.common.errors import BadInput, InputError
+from proofmark.software.environments import check_environment
 from proofmark.software.spack import lock_make
+from proofmark.software.spack.installation import SpackInstallation, not_pinned
 from proofmark.software.spack.lock_check import (
     OVERLAY,
-    PINS,
     check,
     guard,
     read_environment,
@@ -118,6 +120,23 @@ def test_every_environment_has_a_lock(arch: str) -> None:
     """The gcc of Debian 12 has neither zen4 nor zen5: their locks are of Debian 13."""
     system = "debian13" if arch in ("zen4", "zen5") else "debian12"
     assert (ROOT / "environments" / arch / system / "spack.lock").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("zen3x", ", did you mean 'zen3'?"),
+        ("zen", "; the programs of 'local' run on it"),
+        ("haswell", "; the programs of 'local' run on it"),
+        ("ivybridge", "; the programs of 'tachyon2' run on it"),
+        ("neoverse_n1", "; the programs of no environment run on it"),
+    ],
+)
+def test_a_missing_environment_names_one_whose_programs_run(name: str, hint: str) -> None:
+    """The nearest name of `zen` was zen5, whose programs end with an illegal instruction there."""
+    with pytest.raises(BadInput) as refused:
+        check_environment(ROOT / "environments", name)
+    assert f"found {name!r}{hint}; accepted: a64fx" in str(refused.value)
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: f"{path.parts[-3]}-{path.parts[-2]}")
@@ -307,6 +326,71 @@ def test_no_lock_is_made_from_a_checkout_that_is_not_at_its_pin(tmp_path: Path) 
         make(ROOT, "local", "debian12", Checkouts(ROOT, tmp_path))
 
 
+@pytest.fixture
+def pinned(tmp_path: Path) -> tuple[Path, dict[str, str]]:
+    """Return a checkout that ignores its configuration, as Spack does, and its pin."""
+    git = ("git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x")
+    (tmp_path / ".gitignore").write_text("/etc/spack/*\n!/etc/spack/defaults\n")
+    (tmp_path / "package.py").write_text("version = 1\n")
+    (tmp_path / "etc/spack/defaults").mkdir(parents=True)
+    (tmp_path / "etc/spack/defaults/config.yaml").write_text("config: {}\n")
+    for words in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "-m", "x")):
+        subprocess.run([*git, *words], check=True)
+    done = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    return tmp_path, {"commit": done.stdout.strip(), "tag": "v1"}
+
+
+def test_a_checkout_as_it_was_committed_is_at_its_pin(pinned: tuple[Path, dict[str, str]]) -> None:
+    assert not_pinned(*pinned) == ""
+
+
+@pytest.mark.fault("spack-checkout-changed")
+@pytest.mark.parametrize(
+    "file",
+    ["package.py", "other.py", "etc/spack/packages.yaml", "etc/spack/site/config.yaml"],
+)
+def test_a_changed_checkout_is_not_at_its_pin(
+    pinned: tuple[Path, dict[str, str]], file: str
+) -> None:
+    checkout, pin = pinned
+    (checkout / file).parent.mkdir(exist_ok=True)
+    (checkout / file).write_text("version = 2\n")
+    assert not_pinned(checkout, pin) == f"the commit with 1 changed files: {file}"
+
+
+OF_THE_USER = (
+    *("SPACK_ENV", "SPACK_ENV_VIEW", "SPACK_ROOT", "SPACK_DISABLE_LOCAL_CONFIG", "SPACK_PYTHON"),
+    *("SPACK_USER_CONFIG_PATH", "SPACK_SYSTEM_CONFIG_PATH", "SPACK_USER_CACHE_PATH"),
+    *("SPACK_GNUPGHOME", "SPACK_CONFIG_PATH", "SPACK_SKIP_MODULES", "SPACK_LD_LIBRARY_PATH"),
+    *("SPACK_BACKTRACE", "SPACK_COLOR", "SPACK_STACKTRACE", "SPACK_TEST_SOLVER_CACHE"),
+    *("SPACK_EXPERIMENTAL", "SPACK_INCLUDE_DIRS", "SPACK_CC", "SPACK_ENV_PATH", "SPACK_SHELL"),
+)
+"""Variables of Spack 1.1 that a shell, a container or a job of CI can have."""
+
+
+@pytest.mark.fault("spack-variables-of-the-user")
+@pytest.mark.parametrize("name", OF_THE_USER)
+def test_no_variable_of_spack_of_the_user_reaches_spack(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for other in OF_THE_USER:
+        monkeypatch.delenv(other, raising=False)
+    installation = SpackInstallation(tmp_path, tmp_path, tmp_path)
+    before = installation.environment()
+    monkeypatch.setenv(name, "/of/the/user")
+    assert installation.environment() == before
+    assert "SPACK_USER_CONFIG_PATH" in before and "PATH" in before
+
+
+def test_the_other_variables_of_the_user_reach_spack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Proxies, modules and compilers of a site are not Spack's."""
+    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+    installation = SpackInstallation(tmp_path, tmp_path, tmp_path)
+    assert installation.environment()["https_proxy"] == "http://proxy.example:3128"
+
+
 def test_pins_are_full_commits() -> None:
     pins = yaml.safe_load((ROOT / "environments/common/spack-pins.yaml").read_text())
     assert all(len(pins[key]["commit"]) == 40 for key in ("spack", "spack_packages"))
@@ -339,9 +423,7 @@ def lock_of_rhel9(
     program.write_text(FAKE_SPACK)
     program.chmod(0o755)
     program.with_name("spack.result").write_text("0" if solved else "1")
-    pins = yaml.safe_load((ROOT / PINS).read_text())
-    heads = {"spack": pins["spack"]["commit"], "packages": pins["spack_packages"]["commit"]}
-    monkeypatch.setattr(lock_make, "head", lambda checkout: heads[checkout.name])
+    monkeypatch.setattr(lock_make, "not_pinned", lambda checkout, pin: "")
     monkeypatch.setattr(lock_make, "this_system", lambda: running)
     checkouts = Checkouts(folder / "spack", folder / "packages")
     make(folder / "kit", "knl", "rhel9", checkouts)

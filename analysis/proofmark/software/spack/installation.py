@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from proofmark.common.child_environment import of_spack
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import run_command
 from proofmark.software.build_process import Say
@@ -32,6 +33,8 @@ Spack relocates binaries of a build cache only into a prefix that is not longer.
 
 NO_PROXY = "http://127.0.0.1:9"
 """The discard port: nothing listens there, and nothing leaves the machine."""
+CONFIGURATION = "etc/spack"
+"""The folder of a checkout of Spack whose files Spack reads before those of the user."""
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy")
 NO_NETWORK = {
     **dict.fromkeys(_PROXIES, NO_PROXY),
@@ -77,8 +80,7 @@ class SpackInstallation:
 
         Offline, each address is behind a proxy that does not exist, and git reads files only.
         """
-        return {
-            **os.environ,
+        own = {
             "SPACK_USER_CONFIG_PATH": str(self.root / "user"),
             "SPACK_SYSTEM_CONFIG_PATH": str(self.root / "system"),
             "SPACK_USER_CACHE_PATH": str(self.root / "cache"),
@@ -87,6 +89,7 @@ class SpackInstallation:
             **release_variables(self.root),
             **(NO_NETWORK if self.offline else {}),
         }
+        return of_spack(own)
 
     def configure(self, sources: Sources, jobs: int) -> None:
         """Write Spack's configuration and the name of the operating system.
@@ -168,10 +171,11 @@ def bootstrap(
         (sources.spack, installation.spack, pins["spack"], "spack.git"),
         (sources.packages, installation.packages, pins["spack_packages"], "packages.git"),
     ):
-        if head(folder) == pin["commit"]:
+        found = not_pinned(folder, pin)
+        if not found:
             continue
         if site_checkout:
-            raise bad_input(folder, "HEAD", head(folder), f"{pin['commit']} ({pin['tag']})")
+            raise bad_input(folder, "HEAD", found, f"{pin['commit']} ({pin['tag']}), unchanged")
         address = f"file://{sources.bundle / name}" if sources.bundle else str(pin["git"])
         say(f"cloning {pin['tag']} from {address}")
         _clone(address, pin["tag"], pin["commit"], folder)
@@ -184,6 +188,23 @@ def head(checkout: Path) -> str:
         return "no git checkout"
     done = _git("-C", str(checkout), "rev-parse", "HEAD")
     return done.stdout.strip() if done.returncode == 0 else "no git checkout"
+
+
+def not_pinned(checkout: Path, pin: Mapping[str, Any]) -> str:
+    """Return how a checkout differs from its pin; empty if it does not.
+
+    A file that is not as in the commit counts: another recipe builds another program under the same
+    hash. So does a configuration inside the checkout, which git ignores and Spack reads.
+    """
+    commit = head(checkout)
+    if commit != pin["commit"]:
+        return commit
+    inside = ("-C", str(checkout))
+    changed = _git(*inside, "status", "--porcelain", "--untracked-files=all").stdout.splitlines()
+    files = [line[len("?? ") :] for line in changed]
+    ignored = ("ls-files", "--others", "--ignored", "--exclude-standard", "--", CONFIGURATION)
+    files += _git(*inside, *ignored).stdout.splitlines()
+    return f"the commit with {len(files)} changed files: {files[0]}" if files else ""
 
 
 def _clone(address: str, tag: str, commit: str, folder: Path) -> None:

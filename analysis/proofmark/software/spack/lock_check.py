@@ -7,6 +7,7 @@ from typing import Any
 
 import archspec.cpu
 import yaml
+from archspec.cpu import TARGETS
 
 from proofmark.common.errors import InputError, bad_input, nearest
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
@@ -91,11 +92,30 @@ def read_target(directory: Path) -> str:
     return targets[0]
 
 
+def similar_environment(folder: Path, name: str) -> str:
+    """Return which environment of `folder` the name may mean, as an addition to a message.
+
+    The name of a processor (archspec) means the newest environment whose programs run on it: those
+    of a similar name can end with an illegal instruction.
+    """
+    known = {path.parent.name: path.parent for path in folder.glob("*/spack.yaml")}
+    if name not in TARGETS:
+        return nearest(name, known)
+    targets = {each: TARGETS.get(read_target(path)) for each, path in known.items()}
+    running = {
+        each: target for each, target in targets.items() if target and target <= TARGETS[name]
+    }
+    if not running:
+        return "; the programs of no environment run on it"
+    best = max(sorted(running), key=lambda each: len(running[each].features))
+    return f"; the programs of {best!r} run on it"
+
+
 def _spack_yaml(directory: Path) -> tuple[Path, dict[str, Any]]:
     source = directory / "spack.yaml"
     if not source.is_file():
         known = sorted(path.parent.name for path in directory.parent.glob("*/spack.yaml"))
-        hint = nearest(directory.name, known)
+        hint = similar_environment(directory.parent, directory.name)
         raise bad_input(directory, "", f"no spack.yaml{hint}", ", ".join(known))
     return source, load_mapping(source)["spack"]
 

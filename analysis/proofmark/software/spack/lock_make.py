@@ -13,10 +13,10 @@ from typing import Any
 
 import yaml
 
-from proofmark.common.child_environment import without_secrets
+from proofmark.common.child_environment import of_spack
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import run_command
-from proofmark.software.spack.installation import head
+from proofmark.software.spack.installation import not_pinned
 from proofmark.software.spack.lock_check import OVERLAY, PINS, load_mapping, read_environment
 from proofmark.software.spack.lock_rules import canonicalise, overlay_digest
 from proofmark.software.spack.lock_sources import FILE, sources_from_spack
@@ -65,9 +65,9 @@ class Checkouts:
             BadInput: a checkout is not at its pin.
         """
         for checkout, pin in ((self.spack, pins["spack"]), (self.packages, pins["spack_packages"])):
-            found = head(checkout)
-            if found != pin["commit"]:
-                raise bad_input(checkout, "HEAD", found, f"{pin['commit']} ({pin['tag']})")
+            if found := not_pinned(checkout, pin):
+                accepted = f"{pin['commit']} ({pin['tag']}), unchanged"
+                raise bad_input(checkout, "HEAD", found, accepted)
 
 
 def make(root: Path, arch: str, operating_system: str, checkouts: Checkouts) -> Path:
@@ -113,7 +113,7 @@ def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> N
             shutil.copytree(root / part, scratch / part)
         environment = scratch / "environments" / arch
         shutil.copy(source, environment / "spack.yaml")
-        variables = {**without_secrets(), **checkouts.variables(scratch)}
+        variables = of_spack(checkouts.variables(scratch))
         spack_system = _output(*checkouts.command("arch", "-o"), env=variables)
         if spack_system != system:
             accepted = f"{spack_system}, because Spack runs on it"

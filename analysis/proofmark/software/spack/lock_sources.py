@@ -7,13 +7,12 @@ without a network. `proofmark lock` writes it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from proofmark.common.child_environment import without_secrets
 from proofmark.common.errors import InputError, bad_input
 from proofmark.common.processes import run_command
 from proofmark.common.strict_model import StrictModel
@@ -113,9 +112,7 @@ def check_sources(lock: Lock) -> Iterator[InputError]:
                 yield InputError(str(path), label, file.place, f"a place with {file.sha256}")
 
 
-def sources_from_spack(
-    command: list[str], environment: Path, variables: dict[str, str] | None = None
-) -> str:
+def sources_from_spack(command: list[str], environment: Path, variables: Mapping[str, str]) -> str:
     """Return the canonical text of ``sources.json`` for the lock in an environment.
 
     Args:
@@ -127,7 +124,7 @@ def sources_from_spack(
         BadInput: Spack failed.
     """
     words = [*command, "-e", str(environment), "python", str(SCRIPT)]
-    done = run_command(words, environment=variables or without_secrets())
+    done = run_command(words, environment=variables)
     if done.returncode != 0:
         last = " / ".join(done.stderr.strip().splitlines()[-3:]) or f"exit code {done.returncode}"
         raise bad_input(environment / "spack.lock", "sources", last, "recipes of all its packages")

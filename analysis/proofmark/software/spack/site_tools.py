@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from proofmark.common.child_environment import without_secrets
+from proofmark.common.child_environment import of_spack
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import run_command
 from proofmark.software.spack.lock_make import Checkouts
@@ -45,11 +45,7 @@ def find_tools(checkouts: Checkouts, folders: Sequence[str]) -> FoundTools:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / "system").mkdir()
-        variables = {
-            **without_secrets(),
-            **checkouts.variables(folder),
-            "PATH": ":".join(folders),
-        }
+        variables = of_spack({**checkouts.variables(folder), "PATH": ":".join(folders)})
         words = ["external", "find", "gcc", *TOOLS]
         done = run_command(checkouts.command(*words), environment=variables)
         if done.returncode:
