@@ -32,6 +32,7 @@ from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import Typical, TypicalConditions, link, processor, processors
 from proofmark.site.judge_expected import JudgeExpected
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.parts import Nic
 from proofmark.site.typical_shares import families
 from proofmark.software.software import Package, Software
 
@@ -461,6 +462,45 @@ def test_an_ethernet_port_that_meets_its_value_is_pass_with_tcp_or_without(
     found = comparison.judge(Figure(of, share * value.value), wanted)
     assert found.outcome == outcome
     assert ("condition-tcp" in found.reason.codes()) == (outcome == "UNJUDGED")
+
+
+class TestSlingshot:
+    """An adapter of Slingshot 11 is no port in /sys/class/infiniband, only the interface hsn0."""
+
+    @staticmethod
+    def _node(node: NodeFacts, state: str = "up", **about: Any) -> NodeFacts:
+        fields = {"firmware": None, "mtu": None, "link": None, "link_best": None}
+        nic = Nic(name="hsn0", driver="cxi_ss1", state=state, megabits=200000, **fields)
+        return node.model_copy(update={"ports": (), "nics": (nic.model_copy(update=about),)})
+
+    @pytest.mark.parametrize(
+        ("adapters", "share", "outcome"),
+        [
+            ({"cxi0:1": 0}, 1.0, "PASS"),
+            ({"cxi0:1": 0}, 0.8, "FAIL"),
+            ({}, 1.0, "PASS"),
+            ({}, 0.8, "UNJUDGED"),
+        ],
+    )
+    def test_its_row_judges(
+        self, node: NodeFacts, adapters: dict[str, int], share: float, outcome: str
+    ) -> None:
+        other = self._node(node)
+        stated = stated_node(rails={"adapters": adapters})
+        wanted = Reference(metric="rate", kind="expected", source="s", rule="typical_bandwidth")
+        of = record(unit="GB/s", node="n[1-2]", parameters={"nodes": 2})
+        comparison = Comparison(figures([]), {"n1": other, "n2": other}, node=stated)
+        found = comparison.judge(Figure(of, share * 23.982), wanted)
+        assert found.value == pytest.approx(23.982)
+        assert "Slingshot 11" in found.source
+        assert found.outcome == outcome
+
+    @pytest.mark.parametrize("about", [{"state": "down"}, {"driver": "bnxt_en"}, {"megabits": 1}])
+    def test_another_interface_or_one_that_is_down_has_no_value(
+        self, node: NodeFacts, about: dict[str, Any]
+    ) -> None:
+        found = typical_value("typical_bandwidth", Setting([self._node(node, **about)]), {})
+        assert isinstance(found, Message) and "fact-unknown" in found.codes()
 
 
 class TestBuilds:
