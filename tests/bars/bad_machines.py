@@ -426,10 +426,11 @@ BAD: tuple[BadMachine, ...] = (
         changes={"n03": {own_number("n03", "4"): own_number("n04", "4")}},
     ),
     BadMachine(
-        "one serial number on two nodes",
+        # The nodes of a chassis share its number, but not those of their boards.
+        "one number of a board on two nodes",
         1,
         ("n03",),
-        changes={"n03": {own_number("n03", "S"): own_number("n04", "S")}},
+        changes={"n03": {own_number("n03", "B"): own_number("n04", "B")}},
     ),
     # errors that the hardware reports
     BadMachine(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.bars.real_machines import (
     CHANNELS,
+    HOSTS,
     MACHINES,
     OTHER,
     PORTS,
@@ -20,9 +21,15 @@ from tests.fixtures.stated import stated_node
 from tests.folders import PROBES
 
 from proofmark.judge.references.derived import Derived, derive
-from proofmark.judge.stated_parts import nominal_parts, statements
+from proofmark.judge.stated_parts import (
+    nominal_parts,
+    ordered_hardware,
+    part_faults,
+    statements,
+    unknown_orders,
+)
 from proofmark.judge.verdict import Verdict
-from proofmark.site.installed_parts import declared_parts
+from proofmark.site.installed_parts import Parts, declared_parts, parts_of
 from proofmark.site.node.facts import parse_probe
 
 
@@ -119,3 +126,18 @@ def test_a_limit_follows_from_the_ordered_processor() -> None:
         peaks[name] = limit.value
     assert peaks["Intel Xeon Gold 6148"] == pytest.approx(40 * 32 * 2.4)
     assert peaks["Intel Xeon Gold 6138"] == pytest.approx(40 * 32 * 2.0)
+
+
+def test_two_kinds_of_nodes_that_were_accepted_are_no_fault() -> None:
+    """A signature states what was ordered for each node."""
+    probe = (PROBES / "skl-2x6148.txt").read_text(encoding="utf-8")
+    other = probe
+    for old, new in OTHER.items():
+        other = other.replace(old, new)
+    nodes = {host: parse_probe(other if host == "n07" else probe, "probe") for host in HOSTS}
+    assert part_faults(nodes, statements(nodes, Parts(), {})).keys() == {"n07"}
+    accepted = {host: parts_of(facts) for host, facts in nodes.items()}
+    stated = statements(nodes, Parts(), accepted)
+    assert part_faults(nodes, stated) == {}
+    assert len(set(ordered_hardware(nodes, stated).values())) == 2
+    assert [*unknown_orders(nodes, stated)] == []

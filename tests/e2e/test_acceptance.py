@@ -33,6 +33,7 @@ USES: dict[str, Any] = {
     "imb-pingpong": {"sweep": {"largest_log2": 12}},
     "imb-collectives": {"let": {"largest_log2": 8}},
     "fio-cache": {"sweep": {"block_bytes": "{2 * MiB}"}},
+    "likwid-triad": {"let": {"arrays_bytes": 1}},
 }
 
 
@@ -74,7 +75,7 @@ class TestFlow:
         kit, played = flow
         verdict = kit.verdict()
         coverage = verdict["coverage"]
-        assert coverage["measured"] == coverage["expected"] == 5 - len(coverage["not_needed"])
+        assert coverage["measured"] == coverage["expected"] == 6 - len(coverage["not_needed"])
         assert verdict["coverage"]["duplicate"] == 0
         invalid = [result for result in verdict["results"] if result["verdict"] == "INVALID"]
         assert invalid == [], played.output

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from pypdf import PdfReader
+from tests.fixtures.pages import contrast
 from tests.fixtures.report_run import made_run, reported, troubled_run
 from tests.fixtures.sweeps import collectives, hpl_knl
 from tests.processes import running
@@ -251,20 +252,6 @@ def test_no_name_is_broken_into_two_lines(
         assert browser.value(BROKEN) == []
     finally:
         browser.call("Emulation.setEmulatedMedia", media="")
-
-
-def contrast(one: list[float], other: list[float]) -> float:
-    """Return the contrast of two colours (WCAG 2.2, "contrast ratio")."""
-
-    def luminance(colour: list[float]) -> float:
-        parts = [part / 255 for part in colour[:3]]
-        linear = [
-            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-        ]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -30,6 +30,7 @@ by_awk hpl hpl hpl-2.3_N2048-6144_NB128-192_P1Q2 hpl-2.3_N200-400_NB40_P1Q2_fail
 by_awk hpcc hpcc hpcc-1.5.0_N4000_n2 hpcc-1.5.0_N200-400_n1 hpcc-1.5.0_N200-400_n2_failed
 by_awk stream stream stream-5.10_N64000000_t2 stream-5.10_N2000000_t2 stream-5.10_N2000000_serial
 by_awk os-noise os_noise os_noise-1.0_t2_realtime os_noise-1.0_t2_disturbed
+by_awk likwid-triad likwid likwid-bench-5.2.2_stream_kB95232_t2
 by_awk ior ior \
     ior-3.3.0_posix_b4m_t1m_n2_shared ior-3.3.0_posix_b4m_t2m_n2_fpp_verbose \
     ior-4.0.0_posix_b4m_t2m_n2_fpp_verbose ior-4.0.0_posix_b47008_n2 \

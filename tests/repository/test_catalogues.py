@@ -108,6 +108,16 @@ def test_korean_is_written_in_hangul(written: Catalog) -> None:
     assert [text for text in latin if not SIGNS.fullmatch(text)] == []
 
 
+def test_a_limit_has_one_korean_word(written: Catalog) -> None:
+    """The verb "to limit" is another word. 기준 alone is the reference of a comparison."""
+    others = re.compile(r"계약 기준|(?<!물리적 )(?<!하드웨어의 )한계|제한|기준을 벗어")
+    for message in written:
+        text = re.sub(r"\{\w+\}", "", f"{message.id}")
+        if re.search(r"\blimits?\b(?! (?:it|this)\b)", text):
+            assert "한도" in f"{message.string}", message.id
+        assert not others.search(f"{message.string}".replace("삭제한", "")), message.id
+
+
 @pytest.mark.parametrize(
     "path",
     [

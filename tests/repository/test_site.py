@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.fixtures.pages import Page, assert_readable
 from tests.folders import ROOT
 from tests.key_pages import PAGES, WRITE, KeyPage
 
@@ -20,6 +22,17 @@ def build(docs: Path, target: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, check=False, capture_output=True, text=True)
 
 
+def assert_reachable(text: str) -> None:
+    """Check that a page can be read with the keyboard: what scrolls has a place and a name."""
+    page = Page(text)
+    assert_readable(page)
+    boxes = [each for _, each in page.elements if "table-wrapper" in each.get("class", "")]
+    assert len(boxes) == len(page.of("table"))
+    for each in [*boxes, *page.of("pre")]:
+        assert (each["tabindex"], each["role"]) == ("0", "group")
+        assert each["aria-label"]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_page_has_the_keys_of_the_models(page: KeyPage) -> None:
     assert (DOCS / page.name).read_text(encoding="utf-8") == page.text(), WRITE
@@ -31,6 +44,8 @@ def test_the_site_is_built_without_a_warning_and_without_a_network(tmp_path: Pat
     assert (built.returncode, built.stderr) == (0, "")
     pages = sorted(tmp_path.rglob("*.html"))
     assert {page.stem for page in DOCS.rglob("*.md")} <= {page.stem for page in pages}
+    for page in pages:
+        assert_reachable(page.read_text(encoding="utf-8"))
     loaded = ('src="http', 'rel="stylesheet" href="http', "@import url(http", "url(//")
     files = [*pages, *tmp_path.rglob("*.css")]
     texts = {file.name: file.read_text(encoding="utf-8") for file in files}
@@ -49,7 +64,8 @@ def test_the_site_is_built_without_a_warning_and_without_a_network(tmp_path: Pat
 def test_a_wrong_link_and_an_orphan_are_found(tmp_path: Path, text: str, warning: str) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
-    (docs / "conf.py").write_text((DOCS / "conf.py").read_text(encoding="utf-8"), encoding="utf-8")
+    shutil.copy(DOCS / "conf.py", docs)
+    shutil.copytree(DOCS / "theme", docs / "theme")
     (docs / "index.md").write_text("# First\n", encoding="utf-8")
     target = docs / ("second.md" if text.startswith("#") else "index.md")
     target.write_text(f"{text}\n" if target.name == "second.md" else f"# First\n\n{text}\n")

@@ -31,8 +31,11 @@ from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.scheduler import NodeStatus
 from proofmark.machine.schedulers.slurm import Slurm as Scheduler
 from proofmark.plan.rolling import rolling_plan
+from proofmark.runs.evidence import seal
 from proofmark.runs.job_folder import JobFolder
-from proofmark.runs.run import Run
+from proofmark.runs.run import Run, open_run
+from proofmark.runs.run_files import RunFiles
+from proofmark.site.contract_document import Contract
 from proofmark.site.execution import Queue
 from proofmark.site.firmware import Firmware
 
@@ -53,7 +56,9 @@ class Site:
         self.go = kit.folder / "go"
         self.lines: list[str] = []
 
-    def run(self, *, nodes: int = 1, scope: str = "job", **queue: Any) -> Run:
+    def run(
+        self, *, nodes: int = 1, scope: str = "job", contract: Contract | None = None, **queue: Any
+    ) -> Run:
         """Write a run of the sizes 1, 2 and 3, as steps of `nodes` nodes or of each node."""
         sweep = {"size": [1, 2, 3], "nodes": 1 if scope == "each-node" else nodes}
         self.kit.case(
@@ -62,7 +67,8 @@ class Site:
         site = self.kit.site(hosts=self.cluster.names[:nodes])
         changes = {"scheduler": "slurm", "queue": Queue(**{"stall_timeout_s": 5, **queue})}
         partition = site.partition.model_copy(update=changes)
-        return self.kit.run(site=site.model_copy(update={"partition": partition}))
+        update = {"partition": partition, "contract": contract or site.contract}
+        return self.kit.run(site=site.model_copy(update=update))
 
     def execute(self, run: Run) -> None:
         execute(run, "slurm", self.lines.append)
@@ -128,8 +134,10 @@ def test_slurm_allocates_the_resources_that_the_header_requests(
 ) -> None:
     partition = site.slurm.call("sinfo", "--noheader", "--format=%R").split()[0]
     site.slurm.call("scontrol", "update", f"PartitionName={partition}", "OverSubscribe=NO")
-    queue = {"exclusive": exclusive, "cpus_per_node": 8, "memory_per_node": 1 << 30}
-    run = site.run(nodes=2, scope="each-node", **queue)
+    memory = 1 << 30
+    run = site.run(
+        nodes=2, scope="each-node", exclusive=exclusive, cpus_per_node=8, memory_per_node=memory
+    )
     with site.begun(run) as process:
         (job,) = site.jobs()
         words = site.slurm.call("scontrol", "show", "job", job).split()
@@ -271,6 +279,30 @@ def test_a_held_job_is_given_up_and_cancelled(site: Site) -> None:
     site.execute(run)
     assert "held: PENDING JobHeldUser, given up after 1 s" in stopped(run)
     assert site.slurm.call("squeue", "--noheader", "--format=%i") == ""
+
+
+STATES = {"number": "F1", "text": "in service", "check": "states", "value": "in service"}
+
+
+@pytest.mark.fault("node-drained-during-run")
+@pytest.mark.parametrize("drained", [True, False], ids=["drained", "control"])
+def test_the_evidence_has_the_states_of_the_nodes(site: Site, drained: bool) -> None:
+    """A node is drained while its job runs: the job ends, and the sealed evidence has it."""
+    parties = {"buyer": "B"}
+    contract = Contract.model_validate({"title": "C", "parties": parties, "items": [STATES]})
+    run = site.run(nodes=2, scope="each-node", contract=contract)
+    with site.begun(run) as process:
+        if drained:
+            drain = ("scontrol", "update", "NodeName=knl0002", "State=DRAIN", "Reason=a fan")
+            site.slurm.call(*drain)
+        site.go.touch()
+        assert finish(process)[0] == 0
+    seal(run.folder)
+    (found,) = judge_run(open_run(run.folder)).checks
+    assert found.outcome == ("FAIL" if drained else "PASS")
+    assert [*found.faults] == (["knl0002"] if drained else [])
+    assert any("a fan" in str(why) for why in found.missed.values()) == drained
+    assert any(path.name == RunFiles.node_states.path for path in run.folder.iterdir())
 
 
 @pytest.mark.fault("nodes-unavailable")

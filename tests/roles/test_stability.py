@@ -40,7 +40,7 @@ echo "size $1"; echo "rate 100"; echo END
 """
 """A program that does what it finds in the folder $PLANTED; a file there works once."""
 SAID = {
-    "program": ["exit 3", "exit 4"],
+    "program": ["exit 139", "echo 'fake: unrecognized option --n' >&2; exit 4"],
     "fabric": ["echo 'Transport retry count exceeded on mlx5_0:1/IB' >&2; exit 1"] * 2,
     "file-system": ["echo 'write failed: Input/output error' >&2; exit 1"] * 2,
     "unknown": ["kill -9 $$"] * 2,

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from proofmark import __version__
 from proofmark.cli.amounts import whole
+from proofmark.cli.arguments import described
 from proofmark.cli.command import AddedCommand, ArgumentUse, Command
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.plugins import installed
@@ -268,15 +269,29 @@ def command_of(name: str) -> Command:
 def _arguments(name: str, parser: _CommandParser) -> None:
     """Add the arguments of a command and its example to `parser`."""
     command = command_of(name)
-    parser.description = fill(_about(command), WIDTH)
-    for verb, (_, summary) in VERBS.get(name, {}).items():
-        parser.description += f"\nproofmark {verb} -h: {summary}"
     parser.uses = command.uses
-    parser.epilog = f"example: proofmark {command.example}"
+    _describe(name, parser, about(command), command.example)
     command.arguments(parser)
 
 
-def _about(command: Command) -> str:
+def help_arguments(name: str, parser: _CommandParser) -> None:
+    """Add the arguments of a command for its help, without its module if it is of the kit."""
+    known = described().get(name)
+    if known is None or known.lists_plugins:
+        _arguments(name, parser)
+        return
+    _describe(name, parser, known.about, known.example)
+    known.add_to(parser)
+
+
+def _describe(name: str, parser: _CommandParser, about: str, example: str) -> None:
+    parser.description = fill(about, WIDTH)
+    for verb, (_, summary) in VERBS.get(name, {}).items():
+        parser.description += f"\nproofmark {verb} -h: {summary}"
+    parser.epilog = f"example: proofmark {example}"
+
+
+def about(command: Command) -> str:
     """Return what a command does: the first sentences of the docstring of its function."""
     return " ".join((command.run.__doc__ or "").partition("\n\n")[0].replace("``", "").split())
 

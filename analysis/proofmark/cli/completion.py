@@ -1,68 +1,36 @@
 """Completes a command line in a shell (argcomplete), without the modules of the commands.
 
-These modules import the libraries of models and tables, which takes up to a second. A key must not
-wait for that, so `ARGUMENTS` has the arguments of all commands. ``python -m tests.completion``
-writes the file from the parsers.
+A key must not wait for these: the arguments are those of `proofmark.cli.arguments`.
 
 A folder of a run is never opened: its name is completed, and no program or plug-in starts.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from argcomplete import autocomplete
 
+from proofmark.cli.arguments import described
 from proofmark.cli.command import Words
 from proofmark.cli.commands import COMMANDS, OF_VERBS, STAGE, VERBS, parser
 from proofmark.common.errors import BadInput
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.site.choice import LINK
 
-ARGUMENTS = Path(__file__).with_name("arguments.json")
-"""The `Argument` list of each command."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 """A name that no shell reads in another way. Other names of sites and runs are left out."""
 
 
-@dataclass(frozen=True)
-class Argument:
-    """An argument of a command.
-
-    Attributes:
-        names: the option strings; of a positional argument one name.
-        nargs: as in `argparse`; 0 is an option without a value.
-        repeated: whether the option may be given more than once.
-        words: what completes a value: a kind of `Words`, or the words.
-    """
-
-    names: Sequence[str]
-    nargs: int | str | None = None
-    repeated: bool = False
-    words: str | Sequence[str] = ()
-
-    def add_to(self, parser: ArgumentParser) -> None:
-        """Add the argument, with its completer, to the parser of a command."""
-        if self.nargs == 0:
-            parser.add_argument(*self.names, action="store_true")
-            return
-        kind = "append" if self.repeated else "store"
-        action = parser.add_argument(*self.names, nargs=self.nargs, action=kind)
-        words = Words(self.words) if isinstance(self.words, str) else self.words
-        action.completer = _Completer(words)  # type: ignore[attr-defined]
-
-
 def complete_line(line: str) -> None:
     """Write the completions of the line of a shell as argcomplete does, and end this process."""
-    known = json.loads(ARGUMENTS.read_text(encoding="utf-8"))
+    known = described()
     named = _commands_in(line.split())
 
     def add_arguments(name: str, to: ArgumentParser) -> None:
@@ -71,8 +39,8 @@ def complete_line(line: str) -> None:
         for verb in verbs.keys() & {*named}:
             to.add_argument("verb", choices=[verb.removeprefix(f"{name} ")])
             name = verb
-        for each in known.get(name, []):  # those of another package are not known
-            Argument(**each).add_to(to)
+        if name in known:
+            known[name].add_to(to, _Completer)
 
     made = parser(add_arguments, [name for name in named if name not in OF_VERBS])
     autocomplete(made, exclude=[STAGE])

@@ -350,6 +350,8 @@ def _print(found: Acceptance, missing: Sequence[Gap]) -> None:
     for fault in found.faults:
         state = _("stands") if fault.stands else _("measured again since")
         print_line(f"{fault.nodes}: {localized(fault.reason)} ({fault.run}, {state})")
+    for limited in found.limited:
+        print_line(f"{limited.run}: {localized(limited.reason)}")
     for left_out in found.left_out:
         print_line(f"{_('Left out')}: {left_out.run}: {localized(left_out.reason)}")
     for gap in missing:

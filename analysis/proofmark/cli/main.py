@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from proofmark.cli.command import SECRETS
-from proofmark.cli.commands import BAD_INPUT, Called, parser
+from proofmark.cli.commands import BAD_INPUT, Called, help_arguments, parser
 from proofmark.cli.newest import follow_links
 from proofmark.cli.streams import close_streams, drop, open_streams, use_utf8
 from proofmark.common.call_settings import CALLER, Caller, option_of
@@ -25,6 +25,7 @@ from proofmark.common.progress_lines import say
 STOPPED = 130
 INTERNAL_ERROR = 70
 """EX_SOFTWARE of sysexits.h: an error of the kit. 1 means FAIL."""
+HELP = frozenset({"-h", "--help"})
 COMPLETION = "_ARGCOMPLETE"
 """Environment variable that a shell sets when it completes a command line (argcomplete)."""
 BROKEN_PIPE = 141
@@ -61,6 +62,9 @@ def _main(words: Sequence[str]) -> int:
         complete_line(os.environ.get("COMP_LINE", ""))
     if words[:1] == ["help"]:
         words = [*words[1:], "-h"]
+    if not HELP.isdisjoint(words):
+        # A help ends the process here, without the module of its command.
+        parser(help_arguments).parse_known_args(words)
     top = parser()
     line = argparse.Namespace(verbose=False, failed_nodes_fd=None, called=None)
     before = CALLER.set(None)

@@ -18,7 +18,7 @@ Field = str | int | float | tuple[str, ...]
 """A value of a message. A message in it is printed in the language of the page."""
 SEVERAL = "several"
 THE_NODE = N_("the node")
-OF_OTHERS = frozenset({"output", "adopted-unread", "absent-said", "reader-rule"}) | {
+OF_OTHERS = frozenset({"output", "adopted-unread", "absent-said", "left-said", "reader-rule"}) | {
     *("files-said", "files-full", "model-source"),
 }
 """The codes of messages whose text is that of a program or of a file. It is not translated."""

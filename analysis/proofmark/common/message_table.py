@@ -13,6 +13,37 @@ from proofmark.common.output_messages import OUTPUT_MESSAGES
 
 MESSAGES: Mapping[str, str] = {
     "several": "{parts}",
+    # plan: what a suite has and a plan has not
+    "left-said": "{text}",
+    "left-rolling": "{case}: {count} steps of several nodes do not roll; -e run_id=RUN without "
+    "rolling=true adds them",
+    "left-repeats": "{case}: {repeats} of {stated} repeats, within {within}",
+    "left-unwritten": "{case}: {point}: no step of {writer} writes its files",
+    "left-readers": "{case}: {point}: {needed} nodes that did not write its files are needed; the "
+    "site has {free}",
+    "left-lacking": "{asked}: {found}; there is: {there_is}",
+    "left-together": "{nodes} nodes together: nodes_per_job",
+    "left-larger": "{case}: more than {nodes} nodes together: nodes_per_job",
+    "left-mode": "{case}: mode {mode}: {partition} has no such mode",
+    "left-unmet": "{case}: {conditions}",
+    "left-points": "{case}: {reason} (mode {mode}, {points} points)",
+    "left-load": "{case}: no node is free for the load {load}",
+    "left-pairs": "{case}: pairs of nodes of different jobs: nodes_per_job {limit} divides the "
+    "nodes into {jobs} jobs",
+    "left-waves": "{case}: {nodes} nodes, which are in none of the {rounds} waves of pairs alone",
+    "left-rounds": "{case}: {nodes} nodes, which are in none of the {rounds} rounds of pairs "
+    "together",
+    "left-load-size": "jobs of {nodes} nodes: more than the load leaves ({usable} nodes)",
+    "left-no-source": "{case}: {package} has no source for a simulation",
+    "left-no-program": "{case}: {program} of {package} has no source",
+    "unmet-value": "{name} is {found}, and {needed} is needed",
+    "unmet-least": "{name} is {found}, and at least {needed} is needed",
+    "unmet-more": "{name} is {found}, and more than {needed} is needed",
+    "unmet-most": "{name} is {found}, and at most {needed} is needed",
+    "unmet-less": "{name} is {found}, and less than {needed} is needed",
+    "unmet-other": "{name} is {found}, and another value is needed",
+    "unmet-has": "{name} has no {needed}",
+    "unmet-names": "the case is not for this: {names}",
     # judge: comparison with references
     "least-met": "{ratio} × {name} ({value}) is at least {limit}",
     "planned-alone": "the {planned} planned of {executions} executions alone: {text}",
@@ -40,6 +71,7 @@ MESSAGES: Mapping[str, str] = {
     "check-unlike": "{name} is {found}; most nodes have {most}",
     "check-no-most": "{name} is {found}; no value is that of most nodes",
     "check-other": "{name} is {found}; the contract has {wanted}",
+    "check-no-size": "{name} is {found}; the contract has a size of {bound} GiB",
     "check-low": "{name} is {found}; at least {least} is needed",
     "check-high": "{name} is {found}; at most {most} is accepted",
     "limit-far": "{text}; each repeat is at least {times} times better",

@@ -6,6 +6,7 @@ stay English. ``tests/catalogues.py`` extracts the texts from calls of `_`, `N_`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,10 +17,17 @@ from pathlib import Path
 from proofmark.common.errors import bad_input, nearest
 
 ENGLISH = "en"
-LANGUAGES = (ENGLISH, "ko")
+KOREAN = "ko"
+LANGUAGES = (ENGLISH, KOREAN)
 DOMAIN = "proofmark"
 CATALOGUES = Path(__file__).parent / "catalogues"
 """Its files are ``<language>/LC_MESSAGES/proofmark.mo``."""
+
+_PARTICLE = re.compile(r"([가-힣0-9])(?:(이)\(가\)|(을)\(를\)|(은)\(는\)|(과)\(와\)|\((으)\)로)")
+_AFTER_VOWEL = {"이": "가", "을": "를", "은": "는", "과": "와", "으": "로"}
+_DIGITS_WITH_CONSONANT, _DIGITS_WITH_RIEUL = "036178", "178"
+_SYLLABLES, _FINALS, _RIEUL = ord("가"), 28, 8
+"""The syllables of Unicode are in the order of their final consonants: none, then 27 others."""
 
 _language: ContextVar[str] = ContextVar("language", default=ENGLISH)
 
@@ -89,3 +97,24 @@ def counted(one: str, many: str, amount: int) -> str:
     These two are the keys of the catalogue; a language may put the number after the noun.
     """
     return _catalogue(_language.get()).ngettext(f"{{count}} {one}", f"{{count}} {many}", amount)
+
+
+def with_particles(text: str) -> str:
+    """Return a text; in Korean with the particles of its values: ``1개이(가)`` is ``1개가``.
+
+    The particle depends on the last sound of the value before it. After a Latin letter, whose sound
+    is not known, both forms stay.
+    """
+    return _PARTICLE.sub(_particle, text) if _language.get() == KOREAN else text
+
+
+def _particle(match: re.Match[str]) -> str:
+    last, with_consonant = match[1], next(filter(None, match.groups()[1:]))
+    if last.isdigit():
+        consonant, rieul = last in _DIGITS_WITH_CONSONANT, last in _DIGITS_WITH_RIEUL
+    else:
+        final = (ord(last) - _SYLLABLES) % _FINALS
+        consonant, rieul = final > 0, final == _RIEUL
+    if with_consonant == "으":
+        return f"{last}{'으로' if consonant and not rieul else '로'}"
+    return last + (with_consonant if consonant else _AFTER_VOWEL[with_consonant])

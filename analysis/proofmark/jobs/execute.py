@@ -17,7 +17,7 @@ from proofmark.jobs.job_script import Manner
 from proofmark.jobs.ready import FigureReader, ReadySteps
 from proofmark.jobs.stability_jobs import Rounds, StabilityWork
 from proofmark.jobs.watch import JobMonitor
-from proofmark.machine.scheduler import scheduler
+from proofmark.machine.scheduler import is_down, scheduler
 from proofmark.plan.plan import Job
 from proofmark.runs.busy_nodes import warning_of_job
 from proofmark.runs.job_folder import JobFolder, complete
@@ -25,6 +25,7 @@ from proofmark.runs.journal import unverified
 from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_lock import lock
+from proofmark.runs.stability_log import LOOK_S, Look, add_look
 from proofmark.runs.state import proofs_of
 
 _REPORT_EVERY_S = 30.0
@@ -114,7 +115,15 @@ def _execute_group(
     supply = JobSupply(next_jobs(), next_jobs, excluded, rolling)
     jobs = JobMonitor(run, supply, batch, say, manner=manner)
     warns = site_of(run).partition.origin == "measured"
-    poll_until_done(jobs, ProgressReporter(ready, jobs, say, warns=warns).report)
+    looks, reporter = NodeLooks(run, jobs), ProgressReporter(ready, jobs, say, warns=warns)
+
+    def report() -> None:
+        looks.look()
+        reporter.report()
+
+    looks.look()
+    poll_until_done(jobs, report)
+    looks.look(last=True)
     for job, nodes in jobs.held.items():
         say(f"job {job}: waits for {nodes}")
     return jobs.stopped_early
@@ -229,6 +238,29 @@ def poll_until_done(task: Pollable, report: Callable[[], None]) -> None:
         report()
         if received:
             raise Stopped(received[0])
+
+
+class NodeLooks:
+    """Keeps what the scheduler says of the nodes of a run, when its jobs begin, run and end.
+
+    Args:
+        run: the run.
+        jobs: asks the scheduler.
+    """
+
+    def __init__(self, run: Run, jobs: JobMonitor) -> None:
+        self._run, self._jobs, self._next = run, jobs, 0.0
+
+    def look(self, *, last: bool = False) -> None:
+        """Ask for the states, if the last time was long ago, or if no look follows."""
+        if time.monotonic() < self._next and not last:
+            return
+        self._next = time.monotonic() + LOOK_S
+        hosts = self._run.plan.nodes()
+        if states := self._jobs.node_states(hosts):
+            down = {node: state for node, state in states.items() if is_down(state)}
+            unknown = tuple(node for node in hosts if node not in states)
+            add_look(self._run.files, Look(time.time(), down, unknown))
 
 
 class ProgressReporter:

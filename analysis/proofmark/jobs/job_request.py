@@ -12,6 +12,7 @@ from pathlib import Path
 
 from proofmark.machine.scheduler import Request
 from proofmark.plan.plan import Job, Step
+from proofmark.plan.rank_cpus import RankCpus, ranges_of
 from proofmark.plan.time_limit import longest_step_s, requested_s
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.job_folder import cut_before
@@ -95,43 +96,69 @@ def cpus_used(step: Step) -> int:
         nodes = {"job": len(step.nodes), "each-node": 1, "each-pair": 2}[step.scope]
         return ceil(step.ranks / nodes) * step.threads
     of_nodes: dict[int, set[int]] = {}
-    for rank in step.cpus:
-        of_nodes.setdefault(rank.node, set()).update(rank.cpus)
+    for first, each in ranges_of(step.cpus):
+        of_nodes.setdefault(first, set()).update(*each.cpus)
     return max(map(len, of_nodes.values()))
 
 
 def _threads(step: Step) -> int:
-    return max((len(rank.cpus) for rank in step.cpus), default=step.threads)
+    widths = (max(map(len, each.cpus), default=0) for _, each in ranges_of(step.cpus))
+    return max(widths, default=step.threads)
 
 
-def _tasks(steps: Sequence[Step], nodes: int) -> list[list[int]]:
+def _tasks(steps: Sequence[Step], nodes: int) -> list[Sequence[int]]:
     """Return the numbers of the ranks of a job of `steps` on each of its nodes, see `Request`.
 
     They are those of the step with the most ranks. A node gets more of them if it has none, or if
     another step has more ranks there.
     """
-    of_steps = [_ranks_of_nodes(step, nodes) for step in steps]
-    tasks = max(of_steps, key=lambda of_nodes: sum(map(len, of_nodes)))
-    needed = [max(1, *map(len, of_node)) for of_node in zip(*of_steps, strict=True)]
+    counts = [_counts(step, nodes) for step in steps]
+    most = max(range(len(steps)), key=lambda place: sum(counts[place]))
+    tasks = _ranks_of_nodes(steps[most], nodes)
+    needed = [max(1, *of_node) for of_node in zip(*counts, strict=True)]
     numbers = count(sum(map(len, tasks)))
     return [
-        [*ranks, *islice(numbers, each - len(ranks))]
+        [*ranks, *islice(numbers, each - len(ranks))] if each > len(ranks) else ranks
         for each, ranks in zip(needed, tasks, strict=True)
     ]
 
 
-def _ranks_of_nodes(step: Step, nodes: int) -> list[list[int]]:
-    """Return the numbers of the ranks of `step` on each of `nodes` nodes."""
+def _counts(step: Step, nodes: int) -> list[int]:
+    """Return the number of the ranks of `step` on each of `nodes` nodes."""
     if step.scope != "job":
-        each = max(Counter(rank.node for rank in step.cpus).values(), default=step.ranks)
-        return [list(range(node * each, (node + 1) * each)) for node in range(nodes)]
-    places = [rank.node for rank in step.cpus] or [rank % nodes for rank in range(step.ranks)]
-    if step.load:
-        first = nodes - len(step.load.step.nodes)
-        places += [first + rank.node for rank in step.load.step.cpus]
-    ranks: list[list[int]] = [[] for _ in range(nodes)]
-    for number, node in enumerate(places):
-        ranks[node].append(number)
+        of_nodes = Counter[int]()
+        for node, each in ranges_of(step.cpus):
+            of_nodes[node] += len(each.cpus)
+        return [max(of_nodes.values(), default=step.ranks)] * nodes
+    unbound = 0 if step.cpus else step.ranks
+    counts = [len(range(node, unbound, nodes)) for node in range(nodes)]
+    for before, cpus in ((0, step.cpus), *_of_load(step, nodes)):
+        for first, each in ranges_of(cpus):
+            for node in range(before + first, before + first + each.nodes):
+                counts[node] += len(each.cpus)
+    return counts
+
+
+def _of_load(step: Step, nodes: int) -> list[tuple[int, Sequence[RankCpus]]]:
+    """Return the first of `nodes` nodes and the ranks of the load of a step; empty without one."""
+    load = step.load
+    return [(nodes - len(load.step.nodes), load.step.cpus)] if load else []
+
+
+def _ranks_of_nodes(step: Step, nodes: int) -> list[Sequence[int]]:
+    """Return the numbers of the ranks of `step` on each of `nodes` nodes, mostly as ranges."""
+    if step.scope != "job":
+        alike = _counts(step, 1)[0]
+        return [range(node * alike, (node + 1) * alike) for node in range(nodes)]
+    unbound = 0 if step.cpus else step.ranks
+    ranks: list[Sequence[int]] = [range(node, unbound, nodes) for node in range(nodes)]
+    number = unbound
+    for before, cpus in ((0, step.cpus), *_of_load(step, nodes)):
+        for first, each in ranges_of(cpus):
+            for node in range(before + first, before + first + each.nodes):
+                more = range(number, number + len(each.cpus))
+                ranks[node] = [*ranks[node], *more] if ranks[node] else more
+                number += len(each.cpus)
     return ranks
 
 

@@ -262,6 +262,10 @@ class JobMonitor:
         rests = self._supply.rests(len(self._pending) - len(self.held), quiet)
         return bool(self._active or (self._pending and not self._failed and not rests))
 
+    def node_states(self, nodes: Sequence[str]) -> Mapping[str, NodeState]:
+        """Return the known states of `nodes`; none without a queue, or if it does not answer."""
+        return {} if self._scheduler.ends_with_process else self._scheduler.node_states(nodes)
+
     def leave(self, why: str) -> None:
         """Stop monitoring. The jobs go on, except those that end with this process."""
         if self._scheduler.ends_with_process:

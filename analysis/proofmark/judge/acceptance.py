@@ -79,7 +79,7 @@ class JudgedRun:
 
 @dataclass(frozen=True)
 class RunLeftOut:
-    """A run that decides nothing, and why."""
+    """A run that decides nothing, or not every item that it measures, and why."""
 
     run: str
     reason: Message
@@ -300,6 +300,7 @@ class Acceptance:
         site: the name of the site.
         items: the items of the contract, for each partition that they are for.
         runs: the runs that could decide, the newest first.
+        limited: those of `runs` that decide only some of the items that they measure.
         left_out: the runs that could not.
         faults: of nodes.
     """
@@ -307,6 +308,7 @@ class Acceptance:
     site: str
     items: tuple[AcceptedItem, ...]
     runs: tuple[JudgedRun, ...]
+    limited: tuple[RunLeftOut, ...]
     left_out: tuple[RunLeftOut, ...]
     faults: tuple[RunFault, ...]
 
@@ -388,6 +390,7 @@ class Acceptance:
                 }
                 for each in self.runs
             ],
+            "limited": [each.as_json() for each in self.limited],
             "left_out": [each.as_json() for each in self.left_out],
         }
 
@@ -448,7 +451,8 @@ def acceptance(
         site,
         tuple(items),
         tuple(newest),
-        (*left_out, *other_modes, *scales),
+        (*other_modes, *scales),
+        tuple(left_out),
         tuple(_faults(newest)),
     )
 

@@ -22,6 +22,7 @@ from proofmark.runs.decisions import SetAside
 from proofmark.runs.files_report import FilesReport
 from proofmark.runs.nodes import Node
 from proofmark.runs.predictions import Predictions
+from proofmark.runs.stability_log import Look
 from proofmark.runs.stage_faults import StageFault
 from proofmark.runs.waivers import Waiver
 from proofmark.site.contract_document import CheckItem, ContractItem
@@ -114,6 +115,7 @@ class Evidence:
         replaced: the values of the inventory that options replaced, and their values, by option.
         doubts: of figures, by case and metric.
         checks: the functional items of the contract.
+        looks: what the scheduler told of the nodes while the run ran.
     """
 
     run: str
@@ -140,6 +142,7 @@ class Evidence:
     replaced: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     doubts: Mapping[tuple[str, str], Doubt] = field(default_factory=dict)
     checks: Sequence[CheckItem] = ()
+    looks: Sequence[Look] = ()
 
     @cached_property
     def figures(self) -> Aggregates:

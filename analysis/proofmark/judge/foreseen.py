@@ -23,10 +23,10 @@ from proofmark.judge.references.typical import (
     TypicalValue,
     value_of_rule,
 )
-from proofmark.judge.required import required_metrics
 from proofmark.judge.stated_parts import nominal_parts, statements
 from proofmark.plan.limits_of_suites import described
 from proofmark.plan.plan import Plan
+from proofmark.plan.required_metrics import required_metrics
 from proofmark.plan.selection import has_partner, selects
 from proofmark.plan.stability_plan import counted_plan
 from proofmark.plan.step import COUNTED, Step

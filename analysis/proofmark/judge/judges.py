@@ -25,7 +25,7 @@ from proofmark.judge.links.links import link_fit
 from proofmark.judge.node_checks import check_outcomes
 from proofmark.judge.predictions import FigurePredictions
 from proofmark.judge.reference_judge import judge_by_references
-from proofmark.judge.required import required_metrics, unjudged
+from proofmark.judge.required import unjudged
 from proofmark.judge.results import WORDS, Results, verdicts_of
 from proofmark.judge.slowdown import slowdowns
 from proofmark.judge.stated_parts import (
@@ -39,6 +39,7 @@ from proofmark.judge.stated_parts import (
     unread_parts,
 )
 from proofmark.judge.verdict import Verdict
+from proofmark.plan.required_metrics import required_metrics
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.installed_parts import declared_parts
 from proofmark.site.partition import PREDICTED
@@ -103,7 +104,9 @@ def judge(evidence: Evidence) -> Verdict:
         results,
         links=links,
         limits=limit_outcomes(evidence, covered, referred.by_reference),
-        checks=check_outcomes(evidence.checks, plan.nodes(), facts, evidence.waivers),
+        checks=check_outcomes(
+            evidence.checks, plan.nodes(), facts, evidence.waivers, evidence.looks
+        ),
         required=(
             *unjudged(required, figures, results, kinds, conditions.sanity),
             *unread_parts(facts, stated),

@@ -37,6 +37,7 @@ from proofmark.runs.nodes import nodes_of
 from proofmark.runs.predictions import read_predictions
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_files import RunFiles
+from proofmark.runs.stability_log import looks_at
 from proofmark.runs.stage_faults import StageFault, read_stage_faults
 from proofmark.runs.waivers import Waived, read_waivers
 from proofmark.site.message_ports import message_ports
@@ -124,6 +125,7 @@ def evidence_of(run: Run) -> Evidence:
         benchmarks=benchmarks,
         limits=[*site.items.values()],
         checks=site.checks,
+        looks=looks_at(files),
         facts=facts,
         probes=probes,
         family_level=partition.family_level,

@@ -27,6 +27,8 @@ NOTHING_JUDGED = 4
 """The exit code of a verdict without a requirement that is open, and without a judged figure."""
 MISSING = frozenset(f"hardware-{by}" for by in get_args(By))
 """The codes of faults of nodes with less hardware than stated."""
+SAME_MACHINE, SAME_OUTPUT = "same-machine", "same-output"
+"""The codes of faults of several nodes that may be one: no part of a node is broken."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,7 @@ class NextStep:
 
 def next_steps(verdict: Verdict) -> tuple[NextStep, ...]:
     """Return the next steps, one for each group of problems: first those of the bad nodes."""
-    nodes = sorted(_of_nodes(verdict), key=lambda each: -each.figures)
-    return (*nodes, *other_next_steps(verdict))
+    return (*_of_nodes(verdict), *other_next_steps(verdict))
 
 
 def other_next_steps(verdict: Verdict) -> tuple[NextStep, ...]:
@@ -147,6 +148,16 @@ def node_advice(node: BadNode) -> tuple[str, str]:
             _("Error counters rose in {parts}").format(parts=parts),
             _("Replace the part in {parts}. Measure again after that").format(parts=parts),
         )
+    if any(fault.code == SAME_MACHINE for fault in node.known):
+        return (
+            _capital(joined(node.known)),
+            _("Find out which machine each of these names is. Measure again after that"),
+        )
+    if any(fault.code == SAME_OUTPUT for fault in node.known):
+        return (
+            _capital(joined(node.known)),
+            _("Ask who measured for the own output of each node"),
+        )
     repair = _("Send rma.csv to the vendor. Measure again after the repair")
     if meanings:
         return _("Error counters rose: {meanings}").format(meanings=meanings), repair
@@ -196,17 +207,20 @@ def _failure_advice(result: Result) -> tuple[str, str]:
 
 
 def _of_nodes(verdict: Verdict) -> Iterator[NextStep]:
-    """Yield the bad nodes, grouped by problem and next step."""
+    """Yield the bad nodes, grouped by problem and next step: first those with most figures.
+
+    A node with a fault that no figure has counts as one figure for the order.
+    """
     groups: dict[tuple[str, str], list[BadNode]] = {}
     for node in verdict.bad.nodes:
         groups.setdefault(node_advice(node), []).append(node)
-    for (problem, action), nodes in groups.items():
+    most = sorted(groups.items(), key=lambda group: -sum(len(n.results) or 1 for n in group[1]))
+    for (problem, action), nodes in most:
         results: list[Result] = []
         for node in nodes:
             results += node.results
         where = folded(node.host for node in nodes)
-        figures = len(results) or len(nodes)
-        yield NextStep(FAIL, problem, where, action, Again.RERUN, _steps(results), figures)
+        yield NextStep(FAIL, problem, where, action, Again.RERUN, _steps(results), len(results))
 
 
 def _of_fabric(verdict: Verdict) -> Iterator[NextStep]:

@@ -1,5 +1,6 @@
 """The functional items of a contract: what nodes report about themselves, compared.
 
+The item ``states`` compares what their scheduler said about them while the run ran.
 A node whose probe does not report what an item compares is UNJUDGED.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isclose
 from typing import Any
 
 from proofmark.common.message import NOTHING, Message
@@ -16,10 +18,23 @@ from proofmark.judge.contract_rules import enough_nodes
 from proofmark.judge.item_figures import FigureScope, ItemFigure
 from proofmark.judge.references.bounds import Bounds
 from proofmark.judge.shared_traits import configuration
+from proofmark.runs.stability_log import Look
 from proofmark.runs.waivers import Waiver
 from proofmark.site.contract_document import CheckItem, CheckName
 from proofmark.site.installed_parts import parts_of
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.parts import MountedFileSystem
+
+
+class Size(float):
+    """A size in GiB. Sizes of one file system differ while it is used: ZFS counts what is free."""
+
+    TOLERANCE = 0.02
+
+    def is_like(self, other: object) -> bool:
+        """Return whether `other` is the size of the same file system."""
+        return isinstance(other, Size) and isclose(self, other, rel_tol=self.TOLERANCE)
+
 
 Reading = str | float
 Readings = Mapping[str, Reading | None]
@@ -72,14 +87,32 @@ def _clock(facts: NodeFacts) -> float | None:
     return None if facts.clock_offset_s is None else abs(facts.clock_offset_s)
 
 
+NOT_MOUNTED, NOT_LOADED, NO_VERSION = "not mounted", "not loaded", "without a version"
+IN_SERVICE = "in service"
+"""What ``states`` has of a node that was never down when the controller asked the scheduler."""
+
+
 def _mounts(facts: NodeFacts) -> Readings:
-    """Return the file systems of the network: local ones differ on purpose."""
-    shared = {
-        mount.target: f"{mount.kind} {mount.source}"
+    """Return the file systems of the network, and their sizes: local ones differ on purpose."""
+    shared = [
+        mount
         for mount in facts.mounts
         if ":" in mount.source or "@" in mount.source or not mount.source.startswith("/")
-    }
-    return {"mounts": ", ".join(f"{at} {what}" for at, what in sorted(shared.items())) or None}
+    ]
+    mounts = {mount.target: f"{mount.kind} {mount.source}" for mount in shared}
+    text = ", ".join(f"{at} {what}" for at, what in sorted(mounts.items()))
+    none = "none" if facts.mounts else None
+    return {"mounts": text or none, **{mount.target: _size(mount) for mount in shared}}
+
+
+def _size(mount: MountedFileSystem) -> Size | None:
+    return None if mount.bytes is None else Size(mount.bytes / GIB)
+
+
+def _one_mount(facts: NodeFacts, target: str) -> Reading | None:
+    """Return the size of one file system, also of a local one."""
+    found = [mount for mount in facts.mounts if mount.target == target]
+    return _size(found[-1]) if found else NOT_MOUNTED if facts.mounts else None
 
 
 def _ports(facts: NodeFacts) -> float | None:
@@ -89,7 +122,17 @@ def _ports(facts: NodeFacts) -> float | None:
 
 def _drivers(facts: NodeFacts) -> Readings:
     drivers = sorted({nic.driver for nic in facts.nics if nic.driver})
-    return {"NIC driver": ", ".join(drivers) or None, "modules": ", ".join(facts.modules) or None}
+    loaded = {name: _one_driver(facts, name) for name in (*drivers, *facts.modules)}
+    names = {"NIC driver": ", ".join(drivers) or None, "modules": ", ".join(facts.modules) or None}
+    return {**names, "OFED": (facts.drivers or {}).get("OFED"), **loaded}
+
+
+def _one_driver(facts: NodeFacts, name: str) -> Reading | None:
+    """Return the version of one driver; None if the probe did not look for versions."""
+    if facts.drivers is None or "drivers" in facts.absent:
+        return None
+    loaded = {*facts.modules, *(nic.driver for nic in facts.nics)}
+    return facts.drivers.get(name) or (NO_VERSION if name in loaded else NOT_LOADED)
 
 
 CHECKS: Mapping[CheckName, Callable[[NodeFacts], Readings]] = {
@@ -113,9 +156,15 @@ CHECKS: Mapping[CheckName, Callable[[NodeFacts], Readings]] = {
     "ports": _number("active ports", _ports),
     "clock": _number("clock offset, s", _clock),
     "mounts": _mounts,
+    "accelerators": _number("accelerators", lambda facts: parts_of(facts).accelerators),
 }
 """What each check compares. A trait is a word of `configuration`."""
-OPTIONAL = ("firmware", "links", "settings", "drivers")
+ONE: Mapping[CheckName, Callable[[NodeFacts, str], Reading | None]] = {
+    "mounts": _one_mount,
+    "drivers": _one_driver,
+}
+"""How one value of a check is found whose name another node need not have."""
+OPTIONAL = ("firmware", "links", "settings", "drivers", "mounts")
 """Checks of several values: a part that no node has is not compared."""
 
 
@@ -219,6 +268,7 @@ def check_outcomes(
     nodes: Sequence[str],
     facts: Mapping[str, NodeFacts],
     waivers: Mapping[str, Waiver],
+    looks: Sequence[Look] = (),
 ) -> tuple[CheckOutcome, ...]:
     """Return what the nodes of a run report for each functional item.
 
@@ -227,13 +277,14 @@ def check_outcomes(
         nodes: the nodes of the run.
         facts: what each node reported.
         waivers: by the number of the item.
+        looks: what the scheduler told of the nodes, each time that the controller asked.
     """
     outcomes = []
     for item in items:
         found = (
             (_number_of_nodes(item, nodes, facts),)
             if item.check == "nodes"
-            else tuple(_of_nodes(item, nodes, facts))
+            else tuple(_of_nodes(item, nodes, _readings(item, nodes, facts, looks)))
         )
         outcomes.append(CheckOutcome(item, found, waivers.get(item.number)))
     return tuple(outcomes)
@@ -250,14 +301,39 @@ def _number_of_nodes(
     return ItemFigure(folded(known), (), outcome, why, scope, float(len(known)), "nodes", accepted)
 
 
+def _readings(
+    item: CheckItem,
+    nodes: Sequence[str],
+    facts: Mapping[str, NodeFacts],
+    looks: Sequence[Look],
+) -> dict[str, Readings]:
+    """Return what each node shows of an item; a node without a report has no entry."""
+    if item.check == "states":
+        return {node: {"state of the scheduler": _state(node, looks)} for node in nodes}
+    known = {node: facts[node] for node in nodes if node in facts}
+    if item.only is None:
+        return {node: CHECKS[item.check](of_node) for node, of_node in known.items()}
+    name, one = item.only, ONE.get(item.check)
+    if one:
+        return {node: {name: one(of_node, name)} for node, of_node in known.items()}
+    return {node: {name: CHECKS[item.check](of_node).get(name)} for node, of_node in known.items()}
+
+
+def _state(node: str, looks: Sequence[Look]) -> Reading | None:
+    """Return what a scheduler said of a node: why it was first down, if it ever was."""
+    told = [look for look in looks if node not in look.unknown]
+    down = (look.down[node] for look in told if node in look.down)
+    return next(down, IN_SERVICE if told else None)
+
+
 def _of_nodes(
-    item: CheckItem, nodes: Sequence[str], facts: Mapping[str, NodeFacts]
+    item: CheckItem, nodes: Sequence[str], readings: Mapping[str, Readings]
 ) -> Iterator[ItemFigure]:
-    readings = {node: CHECKS[item.check](facts[node]) for node in nodes if node in facts}
+    optional = item.check in OPTIONAL and item.only is None
     names: dict[str, None] = {}
     for of_node in readings.values():
         names |= dict.fromkeys(
-            name for name, value in of_node.items() if value is not None or not _optional(item)
+            name for name, value in of_node.items() if value is not None or not optional
         )
     usual = {name: _most(readings.values(), name) for name in names}
     for node in nodes:
@@ -274,7 +350,8 @@ def _of_nodes(
             if (value := of_node.get(name)) is not None
             and (why := _wrong(item, name, value, usual[name]))
         ]
-        value = next((each for each in of_node.values() if isinstance(each, float)), None)
+        values = (each for each in of_node.values() if isinstance(each, float))
+        value = next(values, None) if item.is_number else None
         if wrong:
             yield ItemFigure(node, (), "FAIL", wrong[0], scope, value)
         elif unknown or not names:
@@ -285,13 +362,13 @@ def _of_nodes(
             yield ItemFigure(node, (), "PASS", NOTHING, scope, value)
 
 
-def _optional(item: CheckItem) -> bool:
-    return item.check in OPTIONAL
-
-
 def _most(readings: Iterator[Readings] | Any, name: str) -> Reading | None:
     """Return the value that more than half of the nodes with one have; None if there is none."""
     values = [each[name] for each in readings if each.get(name) is not None]
+    sizes = sorted(each for each in values if isinstance(each, Size))
+    middle = sizes[len(sizes) // 2] if 2 * len(sizes) > len(values) else None
+    if middle is not None:
+        return middle if 2 * sum(map(middle.is_like, sizes)) > len(values) else None
     counted = Counter(values).most_common(1)
     return counted[0][0] if counted and 2 * counted[0][1] > len(values) else None
 
@@ -306,15 +383,18 @@ def _wrong(item: CheckItem, name: str, value: Reading, usual: Reading | None) ->
         usual: what most nodes report; None if more than half of them do not agree.
     """
     found = {"name": name, "found": _shown(value)}
-    if item.equal and value != usual:
+    if item.equal and not _same(value, usual):
         if usual is None:
             return Message("check-no-most", **found)
         return Message("check-unlike", most=_shown(usual), **found)
-    if item.value is not None and value != item.value:
-        return Message("check-other", wanted=_shown(item.value), **found)
-    if isinstance(value, str):
-        return NOTHING
+    wanted = Size(item.value) if isinstance(value, Size) and item.value is not None else item.value
+    if wanted is not None and not _same(value, wanted):
+        return Message("check-other", wanted=_shown(wanted), **found)
     bounds = Bounds(item.at_least, item.at_most)
+    if isinstance(value, str):
+        # A mount that a node does not have has no size.
+        bound = next((each for each in bounds if each is not None), None)
+        return NOTHING if bound is None else Message("check-no-size", bound=_shown(bound), **found)
     if not bounds.missed_by(value):
         return NOTHING
     low, high = (None if bound is None else _shown(bound) for bound in bounds)
@@ -323,5 +403,9 @@ def _wrong(item: CheckItem, name: str, value: Reading, usual: Reading | None) ->
     return Message("check-high", most=high or "", **found)
 
 
+def _same(value: Reading, other: Reading | None) -> bool:
+    return value.is_like(other) if isinstance(value, Size) else value == other
+
+
 def _shown(value: Reading) -> str:
-    return value if isinstance(value, str) else f"{value:.6g}"
+    return value if isinstance(value, str) else f"{value:.6g}{' GiB' * isinstance(value, Size)}"

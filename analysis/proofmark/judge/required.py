@@ -6,7 +6,7 @@ decides, and nothing else has to be judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,9 +22,8 @@ from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.references.judgement import traits
 from proofmark.judge.results import WORDS, Results
 from proofmark.plan.plan import Plan
-from proofmark.plan.selection import possible_steps
+from proofmark.plan.required_metrics import required_metrics
 from proofmark.records.columns import VIRTUAL
-from proofmark.site.contract_document import ContractItem
 
 NOT_MEASURED = Message("no-row")
 
@@ -57,30 +56,6 @@ class _Found:
 
     figures: list[int] = field(default_factory=list)
     judged: bool = False
-
-
-def required_metrics(
-    plan: Plan, benchmarks: Benchmarks, items: Iterable[ContractItem]
-) -> Sequence[Required]:
-    """Return the metrics that must be judged besides the items of the contract.
-
-    They are those of the suite. There are none if `plan` measures a mandatory one of `items`; a
-    suite that only looks for faults has its own all the same.
-
-    Args:
-        plan: of the run.
-        benchmarks: the cases and suites.
-        items: of the contract, for the partition, without those that a party waived.
-    """
-    suite = benchmarks.suites.get(plan.suite)
-    if suite is None:
-        return ()
-    mandatory = (each for each in items if each.severity == "mandatory")
-    if not suite.sanity and any(
-        possible_steps(each, each.case, plan, benchmarks) for each in mandatory
-    ):
-        return ()
-    return suite.required_metrics
 
 
 def required_on_nodes(

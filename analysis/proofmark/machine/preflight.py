@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
+from typing import NamedTuple
 
 from proofmark.common.call_settings import setting
 from proofmark.common.errors import BadInput, OutsideError
@@ -89,6 +90,13 @@ class Finding:
         return self.outcome not in ("OK", *NO_PROBLEM)
 
 
+class Answer(NamedTuple):
+    """What one node answered: an outcome, as that of a `Finding`, and the details."""
+
+    outcome: str
+    details: str = ""
+
+
 def preflight(
     site: Site, plan: Plan, credentials: Credentials, window_end: datetime | None, user: str
 ) -> list[Finding]:
@@ -129,15 +137,18 @@ def _nodes(site: Site, user: str) -> list[Finding]:
     return _grouped(what, results)
 
 
-def _identity(process: NodeProcess, user: str, uid: int) -> str:
-    """Return the outcome of a node that printed its clock and the uid of `user`."""
+def _identity(process: NodeProcess, user: str, uid: int) -> Answer:
+    """Return the answer of a node that printed its clock and the uid of `user`."""
     try:
         clock, node_uid = map(int, process.stdout.split())
     except ValueError:
-        return f"UNEXPECTED found {process.stdout[:80]!r}; accepted: a clock and a uid"
+        found = f"found {process.stdout[:80]!r}; accepted: a clock and a uid"
+        return Answer("UNEXPECTED", found)
     if not process.began - CLOCK_S <= clock + 1 or not clock <= process.ended + CLOCK_S:
-        return f"CLOCK_SKEW {clock - process.began:+.0f} s"
-    return "OK" if node_uid == uid else f"OTHER_UID {user} is {node_uid}, here {uid}"
+        return Answer("CLOCK_SKEW", f"{clock - process.began:+.0f} s")
+    if node_uid != uid:
+        return Answer("OTHER_UID", f"{user} is {node_uid}, here {uid}")
+    return Answer("OK")
 
 
 def _programs(site: Site, needed: Mapping[str, CalledProgram]) -> list[Finding]:
@@ -171,20 +182,22 @@ def _parts(site: Site) -> list[Finding]:
     return _grouped(what, {node: _missing(declared, each) for node, each in processes.items()})
 
 
-def _missing(declared: Parts, process: NodeProcess) -> str:
+def _missing(declared: Parts, process: NodeProcess) -> Answer:
     try:
         found = parts_of(parse_probe(process.stdout, "probe.sh"))
     except BadInput as error:
-        return f"UNEXPECTED {error}"
+        return Answer("UNEXPECTED", str(error))
     if less := missing_parts(declared, found):
-        return f"LESS_HARDWARE {'; '.join(less.values())}"
+        return Answer("LESS_HARDWARE", "; ".join(less.values()))
     unknown = ", ".join(Message(f"part-{name}") for name in unknown_parts(declared, found))
-    return f"UNKNOWN {unknown}; run probe.sh as root on the node" if unknown else "OK"
+    if unknown:
+        return Answer("UNKNOWN", f"{unknown}; run probe.sh as root on the node")
+    return Answer("OK")
 
 
-def _ssh_outcome(error: NodeError) -> str:
+def _ssh_outcome(error: NodeError) -> Answer:
     outcomes = (outcome for text, outcome in SSH_OUTCOMES.items() if text in error.text)
-    return f"{next(outcomes, error.outcome)} {error.text}"
+    return Answer(next(outcomes, error.outcome), error.text)
 
 
 def _bmcs(site: Site, firmware: Firmware | None, credentials: Credentials) -> list[Finding]:
@@ -198,27 +211,27 @@ def _bmcs(site: Site, firmware: Firmware | None, credentials: Credentials) -> li
     except BadInput as error:
         return [Finding(what, "BAD_INPUT", str(error))]
 
-    def check_node(node: str) -> str:
+    def check_node(node: str) -> Answer:
         state = chosen.read(hosts[node], {})
         if state.no_reset:
-            return f"{Outcome.REFUSED} {state.no_reset}"
-        return f"{Outcome.BLOCKED} {state.blocked}" if state.blocked else "OK"
+            return Answer(Outcome.REFUSED, state.no_reset)
+        return Answer(Outcome.BLOCKED, state.blocked) if state.blocked else Answer("OK")
 
     good, bad = split(fan_out(site.hosts, check_node, firmware.max_parallel, threading.Event()))
-    results = {**good, **{node: f"{error.outcome} {error.text}" for node, error in bad.items()}}
-    return _grouped(what, results)
+    failed = {node: Answer(error.outcome, error.text) for node, error in bad.items()}
+    return _grouped(what, {**good, **failed})
 
 
-def _grouped(what: str, results: dict[str, str]) -> list[Finding]:
-    """Return one finding per outcome; a result is an outcome, then a space and the details."""
+def _grouped(what: str, results: Mapping[str, Answer]) -> list[Finding]:
+    """Return one finding for each outcome, with the details of its first node."""
     nodes_of: dict[str, list[str]] = {}
     for node, result in results.items():
-        nodes_of.setdefault(result.partition(" ")[0], []).append(node)
+        nodes_of.setdefault(result.outcome, []).append(node)
     return [
         Finding(
             what,
             outcome,
-            f"{folded(nodes)}: {results[nodes[0]].partition(' ')[2]}".strip(": "),
+            f"{folded(nodes)}: {results[nodes[0]].details}".strip(": "),
             tuple(nodes),
         )
         for outcome, nodes in nodes_of.items()

@@ -8,11 +8,12 @@ from dataclasses import replace
 from proofmark.cases.suite_use import SuiteUse
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.errors import bad_input
+from proofmark.common.message import Message
 from proofmark.plan.draft import Draft
 
 
 def linked(
-    drafts: Sequence[Draft], hosts: Sequence[str], file: str, leave_out: Callable[[str], None]
+    drafts: Sequence[Draft], hosts: Sequence[str], file: str, leave_out: Callable[[Message], None]
 ) -> list[Draft]:
     """Return the drafts of one case in one mode; each reading step is on nodes of its own.
 
@@ -46,12 +47,11 @@ def linked(
         needed = len(draft.step.nodes)
         free = [host for host in hosts if writers and host not in writers[0].step.nodes]
         if not writers:
-            leave_out(f"{draft.step.case}: {point}: no step of {draft.use.reads} writes its files")
+            about = {"case": draft.step.case, "point": point}
+            leave_out(Message("left-unwritten", **about, writer=draft.use.reads))
         elif len(free) < needed:
-            leave_out(
-                f"{draft.step.case}: {point}: {needed} nodes that did not write its files are "
-                f"needed; the site has {len(free)}"
-            )
+            counts = {"needed": needed, "free": len(free)}
+            leave_out(Message("left-readers", case=draft.step.case, point=point, **counts))
         else:
             writer = writers[0].step
             kept.add(writer.id)

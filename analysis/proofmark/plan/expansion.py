@@ -231,9 +231,7 @@ def _chunks(step: Step, limit: int | None) -> list[list[str]]:
     if step.scope == "job" or limit is None or step.round:
         return [step.nodes]
     size = limit - limit % 2 if step.scope == "each-pair" else limit
-    ordered = []
-    for nodes in step.instances().values():
-        ordered += nodes
+    ordered = step.nodes_in_order()
     return [ordered[at : at + size] for at in range(0, len(ordered), size)]
 
 

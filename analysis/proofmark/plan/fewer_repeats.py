@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from proofmark.cases.suite_use import SuiteUse
+from proofmark.common.message import Message
 from proofmark.common.text import duration
 from proofmark.plan.draft import Draft
 
 Uses = Sequence[tuple[SuiteUse, list[Draft]]]
 
 
-def within(limit_s: float | None, uses: Uses, leave_out: Callable[[str], None]) -> Uses:
+def within(limit_s: float | None, uses: Uses, leave_out: Callable[[Message], None]) -> Uses:
     """Return the uses of one mode with as many repeats as end within `limit_s` (`Suite.within_s`).
 
     All uses lose the same share of their repeats, and keep ``least_repeats``. If these take longer,
@@ -32,6 +33,7 @@ def within(limit_s: float | None, uses: Uses, leave_out: Callable[[str], None]) 
     for number, (use, drafts) in zip(numbers, uses, strict=True):
         if number < use.repeats and drafts:
             case = drafts[0].step.case
-            leave_out(f"{case}: {number} of {use.repeats} repeats, within {duration(limit_s)}")
+            repeats = {"repeats": number, "stated": use.repeats}
+            leave_out(Message("left-repeats", case=case, **repeats, within=duration(limit_s)))
         reduced.append((use.model_copy(update={"repeats": number}), drafts))
     return reduced

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from proofmark.cases.suite_use import Scope
 from proofmark.common.expressions import names_in, render
+from proofmark.common.message import Message
 from proofmark.plan.step import Step
 from proofmark.plan.sweep import Point, Sweep
 from proofmark.site.inventory import Site
@@ -45,7 +46,7 @@ def of_a_job(sweep: Sweep) -> list[Point]:
         if fits_a_job(nodes := point.count("nodes"), sweep.site):
             fitting.append(point)
         else:
-            reason = f"{nodes} nodes together: nodes_per_job"
+            reason = Message("left-together", nodes=nodes)
             sweep.left_out[reason] = sweep.left_out.get(reason, 0) + 1
     return fitting
 

@@ -58,6 +58,12 @@ class Layouts:
         left = self.topology.without(unused) if part else self.topology
         return left if left.cores else self.topology
 
+    def _adapter(self, point: Mapping[str, Any]) -> int | None:
+        """Return the domain of the rail of a point, or of the first rail whose domain is known."""
+        known = [each for each in self.rails.values() if each is not None]
+        of_rail = self.rails.get(str(point.get(RAIL)))
+        return of_rail if of_rail is not None else next(iter(known), None)
+
     def of(self, point: Mapping[str, Any], counts: Mapping[str, int], file: str) -> Placement:
         """Return the placement of `point`.
 
@@ -82,6 +88,7 @@ class Layouts:
                         nodes=counts["nodes"],
                         threads=counts["threads"],
                         pus_per_core=int(point.get("pus_per_core", 1)),
+                        adapter=self._adapter(point),
                         asked_in=file,
                     )
                 )

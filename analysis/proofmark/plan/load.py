@@ -10,7 +10,7 @@ from proofmark.cases.suite_use import Load, SuiteUse
 from proofmark.cases.vocabulary import LOAD
 from proofmark.common.errors import bad_input
 from proofmark.plan.layout import Layouts
-from proofmark.plan.rank_cpus import RankCpus
+from proofmark.plan.rank_cpus import RankCpus, ranges_of
 from proofmark.plan.step import Step, StepLoad, step_of
 from proofmark.plan.sweep import Sweep
 
@@ -111,8 +111,8 @@ def free_layouts(step: Step, sweep: Sweep) -> Layouts:
     """
     topology = sweep.layouts.topology
     used: set[int] = set()
-    for rank in step.cpus:
-        used.update(rank.cpus)
+    for _first, nodes in ranges_of(step.cpus):
+        used.update(*nodes.cpus)
     free = topology.without(used)
     if not free.cores or not used:
         key = f"suites.{sweep.suite}.load.place"

@@ -7,9 +7,9 @@ digest does not depend on the place of the installation.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from proofmark.common.message import Message
 from proofmark.common.nodesets import Nodes
@@ -91,6 +91,14 @@ class Totals(StrictModel):
     wall_s: float
 
 
+def _left_out(given: object) -> object:
+    return Message("left-said", text=given) if type(given) is str else given
+
+
+LeftOut = Annotated[Message, BeforeValidator(_left_out)]
+"""Why a plan has not what its suite has. A run that was sealed earlier has a text only."""
+
+
 class Plan(StrictModel):
     """All steps of one acceptance.
 
@@ -98,7 +106,7 @@ class Plan(StrictModel):
         digest: SHA-256 of the plan and of the facts of its partition.
         cases: the digest of each case.
         current_mode: the mode of the machine now. Groups of other modes need a confirmed reboot.
-        left_out: the points that this machine cannot run, each with the reason.
+        left_out: what the suite has and the plan has not, each as the message of its reason.
         assumed: the assumed facts of the hardware, by key.
         searches: the searches that choose among steps during the run.
         fewer_nodes: the cases whose largest step has fewer nodes than on the whole partition, each
@@ -128,7 +136,7 @@ class Plan(StrictModel):
     totals: Totals
     cases: dict[str, str]
     current_mode: str = CURRENT
-    left_out: list[str] = []
+    left_out: list[LeftOut] = []
     assumed: dict[str, str] = {}
     searches: list[Search] = Field(default=[], exclude_if=lambda searches: not searches)
     fewer_nodes: dict[str, int] = Field(default={}, exclude_if=lambda cases: not cases)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from proofmark.cases.suite_use import Scope
 from proofmark.common.errors import bad_input
 from proofmark.common.input_limits import MAX_STEPS
+from proofmark.common.message import Message
 from proofmark.plan.expansion import content_digest
 from proofmark.plan.plan import Group, Job, Plan
 from proofmark.plan.search import Search
@@ -23,7 +24,8 @@ from proofmark.site.inventory import Site
 
 Unit = Literal["node", "rack"]
 """What one job of a rolling acceptance measures."""
-NOT_ROLLING = "steps of several nodes do not roll; -e run_id=RUN without rolling=true adds them"
+NOT_ROLLING = "left-rolling"
+"""The code of what a rolling plan leaves out."""
 Part = tuple[list[Group], list[Search]]
 """The jobs and the searches that a plan grows by."""
 
@@ -43,9 +45,9 @@ def not_rolling(plan: Plan) -> dict[str, int]:
     return counts
 
 
-def steps_left(plan: Plan) -> list[str]:
-    """Return a line for each case with steps that a rolling plan leaves out."""
-    return [line for line in plan.left_out if NOT_ROLLING in line]
+def steps_left(plan: Plan) -> list[Message]:
+    """Return a message for each case with steps that a rolling plan leaves out."""
+    return [each for each in plan.left_out if each.code == NOT_ROLLING]
 
 
 def rolling_digest(plan: Plan, site: Site, unit: Unit) -> str:
@@ -91,7 +93,9 @@ def rolling_plan(plan: Plan, site: Site, unit: Unit) -> Plan:
     if not groups:
         accepted = "a suite with steps of one node; without rolling=true its steps run together"
         raise bad_input("rolling", "", f"{plan.suite}: only steps of several nodes", accepted)
-    left = [f"{case}: {count} {NOT_ROLLING}" for case, count in not_rolling(plan).items()]
+    left = [
+        Message(NOT_ROLLING, case=case, count=count) for case, count in not_rolling(plan).items()
+    ]
     empty = plan.model_copy(
         update={
             "groups": [group.model_copy(update={"jobs": []}) for group in groups],

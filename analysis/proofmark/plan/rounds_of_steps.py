@@ -10,6 +10,7 @@ import numpy as np
 
 from proofmark.cases.suite_use import SuiteUse
 from proofmark.cases.vocabulary import ALONE, TOGETHER, Measured
+from proofmark.common.message import Message
 from proofmark.common.network_time import everywhere_s
 from proofmark.plan.pair_round import PairRound
 from proofmark.plan.pairings import Numbers, nested, schedule
@@ -22,7 +23,7 @@ class RoundSteps:
     """The steps of the rounds of a case, and what they do not measure."""
 
     steps: list[Step]
-    left_out: list[str]
+    left_out: list[Message]
 
 
 def steps_of_rounds(step: Step, use: SuiteUse, site: Site) -> RoundSteps:
@@ -36,14 +37,12 @@ def steps_of_rounds(step: Step, use: SuiteUse, site: Site) -> RoundSteps:
         site: the site, with more than two hosts.
     """
     steps: list[Step] = []
-    left_out: list[str] = []
+    left_out: list[Message] = []
     limit = site.partition.nodes_per_job
     groups = node_groups(site, limit)
     if len(groups) > 1:
-        left_out.append(
-            f"{step.case}: pairs of nodes of different jobs: nodes_per_job {limit} divides the "
-            f"nodes into {len(groups)} jobs"
-        )
+        cut = {"limit": limit or 0, "jobs": len(groups)}
+        left_out.append(Message("left-pairs", case=step.case, **cut))
     idle = 0
     for hosts in groups:
         measured = np.zeros(len(hosts), dtype=bool)
@@ -59,8 +58,8 @@ def steps_of_rounds(step: Step, use: SuiteUse, site: Site) -> RoundSteps:
             measured[each.pairs(len(hosts))] = True
         idle += int((~measured).sum())
     if idle:
-        of = f"waves of pairs {ALONE}" if use.alone else f"rounds of pairs {TOGETHER}"
-        left_out.append(f"{step.case}: {idle} nodes, which are in none of the {use.rounds} {of}")
+        code = "left-waves" if use.alone else "left-rounds"
+        left_out.append(Message(code, case=step.case, nodes=idle, rounds=use.rounds))
     return RoundSteps(steps, left_out)
 
 

@@ -12,6 +12,7 @@ from itertools import count
 from proofmark.common.call_settings import setting
 from proofmark.common.errors import bad_input
 from proofmark.common.input_limits import MAX_STEPS
+from proofmark.common.message import Message
 from proofmark.plan.expansion import content_digest
 from proofmark.plan.plan import Group, Job, Plan, StabilityTest, Totals
 from proofmark.plan.step import COUNTED, Step
@@ -51,7 +52,7 @@ def stability_plan(plan: Plan, hosts: Sequence[str], terms: StabilityTerms) -> P
         found = f"no step of {plan.suite} for at most {usable} of {len(hosts)} nodes"
         raise bad_input("stability_load", "", found, "a greater load, or more nodes")
     larger = sorted({len(step.nodes) for step in every} - {len(step.nodes) for step in mix})
-    left = [f"jobs of {size} nodes: more than the load leaves ({usable} nodes)" for size in larger]
+    left = [Message("left-load-size", nodes=size, usable=usable) for size in larger]
     test = StabilityTest(
         hours=24 * terms.days,
         load=terms.load,

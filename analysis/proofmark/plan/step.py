@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
@@ -209,12 +210,30 @@ class Step(StrictModel):
         if self.round:
             numbers = self.round.pairs(len(self.nodes)).tolist()
             return [[self.nodes[one], self.nodes[other]] for one, other in numbers]
-        ordered = self.nodes if self.pairing == 1 else [*self.nodes[1:], self.nodes[0]]
-        if self.pairing == 3:
-            ordered = [self.nodes[-1], self.nodes[0]]
-        elif len(self.nodes) % 2 and self.pairing == 2:
-            ordered = self.nodes[1:]
+        ordered = self._neighbours()
         return [list(pair) for pair in zip(ordered[::2], ordered[1::2], strict=False)]
+
+    def _neighbours(self) -> list[str]:
+        """Return the nodes in the order of the pairs; the last one of an odd number has no pair."""
+        if self.pairing == 3:
+            return [self.nodes[-1], self.nodes[0]]
+        if self.pairing == 1:
+            return self.nodes
+        return self.nodes[1:] if len(self.nodes) % 2 else [*self.nodes[1:], self.nodes[0]]
+
+    def nodes_in_order(self) -> list[str]:
+        """Return the nodes of all measurements, in their order, without the measurements."""
+        if self.scope != "each-pair":
+            return self.nodes
+        if self.round:
+            return list(chain.from_iterable(self._pairs()))
+        ordered = self._neighbours()
+        return ordered[: len(ordered) // 2 * 2]
+
+    @property
+    def of_several_nodes(self) -> bool:
+        """Whether a measurement has more than one node."""
+        return self.scope == "each-pair" or (self.scope == "job" and len(self.nodes) > 1)
 
     @property
     def pause_s(self) -> int:

@@ -11,6 +11,7 @@ from proofmark.cases.suite_use import Scope, SuiteUse
 from proofmark.cases.vocabulary import Parameters
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.expressions import names_in, render
+from proofmark.common.message import Message
 from proofmark.plan.dependencies import linked
 from proofmark.plan.draft import Draft, axes_of
 from proofmark.plan.full_scale import fits_a_job, intended_nodes, most_nodes, of_a_job
@@ -34,7 +35,7 @@ class SuiteSteps:
     """Expands the cases of one suite on one site, mode by mode."""
 
     def __init__(self, benchmarks: Benchmarks, suite: str, site: Site, machines: Machines) -> None:
-        self.left_out: dict[str, None] = {}
+        self.left_out: dict[Message, None] = {}
         self.intended_nodes: dict[tuple[str, Scope], int] = {}
         self._folder, self._suite, self._site = benchmarks.folder, suite, site
         self._cases = benchmarks.cases
@@ -72,16 +73,19 @@ class SuiteSteps:
         if mode not in modes_of(use, partition.modes, partition.current_mode):
             return []
         for missing in (each for each in use.modes if each not in partition.modes):
-            self._leave_out(f"{name}: mode {missing}: {self._site.partition_name} has no such mode")
+            where = {"mode": missing, "partition": self._site.partition_name}
+            self._leave_out(Message("left-mode", case=name, **where))
         sweep = self._sweep(name, case, use, mode)
         if not sweep.applies():
-            self._leave_out(f"{name}: {unmet(use.when or '', sweep.symbols, sweep.file)}")
+            conditions = unmet(use.when or "", sweep.symbols, sweep.file)
+            self._leave_out(Message("left-unmet", case=name, conditions=conditions))
             return []
         key = (name, use.scope)
         self.intended_nodes[key] = max(intended_nodes(sweep), self.intended_nodes.get(key, 0))
         points = of_a_job(sweep)
         for reason, times in sweep.left_out.items():
-            self._leave_out(f"{name}: {reason} (mode {mode}, {times} points)")
+            where = {"case": name, "mode": mode}
+            self._leave_out(Message("left-points", reason=reason, points=times, **where))
         if not points:
             accepted = "at least one point"
             if reasons := "; ".join(sweep.left_out):
@@ -98,7 +102,7 @@ class SuiteSteps:
                 for step in beside(each, load, of_load, sweep)
             ]
             if not drafts:
-                self._leave_out(f"{name}: no node is free for the load {load.case}")
+                self._leave_out(Message("left-load", case=name, load=load.case))
         planned = [step for _, step in drafts]
         if endless := list(endless_steps(sweep.file, planned, partition.queue)):
             raise BadInput(*endless)
@@ -137,7 +141,7 @@ class SuiteSteps:
             update["load"] = step.load.of_instances(scope)
         return [step.model_copy(update={**update, "pairing": pairing}) for pairing in pairings]
 
-    def _leave_out(self, reason: str) -> None:
+    def _leave_out(self, reason: Message) -> None:
         self.left_out[reason] = None
 
     def _sweep(self, name: str, case: Case, use: SuiteUse, mode: str) -> Sweep:
@@ -171,7 +175,7 @@ class SuiteSteps:
             # Nodes that run together are one job; per-node steps are divided into several jobs.
             symbols["nodes"] = limit
             if "nodes" in names_in(nodes):
-                self._leave_out(f"{name}: more than {limit} nodes together: nodes_per_job")
+                self._leave_out(Message("left-larger", case=name, nodes=limit))
         return Sweep(file, case, use, self._suite, symbols, layouts, self._site)
 
 

@@ -13,6 +13,7 @@ from proofmark.cases.suite_use import SuiteUse
 from proofmark.cases.vocabulary import AXES, DISTANCE, FILE_SYSTEM, MEMORY, PART_AXES
 from proofmark.common.errors import InputError, bad_input
 from proofmark.common.expressions import names_in, render
+from proofmark.common.message import Message
 from proofmark.plan.file_layout import FileLayout, file_layout
 from proofmark.plan.layout import Layouts
 from proofmark.plan.placement import LackingError, Placement, PlacementError
@@ -65,7 +66,7 @@ class Sweep:
     symbols: Mapping[str, Any]
     layouts: Layouts
     site: Site
-    left_out: dict[str, int] = field(default_factory=dict)
+    left_out: dict[Message, int] = field(default_factory=dict)
 
     def points(self) -> Iterator[Point]:
         """Yield the points that the machine can hold and that satisfy ``where``.
@@ -89,7 +90,8 @@ class Sweep:
                 mistake = error.mistakes[0]
                 if not (several or isinstance(error, LackingError)):
                     raise
-                reason = f"{mistake.key}: {mistake.found}; there is: {mistake.accepted}"
+                there_is = {"found": mistake.found, "there_is": mistake.accepted}
+                reason = Message("left-lacking", asked=mistake.key, **there_is)
                 self.left_out[reason] = self.left_out.get(reason, 0) + 1
                 continue
             if point is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from proofmark.plan.placement.placement_request import counted
 from proofmark.plan.plan import Group, Plan, Totals
+from proofmark.plan.rank_cpus import ranges_of
 from proofmark.plan.search import Search
 from proofmark.plan.searches import uncounted
 from proofmark.plan.step import Step
@@ -51,16 +52,12 @@ def assumed(site: Site, groups: Sequence[Group]) -> dict[str, str]:
     """Return the facts that the plan assumes, by key, each with the reason."""
     partition = site.partition
     facts = dict(partition.node.assumed)
-    together = any(any(map(_is_of_several_nodes, group.steps())) for group in groups)
+    together = any(any(step.of_several_nodes for step in group.steps()) for group in groups)
     if together and partition.fabric.rate is None:
         facts["fabric.rate"] = (
             f"not declared; run times are estimated with {UNKNOWN_LINK / 1e6:g} MB/s for each node"
         )
     return facts
-
-
-def _is_of_several_nodes(step: Step) -> bool:
-    return len(next(iter(step.instances().values()))) > 1
 
 
 def idle_cores(plan: Plan, machines: Callable[[str], Machine]) -> Iterable[str]:
@@ -75,10 +72,12 @@ def idle_cores(plan: Plan, machines: Callable[[str], Machine]) -> Iterable[str]:
         topology = machines(group.mode).topology
         sizes = " + ".join(str(len(each.cores)) for each in topology.numa_domains if each.cores)
         for step in group.steps():
-            on_node = [rank for rank in step.cpus if rank.node == 0]
+            on_node: list[tuple[int, ...]] = []
+            for node, of_nodes in ranges_of(step.cpus):
+                on_node += of_nodes.cpus if node == 0 else ()
             busy_cores = set()
-            for rank in on_node:
-                busy_cores |= {topology.core_of[cpu].index for cpu in rank.cpus}
+            for cpus in on_node:
+                busy_cores |= {topology.core_of[cpu].index for cpu in cpus}
             busy = len(busy_cores)
             start = f"{step.case}, mode {group.mode}: the ranks use"
             of = f"{busy} of {len(topology.cores)} cores of a node"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from proofmark.common.expressions import evaluate, variables_in
+from proofmark.common.message import Message, joined
 
 NAMES = {
     "nodes": "the number of nodes",
@@ -15,6 +16,7 @@ NAMES = {
     "numa": "the number of NUMA domains with cores",
     "domain_cores": "the number of cores of each NUMA domain",
     "domain_threads": "the number of threads of a rank inside a NUMA domain",
+    "l3_threads": "the number of threads of a rank inside a cache of level 3",
     "node_parts": "the list of NUMA domains and sockets of a node with several",
     "rail_count": "the number of rails of a node",
     "threads_per_core": "the number of hardware threads of a core",
@@ -26,16 +28,17 @@ NAMES = {
 }
 """The names of expressions in words; the others are facts of the partition."""
 NEEDED: Mapping[type[ast.cmpop], str] = {
-    ast.GtE: "at least {}",
-    ast.Gt: "more than {}",
-    ast.LtE: "at most {}",
-    ast.Lt: "less than {}",
-    ast.Eq: "{}",
-    ast.NotEq: "another value",
+    ast.GtE: "unmet-least",
+    ast.Gt: "unmet-more",
+    ast.LtE: "unmet-most",
+    ast.Lt: "unmet-less",
+    ast.Eq: "unmet-value",
+    ast.NotEq: "unmet-other",
 }
+"""The codes of comparisons that do not hold."""
 
 
-def unmet(condition: str, names: Mapping[str, Any], file: str) -> str:
+def unmet(condition: str, names: Mapping[str, Any], file: str) -> Message:
     """Return which parts of `condition` do not hold, with the values that they have.
 
     Args:
@@ -53,24 +56,26 @@ def unmet(condition: str, names: Mapping[str, Any], file: str) -> str:
     def value(part: ast.expr) -> Any:
         return evaluate(ast.unparse(part), names, file=file, key="when")
 
-    return "; ".join(_words(part, value) for part in parts if not value(part))
+    return joined(_message(part, value) for part in parts if not value(part))
 
 
-def _words(part: ast.expr, value: Callable[[ast.expr], Any]) -> str:
-    """Return one part of a condition in words."""
+def _message(part: ast.expr, value: Callable[[ast.expr], Any]) -> Message:
+    """Return the message of one part of a condition."""
     match part:
         case ast.Compare(ast.Name(name), [operator], [other]) if type(operator) in NEEDED:
-            needed = NEEDED[type(operator)].format(_text(value(other)))
-            found = _text(value(part.left))
-            return f"{NAMES.get(name, f'facts.{name}')} is {found}, and {needed} is needed"
+            values = {"found": _text(value(part.left)), "needed": _text(value(other))}
+            return Message(NEEDED[type(operator)], name=_words(name), **values)
         case ast.Compare(other, [ast.In()], [ast.Name(name)]):
-            return f"{NAMES.get(name, f'facts.{name}')} has no {_text(value(other))}"
-    values = {
-        NAMES.get(name, f"facts.{name}"): _text(value(ast.Name(name)))
+            return Message("unmet-has", name=_words(name), needed=_text(value(other)))
+    named = (
+        f"{_words(name)} is {_text(value(ast.Name(name)))}"
         for name in sorted(variables_in(f"{{{ast.unparse(part)}}}"))
-    }
-    named = (f"{name} is {text}" for name, text in values.items())
-    return f"the case is not for this: {', '.join(named)}"
+    )
+    return Message("unmet-names", names=", ".join(named))
+
+
+def _words(name: str) -> str:
+    return NAMES.get(name, f"facts.{name}")
 
 
 def _text(value: Any) -> str:

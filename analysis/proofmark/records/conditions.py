@@ -35,12 +35,12 @@ from proofmark.site.node.probe_sections import COUNTERS, INFORMATION
 from proofmark.site.partition import PREDICTED
 
 NO_PROOF = {
-    *("clock", "lscpu", "topology", "cgroup"),
+    *("clock", "lscpu", "topology", "cgroup", "sizes", "drivers"),
     *(f"{COUNTERS}.{group}" for group in INFORMATION),
 }
 """Sections from which no figure is judged; ``cgroup`` has no line if nothing is limited."""
 
-HARDWARE = {"fabric": ("infiniband",), "nics": ("net", "pcie")}
+HARDWARE = {"fabric": ("infiniband",), "nics": ("net", "pcie"), "accelerators": ()}
 """Sections that are absent if the node has no such hardware, with the groups of their counters. The
 comparison of parts judges what hardware a node has."""
 

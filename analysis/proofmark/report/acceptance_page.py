@@ -15,6 +15,7 @@ from proofmark.report.page import Block, Cell, Section, Table, numeric, titled
 from proofmark.report.render import page
 from proofmark.report.sections.signatures import signature_table
 from proofmark.report.words import number, pairs, visible
+from proofmark.runs.acceptance_data import PAGE_DATA
 from proofmark.runs.waivers import digest_of
 from proofmark.site.contract_document import Contract
 
@@ -118,7 +119,7 @@ def _view(
             for name, title, shown in tables
             if shown
         ),
-        digest=digest,
+        digest=f"{PAGE_DATA}: SHA-256 {digest}",
         kit=_("Proofmark acceptance"),
         footer=_("Everything here is in acceptance.json, SHA-256 {digest}.").format(digest=digest),
     )
@@ -197,9 +198,16 @@ def _missing(missing: Sequence[Gap]) -> Table:
 
 
 def _runs(found: Acceptance) -> Iterator[Table]:
+    limits: dict[str, list[str]] = {}
+    for limited in found.limited:
+        limits.setdefault(limited.run, []).append(localized(limited.reason))
     rows = [
         (
-            Cell(each.id, "strong", details=(each.evidence,)),
+            Cell(
+                each.id,
+                "strong",
+                details=(each.evidence, *limits.get(each.id, ())),
+            ),
             each.plan.partition,
             each.plan.suite,
             f"{each.sealed:%Y-%m-%d %H:%M UTC}",
@@ -210,7 +218,7 @@ def _runs(found: Acceptance) -> Iterator[Table]:
         )
         for each in found.runs
     ]
-    columns = (_("Run"), _("Partition"), _("Suite"), _("Sealed"), _("Verdict"))
+    columns = (f"{_('Run')}, SHA-256", _("Partition"), _("Suite"), _("Sealed"), _("Verdict"))
     yield titled(_("Runs"), columns, rows)
     left_out = [(Cell(each.run, "strong"), localized(each.reason)) for each in found.left_out]
     if left_out:

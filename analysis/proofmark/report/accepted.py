@@ -41,13 +41,18 @@ def item_text(item: Item) -> str:
     return check_text(item) if isinstance(item, CheckItem) else limit_text(item)
 
 
+UNITS_OF_CHECKS = {"memory": "GiB", "mounts": "GiB", "clock": "s"}
+"""The units of functional items; the others are counts and texts."""
+
+
 def check_text(item: CheckItem) -> str:
     """Return what the nodes must report: ``the same on all nodes``, ``≥ 64``, a text."""
     if item.equal:
         return _("the same on all nodes")
     if item.value is not None:
         return item.value if isinstance(item.value, str) else number(item.value)
-    return accepted_text(Bounds(item.at_least, item.at_most), unit="")
+    unit = UNITS_OF_CHECKS.get(item.check, "")
+    return accepted_text(Bounds(item.at_least, item.at_most), unit=unit)
 
 
 def limit_text(item: ContractItem) -> str:

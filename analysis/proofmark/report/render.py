@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.filters import do_mark_safe
 
 from proofmark.common.message import English
-from proofmark.common.translation import language, translated
+from proofmark.common.translation import language, translated, with_particles
 from proofmark.report.unbroken import unbroken
 from proofmark.report.view import View
 from proofmark.report.words import visible
@@ -49,7 +49,7 @@ def _environment() -> Environment:
 
 def _unbroken(value: object) -> object:
     """Return the text of a cell as HTML whose lines break between words."""
-    html = unbroken(visible(str(value)))
+    html = unbroken(_shown(value))
     return do_mark_safe(f'<span lang="en">{html}</span>' if isinstance(value, English) else html)
 
 
@@ -60,7 +60,12 @@ def _visible(value: object) -> object:
     """
     if hasattr(value, "__html__"):
         return value
-    text = visible(str(value))
+    text = _shown(value)
     if not isinstance(value, English):
         return text
     return do_mark_safe(f'<span lang="en">{escape(text)}</span>')
+
+
+def _shown(value: object) -> str:
+    """Return a text as the page shows it: every character visible, Korean with its particles."""
+    return with_particles(visible(str(value)))

@@ -41,8 +41,8 @@ class View:
     """The contents of the page, and the plot files that it links to.
 
     Attributes:
-        digest: the SHA-256 of the newest archive of the evidence, on each sheet of paper; may be
-            empty.
+        digest: the foot of each sheet of paper: the SHA-256 of the newest archive of the evidence;
+            may be empty.
         plot_files: contents of the files in the folder of the plots, by name.
     """
 
@@ -96,7 +96,7 @@ def view(run_data: RunData, products: RunFiles | None = None) -> View:
     )
     return View(
         title(run_data),
-        run_data.run.seal.digest if run_data.run.seal else "",
+        f"SHA-256 {run_data.run.seal.digest}" if run_data.run.seal else "",
         summary(run_data),
         sections,
         files,

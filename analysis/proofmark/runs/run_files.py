@@ -170,7 +170,7 @@ class RunFiles(Files):
     lock = RunFile("lock", SealRule.UNSEALED)
     """The lock of the process that works on the run."""
     node_states = RunFile("node-states.jsonl", SealRule.GROWS)
-    """The nodes of a stability run that were down, at each look of the controller."""
+    """The nodes that were down for the scheduler, at each look of the controller."""
     growth = RunFile("growth", SealRule.FIXED)
     """What joined a rolling run, or a stability run, after its start."""
     steps = RunFile("steps")

@@ -1,8 +1,8 @@
 """What the controller saw of a stability run: each submission of a job, and nodes that are down.
 
-``node-states.jsonl`` has a line for each look at the nodes. Between two looks that are too far
-apart, the controller did not look. That time counts only while a job ran, and no node is known to
-be up in it. The same holds for the time beside a line that cannot be read.
+``node-states.jsonl`` of any run has a line for each look at the nodes. Between two looks that are
+too far apart, the controller did not look. That time counts only while a job ran, and no node is
+known to be up in it. The same holds for the time beside a line that cannot be read.
 """
 
 from __future__ import annotations

@@ -73,6 +73,7 @@ class Capacity(StrictModel):
         ports: the number of active ports of the fabric.
         dimm_mt_per_s: the speed of the slowest DIMM; 0 if it is not known.
         port_gbit_per_s: the rate of each of `ports`, the fastest first; empty if not known.
+        accelerators: the number of accelerators; 0 if it is not known.
     """
 
     cores: _Count
@@ -83,6 +84,7 @@ class Capacity(StrictModel):
     ports: _Count
     dimm_mt_per_s: _Count = 0
     port_gbit_per_s: tuple[float, ...] = ()
+    accelerators: _Count = 0
 
 
 class AcceptedNodes(StrictModel):

@@ -104,10 +104,15 @@ CheckName = Literal[
     "ports",
     "clock",
     "mounts",
+    "accelerators",
+    "states",
 ]
-"""What nodes report about themselves (`proofmark.judge.node_checks`)."""
-NUMBERS = ("nodes", "sockets", "cores", "memory", "modules", "ports", "clock")
+"""What nodes report about themselves, and ``states`` what their scheduler says about them
+(`proofmark.judge.node_checks`)."""
+NUMBERS = ("nodes", "sockets", "cores", "memory", "modules", "ports", "clock", "accelerators")
 """The checks that compare a number."""
+SEVERAL = ("firmware", "settings", "drivers", "links", "mounts")
+"""The checks that compare several values."""
 
 
 class CheckItem(StrictModel):
@@ -117,6 +122,8 @@ class CheckItem(StrictModel):
 
     Attributes:
         check: what is compared. ``memory`` is in GiB, ``clock`` in seconds, others are counts.
+        only: the one value of the check that is compared: the folder of a mount, whose whole size
+            in GiB it is, a driver, or another name of `proofmark.judge.node_checks`.
         number: of the item in the document, unique in it.
         text: of the item.
         phase: of the acceptance that it belongs to.
@@ -129,6 +136,7 @@ class CheckItem(StrictModel):
     """
 
     check: CheckName
+    only: Text | None = None
     number: ItemNumber
     text: Text
     phase: Phase = "functionality"
@@ -146,18 +154,26 @@ class CheckItem(StrictModel):
         given = [bool(self.equal), self.value is not None, bounds]
         if sum(given) != 1:
             raise ValueError("one of equal, value, and at_least or at_most is needed")
-        if bounds and self.check not in NUMBERS:
-            raise ValueError(f"at_least and at_most are for {', '.join(NUMBERS)}")
-        if self.value is not None and isinstance(self.value, str) is (self.check in NUMBERS):
-            raise ValueError(f"value: {self.value!r}: {', '.join(NUMBERS)} are numbers, others not")
+        numbers = f"{', '.join(NUMBERS)}, mounts with only"
+        if bounds and not self.is_number:
+            raise ValueError(f"at_least and at_most are for {numbers}")
+        if self.value is not None and isinstance(self.value, str) is self.is_number:
+            raise ValueError(f"value: {self.value!r}: {numbers} are numbers, others not")
+        if self.only is not None and self.check not in SEVERAL:
+            raise ValueError(f"only: accepted with {', '.join(SEVERAL)}")
         if self.check == "nodes" and self.equal:
             raise ValueError("equal is not for the number of nodes")
         return self
 
     @property
+    def is_number(self) -> bool:
+        """Whether it compares a number."""
+        return self.check in NUMBERS or (self.check == "mounts" and self.only is not None)
+
+    @property
     def metric(self) -> str:
         """What is compared."""
-        return self.check
+        return f"{self.check} {self.only}" if self.only else self.check
 
     @property
     def case(self) -> str:

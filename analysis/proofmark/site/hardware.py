@@ -20,9 +20,9 @@ Count = Annotated[int, Field(gt=0, le=MAX_COUNT)]
 
 NODE = "node"
 """The key of `StatedNode` below ``partition``."""
-MEMORY, RAILS = "memory", "rails"
-"""The keys of `StatedMemory` and `StatedRails` below `NODE`."""
-JUDGES = ("sockets", "cores", "avx_hz", MEMORY, RAILS)
+MEMORY, RAILS, ACCELERATORS = "memory", "rails", "accelerators"
+"""The keys of `StatedMemory`, `StatedRails` and `StatedAccelerators` below `NODE`."""
+JUDGES = ("sockets", "cores", "avx_hz", MEMORY, RAILS, ACCELERATORS)
 """The facts that only judge. Each needs its source."""
 Positive = Annotated[float, Field(gt=0)]
 RailName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+:[0-9]+$")]
@@ -133,6 +133,22 @@ class StatedRails(StrictModel):
         return self.rate and self.rate * 8 / 1e9
 
 
+class StatedAccelerators(StrictModel):
+    """The GPUs or other accelerators of one node. The kit measures none of them.
+
+    Attributes:
+        count: the number that must answer.
+        lanes: the width of the PCIe link of each.
+        gt_per_s: the rate that the link of each must be able to have, in GT/s: 16 for Gen4.
+        ecc: whether the memory of each has ECC.
+    """
+
+    count: Count
+    lanes: Annotated[int, Field(ge=1, le=32)] | None = None
+    gt_per_s: Positive | None = None
+    ecc: Literal[True] | None = None
+
+
 class StatedNode(StrictModel):
     """What the site states about one node: what it is made of. A node with less has a fault.
 
@@ -168,6 +184,7 @@ class StatedNode(StrictModel):
     llc_bytes: Count | None = None
     memory: StatedMemory = StatedMemory()
     rails: StatedRails = StatedRails()
+    accelerators: StatedAccelerators | None = None
     sources: dict[str, Text] = {}
     assumed: dict[str, Text] = {}
 

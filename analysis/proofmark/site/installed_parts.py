@@ -69,6 +69,10 @@ class Parts:
         rails: those of the ports of either kind that MPI uses; only stated.
         link_bytes_per_s: the data rate of all ports together.
         adapters: the names of `rails`; only stated.
+        accelerators: the number of GPUs and others that answer.
+        lanes: the width of the PCIe link of each of them, the widest first.
+        gt_per_s: the rate that the link of each can have, the fastest first.
+        accelerator_ecc: how many of them have ECC.
         cards: the models of the adapters of `ports`, in order; empty texts are not known.
     """
 
@@ -86,6 +90,10 @@ class Parts:
     rails: tuple[float, ...] | None = None
     link_bytes_per_s: float | None = None
     adapters: tuple[str, ...] | None = None
+    accelerators: int | None = None
+    lanes: tuple[float, ...] | None = None
+    gt_per_s: tuple[float, ...] | None = None
+    accelerator_ecc: int | None = None
     cards: tuple[str, ...] | None = None
 
     @property
@@ -119,7 +127,22 @@ def parts_of(facts: NodeFacts) -> Parts:
         nics=_sorted(rate or UNKNOWN_RATE for rate in gigabits),
         link_bytes_per_s=_sum(bounds or [rate and rate * 125e6 for rate in gigabits]),
         cards=tuple(sorted(port.kind or "" for port in active)) or None,
+        **_accelerators(facts),
     )
+
+
+def _accelerators(facts: NodeFacts) -> dict[str, Any]:
+    """Return the parts of the accelerators; an older probe did not look for them."""
+    if facts.accelerators is None:
+        return {}
+    there = [each for each in facts.accelerators if each.answers]
+    ecc = [each.ecc for each in there]
+    return {
+        "accelerators": len(there),
+        "lanes": _sorted(each.lanes or UNKNOWN_RATE for each in there),
+        "gt_per_s": _sorted(each.gt_per_s or UNKNOWN_RATE for each in there),
+        "accelerator_ecc": None if None in ecc else sum(map(bool, ecc)),
+    }
 
 
 def _sizes(dimms: Iterable[Dimm]) -> tuple[int, ...]:
@@ -137,7 +160,8 @@ def _sum(rates: Sequence[float | None]) -> float | None:
 
 def declared_parts(node: StatedNode) -> Parts:
     """Return the parts that the inventory states."""
-    memory, rails = node.memory, node.rails
+    memory, rails, accelerators = node.memory, node.rails, node.accelerators
+    number_of = accelerators.count if accelerators else 0
     size, number = memory.module_bytes, rails.number
     return Parts(
         processor=node.cpu_model if is_product(node.cpu_model) else None,
@@ -152,6 +176,12 @@ def declared_parts(node: StatedNode) -> Parts:
         # The rate of each of so many ports is compared above.
         link_bytes_per_s=None if number else rails.bytes_per_s,
         adapters=tuple(rails.adapters) or None,
+        accelerators=number_of or None,
+        lanes=(accelerators.lanes,) * number_of if accelerators and accelerators.lanes else None,
+        gt_per_s=(accelerators.gt_per_s,) * number_of
+        if accelerators and accelerators.gt_per_s
+        else None,
+        accelerator_ecc=number_of if accelerators and accelerators.ecc else None,
     )
 
 
@@ -161,7 +191,10 @@ def usual_parts(nodes: Sequence[Parts]) -> Parts:
     The models of the adapters are those of almost all nodes. The processor is left out: it says
     which nodes are of one order.
     """
-    names = ("cores", "sockets", "dimms", "dimm_mt_per_s", "memory_bytes", "reserved")
+    names = (
+        *("cores", "sockets", "dimms", "dimm_mt_per_s", "memory_bytes", "reserved"),
+        *("accelerators", "accelerator_ecc"),
+    )
     found: dict[str, Any] = {name: most(getattr(node, name) for node in nodes) for name in names}
     if len(nodes) < LEAST_NODES:
         return Parts()
@@ -171,6 +204,8 @@ def usual_parts(nodes: Sequence[Parts]) -> Parts:
         cards=commonest([node.cards for node in nodes if node.cards is not None]),
         ports=_most_rates(node.ports for node in nodes),
         nics=tuple(rate for rate in nics if rate >= LEAST_NIC_GBIT) or None,
+        lanes=_known_rates(node.lanes for node in nodes),
+        gt_per_s=_known_rates(node.gt_per_s for node in nodes),
     )
 
 
@@ -204,6 +239,11 @@ def _most_rates(nodes: Iterable[tuple[float, ...] | None]) -> tuple[float, ...] 
     return tuple(rate for rate in usual if rate is not None and rate >= 0) or None
 
 
+def _known_rates(nodes: Iterable[tuple[float, ...] | None]) -> tuple[float, ...] | None:
+    """Return what most nodes have of values that are known: 0 is none."""
+    return tuple(filter(None, _most_rates(nodes) or ())) or None
+
+
 @lru_cache(maxsize=256)
 def missing_parts(stated: Parts, found: Parts) -> dict[str, Message]:
     """Return what a node has less of than stated, or another one of, by the name of the part.
@@ -216,7 +256,7 @@ def missing_parts(stated: Parts, found: Parts) -> dict[str, Message]:
 def _missing(stated: Parts, found: Parts) -> Iterator[tuple[str, Message | None]]:
     yield "processor", _other_processor(stated.processor, found.processor)
     yield "cards", _other_cards(stated.cards, found.cards)
-    for name in ("cores", "sockets", "numa", "dimms"):
+    for name in ("cores", "sockets", "numa", "dimms", "accelerators"):
         yield name, _fewer(name, getattr(stated, name), getattr(found, name))
     yield "dimm_bytes", _smaller_modules(stated.dimm_bytes, found.dimm_bytes)
     yield "dimm_mt_per_s", _slower_modules(stated.dimm_mt_per_s, found.dimm_mt_per_s)
@@ -226,6 +266,12 @@ def _missing(stated: Parts, found: Parts) -> Iterator[tuple[str, Message | None]
     yield "nics", _fewer_links("lost-nics", stated.nics, _known(found.nics))
     # A port with RoCE is an interface, too. Only Slingshot has interfaces without ports.
     yield "rails", _fewer_links("lost-rails", stated.rails, found.ports or found.nics)
+    # An accelerator that is missing has no ECC either.
+    with_ecc = [each for each in (stated.accelerator_ecc, found.accelerators) if each is not None]
+    least = min(with_ecc) if stated.accelerator_ecc is not None else None
+    yield "accelerator_ecc", _fewer("accelerator_ecc", least, found.accelerator_ecc)
+    for name in ("lanes", "gt_per_s"):
+        yield name, _less_of_each(name, getattr(stated, name), getattr(found, name))
     yield "link_bytes_per_s", _less_rate(stated.link_bytes_per_s, found.link_bytes_per_s)
 
 
@@ -299,6 +345,16 @@ def _rates(rates: Sequence[float]) -> str:
     """Return ``4 × 100 + 1 × 25``; a dash for no port."""
     counts = {rate: rates.count(rate) for rate in rates if math.isfinite(rate)}
     return " + ".join(f"{number} × {rate:g}" for rate, number in counts.items()) or "–"
+
+
+def _less_of_each(
+    name: str, stated: tuple[float, ...] | None, found: tuple[float, ...] | None
+) -> Message | None:
+    """Return that links of accelerators are slower. Missing accelerators are not counted here."""
+    pairs = zip(stated or (), _known(found), strict=False)
+    if all(value >= (1 - RATE_TOLERANCE) * least for least, value in pairs):
+        return None
+    return Message(f"lost-{name}", found=_rates(found or ()), accepted=_rates(stated or ()))
 
 
 def _less_rate(stated: float | None, found: float | None) -> Message | None:

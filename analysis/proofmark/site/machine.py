@@ -46,6 +46,7 @@ class Machine:
             reason = f"{facts.absent.get('topology', 'nothing')} on node {facts.hostname}"
             raise bad_input("probe.sh", "topology", reason, TOPOLOGY)
         topology = Topology.from_xml(facts.topology_xml, facts.hostname)
+        topology = topology.of_kernel({domain.index: domain.cpus for domain in facts.numa})
         topology = topology.of_processor(facts.cpu_model)
         usable = set(facts.cpus)
         with_cpus = [each for each in facts.numa if not usable.isdisjoint(each.cpus)]

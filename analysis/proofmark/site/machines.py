@@ -25,6 +25,9 @@ LIKELY_FLOPS = 20e9
 CORE_FLOPS = "core_flops"
 """The fact of a partition that ``proofmark init`` measures: the multiply-add of one core of a node
 while all of them compute, flop/s."""
+SHARED_L3 = 4
+"""The cores of a part of a processor with an L3 cache of its own: 4 or 8 in AMD's EPYC. A POWER9
+has an L3 cache for each pair of cores: a rank in each is no usual layout of HPL."""
 IDLE_SHARE = 0.1
 """Share of the cores that ranks inside domains of unequal size may leave idle."""
 
@@ -115,14 +118,17 @@ def _synthetic(notation: str) -> Topology:
 def _complete(machine: Machine) -> Machine:
     """Return `machine` with the symbols that follow from its topology.
 
-    ``domain_cores`` are the numbers of cores of the domains that have cores. ``llc_bytes`` is 0 if
-    no cache is declared or reported. ``memories`` are the kinds of memory, ``main_memory`` first.
+    ``domain_cores`` are the numbers of cores of the domains that have cores. ``l3_threads`` are the
+    threads of a rank inside a cache of level 3, or ``domain_threads`` if a domain has only one.
+    ``llc_bytes`` is 0 if no cache is declared or reported. ``memories`` are the kinds of memory,
+    ``main_memory`` first.
     """
     topology = machine.topology
     cores = [len(domain.cores) for domain in topology.numa_domains if domain.cores]
     symbols: dict[str, Any] = {
         "domain_cores": cores,
         "domain_threads": _domain_threads(cores),
+        "l3_threads": _l3_threads(topology, _domain_threads(cores)),
         "main_memory": topology.main_memory,
         "memories": list(topology.memories),
         "llc_bytes": topology.llc_bytes,
@@ -138,3 +144,9 @@ def _domain_threads(cores: Sequence[int]) -> int:
     """
     busy = (1 - IDLE_SHARE) * sum(cores)
     return next(t for t in range(max(cores), 0, -1) if t * ranks_inside(cores, t) >= busy)
+
+
+def _l3_threads(topology: Topology, domain_threads: int) -> int:
+    """Return the threads of a rank inside a cache of level 3 that `SHARED_L3` cores share."""
+    cores = topology.least_l3_cores or domain_threads
+    return cores if SHARED_L3 <= cores < domain_threads else domain_threads

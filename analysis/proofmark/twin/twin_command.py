@@ -22,6 +22,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.files import write_private
 from proofmark.common.input_limits import MAX_PARALLEL
 from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.message import Message
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.processes import run_command
 from proofmark.common.progress_lines import say
@@ -92,7 +93,7 @@ def twin(options: Namespace) -> int:
     site = twin_site(real, runs, known, options.selector)
     made = make_plan(benchmarks, options.suite, site, machines)
     if lacking := _without_program(made, releases(kit / "environments")):
-        reasons = [f"{name}: {why}" for name, why in lacking.items()]
+        reasons = [*lacking.values()]
         if lacking.keys() == {step.case for step in made.steps()}:
             accepted = "a case whose programs have a source"
             raise bad_input(kit / "environments" / SOURCES, "", "; ".join(reasons), accepted)
@@ -143,7 +144,9 @@ def twin(options: Namespace) -> int:
     return 0
 
 
-def _with_sources(benchmarks: Benchmarks, suite: str, kit: Path) -> tuple[Benchmarks, list[str]]:
+def _with_sources(
+    benchmarks: Benchmarks, suite: str, kit: Path
+) -> tuple[Benchmarks, list[Message]]:
     """Return the cases whose programs can be compiled for SimGrid, and why others are left out.
 
     If no case of the suite is one of them, all cases are returned: the first is then refused.
@@ -154,19 +157,20 @@ def _with_sources(benchmarks: Benchmarks, suite: str, kit: Path) -> tuple[Benchm
     if len(lacking) == len(members):
         return benchmarks, []
     left_out = [
-        f"{name}: {case.package} has no source for a simulation" for name, case in lacking.items()
+        Message("left-no-source", case=name, package=case.package) for name, case in lacking.items()
     ]
     return _without(benchmarks, lacking), left_out
 
 
-def _without_program(made: Plan, known: Mapping[str, Release]) -> dict[str, str]:
+def _without_program(made: Plan, known: Mapping[str, Release]) -> dict[str, Message]:
     """Return the cases of `made` with a program that no release has, each with the reason."""
     found = {}
     for step in made.steps():
         for each in (step, *([step.load.step] if step.load else [])):
             release = known.get(each.package)
             if release is None or each.program not in release.programs:
-                found[step.case] = f"{each.program} of {each.package} has no source"
+                of = {"program": each.program, "package": each.package}
+                found[step.case] = Message("left-no-program", case=step.case, **of)
     return found
 
 

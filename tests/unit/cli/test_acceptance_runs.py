@@ -17,6 +17,7 @@ import yaml
 from tests.fixtures.finished import write_execution, write_probes
 from tests.fixtures.fleet import write_inventory
 from tests.fixtures.kit import Kit, make_kit, steps_of
+from tests.fixtures.pages import assert_sound
 from tests.folders import PROBES
 from tests.unit.judge.test_contract_items import written_contract
 
@@ -159,6 +160,7 @@ def test_the_page_has_the_digest_of_its_data_and_of_the_evidence(site: Site) -> 
     folder = site.kit.folder / "elsewhere"
     assert site.judge("-o", f"{folder}") == 0
     page = (folder / "acceptance.html").read_text(encoding="utf-8")
+    assert_sound(page)
     assert sha256((folder / "acceptance.json").read_bytes()).hexdigest() in page
     assert run.seal.digest in page
     assert site.written(folder)["runs"][0]["evidence"] == run.seal.digest
@@ -202,6 +204,7 @@ def test_a_fail_before_is_printed_and_on_the_page_in_korean(
     printed = capsys.readouterr().out
     assert "이전 판정" in printed and "bad" in printed
     page = (site.runs / "acceptance-here/acceptance.html").read_text(encoding="utf-8")
+    assert_sound(page, "ko")
     assert 'lang="ko"' in page and "이전 판정" in page and "서명" in page
 
 

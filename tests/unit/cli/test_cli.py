@@ -528,7 +528,8 @@ class TestExtending:
         assert "\nbrand-new " in called(capsys, "cases", "--suite", "quick")[1].replace("\n ", "\n")
         site = ("-i", "inventory/local", "-l", "local")
         _, printed, said = called(capsys, "plan", *site, "--suite", "quick", "--json")
-        assert said == ""
+        # A virtual machine has no memory channels, by which Triad would be judged.
+        assert all(line.startswith("unjudged: reference: ") for line in said.splitlines())
         steps = json.loads(printed)["groups"][0]["jobs"][0]["steps"]
         assert like(steps, "brand-new") == like(steps, source) != []
 

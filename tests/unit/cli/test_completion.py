@@ -7,14 +7,18 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from tests.completion import text
 from tests.folders import ROOT
 
-from proofmark.cli.completion import ARGUMENTS
+from proofmark.cli.arguments import FILE
+from proofmark.cli.commands import COMMANDS, _arguments, help_arguments, parser
 
+SLOW = {"ansible", "matplotlib", "numpy", "polars", "pydantic", "yaml"}
 PROGRAM = "import sys; from proofmark.cli.main import main; sys.exit(main())"
 WATCHED = f"""
 import os, sys
@@ -47,6 +51,23 @@ def completed(
     found = words.read_text()
     words.unlink()
     return [word.rstrip() for word in found.split("\v") if word]
+
+
+def imports_in(log: Path) -> set[str]:
+    """Return the packages that the process of a log has imported."""
+    events = log.read_text().splitlines()
+    names = {event.split("'")[1] for event in events if event.startswith("import ")}
+    return {name.partition(".")[0] for name in names}
+
+
+def imported(folder: Path, *words: str) -> set[str]:
+    """Return the packages that a command imports."""
+    log = folder / "log"
+    log.unlink(missing_ok=True)
+    command = [sys.executable, "-c", WATCHED, *words]
+    asked = {**os.environ, "LOG": f"{log}"}
+    subprocess.run(command, env=asked, check=False, capture_output=True)
+    return imports_in(log)
 
 
 @pytest.fixture
@@ -146,17 +167,41 @@ def test_nothing_of_a_run_is_opened_and_no_program_is_started(kit: Path, line: s
 def test_a_key_does_not_wait_for_slow_libraries(kit: Path, line: str) -> None:
     log = kit / "log"
     completed(line, kit, WATCHED, {**os.environ, "LOG": f"{log}"})
-    imports = {
-        event.split("'")[1].partition(".")[0]
-        for event in log.read_text().splitlines()
-        if event.startswith("import ")
-    }
+    imports = imports_in(log)
     assert "argcomplete" in imports, "control: the hook works"
-    assert imports & {"ansible", "matplotlib", "numpy", "polars", "pydantic", "yaml"} == set()
+    assert imports & SLOW == set()
 
 
 def test_the_arguments_are_those_of_the_commands() -> None:
-    assert ARGUMENTS.read_text(encoding="utf-8") == text(), "python -m tests.completion writes them"
+    assert FILE.read_text(encoding="utf-8") == text(), "python -m tests.completion writes them"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_is_that_of_the_parser(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The help from the file has the same letters as that from the module of the command."""
+    monkeypatch.setenv("COLUMNS", "100")
+    texts = []
+    for fill in (_arguments, help_arguments):
+        output = StringIO()
+        with redirect_stdout(output), pytest.raises(SystemExit):
+            parser(fill).parse_args([*name.split(), "--help"])
+        texts.append(output.getvalue())
+    assert texts[0] == texts[1]
+    assert texts[0].startswith(f"usage: proofmark {name}")
+
+
+@pytest.mark.parametrize("words", [["verdict", "--help"], ["help", "plan"], ["acceptance", "-h"]])
+def test_a_help_does_not_wait_for_slow_libraries(tmp_path: Path, words: list[str]) -> None:
+    """The control is the command itself."""
+    assert imported(tmp_path, *words) & SLOW == set()
+    assert imported(tmp_path, "verdict", f"{tmp_path}") & SLOW >= {"polars", "pydantic"}
+
+
+@pytest.mark.parametrize("command", ["check", "plan"])
+def test_a_plan_needs_no_tables(tmp_path: Path, command: str) -> None:
+    """Only what judges reads tables. The site is missing: the module of the command is imported."""
+    found = imported(tmp_path, command, "-i", f"{tmp_path / 'missing'}")
+    assert "polars" not in found and "pydantic" in found
 
 
 def test_the_module_of_the_command_has_argcompletes_mark() -> None:

@@ -212,7 +212,13 @@ def attacked(phi: Phi, attacker: Emulator) -> Run:
     }
     run.files.site.write_text(json.dumps(site))
     plan: dict[str, Any] = json.loads(run.files.plan.read_text())
-    plan |= {"system": JINJA, "left_out": [JINJA], "assumed": {JINJA: JINJA}}
+    plan |= {
+        "system": JINJA,
+        "left_out": [
+            {"code": "left-mode", "fields": dict.fromkeys(("case", "mode", "partition"), JINJA)}
+        ],
+        "assumed": {JINJA: JINJA},
+    }
     run.files.plan.write_text(json.dumps(plan))
     for name in ("SHA256SUMS", "SHA256SUMS.sig", "verdict.json", "installed.json"):
         (run.folder / name).symlink_to(canary / "secret")

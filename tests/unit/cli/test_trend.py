@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.fixtures.pages import plain
+from tests.fixtures.pages import assert_sound, plain
 from tests.fixtures.past_runs import Value, run_id, write_past_run
 
 from proofmark.cli.main import main
@@ -45,6 +45,7 @@ def test_the_page_shows_the_change_its_date_and_its_event(
     printed = capsys.readouterr()
     assert printed.out == f"{page}\n"
     assert f"left out: {run_id(20)}: unfinished: it has no verdict.json" in printed.err
+    assert_sound(page.read_text())
     text = plain(page.read_text())
     assert "Changes of figures: 1. Nodes that drift: 0. Runs: 15." in text
     words = re.sub("<[^>]*>", "", text)

@@ -55,6 +55,10 @@ def requested(nodes: int, *steps: Step, **queue: Any) -> Request:
     return request(job, "name", Path("log"), BatchQueue("none", Queue(**queue)))
 
 
+def tasks(nodes: int, *steps: Step) -> list[list[int]]:
+    return [list(numbers) for numbers in requested(nodes, *steps).tasks]
+
+
 def ranks(*ranks: tuple[int, tuple[int, ...]]) -> dict[str, Any]:
     return {"cpus": [RankCpus(*rank) for rank in ranks], "ranks": len(ranks)}
 
@@ -81,12 +85,12 @@ def test_a_job_requests_the_cpus_of_its_largest_step(
 def test_the_tasks_of_a_job_are_those_of_its_step_with_the_most_ranks(step: Step) -> None:
     cyclic = step.model_copy(update=ranks((0, (0,)), (1, (0,)), (0, (1, 2)), (1, (1, 2))))
     uneven = step.model_copy(update=ranks((0, (0,)), (0, (1,)), (0, (2,))))
-    assert requested(2, cyclic).tasks == [[0, 2], [1, 3]]
+    assert tasks(2, cyclic) == [[0, 2], [1, 3]]
     assert requested(2, cyclic).threads == 2
-    assert requested(2, uneven, cyclic).tasks == [[0, 2, 4], [1, 3]]
-    assert requested(2, uneven).tasks == [[0, 1, 2], [3]]
+    assert tasks(2, uneven, cyclic) == [[0, 2, 4], [1, 3]]
+    assert tasks(2, uneven) == [[0, 1, 2], [3]]
     alone = uneven.model_copy(update={"scope": "each-node"})
-    assert requested(2, alone).tasks == [[0, 1, 2], [3, 4, 5]]
+    assert tasks(2, alone) == [[0, 1, 2], [3, 4, 5]]
 
 
 PLACES = st.lists(st.integers(0, 3), min_size=1, max_size=12)
@@ -100,15 +104,15 @@ def test_each_rank_has_a_task_on_its_node(
         step.model_copy(update={**ranks(*((node, (0,)) for node in places)), "scope": scope})
         for places in of_steps
     ]
-    tasks = requested(4, *steps).tasks
-    assert sorted(rank for node in tasks for rank in node) == list(range(sum(map(len, tasks))))
-    assert all(tasks)
+    numbers = tasks(4, *steps)
+    assert sorted(rank for node in numbers for rank in node) == list(range(sum(map(len, numbers))))
+    assert all(numbers)
     if scope == "job":
         for node, count in ((node, max(p.count(node) for p in of_steps)) for node in range(4)):
-            assert len(tasks[node]) >= count
+            assert len(numbers[node]) >= count
         largest = max(of_steps, key=len)
         if len(of_steps) == 1:
-            assert all(rank in tasks[node] for rank, node in enumerate(largest))
+            assert all(rank in numbers[node] for rank, node in enumerate(largest))
 
 
 def test_steps_are_sized_by_the_memory_that_the_job_requests(tmp_path: Path) -> None:

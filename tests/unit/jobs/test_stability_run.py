@@ -60,8 +60,8 @@ PLANTED = {
 PROGRAM = """
 n=${PWD#*/steps/}; n=${n%%-*}
 case $n in
-00003) exit 3;;
-00007) echo "size $1"; exit 0;;
+00003) exit 139;;
+00007) echo "a.c:7: main: Assertion 'n > 0' failed." >&2; exit 134;;
 00004) echo "write: Input/output error" >&2; exit 1;;
 00008) echo "open: Stale file handle" >&2; exit 1;;
 00005) echo "Transport retry count exceeded on mlx5_0:1/IB" >&2; exit 1;;
@@ -229,6 +229,19 @@ def test_twelve_planted_failures_and_an_interruption(cluster: Cluster) -> None:
     shown = repr((section, issues.section(run_data)))
     for words in ("Failed jobs by cause", "file system", "producer's risk", "lost a node: n"):
         assert words in shown
+
+    # The kernel log of a node, in the time of a job whose program shows a cause of its own.
+    program = next(each for each in found.failures if each.cause == "program")
+    (after,) = run.files.job(program.job).folder.glob(f"attempt-*/{program.nodes[0]}.after")
+    message = "[99999999.000000] mce: Uncorrected hardware memory error in user-access at 1234000"
+    before = after.with_suffix(".before")
+    before.write_text(before.read_text().replace("=== host\n", "=== host\n| uptime_s: 100.00\n"))
+    text = after.read_text()
+    assert text.count("=== busy\n") == 1
+    after.write_text(text.replace("=== busy\n", f"=== kernel\n| {message}\n=== busy\n"))
+    again = counted(judge_run(open_run(folder)))
+    (same,) = [each for each in again.failures if each.job == program.job]
+    assert same.cause == "node" and {*again.lost} == {*found.lost, program.nodes[0]}
 
 
 def test_a_sound_machine_meets_the_terms(cluster: Cluster) -> None:

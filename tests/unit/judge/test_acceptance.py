@@ -296,7 +296,7 @@ class TestNodesThatMeasureTogether:
         lacking = replace(run, verdict=replace(run.verdict, degraded=Degraded(2, 4)))
         found = accepted([lacking])
         assert found.word == "UNJUDGED"
-        assert [each.reason.code for each in found.left_out] == ["acceptance-degraded"]
+        assert [each.reason.code for each in found.limited] == ["acceptance-degraded"]
 
 
 def test_each_node_of_a_run_that_lacks_nodes_decides(machine: Machine) -> None:
@@ -310,7 +310,7 @@ class TestOtherStates:
         run = replace(machine.run(1, every(GOOD)), mode_now="flat")
         found = accepted([run])
         assert found.word == "UNJUDGED"
-        assert [each.reason.code for each in found.left_out] == ["acceptance-mode"]
+        assert [each.reason.code for each in found.limited] == ["acceptance-mode"]
         named = item(mode=run.plan.current_mode)
         of_mode = replace(machine.run(1, every(GOOD), named), mode_now="flat")
         assert accepted([of_mode], named).word == "PASS"

@@ -10,7 +10,7 @@ import pytest
 from tests.fixtures.kit import GivenResults
 from tests.fixtures.messages import disturbed, said
 
-from proofmark.common.message import NOTHING
+from proofmark.common.message import NOTHING, Message
 from proofmark.common.printed_command import PrintedCommand
 from proofmark.judge.conditions import RunConditions
 from proofmark.judge.coverage import Coverage, Uncovered
@@ -186,6 +186,26 @@ def test_a_node_that_needs_a_repair_is_not_measured_again_first() -> None:
     broken = judged(known=(said("lost a DIMM"),))
     assert lines(broken)[1] == "proofmark verdict runs/r"
     assert next_steps(broken)[0].action.startswith("Send rma.csv to the vendor")
+
+
+@pytest.mark.parametrize(
+    ("code", "action"),
+    [
+        ("same-machine", "Find out which machine each of these names is"),
+        ("same-output", "Ask who measured"),
+        ("hardware-usual", "Replace the parts"),
+    ],
+)
+def test_a_node_that_is_no_node_of_its_own_is_not_repaired(code: str, action: str) -> None:
+    """The number of its nodes is no number of figures. The control is a part that is missing."""
+    fields = {name: "x" for name in ("nodes", "key", "value", "case", "steps", "text")}
+    nodes = tuple(
+        BadNode(name, (), retest=False, known=(Message(code, **fields),), **NO_CAUSE)
+        for name in ("n1", "n2")
+    )
+    (step,) = next_steps(replace(verdict(), bad=BadNodes(nodes, measured=2)))
+    assert (step.word, step.nodes, step.figures) == ("FAIL", "n[1-2]", 0)
+    assert step.action.startswith(action)
 
 
 SECOND_ONLY = RunConditions(fixed=frozenset({"0001-fake"}))

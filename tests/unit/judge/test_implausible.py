@@ -97,17 +97,50 @@ def test_virtual_nodes_may_have_the_same_output(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault("copied-output")
-@pytest.mark.parametrize("key", ["boot_id", "board_serial", "product_serial"])
-def test_two_names_of_one_machine_are_named(tmp_path: Path, key: str) -> None:
-    verdict = verdict_of(tmp_path / "same", RATES, changes=_shared(key, ["n1", "n6"]))
+@pytest.mark.parametrize(
+    ("keys", "shown"),
+    [
+        (("boot_id",), "boot_id"),
+        (("board_serial",), "board_serial"),
+        (("boot_id", "board_serial", "product_serial"), "boot_id"),
+        (("board_serial", "product_serial"), "board_serial"),
+    ],
+    ids=" ".join,
+)
+def test_two_names_of_one_machine_are_named(
+    tmp_path: Path, keys: Sequence[str], shown: str
+) -> None:
+    """Also if it was restarted between the probes under its two names."""
+    verdict = verdict_of(tmp_path / "same", RATES, changes=_shared(keys, ["n1", "n6"]))
     assert named(verdict).keys() == {"n1", "n6"}
-    assert f"n[1,6] are one machine: {key} same" in named(verdict)["n1"]
+    reasons = [str(fault.reason) for fault in verdict.faults]
+    assert f"n[1,6] are one machine: {shown} same" in reasons
     assert verdict.exit_code() == 1
 
 
-def _shared(key: str, hosts: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Return changes that put one value in the line of `key`; what follows is another key."""
-    return {host: {f"| {key}: ": f"| {key}: same\n| old_{key}: "} for host in hosts}
+def test_nodes_of_one_chassis_are_no_fault(tmp_path: Path) -> None:
+    """They share the product number, and have boards and boots of their own."""
+    chassis = _shared(["product_serial"], HOSTS[:4])
+    assert named(verdict_of(tmp_path, RATES, changes=chassis)) == {}
+
+
+@pytest.mark.fault("copied-output")
+def test_one_machine_in_a_chassis_is_named_alone(tmp_path: Path) -> None:
+    """Four names in one chassis, of which two are one node; each key that they share is said."""
+    chassis = _shared(["product_serial"], HOSTS[:4])
+    twice = _shared(["boot_id", "board_serial", "product_serial"], HOSTS[1:3])
+    verdict = verdict_of(tmp_path, RATES, changes={**chassis, **twice})
+    assert named(verdict).keys() == {"n1", "n2"}
+    assert {str(fault.reason) for fault in verdict.faults} == {
+        f"n[1-2] are one machine: {key} same"
+        for key in ("boot_id", "board_serial", "product_serial")
+    }
+
+
+def _shared(keys: Sequence[str], hosts: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return changes that put one value in the lines of `keys`; what follows is another key."""
+    changes = {f"| {key}: ": f"| {key}: same\n| old_{key}: " for key in keys}
+    return dict.fromkeys(hosts, changes)
 
 
 @pytest.mark.parametrize("number", ["To be filled by O.E.M.", "00000000", "Default string", ""])
@@ -116,6 +149,10 @@ def test_a_placeholder_is_no_serial_number(number: str) -> None:
     firmware = {"board_serial": number, "product_serial": "C1", "chassis_serial": "C1"}
     facts = parse_probe(probe, "p").model_copy(update={"firmware": firmware, "boot_id": None})
     assert same_machines({"n1": facts, "n2": facts}, "measured") == {}
+    only = facts.model_copy(update={"firmware": {"product_serial": "XY-42"}})
+    assert same_machines({"n1": only, "n2": only}, "measured").keys() == {"n1", "n2"}
+    other = only.model_copy(update={"boot_id": "another"})
+    assert same_machines({"n1": only, "n2": other}, "measured") == {}
     real = facts.model_copy(update={"firmware": {"board_serial": "XY-42"}})
     assert same_machines({"n1": real, "n2": real}, "measured").keys() == {"n1", "n2"}
     assert same_machines({"n1": real, "n2": real}, "emulated") == {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -13,9 +13,11 @@ from tests.unit.judge.test_acceptance import machine as machine
 
 from proofmark.judge.acceptance import CODES
 from proofmark.judge.node_checks import CHECKS, CheckOutcome, check_outcomes
+from proofmark.runs.stability_log import Look
 from proofmark.runs.waivers import Waiver
 from proofmark.site.contract_document import CheckItem, CheckName, Contract
 from proofmark.site.node.facts import NodeFacts, parse_probe
+from proofmark.site.node.parts import Accelerator, MountedFileSystem
 
 SKL, KNL = (
     (PROBES / f"{name}.txt").read_text(encoding="utf-8")
@@ -35,6 +37,34 @@ def firmware(**changes: str) -> NodeFacts:
     return changed(firmware={**FACTS.firmware, **changes})
 
 
+def driver(version: str) -> NodeFacts:
+    """Return a node whose driver of the fabric has this version, or none."""
+    known = {"mlx5_core": version} if version else {}
+    return changed(modules=("lustre", "mlx5_core"), drivers={"lustre": "2.15.5", **known})
+
+
+def mounted(size: float | None = 1000, source: str = "nas:/a") -> NodeFacts:
+    """Return a node with a file system of the network, whose size is in GiB, and a disk."""
+    mounts = (
+        MountedFileSystem(
+            source=source,
+            target="/scratch",
+            kind="lustre",
+            options="rw",
+            bytes=None if size is None else int(size * 2**30),
+        ),
+        MountedFileSystem(source="/dev/sda1", target="/", kind="xfs", options="rw", bytes=2**40),
+    )
+    return changed(mounts=mounts)
+
+
+def gpus(count: int) -> NodeFacts:
+    one = Accelerator(
+        slot="", kind="", driver="nvidia", answers=True, lanes=16, gt_per_s=16, ecc=True
+    )
+    return changed(accelerators=(one,) * count)
+
+
 def check(name: str, **changes: Any) -> CheckItem:
     rule = {} if changes.keys() & {"value", "at_least", "at_most"} else {"equal": True}
     fields = {"number": "F1", "text": "a state", "check": name}
@@ -46,20 +76,21 @@ def outcome(
     others: Mapping[str, NodeFacts] | None = None,
     nodes: Sequence[str] = HOSTS,
     waivers: Mapping[str, Waiver] | None = None,
+    looks: Sequence[Look] = (),
 ) -> CheckOutcome:
     """Return the outcome on eight nodes; `others` differ from the usual ones."""
     facts = {**dict.fromkeys(HOSTS, FACTS), **(others or {})}
     known = {node: of_node for node, of_node in facts.items() if of_node is not None}
-    (found,) = check_outcomes([item], nodes, known, waivers or {})
+    (found,) = check_outcomes([item], nodes, known, waivers or {}, looks)
     return found
 
 
 class TestEqual:
-    @pytest.mark.parametrize("name", [each for each in get_args(CheckName) if each != "nodes"])
-    def test_control_equal_nodes_are_not_blamed(self, name: str) -> None:
+    @pytest.mark.parametrize("name", sorted(CHECKS))
+    def test_control_equal_nodes_are_not_blamed(self, name: CheckName) -> None:
         """What this node does not report is UNJUDGED, and never PASS."""
         found = outcome(check(name))
-        reported = any(value is not None for value in CHECKS[name](FACTS).values())  # type: ignore[index]
+        reported = any(value is not None for value in CHECKS[name](FACTS).values())
         assert found.outcome == ("PASS" if reported else "UNJUDGED")
         assert found.faults == {}
 
@@ -80,14 +111,31 @@ class TestEqual:
             ("sockets", changed(sockets=1)),
             ("memory", changed(memory_total_bytes=FACTS.memory_total_bytes // 2)),
             ("drivers", changed(modules=("lustre",))),
+            ("drivers", driver("24.10")),
+            ("drivers", driver("")),
+            ("mounts", mounted(size=900)),
+            ("mounts", mounted(source="nas:/b")),
+            ("mounts", changed(mounts=FACTS.mounts)),
+            ("accelerators", gpus(3)),
         ],
     )
     def test_the_node_that_differs_is_named(self, name: str, other: NodeFacts) -> None:
-        found = outcome(check(name), {"n3": other})
+        usual = {"drivers": driver("24.07"), "mounts": mounted(), "accelerators": gpus(4)}
+        others = dict.fromkeys(HOSTS, usual.get(name, FACTS))
+        found = outcome(check(name), {**others, "n3": other})
         assert (found.outcome, found.nodes) == ("FAIL", (7, 8))
         (reason,) = found.faults.values()
         assert [*found.faults] == ["n3"]
         assert "check-unlike" in reason.codes()
+
+    def test_sizes_that_differ_little_are_equal(self) -> None:
+        """ZFS: the whole size changes with what is free, and no two nodes see the same."""
+        sizes = {host: mounted(1000 + number) for number, host in enumerate(HOSTS)}
+        assert outcome(check("mounts"), sizes).outcome == "PASS"
+        unknown = outcome(check("mounts"), {**sizes, "n2": mounted(None)})
+        assert (unknown.outcome, unknown.faults) == ("UNJUDGED", {})
+        halves = {host: mounted(500 * (1 + number % 2)) for number, host in enumerate(HOSTS)}
+        assert len(outcome(check("mounts"), halves).faults) == 8
 
     def test_without_a_majority_all_nodes_miss_it(self) -> None:
         others = {host: changed(kernel="3.10.0") for host in HOSTS[:4]}
@@ -138,6 +186,35 @@ class TestValues:
         """All nodes agree, so that only the contract can find the wrong machine."""
         assert outcome(check(name, **rule)).outcome == word
 
+    @pytest.mark.parametrize(
+        ("name", "rule", "node", "word"),
+        [
+            ("mounts", {"only": "/scratch", "at_least": 900}, mounted(), "PASS"),
+            ("mounts", {"only": "/scratch", "at_least": 1100}, mounted(), "FAIL"),
+            ("mounts", {"only": "/scratch", "value": 1010}, mounted(), "PASS"),
+            ("mounts", {"only": "/scratch", "value": 1100}, mounted(), "FAIL"),
+            ("mounts", {"only": "/", "at_least": 1000}, mounted(), "PASS"),
+            ("mounts", {"only": "/home", "at_least": 1}, mounted(), "FAIL"),
+            ("mounts", {"only": "/scratch", "at_least": 1}, mounted(None), "UNJUDGED"),
+            ("mounts", {"only": "/scratch", "at_least": 1}, changed(mounts=()), "UNJUDGED"),
+            ("drivers", {"only": "mlx5_core", "value": "24.07"}, driver("24.07"), "PASS"),
+            ("drivers", {"only": "mlx5_core", "value": "24.10"}, driver("24.07"), "FAIL"),
+            ("drivers", {"only": "mlx5_core", "value": "24.07"}, driver(""), "FAIL"),
+            ("drivers", {"only": "hfi1", "value": "1"}, driver("24.07"), "FAIL"),
+            ("drivers", {"only": "mlx5_core", "value": "1"}, changed(drivers=None), "UNJUDGED"),
+            ("accelerators", {"value": 4}, gpus(4), "PASS"),
+            ("accelerators", {"value": 4}, gpus(3), "FAIL"),
+            ("accelerators", {"value": 4}, changed(accelerators=None), "UNJUDGED"),
+            ("firmware", {"only": "BIOS", "value": "1.2"}, firmware(bios_version="1.2"), "PASS"),
+            ("firmware", {"only": "BIOS", "value": "1.2"}, firmware(bios_version="9"), "FAIL"),
+        ],
+    )
+    def test_one_value_of_a_check(
+        self, name: str, rule: dict[str, Any], node: NodeFacts, word: str
+    ) -> None:
+        found = outcome(check(name, **rule), dict.fromkeys(HOSTS, node))
+        assert found.outcome == word, [str(why) for why in found.missed.values()]
+
     def test_modules_without_check_bits(self) -> None:
         """One module of twelve without ECC, and a node whose modules do not state it."""
         plain, *others = MODULES
@@ -165,12 +242,42 @@ class TestValues:
             {"value": 4.18, "check": "kernel"},
             {"equal": True, "check": "nodes"},
             {"equal": True, "check": "colour"},
+            {"at_least": 1, "check": "mounts"},
+            {"value": "big", "check": "mounts", "only": "/scratch"},
+            {"at_least": 1, "check": "drivers", "only": "mlx5_core"},
+            {"equal": True, "check": "kernel", "only": "kernel"},
         ],
     )
     def test_a_rule_that_could_not_judge_is_refused(self, fields: dict[str, Any]) -> None:
         given = {"number": "F1", "text": "a state", "check": "kernel", **fields}
         with pytest.raises(ValidationError):
             Contract.model_validate({"title": "C", "parties": {"buyer": "B"}, "items": [given]})
+
+
+class TestStates:
+    """What the scheduler said of the nodes while the run ran."""
+
+    def looks(self, **down: str) -> list[Look]:
+        """Return three looks at the nodes: in the second, those of `down` are."""
+        return [Look(1.0, {}), Look(2.0, down), Look(3.0, {})]
+
+    def test_control_nodes_in_service(self) -> None:
+        for rule in ({"value": "in service"}, {"equal": True}):
+            assert outcome(check("states", **rule), looks=self.looks()).outcome == "PASS"
+
+    @pytest.mark.fault("node-drained-during-run")
+    @pytest.mark.parametrize("rule", [{"value": "in service"}, {"equal": True}])
+    def test_a_node_that_was_down_once_is_named(self, rule: dict[str, Any]) -> None:
+        found = outcome(check("states", **rule), looks=self.looks(n3="down drained a fan"))
+        assert (found.outcome, [*found.faults]) == ("FAIL", ["n3"])
+        assert "down drained a fan" in str(found.faults["n3"])
+
+    def test_a_node_that_the_scheduler_does_not_name_is_not_judged(self) -> None:
+        assert outcome(check("states")).outcome == "UNJUDGED"
+        looks = [Look(1.0, {}, ("n2",)), Look(2.0, {}, ("n1", "n2"))]
+        found = outcome(check("states"), looks=looks)
+        (message,) = found.not_evaluated
+        assert (found.outcome, message.fields["nodes"]) == ("UNJUDGED", "n2")
 
 
 class TestAcceptance:

@@ -184,6 +184,14 @@ def test_a_missing_fact_is_named_with_the_key_that_replaces_it(
     assert reason(rule, facts(), node) == found
 
 
+@pytest.mark.parametrize(("modules", "speed"), [(1, 2666), (2, 2400)])
+def test_two_modules_on_a_channel_have_their_configured_speed(modules: int, speed: int) -> None:
+    """They run slower by design. One module that does is a fault."""
+    dimms = [each.model_copy(update={"rated": 2666, "configured": 2400}) for each in facts().dimms]
+    node = facts(dimms=tuple(dimms * modules))
+    assert limit("memory_bandwidth", node).value == pytest.approx(12 * 8 * speed / 1000)
+
+
 def test_one_module_of_unknown_speed_is_named() -> None:
     one, *others = facts().dimms
     odd = one.model_copy(update={"rated": None, "configured": None})

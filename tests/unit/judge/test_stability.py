@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from math import inf, nan
 from typing import Any
 
@@ -160,8 +161,9 @@ def job(number: int, begin: float, end: float, **changes: Any) -> JobRun:
         ({}, Shown(code=0), False, None),
         ({"open": True, "state": State.RUNNING}, Shown(), False, None),
         ({"withdrawn": True, "state": State.CANCELLED}, Shown(), False, None),
-        ({}, Shown(code=1), False, "program"),
-        ({}, Shown(code=0, reasons={"reader-no-line"}), False, "program"),
+        ({}, Shown(code=1), False, "unknown"),
+        ({}, Shown(code=139), False, "program"),
+        ({}, Shown(code=0, reasons={"reader-no-line"}), False, "unknown"),
         ({}, Shown(code=0, reasons={"disturbed"}), False, "invalid"),
         ({"withdrawn": True, "state": State.CANCELLED}, Shown(), True, "node"),
         ({"withdrawn": True, "state": State.NODE_FAILED}, Shown(), False, "node"),
@@ -189,6 +191,14 @@ def job(number: int, begin: float, end: float, **changes: Any) -> JobRun:
 )
 def test_the_cause(changes: dict[str, Any], shown: Shown, down: bool, cause: JobEnd | None) -> None:
     assert cause_of(job(1, 0, 1, **changes), shown, node_down=down) == cause
+
+
+def test_the_node_whose_hardware_failed_is_the_lost_one() -> None:
+    """No look shows a node that is down; without the report of a node it is the first one."""
+    one = job(1, 0, 2)
+    both = replace(one, job=one.job.model_copy(update={"nodes": ["n1", "n2"]}))
+    for faulty, lost in (({one.job.id: {"n2"}}, ("n2",)), ({}, ("n1",))):
+        assert tally(test_of(), [both], ["node"], [], faulty).lost == lost
 
 
 def test_a_failure_begins_the_time_again() -> None:

@@ -21,7 +21,7 @@ from proofmark.judge.gate.gate_evidence import evidence_of
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.run import Run
 from proofmark.site.accepted_baseline import AcceptedNodes, Baseline
-from proofmark.site.hardware import StatedNode
+from proofmark.site.hardware import StatedAccelerators, StatedNode
 from proofmark.site.installed_parts import declared_parts, missing_parts, parts_of
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.survey.entries import Question
@@ -31,6 +31,61 @@ PROBE = (PROBES / "skl-2x6148.txt").read_text(encoding="utf-8")
 DIMMS = {"memory": {"modules": 12, "module_bytes": 2**34, "mt_per_s": 2666}}
 EDR = {"rails": {"count": 1, "rate": "100 Gb/sec (4X EDR)"}}
 NODES = [f"n{number}" for number in range(8)]
+
+
+SECTION = "=== load\n"
+
+
+def accelerators(*lanes: int, rate: str = "16.0 GT/s PCIe", ecc: str = "Enabled") -> dict[str, str]:
+    """Return the change of a probe that gives the node accelerators with links of this width."""
+    lines = []
+    for number, width in enumerate(lanes):
+        values = {"class": "0x030200", "vendor": "0x10de", "device": "0x2330", "ecc": ecc}
+        values |= {"current_link_width": f"{width}", "max_link_speed": rate}
+        lines += [f"| 0000:{number}7:00.0 {key}: {value}" for key, value in values.items()]
+    section = "\n".join(("=== accelerators", *lines)) + "\n"
+    return {SECTION: section + SECTION}
+
+
+FOUR = accelerators(16, 16, 16, 16)
+GPUS = {"accelerators": {"count": 4, "lanes": 16, "gt_per_s": 16.0, "ecc": True}}
+
+
+@pytest.mark.fault("accelerator-missing")
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (accelerators(16, 16, 16), "accelerators that answer: 3, accepted 4"),
+        (accelerators(16, 16, 63, 16), "accelerators that answer: 3, accepted 4"),
+        ({SECTION: f"=== accelerators\n!no-accelerator accelerators\n{SECTION}"}, "answer: 0"),
+        (accelerators(16, 16, 8, 16), "PCIe lanes of the accelerators: 3 × 16 + 1 × 8"),
+        (accelerators(*[16] * 4, rate="8.0 GT/s PCIe"), "GT/s of the PCIe links"),
+        (accelerators(*[16] * 4, ecc="Disabled"), "accelerators with ECC: 0, accepted 4"),
+        (accelerators(*[16] * 5), ""),
+    ],
+)
+def test_a_node_that_lost_an_accelerator_is_named(
+    tmp_path: Path, changes: dict[str, str], reason: str, declared: bool
+) -> None:
+    others = {node: changes if node == "n3" else FOUR for node in NODES}
+    _, verdict = judged(tmp_path, others, parts=GPUS if declared else None, rate=130)
+    assert list(named(verdict)) == (["n3"] if reason else [])
+    assert all(reason in text for text in named(verdict).values()), named(verdict)
+    assert verdict.exit_code() == (1 if reason else 0)
+
+
+@pytest.mark.fault("accelerator-missing")
+def test_accelerators_that_a_probe_does_not_report_are_not_judged(tmp_path: Path) -> None:
+    _, verdict = judged(tmp_path, {}, parts=GPUS, rate=130)
+    assert named(verdict) == {} and verdict.exit_code() == 4
+    assert "n[0-7]: the stated part was not found out: accelerators" in verdict.unmet
+
+
+def test_sound_accelerators_are_no_fault(tmp_path: Path) -> None:
+    """The control."""
+    _, verdict = judged(tmp_path, on_all(FOUR), parts=GPUS, rate=130)
+    assert (named(verdict), verdict.unmet, verdict.exit_code()) == ({}, (), 0)
 
 
 def without_modules(least: int = 6) -> dict[str, str]:
@@ -268,3 +323,20 @@ def test_init_proposes_the_parts_that_it_found() -> None:
     assert missing_parts(declared, parts_of(facts(dimms=node.dimms[:11]))).keys() == {"dimms"}
     (hidden,) = parts_question(facts(virtual="kvm"), "n1").values()
     assert isinstance(hidden, Question) and "    bytes: " in "\n".join(hidden.answer)
+
+
+def test_the_accelerators_of_a_node_are_what_init_asks_for() -> None:
+    """Its answer is what the inventory accepts, and the node has all of it."""
+    for change, count in ((FOUR, 4), ({}, 0)):
+        text = PROBE
+        for old, new in change.items():
+            text = text.replace(old, new)
+        found = parse_probe(text, "probe")
+        (question,) = parts_question(found, "n1").values()
+        assert isinstance(question, Question)
+        given = yaml.safe_load("\n".join(question.answer))["node"]
+        stated = StatedNode.model_validate(given)
+        assert (stated.accelerators.count if stated.accelerators else 0) == count
+        assert missing_parts(declared_parts(stated), parts_of(found)) == {}
+        if count:
+            assert stated.accelerators == StatedAccelerators(**GPUS["accelerators"])

@@ -446,3 +446,19 @@ def test_the_page_describes_and_draws_every_placement() -> None:
     assert [name for name in RULES if f"`{name}`" not in PAGE] == []
     drawn = {id(RULES[name]) for name, *_ in PICTURES}
     assert [name for name, rule in RULES.items() if id(rule) not in drawn] == []
+
+
+@pytest.mark.parametrize("adapter", [None, 0, 1])
+def test_pairs_between_nodes_are_beside_the_adapter_and_its_interrupts(adapter: int | None) -> None:
+    """Half of the cores of SNC2 are in the other domain of a socket."""
+    near = [core.index for core in SNC2.cores if adapter in (None, core.numa)]
+    for ranks in (2, 2 * len(near) - 2):
+        placed = place(PlacementRequest(SNC2, "other-node", ranks, nodes=2, adapter=adapter))
+        each = ranks // 2
+        assert firsts(SNC2, placed) == 2 * near[1 : each + 1]
+
+
+def test_pairs_between_nodes_take_all_cores_if_they_need_them() -> None:
+    for ranks in (2 * len(SNC2.cores), len(SNC2.cores)):
+        placed = place(PlacementRequest(SNC2, "other-node", ranks, nodes=2, adapter=1))
+        assert len(set(firsts(SNC2, placed))) == ranks // 2

@@ -272,7 +272,7 @@ def fits(own: list[RankCpus], asked: Request) -> bool:
     held = Counter(min(of_rank) for of_rank in domains)
     counts = {held[domain.os_index] for domain in node.numa_domains}
     room = PlacementRequest(
-        node, "fitted", asked.ranks, asked.nodes, asked.threads, asked.pus_per_core, False, ""
+        node, "fitted", asked.ranks, asked.nodes, asked.threads, asked.pus_per_core
     ).room
     full = len(own) == sum(room(len(domain.cores)) for domain in node.numa_domains)
     return all(len(of_rank) == 1 for of_rank in domains) and (len(counts) == 1 or full)

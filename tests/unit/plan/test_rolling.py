@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import Kit, make_kit
 
 from proofmark.common.errors import BadInput
+from proofmark.common.message import Message
 from proofmark.plan.plan import Plan
 from proofmark.plan.rolling import (
     NOT_ROLLING,
@@ -72,10 +73,19 @@ def test_each_node_measures_what_one_node_measures_alone(kit: Kit, unit: Unit, j
     assert plan.nodes() == NODES[:6]
     assert all(sizes(plan, node) == [1, 2, 3] for node in NODES[:6])
     assert all(map(rolls, plan.steps()))
-    assert steps_left(plan) == [f"fake: 3 {NOT_ROLLING}"]
+    assert steps_left(plan) == [Message(NOT_ROLLING, case="fake", count=3)]
     assert plan.totals.node_hours == pytest.approx(
         6 * 3 * group.jobs[0].steps[0].wall_s / 3600, 1e-2
     )
+
+
+def test_the_plan_of_an_earlier_version_is_read(kit: Kit) -> None:
+    """It has a text in place of each reason; what it is read as is written with a code."""
+    plan = plan_of(kit, NODES)
+    stored = {**plan.model_dump(mode="json"), "left_out": ["fake: no node is free"]}
+    assert Plan.model_validate(stored).left_out == ["fake: no node is free"]
+    again = Plan.model_validate_json(plan.model_dump_json())
+    assert [each.code for each in again.left_out] == [NOT_ROLLING]
 
 
 @given(nodes, st.lists(nodes, max_size=3), st.sampled_from(["node", "rack"]))

@@ -167,3 +167,11 @@ def test_hpl_of_a_node_has_the_size_that_the_contract_agrees(
     assert {each.recorded["memory_share"] for each in steps} == shares
     if shares == {0.8}:
         assert {each.recorded["solve"] for each in steps} == {"steady"}
+
+
+@pytest.mark.parametrize("cores", [64, 192, 384])
+def test_hpl_has_a_rank_for_each_l3_cache_that_several_cores_share(cores: int) -> None:
+    """One L3 of a socket is no part of it; 12 of them are."""
+    caches = 24 if cores > 64 else 2
+    (step,) = [each for each in plan(cores, suite="node").steps() if each.case == "hpl"]
+    assert (step.ranks, step.threads) == (caches, cores // caches)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -201,8 +202,9 @@ def test_explain_shows_the_bounds_that_will_judge(
     plan = make_plan(benchmarks, "p1", site, machines)
     run, _ = start_or_continue(tmp_path, RunInputs(plan, benchmarks, site, probe))
     (group,) = (each for each in run.plan.groups if each.mode == "a2a-flat")
-    jobs = (job for job in group.jobs if len(job.nodes) == 1)
-    step = next(each for job in jobs for each in job.steps if each.placement == "fitted")
+    steps = chain(*(job.steps for job in group.jobs))
+    streams = (each for each in steps if each.case == "stream" and each.threads == 68)
+    step = next(each for each in streams if each.parameters.get("memory") == "ddr")
     (section,) = (each for each in explain(run, step.id).sections if each.key == "references")
     found = {
         f"{row.value.partition('×')[0]}×"

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from tests.fixtures.finished import written_verdict
 from tests.fixtures.fleet import fleet_run
+from tests.fixtures.pages import assert_sound
 from tests.fixtures.past_runs import Value, run_id, write_past_run
 from tests.fixtures.report_run import page_of, troubled_run
 from tests.reference import archives
@@ -24,7 +25,7 @@ from proofmark.common import translation
 from proofmark.common.errors import BadInput
 from proofmark.common.message import Message, Term, joined
 from proofmark.common.sentences import localized
-from proofmark.common.translation import in_language
+from proofmark.common.translation import in_language, with_particles
 from proofmark.judge.baseline import changes
 from proofmark.judge.baseline.change_limits import Limits
 from proofmark.judge.baseline.comparison import Compared
@@ -146,6 +147,7 @@ def written(run: Run) -> dict[str, str]:
 
 def test_the_page_has_no_english_text(run: tuple[Run, Verdict], korean: dict[str, str]) -> None:
     page = korean["report.html"]
+    assert_sound(page, "ko")
     assert Texts(page).language == "ko"
     assert english(page, data_of(*run)) == []
 
@@ -169,6 +171,34 @@ def test_a_text_without_a_translation_is_found(
     with in_language("ko"):
         lacking = page_of(*run)
     assert english(lacking, data_of(*run)) == [text, text]  # a title, and a caption
+
+
+def test_no_sentence_is_broken(korean: dict[str, str]) -> None:
+    """A noun form has no second ending, and a particle follows the sound before it."""
+    words = " ".join(Texts(korean["report.html"]).found)
+    assert re.findall(r"\S*[음함됨임]입니다", words) == []
+    assert re.findall(r"[가-힣0-9](?:\(으\)|[이을은과]\([가를는와]\))", words) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("1개이(가)", "1개가"),
+        ("노드이(가)", "노드가"),
+        ("값을(를)", "값을"),
+        ("0.3.21이(가)", "0.3.21이"),
+        ("2은(는)", "2는"),
+        ("10(으)로", "10으로"),
+        ("7(으)로", "7로"),
+        ("파일(으)로", "파일로"),
+        ("이름과(와)", "이름과"),
+        ("root이(가)", "root이(가)"),
+    ],
+)
+def test_a_particle_follows_the_sound_before_it(text: str, shown: str) -> None:
+    with in_language("ko"):
+        assert with_particles(text) == shown
+    assert with_particles(text) == text
 
 
 def test_each_verdict_has_its_korean_and_its_english_word(korean: dict[str, str]) -> None:
@@ -251,7 +281,7 @@ def test_the_last_lines_are_korean_only_if_wanted(run: tuple[Run, Verdict]) -> N
     with in_language("ko"):
         in_korean = ending(verdict, "report.html", "runs/r")
     assert not any(re.search(r"[가-힣]", line) for line in in_english)
-    assert in_korean[0].startswith("무효 (INVALID): 계약 기준 1개 중 0개 충족; ")
+    assert in_korean[0].startswith("무효 (INVALID): 계약 한도 1개 중 0개 충족; ")
     assert in_korean[2].startswith("보고서: report.html; 다음: ")
     assert [re.findall(r"proofmark \w+", line) for line in in_korean] == [
         re.findall(r"proofmark \w+", line) for line in in_english
@@ -294,8 +324,7 @@ MESSAGES = [
                 Message("repeats-left-out", disturbed=1, repeats=4),
             ]
         ),
-        "반복 3회의 중앙값: copy(5 MB/s)의 1.1배: 2 이하를 충족; 외란을 받은 반복 1회 제외 "
-        "(전체 4회)",
+        "반복 3회의 중앙값: copy(5 MB/s)의 1.1배: 2 이하를 충족; 방해받은 반복 1회 제외 (전체 4회)",
     ),
     (
         against("baseline-noise", "0.8", OWN, **NOISE),

@@ -65,7 +65,7 @@ def test_each_sheet_has_its_number_and_the_digest_of_the_evidence(accepted: Run)
     text = accepted.files.report.read_text(encoding="utf-8")
     newest = max((accepted.folder / "evidence").glob("*.tar"))
     digest = hashlib.sha256(newest.read_bytes()).hexdigest()
-    assert f'@page {{ @bottom-left {{ content: "{digest}"; }} }}' in text
+    assert f'@page {{ @bottom-left {{ content: "SHA-256 {digest}"; }} }}' in text
     assert 'content: counter(page) " / " counter(pages)' in text
 
 

@@ -14,6 +14,7 @@ from proofmark.common.errors import BadInput
 from proofmark.site.machine import Machine
 from proofmark.site.node.cpu import architecture, cpu_list, cpu_mask, read_cpuinfo, vector_set
 from proofmark.site.node.facts import NodeFacts, parse_probe
+from proofmark.site.node.hwloc import lstopo
 from proofmark.site.node.parts import size
 from proofmark.site.node.probe_text import read_stream
 
@@ -107,6 +108,13 @@ def test_the_machine_has_the_symbols_of_the_facts(
         "llc_bytes": llc,
         "nodes": 3,
     }
+
+
+def test_domains_across_packages_have_the_cores_of_the_facts() -> None:
+    across = lstopo("[numa(memory=96GiB)] [numa(memory=96GiB)] pack:2 core:20 pu:1")
+    facts = node("skl-2x6148").model_copy(update={"topology_xml": across})
+    domains = Machine.from_facts(facts, nodes=1).topology.numa_domains
+    assert [len(domain.cores) for domain in domains] == [20, 20]
 
 
 def test_a_symbol_of_unknown_value_is_left_out() -> None:

@@ -105,7 +105,7 @@ WRONG: dict[str, tuple[Edits, str, str]] = {
     "preinstalled-without-programs": (
         {"provision_from: .*": "provision_from: preinstalled"},
         "partition.provision_from: SUITE_LACKS_PROGRAMS: found 'preinstalled', which has os-noise: "
-        "quick lacks hpl, intel-mpi-benchmarks, ior, npb, stream; accepted: ",
+        "quick lacks hpl, intel-mpi-benchmarks, ior, npb, osu-micro-benchmarks, stream; accepted: ",
         "the packages of the suite (no suite works with this origin)",
     ),
     "preinstalled-package": (

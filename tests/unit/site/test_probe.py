@@ -12,11 +12,12 @@ import pytest
 from tests.folders import HWLOC, PACKAGE
 
 from proofmark.common.errors import BadInput
-from proofmark.site.installed_parts import VIRTUAL_MEMORY_TOLERANCE
+from proofmark.site.installed_parts import VIRTUAL_MEMORY_TOLERANCE, parts_of
 from proofmark.site.machine import Machine
 from proofmark.site.node.counters import counter_differences, disturbance, parse_counters
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.node.probe_text import ProbeStream, read_stream
+from proofmark.site.node.provenance import node_provenance
 
 PROBE = PACKAGE / "site/node/probe.sh"
 SHELLS = (["dash"], ["busybox", "sh"], ["bash", "--posix"])
@@ -215,6 +216,145 @@ def test_adapters_have_their_numa_domain_and_their_slot(tmp_path: Path) -> None:
     (found,) = facts.ports
     assert (found.numa, found.slot, found.state) == (3, "0000:81:00.1", "1: DOWN")
     assert [(each.name, each.numa) for each in facts.nics] == [("hsn0", None)]
+
+
+DF = """echo 'Filesystem 1024-blocks Used Available Capacity Mounted on'
+echo '10.0.0.1@o2ib:/fs 2000000 1 1 1% /scratch'
+echo "$*" >"$PROBE_ROOT/asked"
+exit 1"""
+"""A df that can read one of two file systems."""
+
+
+def test_sizes_of_file_systems_that_store_data(tmp_path: Path) -> None:
+    mounts = [
+        "proc /proc proc rw 0 0",
+        "tmpfs /dev/shm tmpfs rw 0 0",
+        "auto /home autofs rw 0 0",
+        "10.0.0.1@o2ib:/fs /scratch lustre rw 0 0",
+        "nas:/stale /stale nfs4 rw 0 0",
+        "/dev/sdb1 /with\\040blank xfs rw 0 0",
+    ]
+    files = {"proc/mounts": "\n".join(mounts)}
+    make_node(tmp_path, SMALL_NODE | files, {"df": DF})
+    facts = parse_probe(probe(root=tmp_path), "probe")
+    assert (tmp_path / "asked").read_text() == "-P -k /scratch /stale\n"
+    sizes = {mount.target: mount.bytes for mount in facts.mounts if mount.kind != "tmpfs"}
+    assert sizes == {"/scratch": 2000000 * 1024, "/stale": None, "/with blank": None}
+
+
+def test_versions_of_the_drivers(tmp_path: Path) -> None:
+    nic, module = "sys/class/net/hsn0", "sys/module"
+    files = {
+        "proc/modules": "mlx5_core 1 0 - Live 0x0\nlustre 1 0 - Live 0x0\nfloppy 1 0 - Live 0x0\n",
+        f"{nic}/operstate": "up",
+        f"{nic}/device/numa_node": "0",
+        f"{module}/mlx5_core/version": "24.10-0.7.0",
+        f"{module}/mlx5_core/srcversion": "5B2E",
+        f"{module}/ice/srcversion": "AA11",
+        f"{module}/floppy/version": "1.0",
+        "sys/bus/pci/drivers/ice/bind": "x",
+    }
+    make_node(tmp_path, SMALL_NODE | files, {"ofed_info": "echo OFED-internal-24.10-0.7.0:"})
+    (tmp_path / nic / "device/driver").symlink_to(tmp_path / "sys/bus/pci/drivers/ice")
+    facts = parse_probe(probe(root=tmp_path), "probe")
+    assert facts.drivers == {
+        "ice": "source AA11",
+        "mlx5_core": "24.10-0.7.0 source 5B2E",
+        "OFED": "OFED-internal-24.10-0.7.0",
+    }
+    assert "drivers.lustre" in facts.absent
+
+
+SMI = """[ "$1" = --query-gpu=pci.bus_id,ecc.mode.current ] || exit 1
+echo '00000000:17:00.0, Enabled'; echo '00000000:2A:00.0, Disabled'"""
+
+
+def gpu(slot: str, **values: str) -> dict[str, str]:
+    """Return the files of one PCI device, an NVIDIA H100 behind a port of Gen4."""
+    usual = {"class": "0x030200", "vendor": "0x10de", "device": "0x2330", "numa_node": "1"}
+    usual |= {"current_link_width": "16", "current_link_speed": "2.5 GT/s PCIe"}
+    usual |= {"max_link_speed": "32.0 GT/s PCIe", "max_link_width": "16"}
+    port = f"sys/devices/port-{slot}"
+    files = {f"{port}/{slot}/{key}": value for key, value in (usual | values).items()}
+    return files | {f"{port}/max_link_speed": "16.0 GT/s PCIe"}
+
+
+def test_accelerators_and_their_links(tmp_path: Path) -> None:
+    slots: dict[str, dict[str, str]] = {
+        "0000:17:00.0": {},
+        "0000:2a:00.0": {"current_link_width": "8"},
+        "0000:3d:00.0": {"current_link_width": "63", "current_link_speed": "Unknown"},
+        "0000:03:00.0": {"class": "0x030000", "vendor": "0x1a03", "device": "0x2000"},
+        "0000:c1:00.0": {"class": "0x120000", "vendor": "0x1002", "device": "0x74a1"},
+        "0000:c1:00.1": {"class": "0x120000", "vendor": "0x1002", "physfn/class": "0x120000"},
+        "0000:00:1f.0": {"class": "0x060100"},
+    }
+    files: dict[str, str] = {}
+    for slot, values in slots.items():
+        files |= gpu(slot, **values)
+    files["sys/bus/pci/drivers/nvidia/bind"] = "x"
+    files["proc/driver/nvidia/gpus/0000:17:00.0/information"] = "Model: \t\t NVIDIA H100 80GB HBM3"
+    files["sys/devices/port-0000:c1:00.0/0000:c1:00.0/ras/umc_err_count"] = "ue: 0"
+    make_node(tmp_path, SMALL_NODE | files, {"nvidia-smi": SMI})
+    devices = tmp_path / "sys/bus/pci/devices"
+    devices.mkdir()
+    for slot in slots:
+        (devices / slot).symlink_to(tmp_path / f"sys/devices/port-{slot}/{slot}")
+    for slot in ("0000:17:00.0", "0000:2a:00.0", "0000:3d:00.0"):
+        (devices / slot / "driver").symlink_to(tmp_path / "sys/bus/pci/drivers/nvidia")
+    facts = parse_probe(probe(root=tmp_path), "probe")
+    assert facts.accelerators is not None and not facts.unread
+    found = {each.slot: each for each in facts.accelerators}
+    assert list(found) == ["0000:17:00.0", "0000:2a:00.0", "0000:3d:00.0", "0000:c1:00.0"]
+    first, narrow, lost, amd = found.values()
+    assert (first.kind, first.driver, first.numa) == ("NVIDIA H100 80GB HBM3", "nvidia", 1)
+    assert (first.lanes, first.gt_per_s, first.ecc) == (16, 16.0, True)
+    assert (narrow.kind, narrow.lanes, narrow.ecc) == ("10de:2330", 8, False)
+    assert (first.answers, lost.answers) == (True, False)
+    assert (amd.kind, amd.driver, amd.ecc) == ("1002:74a1", None, True)
+    parts = parts_of(facts)
+    assert (parts.accelerators, parts.lanes, parts.accelerator_ecc) == (3, (16, 16, 8), 2)
+
+
+def test_a_node_without_accelerators_and_an_older_probe(tmp_path: Path) -> None:
+    text = probe(root=make_node(tmp_path, SMALL_NODE))
+    facts = parse_probe(text, "probe")
+    assert (facts.accelerators, parts_of(facts).accelerators) == ((), 0)
+    older = text.replace("=== accelerators\n!no-accelerator accelerators\n", "")
+    facts = parse_probe(older, "probe")
+    assert (facts.accelerators, parts_of(facts).accelerators) == (None, None)
+
+
+LOG = """echo '[    0.100000] EDAC MC0: Giving out device to module'
+echo '[   50.000000] EDAC MC0: 1 UE memory read error on DIMM_A1'
+echo '[  150.000000] mlx5_core 0000:17:00.0 ib0: Link down'
+echo '[  151.000000] usb 1-1: new device'
+echo 'without a time: mce'"""
+
+
+@pytest.mark.parametrize(
+    ("second", "lines"),
+    [
+        ("first", ["[  150.000000] mlx5_core 0000:17:00.0 ib0: Link down"]),
+        ("second", ["[    0.100000]", "[   50.000000]", "[  150.000000]"]),
+    ],
+)
+def test_messages_of_the_kernel_in_the_time_of_a_job(
+    tmp_path: Path, second: str, lines: list[str]
+) -> None:
+    """The job began 100 s after the start of the node; or the node was restarted during it."""
+    make_node(tmp_path, SMALL_NODE, {"dmesg": LOG})
+    before = probe(root=tmp_path)
+    assert "=== kernel" not in before
+    make_node(tmp_path, {"proc/sys/kernel/random/boot_id": second, "proc/uptime": "200.00 1.0"})
+    found = node_provenance(before, probe("after", root=tmp_path), "p").kernel
+    assert len(found) == len(lines)
+    assert all(line.startswith(begin) for line, begin in zip(found, lines, strict=True))
+    assert node_provenance(before, None, "p").kernel == ()
+    make_node(tmp_path, {}, {"dmesg": "echo denied >&2; exit 1"})
+    silent = probe("after", root=tmp_path)
+    assert "!tool-said kernel: dmesg 1 denied" in silent
+    assert node_provenance(before, silent, "p").kernel == ()
 
 
 def test_an_unknown_kind_is_refused() -> None:

@@ -18,6 +18,8 @@ from proofmark.site.node.provenance import node_provenance
 SCRIPT = Path(probe_sections.__file__).with_name("probe.sh")
 SKL = (PROBES / "skl-2x6148.txt").read_text(encoding="utf-8")
 AFTER = (PROBES / "skl-2x6148.after.txt").read_text(encoding="utf-8")
+LATER = ("sockets", "sizes", "drivers", "accelerators")
+"""The sections that the first versions of the script did not print."""
 READ = ("mounts", "load", "busy", "counters", "dimms", "meminfo", "numa", "caches", "cpus", "nics")
 """Sections with values that the kit reads as numbers or as whole lines."""
 
@@ -61,7 +63,10 @@ def test_the_probes_of_this_machine_are_whole() -> None:
 
 
 def test_the_script_lists_every_section_that_it_prints() -> None:
-    for kind, own in (("facts", (*OF_EVERY_KIND, *OF_FACTS, "sockets")), ("after", OF_EVERY_KIND)):
+    for kind, own in (
+        ("facts", (*OF_EVERY_KIND, *OF_FACTS, *LATER)),
+        ("after", (*OF_EVERY_KIND, "kernel")),
+    ):
         printed = re.findall(r"(?m)^=== (\w+)$", live(kind))[:-1]
         listed = re.search(r"(?m)^\| sections: (.*)$", live(kind))
         assert listed
@@ -71,7 +76,7 @@ def test_the_script_lists_every_section_that_it_prints() -> None:
 
 @pytest.mark.fault("probe-section-missing")
 @pytest.mark.parametrize("content", [None, "", "| x\n"], ids=["missing", "empty", "x"])
-@pytest.mark.parametrize("name", [*OF_EVERY_KIND, *OF_FACTS, "sockets"])
+@pytest.mark.parametrize("name", [*OF_EVERY_KIND, *OF_FACTS, *LATER])
 def test_a_section_without_a_statement_is_damaged(name: str, content: str | None) -> None:
     """One word is a command line, and a release file of one line; all else has another form."""
     if content == "| x\n" and name in ("cmdline", "os"):

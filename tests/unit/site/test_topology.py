@@ -284,3 +284,51 @@ def test_lstopo_that_refuses_or_is_missing(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(BadInput, match="found no such program; accepted: hwloc 2"):
         Topology.from_lstopo()
+
+
+VIRTUAL = "[numa(memory=16GiB)] [numa(memory=16GiB)] pack:2 core:4 pu:1"
+"""A virtual machine whose NUMA domains are no parts of its packages."""
+
+
+def test_domains_across_packages_have_the_cores_that_linux_states() -> None:
+    """A topology attaches such domains to the whole machine: each core looks local to both."""
+    across = Topology.from_lstopo(VIRTUAL)
+    assert [len(domain.cores) for domain in across.numa_domains] == [8, 0]
+    stated = across.of_kernel({0: (0, 1, 4, 5), 1: (2, 3, 6, 7)})
+    assert [domain.cores for domain in stated.numa_domains] == [(0, 1, 4, 5), (2, 3, 6, 7)]
+    assert [domain.near for domain in stated.numa_domains] == [(0, 1, 4, 5), (2, 3, 6, 7)]
+    assert {domain.kind for domain in stated.numa_domains} == {"ddr"}
+    assert stated.memories == ("ddr",)
+
+
+def test_memory_to_which_linux_states_no_cores_stays_another_memory() -> None:
+    stated = Topology.from_lstopo(VIRTUAL).of_kernel({0: tuple(range(8)), 1: ()})
+    assert [len(domain.cores) for domain in stated.numa_domains] == [8, 0]
+    assert [domain.kind for domain in stated.numa_domains] == ["ddr", "other"]
+    assert [domain.kind for domain in stated.of_processor("Intel Xeon Phi 7250").numa_domains] == [
+        "ddr",
+        "mcdram",
+    ]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_linux_states_the_same_cores_where_hwloc_knows_them(file: Path) -> None:
+    topology = Topology.from_file(file)
+    stated = {
+        domain.os_index: tuple(pu for index in domain.cores for pu in topology.cores[index].pus)
+        for domain in topology.numa_domains
+    }
+    assert topology.of_kernel(stated) == topology
+
+
+@pytest.mark.parametrize(
+    ("notation", "cores"),
+    [
+        ("pack:2 [numa] l3:8 core:8 pu:2", 8),
+        ("pack:2 [numa] l3:16 core:4 pu:1", 4),
+        ("pack:2 [numa] l3:1 core:20 pu:1", 20),
+        ("pack:1 [numa] l2:34 core:2 pu:4", None),
+    ],
+)
+def test_the_cores_of_an_l3_cache(notation: str, cores: int | None) -> None:
+    assert Topology.from_lstopo(notation).least_l3_cores == cores

@@ -57,6 +57,7 @@ def capacity_of(facts: NodeFacts) -> Capacity:
         ports=len(parts.ports or ()),
         dimm_mt_per_s=parts.dimm_mt_per_s or 0,
         port_gbit_per_s=parts.ports or (),
+        accelerators=parts.accelerators or 0,
     )
 
 
@@ -92,6 +93,7 @@ def _parts(state: AcceptedNodes) -> Parts:
         dimm_mt_per_s=capacity.dimm_mt_per_s or None,
         memory_bytes=capacity.memory_bytes,
         ports=known,
+        accelerators=capacity.accelerators or None,
     )
 
 

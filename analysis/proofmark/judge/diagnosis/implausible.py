@@ -37,8 +37,8 @@ CERTAIN = 6.0
 PERCENT = "%"
 ABOVE_NOMINAL = 1.05
 """Memory bandwidth ÷ that of its modules. The caches hold a twelfth of the arrays at most."""
-SERIALS = ("board_serial", "product_serial")
-"""Keys of SMBIOS. The number of a chassis belongs to several nodes."""
+OWN, OF_CHASSIS = "board_serial", "product_serial"
+"""Keys of SMBIOS: the number of the board of one node; one that nodes of a chassis can share."""
 PLACEHOLDERS = frozenset(
     {
         *("", "none", "not specified", "unknown", "n/a", "na", "empty", "oem", "invalid", "na"),
@@ -53,31 +53,40 @@ Faults = dict[str, tuple[Message, ...]]
 
 
 def same_machines(nodes: Mapping[str, NodeFacts], origin: str) -> Faults:
-    """Return the nodes that have the boot id or a serial number of another node.
+    """Return the nodes that are one machine with another node.
 
-    Virtual nodes of one machine share them.
+    They have one boot id, one number of a board, or one product number that nothing else tells
+    apart: nodes of one chassis share it, and have boards and boots of their own. Virtual nodes of
+    one machine share all of them.
     """
-    sharing: dict[tuple[str, str], list[str]] = {}
+    sharing: dict[tuple[str, ...], list[str]] = {}
     for host, facts in nodes.items() if origin not in VIRTUAL else ():
-        for key, value in _identities(facts):
-            sharing.setdefault((key, value), []).append(host)
+        for identity in _identities(facts):
+            sharing.setdefault(identity, []).append(host)
     found: dict[str, list[Message]] = {}
-    for (key, value), hosts in sharing.items():
+    for (key, value, *_), hosts in sharing.items():
         for host in hosts if len(hosts) > 1 else ():
             message = Message("same-machine", key=key, value=value, nodes=folded(hosts))
             found.setdefault(host, []).append(message)
     return {host: tuple(messages) for host, messages in found.items()}
 
 
-def _identities(facts: NodeFacts) -> Iterator[tuple[str, str]]:
-    if facts.boot_id and not facts.container:
-        yield "boot_id", facts.boot_id
-    chassis = facts.firmware.get("chassis_serial")
-    for key in SERIALS:
-        value = facts.firmware.get(key, "").strip()
-        real = value.lower() not in PLACEHOLDERS and len(set(value)) > 1
-        if real and (key == "board_serial" or value != chassis):
-            yield key, value
+def _identities(facts: NodeFacts) -> Iterator[tuple[str, ...]]:
+    """Yield what belongs to one machine: a key, its value, and what must be equal as well."""
+    boot = "" if facts.container else facts.boot_id or ""
+    board, product = (_serial(facts, key) for key in (OWN, OF_CHASSIS))
+    if boot:
+        yield "boot_id", boot
+    if board:
+        yield OWN, board
+    if product and product != facts.firmware.get("chassis_serial"):
+        yield OF_CHASSIS, product, board, boot
+
+
+def _serial(facts: NodeFacts, key: str) -> str:
+    """Return a serial number of SMBIOS; empty if the firmware prints none of its own."""
+    value = facts.firmware.get(key, "").strip()
+    return value if value.lower() not in PLACEHOLDERS and len(set(value)) > 1 else ""
 
 
 def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:

@@ -134,7 +134,7 @@ class JobTally:
 
     @property
     def interrupts(self) -> int:
-        """The jobs that failed for another cause than their program."""
+        """The jobs that failed, without those that are shown to have failed by their program."""
         return sum(self.failed.values()) - self.failed["program"]
 
     @property

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
 from proofmark.common.files import paths_in, text_or_empty
-from proofmark.judge.stability.job_causes import JobEnd, Shown, cause_of
+from proofmark.judge.stability.job_causes import JobEnd, NodeShown, Shown, cause_of
 from proofmark.records.read import read_run
-from proofmark.runs.attempts import attempts
+from proofmark.runs.attempts import Attempt, attempts
 from proofmark.runs.files_report import files_reports
-from proofmark.runs.nodes import nodes_of
+from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_files import StepFiles
 from proofmark.runs.stability_log import BLIND_S, JobRun, Look, looks_at
@@ -25,21 +25,33 @@ def causes_of(run: Run, jobs: Sequence[JobRun]) -> list[JobEnd | None]:
 
     None for those that finished, that have not ended, and that the kit withdrew.
     """
+    return endings_of(run, jobs)[0]
+
+
+def endings_of(run: Run, jobs: Sequence[JobRun]) -> tuple[list[JobEnd | None], dict[str, set[str]]]:
+    """Return the result of `causes_of`, and the nodes whose hardware failed, by the id of the job.
+
+    The scheduler may not have noticed it: the kernel or a counter of the node shows it.
+    """
     if not jobs:
-        return []
-    looks, reasons = looks_at(run.files), _reasons(run, {each.job.steps[0].id for each in jobs})
+        return [], {}
+    faulty: dict[str, set[str]] = {}
+    looks, nodes = looks_at(run.files), nodes_of(run)
+    reasons = _reasons(run, nodes, {each.job.steps[0].id for each in jobs})
     following: dict[str, float] = {}
     found: list[JobEnd | None] = []
     for each in reversed(jobs):
         until = following.get(each.job.id, float("inf"))
         following[each.job.id] = each.submitted
-        shown = _shown(run, each, until, reasons)
+        shown = _shown(run, each, until, reasons, nodes)
+        if shown.faulty:
+            faulty.setdefault(each.job.id, set()).update(shown.faulty)
         found.append(cause_of(each, shown, node_down=bool(nodes_lost(each, looks))))
-    return found[::-1]
+    return found[::-1], faulty
 
 
-def _reasons(run: Run, steps: Collection[str]) -> Reasons:
-    parts = benchmarks_of(run), site_of(run), software_of(run), nodes_of(run)
+def _reasons(run: Run, nodes: Mapping[str, Node], steps: Collection[str]) -> Reasons:
+    parts = benchmarks_of(run), site_of(run), software_of(run), nodes
     records = read_run(run, *parts, steps)
     codes: dict[tuple[str, int], set[str]] = {}
     for execution, reason in zip(records.execution.tolist(), records.reason.tolist(), strict=True):
@@ -50,7 +62,9 @@ def _reasons(run: Run, steps: Collection[str]) -> Reasons:
     return codes
 
 
-def _shown(run: Run, each: JobRun, until: float, reasons: Reasons) -> Shown:
+def _shown(
+    run: Run, each: JobRun, until: float, reasons: Reasons, nodes: Mapping[str, Node]
+) -> Shown:
     """Return what the newest execution of a submission shows; it began before `until`."""
     step = each.job.steps[0].id
     folder = run.files.step(step).folder
@@ -63,11 +77,27 @@ def _shown(run: Run, each: JobRun, until: float, reasons: Reasons) -> Shown:
     reports = files_reports(run.files, step, own[-1]).values()
     return Shown(
         "\n".join(said),
+        nodes={
+            host: _node_shown(nodes[host], step, own[-1])
+            for host in each.job.nodes
+            if host in nodes
+        },
+        program=each.job.steps[0].program,
         files=any(report.problem for report in reports),
         code=own[-1].rc,
         timed_out=own[-1].timed_out,
         reasons=reasons.get((step, own[-1].number), ()),
     )
+
+
+def _node_shown(node: Node, step: str, execution: Attempt) -> NodeShown:
+    kernel, counters = list[str](), set[str]()
+    for job in node.jobs:
+        if job.covers(step, execution):
+            kernel += job.provenance.kernel
+            rose = (change for change in job.provenance.changes if change.difference)
+            counters |= {change.meaning.code for change in rose}
+    return NodeShown(kernel, counters)
 
 
 def nodes_lost(each: JobRun, looks: Sequence[Look]) -> set[str]:

@@ -1,43 +1,35 @@
 """Why a job of a stability run failed: node, fabric, file system, scheduler, program or unknown.
 
-The first rule that applies decides. A cause is named only if something shows it: a job that ends
-without a result, a message or a state is unknown, and counts as an interrupt of the machine.
+The first rule that applies decides. A cause is named only if something shows it. An exit code alone
+shows none: such a job is unknown, and counts as an interrupt of the machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from signal import SIGFPE, SIGILL, SIGSEGV
 from typing import Literal
 
 from proofmark.judge.crashes import CRASHES
+from proofmark.judge.stability.job_messages import Said, said
 from proofmark.runs.job_state import State
 from proofmark.runs.stability_log import JobRun
 from proofmark.site.stability_terms import JobCause
 
-FILE_SYSTEM = (
-    # strerror(3) of EIO, ENOTCONN, ESHUTDOWN (a client that Lustre evicted), ESTALE, EROFS, ENOSPC
-    # and EDQUOT
-    "Input/output error",
-    "Transport endpoint is not connected",
-    "Cannot send after transport endpoint shutdown",
-    "Stale file handle",
-    "Read-only file system",
-    "No space left on device",
-    "Disk quota exceeded",
-)
-FABRIC = (
-    # UCX (github.com/openucx/ucx, issues 5199, 6000 and 9590) and ibv_wc_status_str(3)
-    "Transport retry count exceeded",
-    "transport retry counter exceeded",
-    "RNR retry counter exceeded",
-    # strerror(3) of ENETDOWN, ENETUNREACH, EHOSTUNREACH, ECONNRESET and ETIMEDOUT
-    "Network is down",
-    "Network is unreachable",
-    "No route to host",
-    "Connection reset by peer",
-    "Connection timed out",
-)
+OF_COUNTERS: Mapping[str, Said] = {
+    **dict.fromkeys(
+        (
+            *("meaning-memory-uncorrected", "meaning-memory-uncorrected-nowhere"),
+            *("meaning-machine-checks", "meaning-deferred"),
+            *("meaning-pcie-fatal", "meaning-pcie-uncorrected"),
+        ),
+        Said.NODE,
+    ),
+    "meaning-link-down": Said.FABRIC,
+    "meaning-evicted": Said.FILE_SYSTEM,
+}
+"""What a counter shows that rose on a node of a job, by the code of its meaning."""
 OF_SCHEDULER = frozenset(
     {State.REFUSED, State.CANCELLED, State.PREEMPTED, State.REQUEUED, State.VANISHED, State.HELD}
     | {State.SUSPENDED, State.UNKNOWN, State.UNREACHABLE, State.UNAVAILABLE, State.WAITING}
@@ -47,8 +39,32 @@ INVALID: Literal["invalid"] = "invalid"
 """The end of a job whose result is no measurement, because of the conditions of the run."""
 JobEnd = JobCause | Literal["invalid"]
 """Why a job did not finish."""
-_KILLED = 128 + 9
-"""The exit code of a program that SIGKILL ended: who sent it is not known."""
+OF_PROGRAMS = frozenset(128 + signal for signal in (SIGILL, SIGFPE, SIGSEGV))
+"""The exit codes of a program that the processor stopped for what it did. SIGABRT is also the end
+of a library that lost the fabric, SIGBUS that of a bad memory or a full /dev/shm, and who sent
+SIGKILL is not known: these show no cause."""
+_LONGEST_NAME = 15
+"""The length to which Linux cuts the name of a program."""
+
+
+@dataclass(frozen=True)
+class NodeShown:
+    """What one node of a job shows of the time of the job.
+
+    Attributes:
+        kernel: the messages of its kernel about errors.
+        counters: the codes of the meanings of the counters that rose.
+    """
+
+    kernel: Sequence[str] = ()
+    counters: Collection[str] = ()
+
+    def evidence(self, program: str) -> set[Said]:
+        """What it shows. A kernel also reports the crashes of other programs than `program`."""
+        name = program[:_LONGEST_NAME]
+        of_program = said(line for line in self.kernel if name and name in line)
+        counted = {OF_COUNTERS[each] for each in self.counters if each in OF_COUNTERS}
+        return (said(self.kernel) - {Said.PROGRAM}) | of_program | counted
 
 
 @dataclass(frozen=True)
@@ -57,6 +73,8 @@ class Shown:
 
     Attributes:
         said: the messages of the program and of the script of its job.
+        nodes: what each of its nodes shows.
+        program: the name of the program.
         files: whether a node could not use the folder of the step after its end.
         code: the exit code; None if it did not end.
         timed_out: whether the kit stopped it, because it took too long.
@@ -64,10 +82,24 @@ class Shown:
     """
 
     said: str = ""
+    nodes: Mapping[str, NodeShown] = field(default_factory=dict)
+    program: str = ""
     files: bool = False
     code: int | None = None
     timed_out: bool = False
     reasons: Collection[str] = ()
+
+    @property
+    def evidence(self) -> set[Said]:
+        """What messages and counters show."""
+        of_nodes = [each.evidence(self.program) for each in self.nodes.values()]
+        return said(self.said.splitlines()).union(*of_nodes)
+
+    @property
+    def faulty(self) -> set[str]:
+        """The nodes whose own kernel or counters show that they failed."""
+        nodes = self.nodes.items()
+        return {name for name, each in nodes if Said.NODE in each.evidence(self.program)}
 
 
 def cause_of(run: JobRun, shown: Shown, *, node_down: bool = False) -> JobEnd | None:
@@ -87,14 +119,18 @@ def cause_of(run: JobRun, shown: Shown, *, node_down: bool = False) -> JobEnd | 
         return INVALID if shown.reasons else None
     if run.state is State.NODE_FAILED or node_down:
         return "node"
-    if shown.files or any(words in shown.said for words in FILE_SYSTEM):
+    shows = shown.evidence
+    if Said.NODE in shows:
+        return "node"
+    # The end of a job that the kit withdrew disconnects its processes.
+    if Said.FABRIC in shows and not run.withdrawn:
+        return "fabric"
+    if shown.files or Said.FILE_SYSTEM in shows:
         return "file-system"
     if run.withdrawn:
         return None
-    if any(words in shown.said for words in FABRIC):
-        return "fabric"
-    if run.state in OF_SCHEDULER:
+    if run.state in OF_SCHEDULER or Said.SCHEDULER in shows:
         return "scheduler"
-    if shown.timed_out or run.state is State.TIME_LIMIT or shown.code == _KILLED:
-        return "unknown"  # a program that hangs, or waits for a node or a file system
-    return "program" if crashed else "unknown"
+    if Said.PROGRAM in shows or shown.code in OF_PROGRAMS:
+        return "program"
+    return "fabric" if Said.PEER in shows else "unknown"

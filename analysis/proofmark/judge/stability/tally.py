@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import inf
+from types import MappingProxyType
 from typing import Any
 
 from proofmark.cases.reader.engine import read_output
@@ -15,7 +16,7 @@ from proofmark.common.nodesets import folded
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.stability.counts import FailedJob
 from proofmark.judge.stability.counts import JobTally as JobTally
-from proofmark.judge.stability.evidence_of_jobs import causes_of, nodes_lost
+from proofmark.judge.stability.evidence_of_jobs import endings_of, nodes_lost
 from proofmark.judge.stability.job_causes import INVALID, JobEnd
 from proofmark.judge.stability.sampling import CASE, risks_of
 from proofmark.judge.stability.seen_nodes import seen_nodes, window_of
@@ -51,7 +52,8 @@ def tally_of(run: Run, items: Sequence[ContractItem] = ()) -> JobTally:
     test, contract = run.plan.stability, site_of(run).contract
     assert test is not None
     runs, (looks, lines) = job_runs(run), read_looks(run.files)
-    found = tally(test, runs, causes_of(run, runs), looks)
+    causes, faulty = endings_of(run, runs)
+    found = tally(test, runs, causes, looks, faulty)
     of_items = (risks_of(item, found.hours, found.ended, test.good, test.bad) for item in items)
     numbers = ", ".join(map(str, lines[:_MOST]))
     about: dict[str, str | int] = {
@@ -81,10 +83,16 @@ def tally(
     runs: Sequence[JobRun],
     causes: Sequence[JobEnd | None],
     looks: Sequence[Look],
+    faulty: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> JobTally:
-    """Return the counts of jobs; `causes` has why each did not finish.
+    """Return the counts of jobs; a job that the kit withdrew counts only if it failed.
 
-    A job that the kit withdrew counts only if it failed.
+    Args:
+        test: what the run counts.
+        runs: the submissions of its jobs.
+        causes: why each did not finish.
+        looks: at the nodes.
+        faulty: the nodes whose hardware failed, by the id of the job.
     """
     both = [
         (each, cause)
@@ -108,7 +116,7 @@ def tally(
     seconds = length(spans, begin, end)
     counts = Counter(cause for _, cause in failed)
     nodes_failed = [each for each, cause in failed if cause == "node"]
-    lost = set(chain.from_iterable(_lost(each, looks) for each in nodes_failed))
+    lost = set(chain.from_iterable(_lost(each, looks, faulty) for each in nodes_failed))
     window, looked = window_of(begin, end, jobs, looks), seen_spans(looks, ())
     others = (each for each, cause in failed if cause != "node")
     blind = set(chain.from_iterable(each.job.nodes for each in others if _ran_unseen(each, looked)))
@@ -138,9 +146,9 @@ def _failed(each: JobRun, cause: JobCause) -> FailedJob:
     return FailedJob(each.job.id, case, nodes, each.ended, cause, each.state.value, each.reason)
 
 
-def _lost(each: JobRun, looks: Sequence[Look]) -> set[str]:
-    """Return the nodes that a job lost; the first one if no look shows which."""
-    return nodes_lost(each, looks) or {each.job.nodes[0]}
+def _lost(each: JobRun, looks: Sequence[Look], faulty: Mapping[str, Collection[str]]) -> set[str]:
+    """Return the nodes that a job lost; the first one if nothing shows which."""
+    return {*nodes_lost(each, looks), *faulty.get(each.job.id, ())} or {each.job.nodes[0]}
 
 
 def _within(spans: Sequence[Span], window: Span) -> list[Span]:

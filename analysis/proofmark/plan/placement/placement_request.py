@@ -29,6 +29,8 @@ class PlacementRequest:
         pus_per_core: number of hardware threads of a core that may be used. The second one is used
             only if there are more threads than cores.
         oversubscribe: whether threads may share hardware threads if there are too few of them.
+        adapter: the NUMA domain of the adapter through which messages leave a node; None if it is
+            not known.
         asked_in: the file or option with the request, for messages.
     """
 
@@ -39,6 +41,7 @@ class PlacementRequest:
     threads: int = 1
     pus_per_core: int = 1
     oversubscribe: bool = False
+    adapter: int | None = None
     asked_in: str = "plan"
 
     def room(self, cores: int) -> int:

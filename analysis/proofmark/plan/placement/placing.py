@@ -6,7 +6,8 @@ from collections import Counter
 
 from proofmark.common.errors import bad_input, nearest
 from proofmark.plan.placement.placement_request import PlacementRequest, counted
-from proofmark.plan.placement.rules import RULES, NodeRange, Placement, Rule
+from proofmark.plan.placement.rules import RULES, Placement, Rule
+from proofmark.plan.rank_cpus import NodeRange
 
 
 def place(request: PlacementRequest) -> Placement:

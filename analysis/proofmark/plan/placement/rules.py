@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from proofmark.plan.placement import across_nodes, within_node
 from proofmark.plan.placement import across_nodes as pairs
 from proofmark.plan.placement.placement_request import PlacementRequest
-from proofmark.plan.rank_cpus import RankCpus
+from proofmark.plan.rank_cpus import NodeRange, PlacedRanks
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ RULES: dict[str, Rule] = {
     "other-socket": Rule(across_nodes.one_pair, pairs.other_socket),
     "1-hop": Rule(across_nodes.one_pair, pairs.hops_away(1)),
     "2-hop": Rule(across_nodes.one_pair, pairs.hops_away(2)),
-    "other-node": Rule(across_nodes.pairs_across, within_node.close),
+    "other-node": Rule(across_nodes.pairs_across, within_node.beside_adapter),
     "other-node-spread": Rule(across_nodes.pairs_across, within_node.spread),
 }
 # P4's names for P5's four placements.
@@ -51,20 +51,6 @@ RULES |= {
     "UNBAL-DIST": RULES["UD"],
     "UNBAL-ACC": RULES["UA"],
 }
-
-
-@dataclass(frozen=True, slots=True)
-class NodeRange:
-    """Consecutive nodes with the same CPUs for their ranks.
-
-    Attributes:
-        nodes: number of nodes.
-        cpus: for each rank of such a node, in rank order, the hardware thread (os index) of each
-            thread; empty for idle nodes.
-    """
-
-    nodes: int
-    cpus: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +68,9 @@ class Placement:
     node_ranges: tuple[NodeRange, ...]
 
     @property
-    def ranks(self) -> list[RankCpus]:
+    def ranks(self) -> PlacedRanks:
         """The CPUs of every rank, in rank order; `node` counts the requested nodes from 0."""
-        nodes = []
-        for each in self.node_ranges:
-            nodes += [each for _ in range(each.nodes)]
-        rank_cpus = []
-        for node, each in enumerate(nodes):
-            rank_cpus += [RankCpus(node, cpus) for cpus in each.cpus]
-        return rank_cpus
+        return PlacedRanks(self.node_ranges)
 
     @property
     def nodes(self) -> int:

@@ -33,6 +33,20 @@ def close(request: PlacementRequest, ranks: int) -> Layout:
     return _blocks(request.topology.cores, ranks, request.threads)
 
 
+def beside_adapter(request: PlacementRequest, ranks: int) -> Layout:
+    """Use consecutive cores of the NUMA domain of the adapter, and not its first one.
+
+    The first core of a domain handles interrupts of the adapter and of timers. It is used if the
+    others have no room, and so are the cores of other domains.
+    """
+    cores = request.topology.cores
+    near = [core for core in cores if request.adapter in (None, core.numa)] or list(cores)
+    for chosen in (near[1:], near):
+        if ranks <= request.room(len(chosen)):
+            return _blocks(chosen, ranks, request.threads)
+    return close(request, ranks)
+
+
 def spread(request: PlacementRequest, ranks: int) -> Layout:
     """Use cores far apart: OpenMP's ``spread`` over ranks, and over the threads in each share."""
     cores = request.topology.cores

@@ -26,8 +26,11 @@ INK = "#101010"
 """Colour of text and axes; on the page it becomes the colour of the surrounding text."""
 
 PAPER = "#ffffff"
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK)
-"""Palette of Okabe and Ito ("Color Universal Design", 2008) without yellow, strongest first."""
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B8800A", "#3A94C8", INK)
+"""Palette of Okabe and Ito ("Color Universal Design", 2008) without yellow, strongest first.
+
+Its orange and its sky blue are darker here: a line has a contrast of 3 to white and to dark paper.
+"""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", ":", "-", "--", "-.")

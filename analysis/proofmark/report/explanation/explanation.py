@@ -20,7 +20,7 @@ from proofmark.judge.references.typical import (
     builds,
     value_of_rule,
 )
-from proofmark.judge.required import required_metrics
+from proofmark.plan.required_metrics import required_metrics
 from proofmark.plan.selection import selection, selects
 from proofmark.plan.step import Step
 from proofmark.plan.step_names import instance_named

@@ -25,7 +25,7 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
     planned = [each for each in run_data.verdict.contract if each.item]
     checks = run_data.verdict.checks
     others = len(document.items) - len(planned) - len(checks)
-    columns = (_("Item"), _("Phase"), _("Accepted"), _("Measured"), _("Outcome"), _("Evidence"))
+    columns = (_("Item"), _("Phase"), _("Limit"), _("Figure"), _("Outcome"), _("Evidence"))
     caption = _("Items of the contract")
     parties = "; ".join(f"{role}: {name}" for role, name in document.parties.items())
     notes = [visible(f"{document.title}. {parties}.")]
@@ -52,7 +52,7 @@ def _checked(each: CheckOutcome) -> tuple[Cell | str, ...]:
         check_text(item),
         Cell(_("{met} of {total} nodes meet it").format(met=met, total=total)),
         Cell(translated(each.outcome), f"word {each.outcome}", details=tuple(lines[:MOST_REASONS])),
-        Cell(item.check, "code"),
+        Cell(item.metric, "code"),
     )
 
 

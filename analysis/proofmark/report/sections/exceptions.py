@@ -111,7 +111,7 @@ def _noise(run_data: RunData) -> Iterator[Row]:
     """Yield how many figures are not judged, and of how many the noise is not known."""
     verdict = run_data.verdict
     if unjudged := verdict.counts["UNJUDGED"]:
-        text = _("{count} figures have no limit and no reference")
+        text = _("{count} figures are UNJUDGED: no limit says that they are good enough")
         yield NOTE, text.format(count=grouped(unjudged)), ""
     if single := verdict.results.single_runs:
         text = _("{count} figures were measured once: their noise is not known")

@@ -118,8 +118,34 @@ def devices(node: NodeFacts) -> Iterable[Table]:
         (_("Port"), _("Kind"), _("Firmware"), _("Board"), _("Rate"), _("State")),
         ports,
     )
-    mounts = [(mount.target, mount.kind, mount.source, mount.options) for mount in node.mounts]
-    yield table(_("Mounts"), (_("Mount point"), _("Type"), _("Source"), _("Options")), mounts)
+    accelerators = [
+        (
+            each.slot,
+            each.kind,
+            each.driver or "–",
+            number(each.lanes) if each.lanes else _("not reported"),
+            number(each.gt_per_s) if each.gt_per_s else _("not reported"),
+            {True: _("on"), False: _("off"), None: _("not reported")}[each.ecc],
+        )
+        for each in node.accelerators or ()
+    ]
+    named = (_("Slot"), _("Kind"), _("Driver"), _("PCIe lanes"), "GT/s", "ECC")
+    yield table(_("Accelerators"), named, accelerators)
+    mounts = [
+        (
+            mount.target,
+            mount.kind,
+            mount.source,
+            "–" if mount.bytes is None else size_4_digits(mount.bytes),
+            mount.options,
+        )
+        for mount in node.mounts
+    ]
+    yield table(
+        _("Mounts"),
+        (_("Mount point"), _("Type"), _("Source"), _("Size"), _("Options")),
+        mounts,
+    )
     yield facts(_("Serial numbers and firmware"), sorted(node.firmware.items()), kind="dense")
 
 

@@ -56,4 +56,4 @@ def _digests(run_data: RunData, products: RunFiles) -> Table:
     )
     caption = _("Digests (SHA-256)")
     cells = [(name, Cell(digest, "code")) for name, digest in rows]
-    return titled(caption, (_("File"), _("Digest")), cells)
+    return titled(caption, (_("File"), "SHA-256"), cells)

@@ -247,7 +247,7 @@ def when(run_data: RunData) -> str:
     if run_data.run.plan.imported:
         return _("the times of the outputs are not recorded")
     if run_data.started is None or run_data.ended is None:
-        return _("no step has ended")
+        return _("no step has recorded its time")
     took = duration((run_data.ended - run_data.started).total_seconds())
     same_day = run_data.started.date() == run_data.ended.date()
     ended = f"{run_data.ended:%H:%M UTC}" if same_day else _minute(run_data.ended)

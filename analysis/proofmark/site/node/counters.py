@@ -44,6 +44,7 @@ class Counters(StrictModel):
         busy: processes that used a processor while the probe ran.
         absent: the reason for each counter that the node does not have.
         uptime_s: the time since the node started; None if the probe did not print it.
+        kernel: messages of the kernel log about errors, with the time since the node started.
     """
 
     hostname: str
@@ -55,6 +56,7 @@ class Counters(StrictModel):
     busy: tuple[BusyProcess, ...]
     absent: dict[str, Message]
     uptime_s: float | None = None
+    kernel: tuple[str, ...] = ()
 
 
 class CounterChange(StrictModel):
@@ -157,6 +159,7 @@ def counters_of(stream: ProbeStream) -> Counters:
             if name.partition(".")[0] in ("counters", "busy", "load")
         },
         uptime_s=_seconds(host.get("uptime_s", "")),
+        kernel=stream.lines("kernel"),
     )
 
 

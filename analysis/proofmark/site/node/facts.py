@@ -16,6 +16,7 @@ from proofmark.site.node import parts, probe_values
 from proofmark.site.node.clock import khz, nominal_clock
 from proofmark.site.node.cpu import architecture, read_cpuinfo, vector_set
 from proofmark.site.node.parts import (
+    Accelerator,
     Dimm,
     MountedFileSystem,
     Nic,
@@ -58,6 +59,9 @@ class NodeFacts(StrictModel):
         topology_xml: the XML of hwloc, empty if ``lstopo`` is not installed.
         mounts: the mounted file systems that can store data.
         automounts: the folders at or below which an automounter mounts file systems on demand.
+        drivers: the version of each driver that has one, and ``source`` with the checksum of its
+            source; None if the probe did not look.
+        accelerators: GPUs and others; None if the probe did not look.
         firmware: BIOS, board and serial numbers, by the names of SMBIOS or of the device tree.
         absent: the reason for each fact that is unknown.
         reported: the name that the node reports, if the inventory has another one.
@@ -121,6 +125,8 @@ class NodeFacts(StrictModel):
     automounts: tuple[str, ...] = ()
     limits: dict[str, str]
     modules: tuple[str, ...]
+    drivers: dict[str, str] | None = None
+    accelerators: tuple[Accelerator, ...] | None = None
     vulnerabilities: dict[str, str]
     load: tuple[float, ...]
     clock_offset_s: float | None
@@ -176,7 +182,7 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
         numa = (whole,)
     caches = parts.read_caches(stream.lines("caches"), usable, unread)
     dimms, slots_empty = parts.read_dimms(stream.lines("dimms"), unread)
-    mounts = parts.read_mounts(stream.lines("mounts"))
+    mounts = parts.read_mounts(stream.lines("mounts"), _sizes(stream, unread))
     virtual = probe_values.hypervisor(stream, processor.features)
     clock = nominal_clock(stream, processor.model_name, unread, virtual=virtual is not None)
     return NodeFacts(
@@ -238,12 +244,25 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
         modules=tuple(
             sorted(words[0] for line in stream.lines("modules") if (words := line.split()))
         ),
+        drivers=stream.pairs("drivers") if "drivers" in stream.sections else None,
+        accelerators=parts.read_accelerators(stream.tables("accelerators"), unread)
+        if "accelerators" in stream.sections
+        else None,
         vulnerabilities=stream.pairs("vulnerabilities"),
         load=probe_values.loads(stream.text("load"), unread),
         clock_offset_s=probe_values.clock_offset(stream.lines("clock"), unread),
         absent=dict(stream.absent),
         unread=unread.values,
     )
+
+
+def _sizes(stream: ProbeStream, unread: Unread) -> dict[str, int]:
+    """Return the sizes of mounted file systems in bytes, by the folder of the mount."""
+    kib = {
+        target: unread.read(f"sizes.{target}", text, int)
+        for target, text in stream.pairs("sizes").items()
+    }
+    return {target: 1024 * size for target, size in kib.items() if size is not None}
 
 
 def _memory(stream: ProbeStream, numa: Sequence[ReportedDomain], unread: Unread) -> dict[str, int]:

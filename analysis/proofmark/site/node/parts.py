@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import TypeVar
 
 from proofmark.common.strict_model import StrictModel
@@ -96,17 +97,43 @@ class Port(StrictModel):
     link_best: str | None = None
 
 
+class Accelerator(StrictModel):
+    """A GPU or another processing accelerator, by its PCI address.
+
+    Attributes:
+        slot: the PCI address.
+        kind: its vendor and device by their PCI numbers (``10de:2330``), or the name of its driver.
+        driver: the driver that uses it.
+        answers: whether it answers: one that fell off the bus keeps its files in /sys.
+        lanes: the width of its PCIe link now.
+        gt_per_s: the rate that device and port can both have, in GT/s. An idle device lowers the
+            rate that it uses.
+        ecc: whether its memory has ECC; None if no tool says so.
+        numa: its NUMA domain.
+    """
+
+    slot: str
+    kind: str
+    driver: str | None
+    answers: bool
+    lanes: int | None
+    gt_per_s: float | None
+    ecc: bool | None
+    numa: int | None = None
+
+
 AUTOFS = "autofs"
 """The type of the mount point of an automounter."""
 
 
 class MountedFileSystem(StrictModel):
-    """A mounted file system."""
+    """A mounted file system. `bytes` is its whole size; None if it is not known."""
 
     source: str
     target: str
     kind: str
     options: str
+    bytes: int | None = None
 
 
 def size(text: str) -> int:
@@ -305,15 +332,78 @@ def mount_text(kind: str, source: str) -> str:
     return f"{kind} ({source})" if kind else "no mount point of the node (a chroot?)"
 
 
-def read_mounts(lines: Iterable[str]) -> tuple[MountedFileSystem, ...]:
-    """Return the mounts in lines of ``/proc/mounts``, where white space in names is octal."""
+VGA = "0x0300"
+"""The PCI class of a display: of a GPU, or of the console of a management controller."""
+VENDORS_OF_GPUS = ("0x10de", "0x1002", "0x8086")
+"""Vendors whose displays are GPUs. 3D controllers and accelerators are counted of any vendor."""
+NO_ANSWER = 63
+"""The width of the link of a device that fell off the bus: all bits of its register are set."""
+ECC = {"enabled": True, "disabled": False}
+
+
+def read_accelerators(
+    devices: Mapping[str, Mapping[str, str]], unread: Unread
+) -> tuple[Accelerator, ...]:
+    """Return the accelerators, by their PCI address; displays of consoles are none."""
+
+    def accelerator(slot: str, values: Mapping[str, str]) -> Accelerator:
+        lanes = unread.read(f"accelerators.{slot} width", values.get("current_link_width"), int)
+        rates = [
+            unread.read(f"accelerators.{slot} {key}", values.get(key), _gigatransfers)
+            for key in ("max_link_speed", "port_link_speed")
+        ]
+        return Accelerator(
+            slot=slot,
+            kind=values.get("model") or _pci_name(values),
+            driver=values.get("driver"),
+            answers=lanes != NO_ANSWER,
+            lanes=lanes or None,
+            gt_per_s=min(filter(None, rates), default=None),
+            ecc=ECC.get(values.get("ecc", "").lower()),
+            numa=_numa_domain(values),
+        )
+
+    return tuple(
+        accelerator(slot, values)
+        for slot, values in sorted(devices.items())
+        if not values.get("class", "").startswith(VGA) or values.get("vendor") in VENDORS_OF_GPUS
+    )
+
+
+def _pci_name(values: Mapping[str, str]) -> str:
+    numbers = (values.get(key, "0x?").removeprefix("0x") for key in ("vendor", "device"))
+    return ":".join(numbers)
+
+
+def _gigatransfers(text: str) -> float | None:
+    """Return the number of ``32.0 GT/s PCIe``; None for ``Unknown``, which is no rate.
+
+    Raises:
+        ValueError: it is another text.
+    """
+    if text == "Unknown":
+        return None
+    return float(text.removesuffix(" PCIe").removesuffix("GT/s"))
+
+
+def read_mounts(
+    lines: Iterable[str], sizes: Mapping[str, int] = MappingProxyType({})
+) -> tuple[MountedFileSystem, ...]:
+    """Return the mounts in lines of ``/proc/mounts``, where white space in names is octal.
+
+    `sizes` are those of file systems in bytes, by the folder of the mount.
+    """
 
     def unescaped(word: str) -> str:
         return re.sub(r"\\([0-3][0-7]{2})", lambda match: chr(int(match[1], 8)), word)
 
     return tuple(
         MountedFileSystem(
-            source=unescaped(words[0]), target=unescaped(words[1]), kind=words[2], options=words[3]
+            source=unescaped(words[0]),
+            target=unescaped(words[1]),
+            kind=words[2],
+            options=words[3],
+            bytes=sizes.get(words[1]),
         )
         for words in (line.split() for line in lines)
         if len(words) >= 4

@@ -295,6 +295,20 @@ event_log() {
     fi
 }
 
+# Prints the messages of the kernel log about errors, the newest ones. What is older than the job is
+# left out by the reader: each line has the time since the start of the node.
+kernel_log() {
+    section kernel
+    run_tool "$skip_s" dmesg || { absent kernel "$reason"; return; }
+    found kernel no-message "$(printf '%s\n' "$lines" | grep -E '^\[ *[0-9]+\.[0-9]+\]' |
+        grep -E "$errors_of_kernel" | tail -n 200 | cut -c 1-300 | quote)"
+}
+errors_of_kernel='mce|Machine [Cc]heck|Hardware [Ee]rror|EDAC|Memory failure|Xid|amdgpu|fallen off|Lustre|LNet'
+errors_of_kernel="$errors_of_kernel|mmfs|GPFS|beegfs|nfs: server|NFS|ceph|hfi1|mlx[45]|cxi|bnxt|irdma|ib[0-9]"
+errors_of_kernel="$errors_of_kernel|[Ll]ink (is )?[Dd]own|NETDEV WATCHDOG|oom|Out of memory|Killed process"
+errors_of_kernel="$errors_of_kernel|I/O error|EXT4-fs error|XFS|nvme|AER|PCIe Bus Error|segfault|protection fault"
+errors_of_kernel="$errors_of_kernel|lockup|stall|blocked for more than"
+
 # --- sections of `facts` --------------------------------------------------------------------------
 processors() {
     section cpuinfo
@@ -493,6 +507,106 @@ network() {
     done
 }
 
+# Prints the size of each mounted file system that stores data, in KiB. The mounts of a name with
+# white space or a backslash are left out.
+sizes() {
+    section sizes
+    df=$(tool df) || { absent sizes 'no-tool df'; return; }
+    set --
+    while read -r _ target type _; do
+        case $target in *\\*) continue ;; esac
+        case $type in
+        proc | sysfs | dev* | cgroup* | securityfs | debugfs | tracefs | configfs | pstore | bpf) ;;
+        mqueue | rpc_pipefs | fusectl | binfmt_misc | nsfs | efivarfs | selinuxfs | autofs) ;;
+        tmpfs | ramfs | hugetlbfs | overlay | squashfs | iso9660) ;;
+        *) set -- "$@" "$target" ;;
+        esac
+    done <"$proc/mounts" 2>/dev/null
+    if [ $# = 0 ]; then absent sizes 'no-line /proc/mounts'; return; fi
+    # The exit code tells of one file system that cannot be read; the others have a line.
+    lines=$(bounded "$skip_s" "$df" -P -k "$@" 2>/dev/null)
+    if [ $? = 124 ]; then absent sizes "tool-slow df $skip_s"; return; fi
+    found sizes 'tool-silent df' "$(printf '%s\n' "$lines" | awk '
+        $NF ~ /^\// && $(NF - 4) ~ /^[0-9]+$/ { print "| " $NF ": " $(NF - 4) }')"
+}
+
+# Prints the version of each driver of networks, file systems and accelerators, and the checksum of
+# its source: the drivers of the kernel itself have no version.
+drivers() {
+    section drivers
+    names=$({
+        for device in "$sys"/class/net/*/device "$sys"/class/infiniband/*/device \
+            $(accelerator_devices); do
+            [ -e "$device/driver" ] || continue
+            driver=$(readlink -f "$device/driver")
+            echo "${driver##*/}"
+        done
+        awk -v pattern="^($drivers_of_nodes)" '$1 ~ pattern { print $1 }' "$proc/modules" 2>/dev/null
+    } | sort -u)
+    for name in $names; do
+        version='' source=''
+        { IFS= read -r version <"$sys/module/$name/version"; } 2>/dev/null
+        { IFS= read -r source <"$sys/module/$name/srcversion"; } 2>/dev/null
+        value=$version${version:+${source:+ }}${source:+source $source}
+        if [ -n "$value" ]; then fact "$name" "$value"
+        else absent "drivers.$name" "no-file /sys/module/$name/version"; fi
+    done
+    [ -n "$names" ] || absent drivers no-module
+    if run_tool "$skip_s" ofed_info -s; then fact OFED "${lines%:}"
+    else absent drivers.OFED "$reason"; fi
+}
+
+# Prints the folders of the accelerators: display and 3D controllers, processing accelerators. A
+# virtual function is a part of another device.
+accelerator_devices() {
+    for device in "$sys"/bus/pci/devices/*; do
+        class=
+        { IFS= read -r class <"$device/class"; } 2>/dev/null
+        case $class in
+        0x0300* | 0x0302* | 0x0380* | 0x1200*) [ -e "$device/physfn" ] || echo "$device" ;;
+        esac
+    done
+}
+
+accelerators() {
+    section accelerators
+    devices=$(accelerator_devices)
+    [ -n "$devices" ] || { absent accelerators no-accelerator; return; }
+    nvidia=
+    for device in $devices; do
+        name=${device##*/}
+        for key in class vendor device current_link_speed current_link_width max_link_speed \
+            max_link_width numa_node; do
+            [ ! -e "$device/$key" ] || first_line "$name $key" "$device/$key"
+        done
+        # An idle device lowers the rate of its link. What the port above it has is the most.
+        port=$(readlink -f "$device")
+        port=${port%/*}
+        [ ! -e "$port/max_link_speed" ] || first_line "$name port_link_speed" "$port/max_link_speed"
+        if [ -e "$device/driver" ]; then
+            driver=$(readlink -f "$device/driver")
+            fact "$name driver" "${driver##*/}"
+            [ "${driver##*/}" != nvidia ] || nvidia=yes
+        fi
+        model=$(sed -n 's/^Model: *//p' "$proc/driver/nvidia/gpus/$name/information" 2>/dev/null)
+        [ -z "$model" ] || fact "$name model" "$model"
+        # The driver amdgpu counts the errors of a memory with ECC only.
+        [ ! -e "$device/ras/umc_err_count" ] || fact "$name ecc" Enabled
+    done
+    [ -n "$nvidia" ] || return 0
+    if run_tool "$skip_s" nvidia-smi --query-gpu=pci.bus_id,ecc.mode.current --format=csv,noheader; then
+        printf '%s\n' "$lines" | awk -F', *' 'NF == 2 {
+            name = tolower($1); sub(/^0000/, "", name); print "| " name " ecc: " $2 }'
+    else
+        absent accelerators.ecc "$reason"
+    fi
+}
+
+# The modules of networks, file systems, accelerators and sensors of a node.
+drivers_of_nodes='lustre|lnet|ko2iblnd|kfi_cxi|kkfilnd|cxi|mlx[45]_|ib_|rdma|hfi1|opa_|bnxt|irdma|efa|knem'
+drivers_of_nodes="$drivers_of_nodes|xpmem|gdrdrv|nvidia|amdgpu|i915|xe\$|habanalabs|edac|[a-z0-9]*_edac"
+drivers_of_nodes="$drivers_of_nodes|intel_rapl|acpi_cpufreq|ipmi_|mmfs|beegfs|nfs|ceph|wekafs|panfs"
+
 system() {
     section system
     fact kernel "$(cat "$proc/sys/kernel/osrelease" 2>/dev/null || uname -r)"
@@ -521,13 +635,15 @@ system() {
         if [ -n "$value" ]; then fact "${limit% *}" "$value"
         else absent "limits.${limit% *}" no-limit; fi
     done
-    whole_file modules "$proc/modules" grep -E '^(lustre|lnet|ko2iblnd|mlx[45]_|ib_|rdma|hfi1|knem|xpmem|gdrdrv|nvidia|amdgpu|edac|[a-z0-9]*_edac|intel_rapl|acpi_cpufreq|ipmi_|mmfs|beegfs|nfs)'
+    whole_file modules "$proc/modules" grep -E "^($drivers_of_nodes)"
     section vulnerabilities
     for file in "$cpus"/vulnerabilities/*; do
         if [ -f "$file" ]; then first_line "${file##*/}" "$file"
         else absent vulnerabilities "$(reason_of "$cpus/vulnerabilities")"; fi
     done
     output clock "$skip_s" chronyc -n tracking
+    sizes
+    drivers
 }
 
 user=$(id -u)
@@ -536,10 +652,10 @@ facts | before | after) ;;
 *) echo "probe.sh: unknown kind '$kind'; accepted: facts, before, after" >&2; exit 3 ;;
 esac
 # The sections of this kind, in their order. Each is printed, with lines or with why it has none.
-sections='host load counters busy'
+sections='host load counters kernel busy'
 [ "$kind" != facts ] || sections="host system cmdline os virtual mounts limits modules \
-vulnerabilities clock cpuinfo cpuinfo_counts cpus allowed caches lscpu topology smt frequency \
-meminfo numa settings cgroup dmi devicetree dimms sockets nics fabric load counters busy"
+vulnerabilities clock sizes drivers cpuinfo cpuinfo_counts cpus allowed caches lscpu topology smt frequency \
+meminfo numa settings cgroup dmi devicetree dimms sockets nics fabric accelerators load counters busy"
 began=$(uptime_now)
 first=$(sample)
 printf 'proofmark-probe 1 %s\n' "$kind"
@@ -552,8 +668,10 @@ if [ "$kind" = facts ]; then
     control_groups
     firmware
     network
+    accelerators
 fi
 whole_file load "$proc/loadavg"
 counters
+[ "$kind" = facts ] || kernel_log
 busy
 printf '=== end\n'

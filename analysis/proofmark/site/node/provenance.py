@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from proofmark.common.message import Message, joined
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.counters import (
@@ -16,6 +18,9 @@ from proofmark.site.node.facts import NodeFacts, facts_of
 from proofmark.site.node.probe_sections import COUNTERS, INFORMATION, check_sections, groups_of
 from proofmark.site.node.probe_text import read_stream
 from proofmark.site.node.unread import Unread
+
+_TIME = re.compile(r"\[ *(\d{1,12}\.\d{1,9})\]", re.ASCII)
+"""The time of a message of the kernel, in seconds since the node started."""
 
 
 class NodeProvenance(StrictModel):
@@ -32,6 +37,18 @@ class NodeProvenance(StrictModel):
     after: Counters | None
     changes: tuple[CounterChange, ...]
     disturbances: tuple[Message, ...]
+
+    @property
+    def kernel(self) -> tuple[str, ...]:
+        """The messages of the kernel about errors in the time of the job."""
+        if self.after is None:
+            return ()
+        restarted = self.after.boot_id != self.before.boot_id
+        since = 0.0 if restarted else self.before.uptime_s
+        timed = [(match, line) for line in self.after.kernel if (match := _TIME.match(line))]
+        return tuple(
+            line for match, line in timed if since is not None and float(match[1]) >= since
+        )
 
     @property
     def invalid(self) -> Message:

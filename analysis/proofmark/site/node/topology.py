@@ -139,6 +139,30 @@ class Topology:
         """Return that of this machine, or of a synthetic notation (``pack:2 core:4 pu:1``)."""
         return cls.from_xml(hwloc.lstopo(synthetic), synthetic or "this machine")
 
+    def of_kernel(self, cpus: Mapping[int, Collection[int]]) -> Topology:
+        """Return the topology in which each domain has the cores that Linux states for it.
+
+        hwloc attaches a domain that is no part of a package, as some virtual machines have, to the
+        whole node. Then all cores look local to each of these domains.
+
+        Args:
+            cpus: the hardware threads in ``node*/cpulist``, by the os index of the domain. Domains
+                without memory are left out: their cores keep the nearest domain.
+        """
+        owners: dict[int, int] = {}
+        for domain in self.numa_domains:
+            owners |= dict.fromkeys(cpus.get(domain.os_index, ()), domain.os_index)
+        cores = [replace(core, numa=owners.get(core.pus[0], core.numa)) for core in self.cores]
+        domains = []
+        for domain in self.numa_domains:
+            own = tuple(core.index for core in cores if core.numa == domain.os_index)
+            stated = bool(own) and not set(own).isdisjoint(domain.near)
+            kind: MemoryKind = "ddr" if stated and domain.kind == "other" else domain.kind
+            # Memory without cores of its own is local to the cores that hwloc names.
+            near = own if stated and domain.os_index in owners.values() else domain.near
+            domains.append(replace(domain, cores=own, near=near, kind=kind))
+        return replace(self, cores=tuple(cores), numa_domains=tuple(domains))
+
     def of_processor(self, model: str, *, in_package: bool = False) -> Topology:
         """Return the topology with a kind for unnamed memory that has no cores.
 
@@ -200,6 +224,12 @@ class Topology:
         for core in self.cores:
             by_pu |= {pu: core for pu in core.pus}
         return by_pu
+
+    @property
+    def least_l3_cores(self) -> int | None:
+        """The cores of the smallest group that shares a cache of level 3; None without one."""
+        shared = Counter(core.l3 for core in self.cores)
+        return None if None in shared else min(shared.values())
 
     @property
     def memory_bytes(self) -> int:

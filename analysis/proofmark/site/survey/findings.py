@@ -13,7 +13,7 @@ from proofmark.common.text import one_line, size
 from proofmark.site.bmc_vendors.vendor_model import recognized
 from proofmark.site.hardware import NODE
 from proofmark.site.hardware_limits import link, processor, shown_gbit
-from proofmark.site.installed_parts import LEAST_NIC_GBIT, parts_of
+from proofmark.site.installed_parts import LEAST_NIC_GBIT, Parts, parts_of
 from proofmark.site.literals import is_template, literal_yaml
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.topology import Topology
@@ -57,10 +57,21 @@ def parts_question(facts: NodeFacts, node: str) -> Found:
         "cores": found.cores,
         "memory": {key: value for key, value in memory.items() if value},
         "rails": _rails(facts),
+        "accelerators": _accelerators(found),
     }
     known = {key: value for key, value in parts.items() if value}
     answer = {NODE: {**known, "sources": dict.fromkeys(known, "the offer")}}
     return {NODE: Question(text, tuple(literal_yaml(answer).splitlines()))}
+
+
+def _accelerators(found: Parts) -> dict[str, Any]:
+    """Return the accelerators of a node as the inventory states them; empty if it has none."""
+    if not found.accelerators:
+        return {}
+    of_all = found.accelerator_ecc == found.accelerators
+    each = {"lanes": min(found.lanes or (0,)), "gt_per_s": min(found.gt_per_s or (0,))}
+    known = {key: value for key, value in each.items() if value}
+    return {"count": found.accelerators, **known, **({"ecc": True} if of_all else {})}
 
 
 def _rails(facts: NodeFacts) -> dict[str, Any]:
