@@ -78,12 +78,15 @@ MESSAGES: Mapping[str, str] = {
     "limit-noisy": "{text}; {noise}",
     "conditions-open": "{text}; it does not judge: {conditions}",
     "condition-virtual": "the source is about real nodes, and this one is virtual ({machine})",
-    "condition-threads": "the source has one thread on each core",
+    "condition-threads": "the source has {source} threads on {cores} cores, and this run has "
+    "{threads}",
     "condition-tcp": "the source measured without TCP; whether this run used TCP is not known",
     "condition-nodes": "the source has {source} nodes at most, the run has {nodes}",
     "condition-blas": "the BLAS of the source is {source}, and that of the program is {blas}",
     "condition-stores": "the source measured with stores that bypass the caches; whether the "
     "stores of this program do is not known",
+    "condition-stores-cached": "the source measured with stores through the caches; whether the "
+    "stores of this program pass the caches is not known",
     "typical-processor": "what {processor} typically reaches is in no table",
     "typical-link": "what MPI typically reaches over the link of {node} is in no table",
     "repeats-left-out": "{disturbed} of {repeats} repeats were disturbed and left out",

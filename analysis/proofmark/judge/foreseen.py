@@ -16,7 +16,13 @@ from proofmark.cases.vocabulary import PART_AXES, RESOLVED_AXES
 from proofmark.common.call_settings import setting
 from proofmark.common.errors import InputError
 from proofmark.common.message import NOTHING, Message, joined
-from proofmark.judge.references.typical import UNKNOWN_BUILD, Setting, TypicalValue, value_of_rule
+from proofmark.judge.references.typical import (
+    ONLY_SLOWER,
+    UNKNOWN_BUILD,
+    Setting,
+    TypicalValue,
+    value_of_rule,
+)
 from proofmark.judge.stated_parts import nominal_parts, statements
 from proofmark.plan.limits_of_suites import described
 from proofmark.plan.plan import Plan
@@ -39,7 +45,7 @@ ITEMS = f"{CONTRACT}.items"
 """The key that enables a judgement of every figure."""
 ACCEPT = "accept_unjudged"
 """The extra variable of a run that starts although something cannot be judged."""
-OF_PROGRAMS = ("condition-blas", "condition-stores")
+OF_PROGRAMS = ("condition-blas", "condition-stores", "condition-stores-cached")
 """Conditions that only the programs of the run can show."""
 WITH_KEY = ("fact-unknown", "fact-hidden")
 """Codes of reasons that name the key that enables the judgement."""
@@ -252,7 +258,7 @@ class _Outlook:
         if isinstance(found, Message):
             return found
         unheld = found.unheld if isinstance(found, TypicalValue) else ()
-        open_ = joined(each for each in unheld if each.code not in OF_PROGRAMS)
+        open_ = joined(each for each in unheld if each.code not in OF_PROGRAMS + ONLY_SLOWER)
         text = Message("figure-expected")
         return Message("conditions-open", text=text, conditions=open_) if open_ else NOTHING
 

@@ -28,8 +28,8 @@ class TypicalConditions(StrictModel):
     Attributes:
         system: the machine, and how it was measured.
         bare_metal: whether the nodes were real, not virtual.
-        threads: ``cores`` if each core had one thread, ``part`` if some cores had none.
-        streaming_stores: whether the stores passed the caches.
+        threads: ``cores`` if each core had one thread, else the number of threads of a node.
+        streaming_stores: whether the stores bypassed the caches.
         blas: the libraries that reach the figure.
         nodes: of the largest run of HPL. More nodes can be slower.
         tcp: whether messages between nodes passed TCP. HPL over TCP reaches half of the figure.
@@ -37,7 +37,7 @@ class TypicalConditions(StrictModel):
 
     system: Sentence
     bare_metal: bool | None = None
-    threads: Literal["cores", "part"] | None = None
+    threads: Literal["cores"] | Count | None = None
     streaming_stores: bool | None = None
     blas: tuple[Blas, ...] = ()
     nodes: Count | None = None
@@ -84,8 +84,8 @@ class ProcessorLimits(StrictModel):
         side_cache_bytes_per_s: what it gives as a cache of the other memory, with data that fit.
         date: of `source`.
         checked: a second source with the same cores and frequencies, or empty.
-        triad: Triad of STREAM ÷ peak bandwidth of the memory.
-        hpl: HPL ÷ nominal peak (cores × `flop_per_cycle` × `base_hz`).
+        triad: Triad of STREAM ÷ peak bandwidth of the memory, one for each set of conditions.
+        hpl: HPL ÷ nominal peak (cores × `flop_per_cycle` × `base_hz`), one for each set.
     """
 
     name: Sentence
@@ -106,8 +106,8 @@ class ProcessorLimits(StrictModel):
     source: Sentence
     date: Day
     checked: str = ""
-    triad: Typical | None = None
-    hpl: Typical | None = None
+    triad: tuple[Typical, ...] = ()
+    hpl: tuple[Typical, ...] = ()
 
 
 class LinkMeasurement(StrictModel):

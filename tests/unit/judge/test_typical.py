@@ -32,6 +32,8 @@ from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import Typical, TypicalConditions, link, processor, processors
 from proofmark.site.judge_expected import JudgeExpected
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.parts import Nic
+from proofmark.site.typical_shares import families
 from proofmark.software.software import Package, Software
 
 RATIO, TOLERANCE = 0.8, 0.04
@@ -62,7 +64,10 @@ def tabled(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> N
         source="a guide",
         date="2024",
     )
-    changed = row.model_copy(update={"hpl": typical, "triad": typical})
+    # No family has the architecture.
+    changed = row.model_copy(
+        update={"hpl": (typical,), "triad": (typical,), "architecture": "unknown"}
+    )
     monkeypatch.setattr("proofmark.judge.references.typical.processor", lambda _: changed)
 
 
@@ -130,7 +135,7 @@ def test_a_processor_without_a_typical_value_gives_a_reason(
 ) -> None:
     row = processor(node.cpu_model)
     assert row is not None
-    without = row.model_copy(update={"hpl": None, "triad": None})
+    without = row.model_copy(update={"hpl": (), "triad": (), "architecture": "unknown"})
     monkeypatch.setattr("proofmark.judge.references.typical.processor", lambda _: without)
     found = typical_value(rule, Setting([node]), ALL_CORES)
     assert isinstance(found, Message)
@@ -188,10 +193,30 @@ class TestConditions:
         assert isinstance(found, TypicalValue)
         assert tuple(each.code for each in found.unheld) == (() if held else ("condition-threads",))
 
-    @conditions(threads="part")
-    def test_a_source_with_idle_cores_never_judges(self, tabled: None, node: NodeFacts) -> None:
-        assert unheld("typical_hpl", node) == ("condition-threads",)
-        assert unheld("typical_hpl", node, threads=20) == ("condition-threads",)
+    @conditions(threads=20)
+    @pytest.mark.parametrize(
+        ("parameters", "found"),
+        [
+            ({"threads": 20}, None),
+            ({"ranks": 4, "threads": 5}, None),
+            ({"threads": 40}, "40"),
+            ({"threads": 10}, "10"),
+            ({"threads": "all"}, "?"),
+        ],
+    )
+    @pytest.mark.parametrize("rule", OF_PROCESSOR)
+    def test_a_source_with_idle_cores_needs_as_many_threads_and_names_its_own(
+        self,
+        tabled: None,
+        node: NodeFacts,
+        rule: Rule,
+        parameters: dict[str, Any],
+        found: str | None,
+    ) -> None:
+        value = typical_value(rule, Setting([node], build=TUNED), parameters)
+        assert isinstance(value, TypicalValue)
+        text = f"the source has 20 threads on 40 cores, and this run has {found}"
+        assert [f"{each}" for each in value.unheld] == ([] if found is None else [text])
 
     @pytest.mark.parametrize(
         ("tabled", "blas", "held"),
@@ -221,7 +246,7 @@ class TestConditions:
             ({"streaming_stores": True}, "x86_64", None, False),
             ({}, "x86_64", None, False),
             ({}, "x86_64", True, True),
-            ({"streaming_stores": False}, "x86_64", None, True),
+            ({"streaming_stores": False}, "x86_64", False, True),
             ({"streaming_stores": True}, "aarch64", None, True),
         ],
         indirect=["tabled"],
@@ -233,6 +258,14 @@ class TestConditions:
         build = Build("mkl", streaming)
         assert unheld("typical_triad", other, build) == (() if held else ("condition-stores",))
         assert unheld("typical_hpl", other, build) == ()
+
+    @conditions(streaming_stores=False)
+    @pytest.mark.parametrize("streaming", [True, None])
+    def test_a_value_through_the_caches_is_too_low_for_streaming_stores(
+        self, tabled: None, node: NodeFacts, streaming: bool | None
+    ) -> None:
+        build = Build("mkl", streaming)
+        assert unheld("typical_triad", node, build) == ("condition-stores-cached",)
 
     @pytest.mark.parametrize(
         ("tabled", "nodes", "held"),
@@ -281,7 +314,7 @@ class TestConditions:
         assert isinstance(found, TypicalValue)
         assert [f"{each}" for each in found.unheld] == [
             "the BLAS of the source is nvpl, and that of the program is ?",
-            "the source has one thread on each core",
+            "the source has 40 threads on 40 cores, and this run has 1.5",
         ]
 
 
@@ -401,6 +434,75 @@ class TestLink:
         assert judged("typical_bandwidth", node, share).outcome == outcome
 
 
+@pytest.mark.parametrize(
+    ("rate", "system"), [("100 Gb/sec (4X EDR)", "Slingshot 10"), ("200 Gb/sec (4X HDR)", "Alps")]
+)
+@pytest.mark.parametrize(
+    ("adapters", "share", "outcome"),
+    [
+        ({}, 1.0, "PASS"),
+        ({}, 0.8, "UNJUDGED"),
+        ({"mlx5_0:1": 0}, 1.0, "PASS"),
+        ({"mlx5_0:1": 0}, 0.8, "FAIL"),
+    ],
+)
+def test_an_ethernet_port_that_meets_its_value_is_pass_with_tcp_or_without(
+    node: NodeFacts, rate: str, system: str, adapters: dict[str, int], share: float, outcome: str
+) -> None:
+    (port,) = node.ports
+    ethernet = port.model_copy(update={"layer": "Ethernet", "rate": rate})
+    other = node.model_copy(update={"ports": (ethernet,)})
+    stated = stated_node(rails={"adapters": adapters})
+    both = Setting([other, other], stated)
+    value = typical_value("typical_bandwidth", both, {"nodes": 2})
+    assert isinstance(value, TypicalValue) and system in value.source
+    wanted = Reference(metric="rate", kind="expected", source="s", rule="typical_bandwidth")
+    of = record(unit="GB/s", node="n[1-2]", parameters={"nodes": 2})
+    comparison = Comparison(figures([]), {"n1": other, "n2": other}, node=stated)
+    found = comparison.judge(Figure(of, share * value.value), wanted)
+    assert found.outcome == outcome
+    assert ("condition-tcp" in found.reason.codes()) == (outcome == "UNJUDGED")
+
+
+class TestSlingshot:
+    """An adapter of Slingshot 11 is no port in /sys/class/infiniband, only the interface hsn0."""
+
+    @staticmethod
+    def _node(node: NodeFacts, state: str = "up", **about: Any) -> NodeFacts:
+        fields = {"firmware": None, "mtu": None, "link": None, "link_best": None}
+        nic = Nic(name="hsn0", driver="cxi_ss1", state=state, megabits=200000, **fields)
+        return node.model_copy(update={"ports": (), "nics": (nic.model_copy(update=about),)})
+
+    @pytest.mark.parametrize(
+        ("adapters", "share", "outcome"),
+        [
+            ({"cxi0:1": 0}, 1.0, "PASS"),
+            ({"cxi0:1": 0}, 0.8, "FAIL"),
+            ({}, 1.0, "PASS"),
+            ({}, 0.8, "UNJUDGED"),
+        ],
+    )
+    def test_its_row_judges(
+        self, node: NodeFacts, adapters: dict[str, int], share: float, outcome: str
+    ) -> None:
+        other = self._node(node)
+        stated = stated_node(rails={"adapters": adapters})
+        wanted = Reference(metric="rate", kind="expected", source="s", rule="typical_bandwidth")
+        of = record(unit="GB/s", node="n[1-2]", parameters={"nodes": 2})
+        comparison = Comparison(figures([]), {"n1": other, "n2": other}, node=stated)
+        found = comparison.judge(Figure(of, share * 23.982), wanted)
+        assert found.value == pytest.approx(23.982)
+        assert "Slingshot 11" in found.source
+        assert found.outcome == outcome
+
+    @pytest.mark.parametrize("about", [{"state": "down"}, {"driver": "bnxt_en"}, {"megabits": 1}])
+    def test_another_interface_or_one_that_is_down_has_no_value(
+        self, node: NodeFacts, about: dict[str, Any]
+    ) -> None:
+        found = typical_value("typical_bandwidth", Setting([self._node(node, **about)]), {})
+        assert isinstance(found, Message) and "fact-unknown" in found.codes()
+
+
 class TestBuilds:
     def test_the_blas_is_that_of_the_programs(self) -> None:
         found = builds(software(), load_benchmarks(ROOT / "benchmarks"))
@@ -445,8 +547,9 @@ class TestBuilds:
 
 class TestTable:
     def test_each_typical_value_leaves_room_for_a_healthy_machine(self) -> None:
-        found = [each for row in processors() for each in (row.hpl, row.triad) if each]
-        assert len(found) > 20
+        found = [each for row in processors() for each in (*row.hpl, *row.triad)]
+        found += [each.typical for each in families()]
+        assert len(found) > 60
         for each in found:
             assert each.tolerance / each.ratio < 0.25
 

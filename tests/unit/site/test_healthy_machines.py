@@ -19,6 +19,7 @@ from proofmark.site.hardware_limits import (
     processor,
     processors,
 )
+from proofmark.site.typical_shares import Figure, typical_shares
 
 FILE = yaml.safe_load((DATA / "healthy-machines.yml").read_text(encoding="utf-8"))
 
@@ -103,12 +104,16 @@ PORTS = [
 
 
 def typical(machine: Machine) -> list[Expected]:
-    found = getattr(limits_of(machine.of), machine.kind)
-    if found is None:
-        return []
-    conditions = found.conditions.model_dump(exclude={"system"}, exclude_defaults=True)
-    lowest = found.ratio - found.tolerance
-    return [Expected(lowest, found.conditions.system, found.source, conditions)]
+    figure: Figure = "hpl" if machine.kind == "hpl" else "triad"
+    return [
+        Expected(
+            each.ratio - each.tolerance,
+            each.conditions.system,
+            each.source,
+            each.conditions.model_dump(exclude={"system"}, exclude_defaults=True),
+        )
+        for each in typical_shares(limits_of(machine.of), figure)
+    ]
 
 
 def measured(machine: Machine) -> list[Expected]:

@@ -269,13 +269,13 @@ def test_the_hbm_of_a_xeon_max_is_in_the_table() -> None:
 
 def test_each_typical_figure_has_its_conditions() -> None:
     """HPL can be above the nominal peak: the boost of Zen 4, and the turbo of Ivy Bridge."""
-    triad = [row.triad for row in ROWS if row.triad]
-    hpl = [row.hpl for row in ROWS if row.hpl]
+    triad = list(chain.from_iterable(row.triad for row in ROWS))
+    hpl = list(chain.from_iterable(row.hpl for row in ROWS))
     assert triad and hpl
     assert all(each.ratio < 0.9 for each in triad)
     assert all(each.ratio < 1.02 for each in hpl)
     for each in chain(triad, hpl):
-        assert each.ratio - each.tolerance > 0.45
+        assert each.ratio - each.tolerance > 0.4
         assert each.source and each.date and each.conditions.system
 
 
@@ -290,13 +290,14 @@ def test_a_triad_above_three_quarters_of_the_peak_has_streaming_stores() -> None
             "zen3",
             "zen4",
         ):
-            assert row.triad.conditions.streaming_stores
+            for each in row.triad:
+                assert each.conditions.streaming_stores is (each.ratio > 0.6)
 
 
 def test_hpl_of_a_node_and_of_a_system_states_what_it_needs() -> None:
     for row in ROWS:
-        if row.hpl:
-            stated = row.hpl.conditions
+        for each in row.hpl:
+            stated = each.conditions
             assert stated.nodes or stated.tcp is False
             assert stated.blas or "Xeon" not in row.name
 
@@ -310,7 +311,7 @@ def test_hpl_of_a_node_and_of_a_system_states_what_it_needs() -> None:
         {"name": ""},
         {"cores": 0},
         {"flops": 8},
-        {"triad": {"ratio": 0.8, "tolerance": 0.1}},
+        {"triad": [{"ratio": 0.8, "tolerance": 0.1}]},
     ],
 )
 def test_a_wrong_row_is_refused(wrong: dict[str, object]) -> None:

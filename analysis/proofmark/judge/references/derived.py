@@ -9,9 +9,11 @@ from itertools import chain
 from proofmark.cases.reference import UNIT_OF, Rule
 from proofmark.cases.vocabulary import ALL_RAILS, RAIL, Scalar
 from proofmark.common.message import Message
+from proofmark.site.ceilings import SLINGSHOT
 from proofmark.site.hardware import MEMORY, NODE, RAILS, StatedNode
 from proofmark.site.hardware_limits import (
     LinkLimit,
+    ethernet,
     link,
     link_of_gbit,
     processor,
@@ -24,6 +26,8 @@ from proofmark.site.node.topology import FAST
 from proofmark.site.rails import rails_of
 from proofmark.site.side_cache import SideCache, side_cache
 
+WORKS = ("up", "unknown")
+"""The states of an interface that carries messages, as `Rail` has them."""
 ARRAY, BYTES_OF_ARRAYS = "array", 3 * 8
 """The parameter with the elements of an array; the bytes of one element of three arrays of doubles:
 the data of STREAM."""
@@ -331,7 +335,8 @@ def active_ports(facts: NodeFacts, nominal: Nominal = NOTHING_STATED) -> list[Po
 def stated_links(facts: NodeFacts, nominal: Nominal) -> list[LinkLimit]:
     """Return the limits of the active ports of a node, or that of a faster stated port.
 
-    A port that no table has is left out.
+    A port that no table has is left out. A node without an active port has the interfaces of
+    Slingshot 11 that are up.
     """
     active = active_ports(facts, nominal)
     shown = max((shown_gbit(port.rate or "") or 0 for port in active), default=0)
@@ -339,7 +344,10 @@ def stated_links(facts: NodeFacts, nominal: Nominal) -> list[LinkLimit]:
         layer = next((port.layer for port in active), None)
         stated = link_of_gbit(nominal.gbit_per_s, layer)
         return [stated] if stated else []
-    found = (link(port.rate or "", port.layer) for port in active)
+    found = [link(port.rate or "", port.layer) for port in active]
+    if not active:
+        up = [nic for nic in facts.nics if nic.driver == SLINGSHOT and nic.state in WORKS]
+        found = [ethernet(nic.megabits or 0) for nic in up]
     return [limit for limit in found if limit is not None]
 
 

@@ -32,6 +32,7 @@ from proofmark.judge.references.limit_confidence import (
 )
 from proofmark.judge.references.measured_references import Figures
 from proofmark.judge.references.typical import (
+    ONLY_SLOWER,
     UNKNOWN_BUILD,
     Build,
     Setting,
@@ -127,7 +128,8 @@ class Comparison:
         A figure that misses is FAIL. One that meets a `floor` is UNJUDGED, and so is one that can
         miss another limit by more than its material change, by its noise. A figure that was
         measured once must meet the limit with the noise that its case states. An expected value
-        whose conditions do not hold, and a predicted figure, judge nothing. An emulated figure
+        whose conditions do not hold, and a predicted figure, judge nothing; a figure that meets
+        the value although a condition of `ONLY_SLOWER` does not hold is PASS. An emulated figure
         that misses is UNJUDGED, because the speed of a virtual node is not that of a real one.
         """
         record = figure.record
@@ -145,8 +147,11 @@ class Comparison:
         outcome, reason, visible = self._outcome(
             figure, reference, ratios, _compared(ratios, against.name, unit_value)
         )
-        if against.unheld and outcome != "UNJUDGED":
-            reason = Message("conditions-open", text=reason, conditions=joined(against.unheld))
+        open_ = [
+            each for each in against.unheld if outcome == "FAIL" or each.code not in ONLY_SLOWER
+        ]
+        if open_ and outcome != "UNJUDGED":
+            reason = Message("conditions-open", text=reason, conditions=joined(open_))
             outcome = "UNJUDGED"
         return Judgement(
             reference.kind,

@@ -26,6 +26,7 @@ from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import ETHERNET, TypicalConditions, processor
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.side_cache import side_cache
+from proofmark.site.typical_shares import typical_shares
 from proofmark.software.software import Package, Software
 
 PEAK: Mapping[Rule, HardwareRule] = {
@@ -40,6 +41,8 @@ STREAMING_RECIPES = ("spack", "easybuild")
 """Origins whose recipe of STREAM is the kit's: on x86 it checks that stores pass the caches."""
 NO_STREAMING = "~nontemporal"
 X86, DDR = "x86_64", "ddr"
+ONLY_SLOWER = ("condition-tcp", "condition-nodes")
+"""Conditions without which a figure can only be worse: one that meets the value is as good."""
 ANY_BLAS = Term(N_("a tuned one"))
 
 
@@ -130,6 +133,8 @@ def typical_value(
 ) -> TypicalValue | Message:
     """Return the value that healthy nodes of this kind reach together, or why it is not known.
 
+    Of several shares it takes the first one with the fewest conditions that do not hold.
+
     Args:
         rule: a key of `PEAK`.
         setting: what the figure was measured with.
@@ -143,14 +148,18 @@ def typical_value(
         peak = derive(PEAK[rule], [facts], parameters, setting.node, [nominal])
         if isinstance(peak, Message):
             return peak
-        share = _share(rule, as_ordered(facts, nominal), nominal, parameters)
-        if isinstance(share, Message):
-            return share
+        known = _shares(rule, as_ordered(facts, nominal), nominal, parameters)
+        if isinstance(known, Message):
+            return known
+        tried = []
+        for each in known:
+            tried.append((each, [*_unheld(rule, each.conditions, setting, facts)]))
+            if rule != "typical_bandwidth":
+                tried[-1][1].extend(_other_threads(each.conditions, parameters, facts))
+        share, of_share = min(tried, key=lambda pair: len(pair[1]))
         values.append(share.ratio * peak.value)
         shares.append(share)
-        unheld += _unheld(rule, share.conditions, setting, facts)
-        if rule != "typical_bandwidth" and not _all_cores(share.conditions, parameters, facts):
-            unheld.append(Message("condition-threads"))
+        unheld += of_share
     first = shares[0]
     return TypicalValue(
         OF_SEVERAL.get(PEAK[rule], sum)(values),
@@ -161,21 +170,24 @@ def typical_value(
     )
 
 
-def _share(
+def _shares(
     rule: Rule, facts: NodeFacts, nominal: Nominal, parameters: Mapping[str, Scalar]
-) -> _Share | Message:
+) -> Sequence[_Share] | Message:
     if rule == "typical_bandwidth":
         best = max(stated_links(facts, nominal), key=lambda each: each.bytes_per_s, default=None)
         if best is None or best.mpi is None or best.mpi.bytes_per_s is None:
             return Message("typical-link", node=facts.hostname)
         mpi, ratio = best.mpi, best.mpi.bytes_per_s / best.bytes_per_s
         conditions = TypicalConditions(system=mpi.system, bare_metal=mpi.bare_metal, tcp=False)
-        return _Share(ratio, mpi.tolerance / ratio, mpi.source, conditions)
+        return [_Share(ratio, mpi.tolerance / ratio, mpi.source, conditions)]
     row = processor(facts.cpu_model)
-    found = None if row is None else row.hpl if rule == "typical_hpl" else row.triad
-    if found is None or parameters.get("memory", DDR) != DDR or side_cache(facts):
+    found = typical_shares(row, "hpl" if rule == "typical_hpl" else "triad") if row else ()
+    if not found or parameters.get("memory", DDR) != DDR or side_cache(facts):
         return Message("typical-processor", processor=facts.cpu_model)
-    return _Share(found.ratio, found.tolerance / found.ratio, found.source, found.conditions)
+    return [
+        _Share(each.ratio, each.tolerance / each.ratio, each.source, each.conditions)
+        for each in found
+    ]
 
 
 def _unheld(
@@ -185,7 +197,7 @@ def _unheld(
     build, nodes = setting.build, len(setting.nodes)
     if facts.virtual and conditions.bare_metal is not False:
         yield Message("condition-virtual", machine=facts.virtual)
-    if nodes > 1 and conditions.tcp is not True and _only_ethernet(facts):
+    if nodes > 1 and conditions.tcp is not True and _may_pass_tcp(facts, setting.node):
         yield Message("condition-tcp")
     if rule == "typical_hpl" and nodes > 1 and nodes > (conditions.nodes or nodes):
         yield Message("condition-nodes", nodes=nodes, source=conditions.nodes or nodes)
@@ -194,27 +206,32 @@ def _unheld(
     ):
         of_source = ", ".join(conditions.blas) or ANY_BLAS
         yield Message("condition-blas", blas=build.blas or "?", source=of_source)
-    if (
-        rule == "typical_triad"
-        and facts.machine == X86
-        and conditions.streaming_stores is not False
-        and not build.streaming_stores
-    ):
-        yield Message("condition-stores")
+    if rule == "typical_triad" and facts.machine == X86:
+        bypass = conditions.streaming_stores is not False
+        if build.streaming_stores is not bypass:
+            yield Message("condition-stores" if bypass else "condition-stores-cached")
 
 
-def _only_ethernet(facts: NodeFacts) -> bool:
-    """Return whether messages can pass TCP: no active port is of another layer than Ethernet."""
-    return all(port.layer == ETHERNET for port in active_ports(facts))
+def _may_pass_tcp(facts: NodeFacts, node: StatedNode) -> bool:
+    """Return whether messages can pass TCP.
+
+    They can if no active port is of another layer than Ethernet, and no adapter is stated. An
+    adapter that the inventory names as a rail has verbs, or is that of Slingshot.
+    """
+    only = all(port.layer == ETHERNET for port in active_ports(facts))
+    return only and not node.rails.adapters
 
 
-def _all_cores(
+def _other_threads(
     conditions: TypicalConditions, parameters: Mapping[str, Scalar], facts: NodeFacts
-) -> bool:
-    """Return whether each core had a thread, here by the recorded ranks and at the source."""
-    if conditions.threads == "part":
-        return False
+) -> Iterator[Message]:
+    """Yield that the source had another number of threads on a node than the recorded ranks have.
+
+    A source that does not state its threads counts as one with a thread on each core.
+    """
+    wanted = facts.cores if conditions.threads in (None, "cores") else conditions.threads
     ranks, threads, nodes = (parameters.get(name, 1) for name in ("ranks", "threads", "nodes"))
-    if not all(isinstance(each, int) for each in (ranks, threads, nodes)):
-        return False
-    return int(ranks) * int(threads) == facts.cores * int(nodes)
+    numbers = [each for each in (ranks, threads, nodes) if isinstance(each, int)]
+    if len(numbers) < 3 or numbers[0] * numbers[1] != wanted * numbers[2]:
+        found = f"{numbers[0] * numbers[1] / numbers[2]:g}" if len(numbers) == 3 else "?"
+        yield Message("condition-threads", source=wanted, cores=facts.cores, threads=found)
