@@ -262,7 +262,7 @@ def test_cases_without_a_source_are_left_out(kit: Path, capsys: pytest.CaptureFi
     assert main([*arguments, "--suite", "quick"]) == 0
     printed = capsys.readouterr().out
     assert "left out: ior: ior has no source for a simulation" in printed
-    assert "imb-pingpong" in printed
+    assert "imb-collectives" in printed
 
 
 def test_a_case_without_the_source_of_its_program_is_left_out(
@@ -286,7 +286,7 @@ def test_the_local_machine_has_a_twin_if_its_processor_is_known(
     arguments = ("twin", "-i", f"{ROOT / 'inventory/local'}", "-l", "local", "--suite", "quick")
     monkeypatch.setattr(cli, "interconnect_of", lambda site, _: interconnect_of(site, "zen2"))
     assert main([*arguments, "--plan"]) == 0
-    assert "imb-pingpong" in capsys.readouterr().out
+    assert "imb-collectives" in capsys.readouterr().out
     monkeypatch.setattr(cli, "interconnect_of", lambda site, _: interconnect_of(site, "a64fx"))
     assert main([*arguments, "--plan"]) == 3
     assert "a64fx, which is not in twin/data/interconnects.yml" in capsys.readouterr().err

@@ -23,6 +23,15 @@ ABSENT = ""
 """The value of a trait that a node does not have."""
 
 
+def hardware_kind(facts: NodeFacts) -> str:
+    """Return the processor model, sockets and cores of a node.
+
+    Firmware and settings are left out, because the comparison of nodes shall find their
+    differences.
+    """
+    return f"{facts.cpu_model}, {facts.sockets} × {facts.cores // max(1, facts.sockets)} cores"
+
+
 def configuration(facts: NodeFacts) -> dict[str, str]:
     """Return the configuration of a node: everything in which like nodes ought to be equal."""
     values: dict[str, object] = {

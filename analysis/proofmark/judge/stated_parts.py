@@ -17,8 +17,8 @@ from typing import Any, get_args
 from proofmark.cases.reference import Rule
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
-from proofmark.judge.fleet.like_figures import hardware_kind
 from proofmark.judge.references.derived import Nominal, active_ports
+from proofmark.judge.shared_traits import hardware_kind
 from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import processor, product_name, same_processor, shown_gbit
 from proofmark.site.installed_parts import (

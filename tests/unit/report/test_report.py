@@ -92,7 +92,7 @@ def test_the_sections_and_the_head_of_the_report(good: tuple[Run, Verdict, str])
     figures = section(text, "key-figures")
     assert "HPL hpcc, close blas_kernel right" in figures
     assert "≥ 24.30 GFlop/s floor" in figures
-    assert "Not measured: Message rate, Write, Read, Files created." in figures
+    assert "Not measured: Triad, Message rate, Write, Read, Files created." in figures
     for word in WORDS:
         assert f"{verdict.counts[word]} {word}" in head
     assert "16 of 16 steps measured, no figure measured twice" in head

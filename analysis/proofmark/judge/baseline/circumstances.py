@@ -12,8 +12,8 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.baseline.baseline_table import programs_of, values_table
-from proofmark.judge.fleet.like_figures import Kinds, hardware_kind
-from proofmark.judge.shared_traits import machine_traits, software_traits, traits_of
+from proofmark.judge.fleet.like_figures import Kinds
+from proofmark.judge.shared_traits import hardware_kind, machine_traits, software_traits, traits_of
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import MountedFileSystem

@@ -13,21 +13,11 @@ from proofmark.cases.vocabulary import MEASURED, STORAGE_TARGET, TOGETHER
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
 from proofmark.records.columns import Measurand, Numbers
-from proofmark.site.node.facts import NodeFacts
 
 LIKE_NODES = "like nodes"
 """Nodes for which the same hardware was ordered."""
 LIKE_TARGETS = "storage targets"
 """Storage targets of a file system that the same nodes used."""
-
-
-def hardware_kind(facts: NodeFacts) -> str:
-    """Return the processor model, sockets and cores of a node.
-
-    Firmware and settings are left out, because the comparison of nodes shall find their
-    differences.
-    """
-    return f"{facts.cpu_model}, {facts.sockets} × {facts.cores // max(1, facts.sockets)} cores"
 
 
 Distance = Callable[[Sequence[str]], str]

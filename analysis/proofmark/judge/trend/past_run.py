@@ -25,8 +25,7 @@ from proofmark.common.input_limits import MAX_VERDICT_BYTES
 from proofmark.common.message import Message
 from proofmark.common.moments import moment_of
 from proofmark.common.text import one_line
-from proofmark.judge.fleet.like_figures import hardware_kind
-from proofmark.judge.shared_traits import machine_traits, program_traits
+from proofmark.judge.shared_traits import hardware_kind, machine_traits, program_traits
 from proofmark.judge.written import WrittenVerdict
 from proofmark.records.columns import Floats, Numbers
 from proofmark.runs.evidence import acceptance_folder, read_evidence
