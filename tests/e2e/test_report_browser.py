@@ -184,7 +184,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("name", ["good", "troubled", "hostile", "papers"])
-@pytest.mark.parametrize("width", [1280, 375])
+@pytest.mark.parametrize("width", [1280, 1100, 800, 375])
 def test_opens_from_a_file_and_fits(
     browser: Browser, pages: dict[str, Path], name: str, width: int
 ) -> None:
