@@ -927,7 +927,8 @@ def test_the_environment_is_that_of_the_processor_or_a_generic_one() -> None:
     assert environments["skl"].target == "skylake_avx512"
     fitting = {name for name, each in environments.items() if each.fits("skylake_avx512")}
     assert fitting == {"skl", "local"}
-    assert {name for name, each in environments.items() if each.fits("zen3")} == {"local"}
+    assert {name for name, each in environments.items() if each.fits("zen3")} == {"local", "zen3"}
+    assert {name for name, each in environments.items() if each.fits("zen")} == {"local"}
     of_arm = {name for name, each in environments.items() if each.fits("neoverse_v2")}
     assert of_arm == {"neoverse_v2"}
     assert not any(each.fits("riscv64") for each in environments.values())

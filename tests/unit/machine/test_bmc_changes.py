@@ -142,9 +142,9 @@ class TestTasks:
 
     def test_a_restore_waits_for_a_task_that_has_not_ended(self, make_site: MakeSite) -> None:
         site = make_site("task-endless")
-        result, text = enter(site, timeout_s=0.2)
+        result, text = enter(site, timeout_s=2.0)
         assert result == "BUSY" and "is Running after" in text
-        restored = outcome(site.rollout(timeout_s=0.2).restore())
+        restored = outcome(site.rollout(timeout_s=2.0).restore())
         assert restored[0] == "BUSY" and "n1" in site.slurm.drained
         machine(site).fault = "task"  # it ends now
         assert outcome(site.rollout().restore())[0] == "OK"

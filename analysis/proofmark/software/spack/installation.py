@@ -202,8 +202,8 @@ def not_pinned(checkout: Path, pin: Mapping[str, Any]) -> str:
     inside = ("-C", str(checkout))
     changed = _git(*inside, "status", "--porcelain", "--untracked-files=all").stdout.splitlines()
     files = [line[len("?? ") :] for line in changed]
-    ignored = ("ls-files", "--others", "--ignored", "--exclude-standard", "--", CONFIGURATION)
-    files += _git(*inside, *ignored).stdout.splitlines()
+    inside_folder = ("--exclude-standard", "--", CONFIGURATION)
+    files += _git(*inside, "ls-files", "--others", "--ignored", *inside_folder).stdout.splitlines()
     return f"the commit with {len(files)} changed files: {files[0]}" if files else ""
 
 
