@@ -115,7 +115,7 @@ class Evidence:
         replaced: the values of the inventory that options replaced, and their values, by option.
         doubts: of figures, by case and metric.
         checks: the functional items of the contract.
-        looks: what the scheduler told of the nodes while the run ran.
+        looks: what the scheduler said about the nodes during the run.
     """
 
     run: str

@@ -277,7 +277,7 @@ def check_outcomes(
         nodes: the nodes of the run.
         facts: what each node reported.
         waivers: by the number of the item.
-        looks: what the scheduler told of the nodes, each time that the controller asked.
+        looks: what the scheduler said about the nodes, each time that the controller asked.
     """
     outcomes = []
     for item in items:
@@ -321,9 +321,9 @@ def _readings(
 
 def _state(node: str, looks: Sequence[Look]) -> Reading | None:
     """Return what a scheduler said of a node: why it was first down, if it ever was."""
-    told = [look for look in looks if node not in look.unknown]
-    down = (look.down[node] for look in told if node in look.down)
-    return next(down, IN_SERVICE if told else None)
+    known = [look for look in looks if node not in look.unknown]
+    down = (look.down[node] for look in known if node in look.down)
+    return next(down, IN_SERVICE if known else None)
 
 
 def _of_nodes(

@@ -96,7 +96,7 @@ def _left_out(given: object) -> object:
 
 
 LeftOut = Annotated[Message, BeforeValidator(_left_out)]
-"""Why a plan has not what its suite has. A run that was sealed earlier has a text only."""
+"""Why a plan lacks a part of its suite. A run that was sealed earlier has only a text."""
 
 
 class Plan(StrictModel):
@@ -106,7 +106,7 @@ class Plan(StrictModel):
         digest: SHA-256 of the plan and of the facts of its partition.
         cases: the digest of each case.
         current_mode: the mode of the machine now. Groups of other modes need a confirmed reboot.
-        left_out: what the suite has and the plan has not, each as the message of its reason.
+        left_out: the parts of the suite that the plan lacks, each with the message of its reason.
         assumed: the assumed facts of the hardware, by key.
         searches: the searches that choose among steps during the run.
         fewer_nodes: the cases whose largest step has fewer nodes than on the whole partition, each

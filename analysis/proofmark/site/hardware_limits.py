@@ -219,7 +219,7 @@ _MARKS = re.compile(r"\((?:r|tm|c)\)|[®™©]", re.ASCII | re.IGNORECASE)
 _VERSION = re.compile(r"(?<=\d)v(?=\d\b)", re.ASCII | re.IGNORECASE)
 """The version of a Xeon that is written without a space: ``E5-2680v4``."""
 _REMARK = re.compile(r"^\s*\d+ ?x\s|\((?!architected\))[^()]*\)", re.ASCII)
-"""The number of sockets, and what stands in brackets. "architected" stays: the cores of a partition
+"""The number of sockets, and a text in brackets. "architected" stays: the cores of a partition
 of PowerVM differ."""
 _NO_NAME = re.compile(
     r"cpus?|processors?|@|\d+(?:\.\d+)?ghz"

@@ -240,7 +240,7 @@ def _most_rates(nodes: Iterable[tuple[float, ...] | None]) -> tuple[float, ...] 
 
 
 def _known_rates(nodes: Iterable[tuple[float, ...] | None]) -> tuple[float, ...] | None:
-    """Return what most nodes have of values that are known: 0 is none."""
+    """Return the known values that most nodes have; 0 stands for an unknown value."""
     return tuple(filter(None, _most_rates(nodes) or ())) or None
 
 

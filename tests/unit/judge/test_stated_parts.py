@@ -326,7 +326,7 @@ def test_init_proposes_the_parts_that_it_found() -> None:
 
 
 def test_the_accelerators_of_a_node_are_what_init_asks_for() -> None:
-    """Its answer is what the inventory accepts, and the node has all of it."""
+    """The inventory accepts the answer, and the node has each stated part."""
     for change, count in ((FOUR, 4), ({}, 0)):
         text = PROBE
         for old, new in change.items():

@@ -168,7 +168,7 @@ FAMILIES = {"quad-core Intel Xeon (Nehalem)", "quad-core AMD Opteron (Barcelona)
     "section", [section for _, section in declared()], ids=[str(path) for path, _ in declared()]
 )
 def test_a_shipped_inventory_names_a_row_of_the_table(section: dict[str, Any]) -> None:
-    """Otherwise `plan` says that limits are unknown which a run then has."""
+    """Else a plan names limits as unknown that the run has."""
     name = section["cpu_model"]
     if name in FAMILIES:
         assert not is_product(name)
