@@ -242,6 +242,8 @@ def _summary(run: Run, adopted: Adopted) -> Iterator[str]:
     unread = [each.problem for each in adopted.files.values() if each.problem]
     more = run.files.adopted.relative_to(run.folder.parent)
     yield from _listed("files that cannot be read, INVALID", unread, f"{more}")
+    contradicted = [f"{path} ({each.message()})" for path, each in adopted.contradicted.items()]
+    yield from _listed("paths and texts that name different nodes", contradicted, f"{more}")
     yield from _listed("files that match no case", adopted.unmatched, f"{more}")
     yield from _listed("not read", _not_read(adopted.not_entered), f"{more}")
     yield f"next: {PrintedCommand('proofmark', 'report', of_person(run.folder, 'RUN'))}"
@@ -254,7 +256,9 @@ def _plan(folder: OutputFolder, adoption: Adoption, given: Sequence[Part]) -> It
     counts = ", ".join(f"{case} {number}" for case, number in by_case.items())
     yield f"plan: {len(outputs)} of {_count(len(folder.paths), 'file')}: {counts}"
     named = {
-        each.source: bool(request.rule and request.rule.nodes(each.source)) for each in outputs
+        each.source: each.source not in adoption.contradicted
+        and bool(request.rule and request.rule.nodes(each.source))
+        for each in outputs
     }
     for title, wanted in (("nodes in paths", True), ("nodes in outputs or job scripts", False)):
         if some := [each.nodes for each in outputs if named[each.source] is wanted]:
@@ -267,11 +271,13 @@ def _plan(folder: OutputFolder, adoption: Adoption, given: Sequence[Part]) -> It
         values = Counter(str(each.parameters.get(label.name, "without")) for each in outputs)
         found = ", ".join(f"{value} {number}" for value, number in sorted(values.items()))
         yield f"label {label.name}: {found}"
-    reasons: dict[str, list[str]] = {}
-    for path, why in adoption.left.items():
-        reasons.setdefault(f"{why.code}: {why}", []).append(shown(path))
-    for reason, paths in reasons.items():
-        yield from _listed(f"left over, {reason}", paths, "the folder")
+    contradicted = {path: each.message() for path, each in adoption.contradicted.items()}
+    for title, files in (("contradiction", contradicted), ("left over", adoption.left)):
+        reasons: dict[str, list[str]] = {}
+        for path, why in files.items():
+            reasons.setdefault(f"{why.code}: {why}", []).append(shown(path))
+        for reason, paths in reasons.items():
+            yield from _listed(f"{title}, {reason}", paths, "the folder")
     yield from _listed("not read", _not_read(folder.not_read), "the folder")
     words = [of_person(folder.folder, "FOLDER")]
     for case, patterns in request.patterns.items():
