@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
@@ -52,7 +53,7 @@ _APART = "--|[/_+,@ ]"
 """What is between two words of a path."""
 _PAIRS = "--|[+,@]"
 """What is between two nodes, and seldom between a node and a count."""
-_MOST_SHAPES = 8
+_MOST_SHAPES = 64
 _MOST_ASKED = 8
 _LEAST_GROUPS, _LEAST_DIGITS, _LEAST_COUNT = 3, 3, 3
 """From how many numbers in a name, digits of a number, and names on, a set is no counter's."""
@@ -74,7 +75,7 @@ class _Proof(IntEnum):
     TEXT = 5
 
 
-@dataclass
+@dataclass(eq=False)
 class _Scheme:
     """Words of one shape at one kind of place (`_AROUND`).
 
@@ -90,7 +91,7 @@ class _Scheme:
     words: dict[str, set[str]] = field(default_factory=dict)
     proof: _Proof = _Proof.NONE
 
-    @property
+    @cached_property
     def paths(self) -> set[str]:
         return set().union(*self.words.values())
 
