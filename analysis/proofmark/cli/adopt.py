@@ -22,10 +22,12 @@ from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import read_bytes
 from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, unfold
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.progress_lines import say
 from proofmark.common.text import csv_cell
+from proofmark.plan.adoption_rules import MOST_PATTERNS
 from proofmark.plan.expansion import limit_mistakes
 from proofmark.plan.output_paths import LabelRule, PathRule
 from proofmark.runs.adopted import Adopted, shown
@@ -279,6 +281,10 @@ def _plan(folder: OutputFolder, adoption: Adoption, given: Sequence[Part]) -> It
         for reason, paths in reasons.items():
             yield from _listed(f"{title}, {reason}", paths, "the folder")
     yield from _listed("not read", _not_read(folder.not_read), "the folder")
+    for case, patterns in request.patterns.items():
+        if len(patterns) >= MOST_PATTERNS:
+            many = Message("adopt-many-patterns", case=case, most=MOST_PATTERNS)
+            yield f"options, {many.code}: {many}"
     words = [of_person(folder.folder, "FOLDER")]
     for case, patterns in request.patterns.items():
         words += (_option("--case", f"{case}={pattern}") for pattern in patterns)

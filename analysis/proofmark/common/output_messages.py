@@ -49,6 +49,8 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "nodes do: --node states that the paths count",
     "adopt-text-counts": "its path names {path}, its text names {text}: the text counts",
     "adopt-other-node": "of nodes that -l does not select: {nodes}",
+    "adopt-many-patterns": "the files of {case} need {most} patterns or more: --accept adopts all; "
+    "a folder of their own needs one pattern",
     "adopt-job-script": "a job script",
     "adopt-io500": "of the IO500 submission {folder}: proofmark io500 FOLDER",
     "packed-damaged": "damaged: {problem}",

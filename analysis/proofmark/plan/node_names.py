@@ -165,6 +165,17 @@ def is_counter(word: str) -> bool:
     return prefix in _EITHER or _counts(prefix)
 
 
+def is_count(word: str) -> bool:
+    """Return whether the number in `word` is a count or a repeat; of GPUs it may be a kind."""
+    prefix = _prefix(word)
+    return _counts(prefix) and not re.fullmatch("[cg]pus?", prefix)
+
+
+def is_place(word: str) -> bool:
+    """Return whether `word` is a place of nodes, as rack1."""
+    return bool(re.fullmatch(_PLACE, word.lower()))
+
+
 def named_nodes(
     printed: Mapping[str, Collection[str]],
     programs: Collection[str],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -143,7 +143,7 @@ def planned(
         raise bad_input("FOLDER", "", f"{request.folder}: {why}", "an output that a case reads")
     if not request.labels:
         labels = (
-            LabelRule(each, benchmarks.cases.values()) for each in label_rules(_alike(outputs))
+            LabelRule(each, benchmarks.cases.values()) for each in label_rules(_by_case(outputs))
         )
         request = replace(request, labels=tuple(labels))
         outputs = [replace(each, parameters=files.labelled(each, request)) for each in outputs]
@@ -250,12 +250,12 @@ def _case_of(head: OutputHead) -> str | Message:
     return head.cases[0]
 
 
-def _alike(outputs: Sequence[Output]) -> Iterator[Sequence[str]]:
-    """Yield the paths of the outputs of each case on the same nodes."""
-    groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+def _by_case(outputs: Sequence[Output]) -> Iterable[Mapping[str, tuple[str, ...]]]:
+    """Return the nodes of the outputs of each case, by path."""
+    cases: dict[str, dict[str, tuple[str, ...]]] = {}
     for each in outputs:
-        groups.setdefault((each.case, each.nodes), []).append(each.source)
-    return (paths for paths in groups.values() if len(paths) > 1)
+        cases.setdefault(each.case, {})[each.source] = each.nodes
+    return cases.values()
 
 
 def _patterns(paths: Mapping[str, OutputHead], outputs: Sequence[Output]) -> dict[str, list[str]]:

@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 from tests.folders import BENCHMARKS, ROOT
 
+from proofmark.cli import adopt
 from proofmark.cli.main import main
 from proofmark.common import packed
+from proofmark.plan import adoption_rules
 from proofmark.runs import adoption_request
 from proofmark.runs.adopted import adopted_files
 from proofmark.runs.run import open_run
@@ -379,3 +381,62 @@ def test_a_pair_does_not_lose_a_node(plan: Plan) -> None:
     )
     nodes = [each[1] for each in adopted("vendor", "--accept").values()]
     assert sorted(nodes) == ["w0001,w0002", "w0001,w0003", "w0001,x0001", "w0001,x0002"]
+
+
+@pytest.mark.parametrize("names", ["stream{}", "stream0{}", "imb{}", "stream.{}", "stream_rep{}"])
+def test_a_number_that_counts_is_a_repeat(plan: Plan, names: str) -> None:
+    files = {f"n{node}/{names.format(i)}.log": STREAM for node in (1, 2, 3, 4) for i in (1, 2, 3)}
+    assert "label" not in plan(files)
+    found = adopted("vendor", "--accept").values()
+    assert [each[2] for each in found] == 12 * [{}]
+
+
+def test_kinds_with_a_number_that_counts_are_two(plan: Plan) -> None:
+    words = ("gccopt1", "gccopt2", "iccopt1", "iccopt2")
+    plan({f"n{node}/{word}.log": STREAM for node in (1, 2) for word in words})
+    kinds = [each[2]["kind"] for each in adopted("vendor", "--accept").values()]
+    assert sorted(map(str, kinds)) == 4 * ["gccopt"] + 4 * ["iccopt"]
+
+
+def test_numbers_that_do_not_count_are_kinds(plan: Plan) -> None:
+    words = ("gccx12", "gccx13")
+    text = plan({f"n{node}/{word}.log": STREAM for node in (1, 2) for word in words})
+    assert "label kind: gccx12 2, gccx13 2" in text
+
+
+def test_folders_of_nodes_are_kinds(plan: Plan) -> None:
+    kinds = {"GPU1": (1, 2), "GPU2": (3, 4, 5), "compute": (6, 7)}
+    files = {f"{kind}/n{n:02}/a.log": STREAM for kind, nodes in kinds.items() for n in nodes}
+    text = plan(files)
+    assert "label kind: GPU1 2, GPU2 3, compute 2" in text
+    (line,) = (line for line in text.splitlines() if line.startswith("options: "))
+    accepted = adopted("vendor", "--accept")
+    assert adopted(*shlex.split(line)[3:]) == accepted
+    assert accepted["GPU2/n04/a.log"][2] == {"kind": "GPU2"}
+
+
+@pytest.mark.parametrize("folders", [("rack1", "rack2"), ("run1", "run2"), ("stream", "osu")])
+def test_folders_that_are_no_kinds(plan: Plan, folders: tuple[str, str]) -> None:
+    first, second = folders
+    content = BANDWIDTH if second == "osu" else STREAM
+    files = {f"{first}/n0{node}/a.log": STREAM for node in (1, 2, 3)}
+    assert "label" not in plan({**files, **{f"{second}/n0{n}/a.log": content for n in (4, 5, 6)}})
+
+
+def test_few_patterns_select_all_files_of_a_sweep(plan: Plan) -> None:
+    """The pairs of four prefixes beside files of another case with the same end."""
+    hosts = [f"{prefix}{number:03}" for prefix in "wxbm" for number in range(1, 9)]
+    pairs = [f"{a}--{b}.out" for at, a in enumerate(hosts) for b in hosts[at + 1 :]]
+    text = plan({**dict.fromkeys(pairs, BANDWIDTH), "w001.out": STREAM, "x001.out": STREAM})
+    (line,) = (line for line in text.splitlines() if line.startswith("options: "))
+    assert line.count("--case") == 3
+    assert "--case 'osu-bw=*--*.out'" in line
+    assert adopted(*shlex.split(line)[3:]) == adopted("vendor", "--accept")
+
+
+def test_options_that_lack_files_are_named(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (adoption_rules, adopt):
+        monkeypatch.setattr(module, "MOST_PATTERNS", 2)
+    words = ("alpha", "beta", "gamma", "delta")
+    files = {f"n1/{word}": STREAM for word in words} | {f"n2/{word}x": HPL for word in words}
+    assert "options, adopt-many-patterns: the files of stream need 2 patterns" in plan(files)
