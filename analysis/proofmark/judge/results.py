@@ -179,7 +179,8 @@ class Results(Sequence[Result]):
     def without_finding(self) -> NDArray[np.bool_]:
         """Mask of the plain results that are UNJUDGED, and that no limit or reference is for."""
         unjudged = self.verdict == WORDS.index("UNJUDGED")
-        return self.plain & unjudged & ~self._limited
+        mask: NDArray[np.bool_] = self.plain & unjudged & ~self._limited
+        return mask
 
     def judgements(self) -> int:
         """Return the number of judgements of all figures."""

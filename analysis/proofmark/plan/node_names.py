@@ -1,8 +1,8 @@
 """The names of nodes in the paths of a folder: words are nodes by their set, not by their letters.
 
 A word alone is no name: ``p8`` is 8 processes or a node. Its set decides: the same digits in each
-word, a place with the number 0, a pair of two words, or the names that the outputs print. Words that
-stay unsure are asked about.
+word, a place with the number 0, a pair of two words, or the names that the outputs print. Words
+that stay unsure are asked about.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ _EITHER = frozenset("ikmprstvx")
 """Letters before the number of a node at some sites, and before a count or a repeat at others."""
 _USUAL = frozenset({"cn", "compute", "host", "nid", "node"})
 """Words before the number of a node, also if a folder has only one such name."""
-_PLACE = "(?:rack|cab|cabinet|cell|chassis|island|pod|row|zone|frame|enclosure|drawer)-?[A-Za-z0-9]+"
+_PLACE = (
+    "(?:rack|cab|cabinet|cell|chassis|island|pod|row|zone|frame|enclosure|drawer)-?[A-Za-z0-9]+"
+)
 """A folder of nodes that stand together. The same name in two of them is two nodes."""
 _AROUND = (
     ("(?<=/)", "(?=/)"),
@@ -282,9 +284,7 @@ def _proof_of_set(
     return _proof_of_letter(scheme, partners, padded=padded)
 
 
-def _proof_of_letter(
-    scheme: _Scheme, partners: Mapping[str, set[str]], *, padded: bool
-) -> _Proof:
+def _proof_of_letter(scheme: _Scheme, partners: Mapping[str, set[str]], *, padded: bool) -> _Proof:
     """Return what shows that words of one letter and numbers are nodes."""
     words = list(scheme.words)
     groups = [re.findall("[0-9]+", word) for word in words]
@@ -293,7 +293,7 @@ def _proof_of_letter(
         return _Proof.NAME if len(words) > 1 else _Proof.ASK
     if len(groups[0]) >= _LEAST_GROUPS:  # a rack, a chassis, a slot and a node, or four counts
         whole = scheme.place <= _WHOLE and len(words) > 1
-        located = padded or any(int(number) == 0 for each in groups for number in each)
+        located = padded or 0 in map(int, chain.from_iterable(groups))
         return _Proof.NAME if located else _Proof.ASK if whole else _Proof.LONE
     if padded:
         return (_Proof.SET if len(words) > 1 else _Proof.ASK) if either else _Proof.NAME
@@ -350,7 +350,7 @@ def _chosen(
 
 
 def _like(best: _Scheme, schemes: Sequence[_Scheme], found: Collection[str]) -> set[str]:
-    """Return the paths of single words that stand where words of `best` do. They are asked about."""
+    """Return the paths of single words that stand where nodes of `best` do, to be asked about."""
     places = {_around(best, path, word) for word, path in best.found()}
     like: set[str] = set()
     for each in schemes:
@@ -438,7 +438,11 @@ def _pairs(path: str, separators: str) -> Iterator[_Pair]:
     for at in range(0, len(parts) - 2, 2):
         pair = words[at], words[at + 2]
         apart = parts[at + 1] not in {"/", " "} and pair[0] != pair[1]
-        if apart and not any(_counts(_prefix(word)) for word in pair) and all(map(_NODE.fullmatch, pair)):
+        if (
+            apart
+            and not any(_counts(_prefix(word)) for word in pair)
+            and all(map(_NODE.fullmatch, pair))
+        ):
             around = [re.sub("[0-9]+", "0", part) for part in parts]
             around[at : at + 3] = "*", parts[at + 1], "*"
             yield _Pair(pair, "".join(around))

@@ -1,8 +1,8 @@
 """The nodes of outputs whose paths and texts both name some: the text counts.
 
-A path often has words that only look like nodes, and a file can be moved. The text is what the program
-or its job printed. A job that measures pairs prints all its nodes into the output of each pair: then
-the paths separate them.
+A path often has words that only look like nodes, and a file can be moved. The text is what the
+program or its job printed. A job that measures pairs prints all its nodes into the output of each
+pair: then the paths separate them.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ class PathRule:
         """Compile `pattern` for the outputs of `cases`.
 
         The group ``node``, or else the first group without a name, is a node or a set of nodes.
-        The group ``place`` comes before the names of the nodes after it. Every further named group is
-        a parameter of the figures.
+        The group ``place`` comes before the names of the nodes after it. Every further named group
+        is a parameter of the figures.
 
         Raises:
             BadInput: it is no regular expression, has no group for a node, or a name that is no

@@ -329,7 +329,8 @@ class TestPathsAndTexts:
     ) -> None:
         files = {"b0006/hpl-b200-8x.out": HOSTS + HPL, "b0007/hpl.out": HPL}
         text = plan({**files, "b0008/hpl.out": b"Running on host: b0009\n" + HPL})
-        assert "contradiction, adopt-text-counts: its path names b0008, its text names b0009" in text
+        named = "adopt-text-counts: its path names b0008, its text names b0009"
+        assert f"contradiction, {named}" in text
         found = adopted("vendor", "--accept")
         assert "paths and texts that name different nodes: 2: b0006/" in capsys.readouterr().out
         assert {path: each[1] for path, each in found.items()} == {
@@ -356,7 +357,8 @@ class TestPathsAndTexts:
         plan({"b0001/a": STREAM, **{f"b000{n}/a": login + STREAM for n in (2, 3)}})
         assert main(["adopt", "vendor"]) == 0
         printed = capsys.readouterr().out
-        assert "left over, adopt-two-answers: its path names b0002, its text names login1" in printed
+        named = "adopt-two-answers: its path names b0002, its text names login1"
+        assert f"left over, {named}" in printed
         found = adopted("vendor", "--case", "stream=*/a", "--node", "(b[0-9]+)")
         assert {each[1] for each in found.values()} == {"b0001", "b0002", "b0003"}
 
@@ -365,9 +367,10 @@ class TestPathsAndTexts:
 def test_words_that_may_count_are_asked_about(
     plan: Plan, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files = {**dict.fromkeys(("p1/a", "p2/a"), STREAM), **dict.fromkeys(("n1/a", "n2/a"), STREAM)}
+    files = dict.fromkeys(("p1/a", "p2/a", "n1/a", "n2/a"), STREAM)
     (line,) = (line for line in plan(files).splitlines() if line.startswith("left over"))
-    assert line.startswith("left over, adopt-unsure-node: are they nodes, counts or repeats: p1, p2?")
+    question = "adopt-unsure-node: are they nodes, counts or repeats: p1, p2?"
+    assert line.startswith(f"left over, {question}")
     option = shlex.split(line.partition("--node ")[2].partition("; ")[0])
     found = adopted("vendor", "--case", "stream=*/a", "--node", *option)
     assert {each[1] for each in found.values()} == {"n1", "n2", "p1", "p2"}

@@ -16,8 +16,7 @@ LEAST_HOSTS = 3
 
 
 def measured_groups(nodes: Iterable[str]) -> list[tuple[str, ...]]:
-    """Return the groups of hosts that were measured against each other, without a fact that
-    they are alike; nothing if there is only one.
+    """Return the groups of hosts that were measured against each other; nothing if it is one.
 
     Args:
         nodes: the nodes of records: a host, or the set of hosts of one measurement.

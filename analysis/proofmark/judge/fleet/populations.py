@@ -180,7 +180,7 @@ def of_bad_hosts(names: Sequence[str], slow: Mask) -> bool:
 
 
 def _share_of_bad_hosts(names: Sequence[str], slow: Mask) -> float | None:
-    """Return the share of the hosts with only slow pairs; None if some slow pair has no such host."""
+    """Return the share of the hosts with only slow pairs; None if a slow pair has no such host."""
     pairs = [hosts_of(name) for name in names]
     fast = set(hosts_of_nodes(name for name, bad in zip(names, slow, strict=True) if not bad))
     if not all(set(of_pair) - fast for of_pair, bad in zip(pairs, slow, strict=True) if bad):
