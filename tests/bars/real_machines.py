@@ -20,6 +20,8 @@ from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 
 HOSTS = tuple(f"n{number:02}" for number in range(8))
+Text = dict[str, str]
+"""The replacements in a probe."""
 ALL = "all"
 """The key of a change on each node."""
 LEVEL = 190.0
@@ -278,6 +280,96 @@ PORTS = (
         **LINK,
     ),
 )
+
+
+def rate(text: str, layer: str = "InfiniBand", kind: str = "MT4119", slot: str = "") -> Text:
+    """Return the change of the rate of the port, and of its adapter in a slot with this speed."""
+    card = {
+        "current_link_speed": f"{slot} GT/s PCIe",
+        "current_link_width": "16",
+        "max_link_speed": f"{slot} GT/s PCIe",
+        "max_link_width": "16",
+    }
+    lines = "".join(f"| mlx5_0 {key}: {value}\n" for key, value in card.items() if slot)
+    old = "| mlx5_0/1 rate: 100 Gb/sec (4X EDR)\n| mlx5_0/1 link_layer: InfiniBand\n"
+    return {
+        old: f"| mlx5_0/1 rate: {text}\n| mlx5_0/1 link_layer: {layer}\n{lines}",
+        "hca_type: MT4119": f"hca_type: {kind}",
+    }
+
+
+def slingshot(storage: str = "") -> Text:
+    """Return the change to one port of Slingshot 11, and to one of RoCE, which is down or not."""
+    end = "| ib0 operstate: up\n"
+    lines = ("hsn0 driver: cxi_ss1", "hsn0 operstate: up", "hsn0 speed: 200000")
+    state = "4: ACTIVE" if storage else "1: DOWN"
+    return {
+        end: "".join(f"| {line}\n" for line in lines) + end,
+        "mlx5_0/1 state: 4: ACTIVE": f"mlx5_0/1 state: {state}",
+        **rate(storage or "100 Gb/sec (4X EDR)", "Ethernet"),
+    }
+
+
+SLINGSHOT: dict[str, Any] = {
+    "changes": {ALL: slingshot("100 Gb/sec (4X EDR)")},
+    "partition": {"fabric": {"network": {"kind": "slingshot"}}},
+    **LINK,
+}
+NDR = "400 Gb/sec (4X NDR)"
+RATES = (
+    RealMachine(
+        "HDR100",
+        True,
+        "least-missed",
+        12.2,
+        changes={ALL: rate("100 Gb/sec (2X HDR)", kind="MT4123")},
+        **LINK,
+    ),
+    RealMachine(
+        "NDR200",
+        True,
+        "least-missed",
+        24.3,
+        changes={ALL: rate("200 Gb/sec (2X NDR)", kind="MT4129")},
+        **LINK,
+    ),
+    RealMachine(
+        "NDR, Gen5",
+        True,
+        "least-missed",
+        48.5,
+        changes={ALL: rate(NDR, kind="MT4129", slot="32.0")},
+        **LINK,
+    ),
+    RealMachine(
+        "NDR, Gen4",
+        True,
+        "least-missed",
+        26.0,
+        changes={ALL: rate(NDR, kind="MT4129", slot="16.0")},
+        **LINK,
+    ),
+    RealMachine(
+        "RoCE alone, at half of its rate",
+        False,
+        "least-missed",
+        12.0,
+        changes={ALL: rate("200 Gb/sec (4X HDR)", "Ethernet", "MT4123")},
+        **LINK,
+    ),
+    RealMachine("Slingshot 11", True, "least-missed", 22.5, changes={ALL: slingshot()}, **LINK),
+    RealMachine("Slingshot 11, RoCE for storage", True, "least-missed", 22.5, **SLINGSHOT),
+    RealMachine(
+        "Slingshot 11 at half of its rate beside RoCE", False, "least-missed", 11.5, **SLINGSHOT
+    ),
+    RealMachine(
+        "Slingshot 11, and RoCE of unknown use",
+        False,
+        "fact-port",
+        11.5,
+        **{**SLINGSHOT, "partition": {}},
+    ),
+)
 SLOTS = (
     RealMachine("HDR, Gen4", True, "least-missed", 24.2, changes={ALL: hdr()}, **LINK),
     RealMachine("HDR, Gen3", True, "least-missed", 13.1, changes={ALL: hdr("8.0")}, **LINK),
@@ -346,4 +438,110 @@ CHANNELS = tuple(
         ),
     )
 )
-MACHINES = (*PROCESSORS, *CHANNELS, *PORTS, *SLOTS, *SIDE_CACHES)
+
+
+def persistent(*, memory_mode: bool) -> Text:
+    """Return the change to twelve modules of persistent memory beside those that are there."""
+    device = (
+        "| Handle 0x0080, DMI type 17, 84 bytes\n| Memory Device\n| \tSize: 126 GB\n"
+        "| \tLocator: {}\n| \tType: Logical non-volatile device\n| \tSpeed: 2666 MT/s\n"
+        "| \tConfigured Clock Speed: 2666 MT/s\n| \n"
+    )
+    modules = "".join(device.format(name.replace("1", "2")) for name in _MODULES)
+    mode = {"MemTotal:       196000000 kB": "MemTotal:       1555000000 kB"} if memory_mode else {}
+    return {"=== nics\n": f"{modules}=== nics\n", **mode}
+
+
+PERSISTENT = (
+    RealMachine(
+        "persistent memory in memory mode, data in the cache",
+        True,
+        "fact-beyond-cache",
+        changes={ALL: persistent(memory_mode=True)},
+    ),
+    RealMachine(
+        "persistent memory in memory mode, data beyond the cache",
+        False,
+        "fact-beyond-cache",
+        60,
+        changes={ALL: persistent(memory_mode=True)},
+        array=10**10,
+    ),
+    RealMachine(
+        "persistent memory as a device",
+        True,
+        "fact-beyond-cache",
+        changes={ALL: persistent(memory_mode=False)},
+        array=10**9,
+    ),
+    RealMachine(
+        "persistent memory in front of empty channels",
+        False,
+        "channels-empty",
+        95,
+        changes={ALL: {**HALF, **persistent(memory_mode=False)}},
+        array=10**9,
+    ),
+)
+
+
+def gpus(number: int = 4, lanes: int = 16, ecc: str = "Enabled") -> Text:
+    """Return the change to GPUs, of which the first has so many lanes."""
+    values = {
+        "class": "0x030200",
+        "vendor": "0x10de",
+        "device": "0x20b0",
+        "current_link_speed": "2.5 GT/s PCIe",
+        "max_link_speed": "16.0 GT/s PCIe",
+        "port_link_speed": "16.0 GT/s PCIe",
+        "driver": "nvidia",
+        "ecc": ecc,
+    }
+    lines = ""
+    for card in range(number):
+        own = {**values, "current_link_width": 16 if card else lanes}
+        lines += "".join(f"| 0000:{card}1:00.0 {key}: {value}\n" for key, value in own.items())
+    return {"=== load\n": f"=== accelerators\n{lines}=== load\n"}
+
+
+def one_other(change: Text) -> dict[str, Text]:
+    """Return the changes to nodes with four GPUs, but for one node."""
+    return {**dict.fromkeys(HOSTS, gpus()), "n03": change}
+
+
+ACCELERATORS = (
+    RealMachine("four GPUs", True, "hardware-usual", changes={ALL: gpus()}),
+    RealMachine("a GPU is lost", False, "lost-accelerators", changes=one_other(gpus(3))),
+    RealMachine("a GPU with half of its lanes", False, "lost-lanes", changes=one_other(gpus(4, 8))),
+    RealMachine(
+        "ECC is off", False, "lost-accelerator_ecc", changes=one_other(gpus(ecc="Disabled"))
+    ),
+    RealMachine(
+        "three of four GPUs on all nodes",
+        False,
+        "hardware-declared",
+        changes={ALL: gpus(3)},
+        node={"accelerators": {"count": 4}},
+    ),
+)
+CHASSIS = {"product_serial: ": "product_serial: SAME\n| was: "}
+BOARD = {"board_serial: ": "board_serial: SAME\n| board was: "}
+BOOT = {"boot_id: ": "boot_id: 2a0c0f5e-1111-4222-8333-000055556666\n| boot was: "}
+NAMES = (
+    RealMachine(
+        "four nodes in one chassis",
+        True,
+        "same-machine",
+        changes=dict.fromkeys(HOSTS[:4], CHASSIS),
+    ),
+    RealMachine(
+        "one machine with two names",
+        False,
+        "same-machine",
+        changes={host: {**CHASSIS, **BOARD, **BOOT} for host in HOSTS[:2]},
+    ),
+)
+MACHINES = (
+    *(*PROCESSORS, *CHANNELS, *PORTS, *RATES, *SLOTS, *SIDE_CACHES),
+    *(*PERSISTENT, *ACCELERATORS, *NAMES),
+)

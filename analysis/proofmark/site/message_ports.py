@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from proofmark.site.fabric import Network
 from proofmark.site.hardware import StatedNode
-from proofmark.site.hardware_limits import ETHERNET, card, pcie_bytes_per_s
+from proofmark.site.hardware_limits import ETHERNET, SLINGSHOT, card, pcie_bytes_per_s
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Port
-from proofmark.site.rails import rails_in
+from proofmark.site.rails import ports_of, rails_in
 
 
 class PathPart(NamedTuple):
@@ -44,7 +44,7 @@ def message_ports(
         network: the network of the partition.
         variables: the run-time variables of its programs.
     """
-    names = {name_of(port): port for port in facts.ports}
+    names = {name_of(port): port for port in ports_of(facts)}
     by_rank = (
         names.keys() & node.rails.adapters.keys(),
         rails_in(variables, names),
@@ -62,8 +62,9 @@ def _is_of(port: Port, network: Network) -> bool:
     """Return whether a port is of the kind of a network whose interfaces are not named."""
     omni = port.adapter.startswith("hfi1")
     kinds = {
-        "infiniband": not omni and port.layer != ETHERNET,
+        "infiniband": not omni and port.layer not in (ETHERNET, SLINGSHOT),
         "omni-path": omni,
+        "slingshot": port.layer == SLINGSHOT,
         "ethernet": port.layer == ETHERNET,
     }
     return not network.interfaces and kinds.get(network.kind, False)
