@@ -18,6 +18,8 @@ from tests.fixtures.stated import sourced
 
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
+from proofmark.plan.plan import Plan
+from proofmark.runs.run import Run
 
 HOSTS = tuple(f"n{number:02}" for number in range(8))
 Text = dict[str, str]
@@ -45,6 +47,7 @@ class RealMachine:
         rule, least: of the item of the contract: the rate is at least this share.
         array: the elements of an array of the program.
         probe: the file of the probe of each node.
+        moved: the adapter whose counters moved while the program ran.
     """
 
     name: str
@@ -59,6 +62,7 @@ class RealMachine:
     least: float = 0.7
     array: int = 1000
     probe: str = "skl-2x6148.txt"
+    moved: str = ""
 
     def verdict(self, folder: Path) -> Verdict:
         """Write the finished run of the machine, and judge it."""
@@ -80,13 +84,31 @@ class RealMachine:
             case={"labels": {"array": f"{{{self.array}}}"}},
             probe=self.probe,
         )
-        return judge_run(run)
+        return judge_run(_with_samples(run, self.moved) if self.moved else run)
 
     def _changes(self, host: str) -> dict[str, str]:
         """Return the changes of the probe of a host. The probe of the Xeon Phi has one serial."""
         own = {"BQWL00000042": f"S{host}", "QSAP00000042": f"B{host}"} if self.probe == KNL else {}
         changes = self.changes.get(ALL, {}), self.changes.get(host, {})
         return {**own, **WHOLE.get(self.probe, {}), **changes[0], **changes[1]}
+
+
+def _with_samples(run: Run, moved: str) -> Run:
+    """Write the counters of two adapters around the step, of which one moved 4 GB."""
+    plan = run.plan.model_dump()
+    (job,) = plan["groups"][0]["jobs"]
+    (step,) = job["steps"]
+    step["network_bytes"] = 10**9
+    folder = run.files.job(job["id"]).folder / "attempt-1/network" / f"1-{step['id']}"
+    folder.mkdir(parents=True)
+    for host in HOSTS:
+        for when, words in (("before", 0), ("after", 10**9)):
+            sums = {name: words if name == moved else 0 for name in ("mlx5_0", "mlx5_1")}
+            lines = [f"adapter {name} 1 InfiniBand {sum_} 0" for name, sum_ in sums.items()]
+            date = "2026-11-21T10:00:00Z 10" if when == "before" else "2026-11-21T11:00:00Z 3610"
+            text = "\n".join([f"sample {date}", *lines, "end", ""])
+            (folder / f"{host}.{when}").write_text(text, encoding="utf-8")
+    return replace(run, plan=Plan.model_validate(plan))
 
 
 KNL = "knl-7250-quadrant-flat.txt"
@@ -269,6 +291,24 @@ PORTS = (
         6.0,
         changes={ALL: STORAGE},
         partition=MPI,
+        **LINK,
+    ),
+    RealMachine(
+        "EDR, and HDR for storage, by the counters that moved",
+        True,
+        "fact-port",
+        12.1,
+        changes={ALL: UNKNOWN_CABLE},
+        moved="mlx5_0",
+        **LINK,
+    ),
+    RealMachine(
+        "HDR at the rate of EDR, by the counters that moved",
+        False,
+        "least-missed",
+        12.1,
+        changes={ALL: UNKNOWN_CABLE},
+        moved="mlx5_1",
         **LINK,
     ),
     RealMachine(
