@@ -10,8 +10,9 @@ from itertools import product
 
 from proofmark.cases.reader.spec_types import Agreement
 from proofmark.cases.reader.values import Parameter, parameter, rounds_to, scaled
-from proofmark.common.arithmetic import Arithmetic
+from proofmark.common.arithmetic import Arithmetic, arithmetic
 from proofmark.common.message import NOTHING, Message
+from proofmark.common.units import measure
 
 
 @dataclass(slots=True)
@@ -49,15 +50,30 @@ class ProgramRun:
     unset: set[str] = field(default_factory=set)
     corrected: dict[str, Parameter] = field(default_factory=dict)
 
-    def settle(self) -> None:
-        """Replace facts by the values that correct them; note each difference and what is unset."""
+    def settle(self, derive: Mapping[str, str]) -> None:
+        """Replace facts by the values that correct them; note each difference and what is unset.
+
+        Args:
+            derive: facts that are computed from others if they are not printed.
+        """
         for name, value in self.corrected.items():
             if (first := self.facts.get(name, value)) != value:
                 two = {"first": first, "second": value}
                 self.notes.append(Message("reader-corrected", name=name, **two))
             self.facts[name] = value
+        for name, rule in derive.items():
+            if name not in self.facts and (whole := _whole_number(rule, self.facts)) is not None:
+                self.facts[name] = whole
         if self.unset:
             self.notes.append(Message("reader-not-run", metrics=tuple(sorted(self.unset))))
+
+
+def _whole_number(rule: str, facts: Mapping[str, Parameter]) -> int | None:
+    expression = arithmetic(rule)
+    if not expression.names <= facts.keys():
+        return None
+    computed = _computed(expression, facts, {})
+    return int(computed[0]) if computed and computed[0].is_integer() else None
 
 
 @dataclass
@@ -206,6 +222,25 @@ def check(
             if checked and (problem := _contradiction(rule, checked, names)):
                 for each in row:
                     each.problems.append(problem)
+
+
+def refuse_zero_rates(units: Mapping[str, str], builders: Iterable[ReadingBuilder]) -> None:
+    """Add a problem to each rate of zero: the program did not do what it should measure.
+
+    The bandwidth of a small message beside its time or its message rate is a rounded number.
+
+    Args:
+        units: metric → unit.
+        builders: the readings of a run.
+    """
+    bases = {name: measure(unit)[0] for name, unit in units.items()}
+    for row in _rows(builders):
+        measured = any(each.value for each in row)
+        for each in row:
+            base = bases[each.metric]
+            rounded = measured and base == "byte/s"
+            if each.value == 0 and base.endswith("/s") and not rounded:
+                each.problems.append(Message("reader-zero-rate", metric=each.metric))
 
 
 def _rows(builders: Iterable[ReadingBuilder]) -> Iterator[list[ReadingBuilder]]:

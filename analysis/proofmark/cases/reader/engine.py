@@ -10,10 +10,16 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from proofmark.cases.reader.aborted import without_tags
-from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder, check
+from proofmark.cases.reader.builder import (
+    ProgramRun,
+    ReadingBuilder,
+    check,
+    refuse_zero_rates,
+)
 from proofmark.cases.reader.command_line import StartedCommand
 from proofmark.cases.reader.json_output import find_document, read_documents
+from proofmark.cases.reader.line_marks import without_marks, without_tags
+from proofmark.cases.reader.other_programs import other_program
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.reader.text_reader import read_text
 from proofmark.cases.reader.values import Parameter
@@ -80,7 +86,7 @@ def program_runs(
     """Return the runs of the program in `text`; see `read_output`."""
     if "\x1b" in text:
         text = _ANSI.sub("", text)
-    text = without_tags(text)
+    text = without_tags(without_marks(without_tags(text), spec.begins))
     if spec.document and (start := find_document(text)) is not None:
         runs = read_documents(spec, spec.document, text, start)
     elif spec.text:
@@ -91,14 +97,23 @@ def program_runs(
         runs = [ProgramRun(problems=[Message("reader-empty")])]
     for run in runs:
         check(spec.agree, run.builders, run.facts)
+        refuse_zero_rates(spec.metrics, run.builders)
+    if not any(map(_is_sound, runs)) and (program := other_program(text, spec.begins)):
+        return [ProgramRun(problems=[Message("reader-foreign", program=program)])]
     return runs
+
+
+def _is_sound(run: ProgramRun) -> bool:
+    return not run.problems and any(not builder.problems for builder in run.builders)
 
 
 def _readings(spec: ReadSpec, case: str, run: ProgramRun) -> list[Reading]:
     builders = run.builders
     if not builders:
         first = next(iter(spec.metrics))
-        builders = [ReadingBuilder(first, None, {}, [Message("reader-nothing", finds=spec.finds)])]
+        nothing = Message("reader-nothing", finds=spec.finds)
+        foreign = any(problem.code == "reader-foreign" for problem in run.problems)
+        builders = [ReadingBuilder(first, None, {}, [] if foreign else [nothing])]
     return [_reading(spec, case, run, builder) for builder in builders]
 
 

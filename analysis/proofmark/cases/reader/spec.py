@@ -6,6 +6,7 @@ program can print both.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, Literal
@@ -14,12 +15,15 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from proofmark.cases.reader.spec_text import TextSpec
 from proofmark.cases.reader.spec_types import Agreement, Expression, Pattern, check_known
+from proofmark.common.arithmetic import arithmetic
 from proofmark.common.strict_model import StrictModel
 
 ParameterType = Literal["int", "real", "word", "lower", "size", "suffixed"]
 
 _NO_RULES = ("context.resets", "needs", "complaints.unless")
 """The keys of `text` that name parameters and find none."""
+DOCUMENT = re.compile(r"\{.*")
+"""The first line of a JSON document."""
 _FIELDS = ("benchmark", "node")  # groups that are fields of a `Reading`, not parameters
 
 
@@ -81,8 +85,10 @@ class ReadSpec(StrictModel):
             `lower`, a word in lower case; `size`, as in `16 MiB` or `262144 bytes`, in bytes;
             `suffixed`, as in `16m`, powers of 1024, or as in `16MiB`, powers of 1000 (as fio and
             its manual, `kb_base`), in bytes.
-        aside: numbers of the output that only `agree` uses → `int` if it is exact, `printed` if its
+        aside: numbers of the output that only `agree` and `derive` use → `int` if it is exact, `printed` if its
             last digit is rounded.
+        derive: a whole number that some outputs print in another form → arithmetic over facts and
+            numbers of `aside`. A printed number counts instead.
         agree: numbers of one row that determine each other.
         text: rules for printed text.
         json: rules for JSON.
@@ -93,6 +99,7 @@ class ReadSpec(StrictModel):
     benchmark: str | None = None
     parameters: Mapping[str, ParameterType] = {}
     aside: Mapping[str, Literal["int", "printed"]] = {}
+    derive: Mapping[str, str] = {}
     agree: tuple[Agreement, ...] = ()
     text: TextSpec | None = None
     document: JsonSpec | None = Field(default=None, alias="json")  # BaseModel has a `json` itself
@@ -114,6 +121,9 @@ class ReadSpec(StrictModel):
             for each in rule.expressions:
                 numbers.update(each.names)
         check_known(sorted(numbers), {*self.metrics, *self.types}, "agree", "number of this block")
+        for name, rule in self.derive.items():
+            names = [name, *sorted(arithmetic(rule).names)]
+            check_known(names, self.types, "derive", "number of this block")
         if self.document:
             names = [*self.document.parameters, *filter(None, [self.document.numbered])]
             check_known(names, self.types, "json.parameters", "parameter of this block")
@@ -134,6 +144,12 @@ class ReadSpec(StrictModel):
             yield "read.text.starts", "the banner of the program; untitled if some print none"
         if text and not (text.require or text.no_end or (text.command and text.command.doubling)):
             yield "read.text.require", "a line of every whole output, command.doubling, or no_end"
+
+    @cached_property
+    def begins(self) -> tuple[re.Pattern[str], ...]:
+        """The lines that begin an output, or the results of one that can lack a banner."""
+        found = list(self.text.begins()) if self.text else []
+        return (*found, DOCUMENT) if self.document else tuple(found)
 
     @cached_property
     def stated(self) -> frozenset[str]:

@@ -229,6 +229,13 @@ class TextSpec(StrictModel):
             if keys.least_seconds is None:
                 yield from ((quantity.metric, quantity.unit) for quantity in keys.metrics.values())
 
+    def begins(self) -> Iterator[re.Pattern[str]]:
+        """Yield the lines that begin an output, or the tables of one that can lack a banner."""
+        if self.starts:
+            yield self.starts
+        if self.untitled or not self.starts:
+            yield from (table.header for table in self.tables)
+
     @cached_property
     def first_metric(self) -> str:
         """The metric of a reading whose line has none."""

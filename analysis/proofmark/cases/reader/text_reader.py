@@ -27,6 +27,7 @@ from proofmark.cases.reader.spec_table import TableRule
 from proofmark.cases.reader.spec_text import (
     ClassifiedLine,
     ContextRule,
+    Hit,
     Keys,
     Role,
     RowRule,
@@ -39,6 +40,11 @@ from proofmark.common.message import NOTHING, Message
 Match = re.Match[str]
 
 _RESULTS: frozenset[Role] = frozenset({"row", "key"})
+
+_NO_VALUE: frozenset[Role] = frozenset(
+    {"required", "closes", "end", "rejected", "failed", "refuse", "complaint", "foreign"}
+)
+"""The roles of lines from which no value is read."""
 
 _OPENERS: frozenset[Role] = frozenset({"fact", "context", "header", "row", "key"})
 
@@ -152,6 +158,12 @@ class TextRun:
         run.foreign = self.foreign
         return run
 
+    @property
+    def only_facts(self) -> bool:
+        """Whether nothing but facts was read, and no banner."""
+        nothing = not (self._banner or self._notes.run.builders or self._seen or self.table)
+        return nothing and bool(self._notes.run.facts)
+
     def ends_before(self, roles: Set[Role]) -> bool:
         """Return whether a line of `roles` is of the next run, which may be of another program."""
         if "foreign" in roles and self._notes.run.builders and not self.foreign:
@@ -184,10 +196,32 @@ class TextRun:
                     metric = table.metric_of(line.split())
                     self._strays.line(problem, partial(self._notes.unread, metric), metric)
 
-    def cut(self, line: str) -> None:
-        """Add INVALID readings for a last line without a line end: it may be incomplete."""
-        if not line:
-            return
+    def last(self, raw: str) -> None:
+        """Read a last line without a line end. It is INVALID if it may be incomplete."""
+        line = self._rules.classify(raw)
+        if line.ruled and all(map(self._is_whole, line.hits)):
+            self.ruled(line)
+        elif self.table and not line.ruled and self.table.is_whole(raw):
+            self.table.take(line.text)
+        elif line.text:
+            self._cut(line.text)
+
+    def _is_whole(self, hit: Hit) -> bool:
+        """Return whether a line is whole as far as its rule reads it, although its end is missing.
+
+        It is if the rule takes no value from it, or if the rule ends with a fixed word.
+        """
+        row = (
+            self._rules.rows[hit.subject]
+            if isinstance(hit.subject, int) and hit.role == "row"
+            else None
+        )
+        pattern, text = row.match if row else hit.match.re, hit.match.string
+        ends = pattern.fullmatch(text) and not pattern.fullmatch(text[:-1])
+        return hit.role in _NO_VALUE or bool(ends)
+
+    def _cut(self, line: str) -> None:
+        """Add INVALID readings for a line that may be incomplete."""
         problem = Message("reader-cut", line=shorten(line))
         if self.table:
             self.table.broken(line, problem)
@@ -219,7 +253,7 @@ class TextRun:
             self._notes.unread(rules.first_metric, problem)
             return run
         self._select()
-        run.settle()
+        run.settle(self._spec.derive)
         if run.builders:
             metrics = {builder.metric for builder in run.builders} | run.unset
             for metric in rules.expected:
@@ -340,6 +374,7 @@ class TextRun:
         self._titled = False
         titles = match.groupdict().get("titles") or match.string
         self.table = OpenTable(table, titles, self._notes)
+        self.table.above = match.string
 
     def _ended(self, _: None, match: Match) -> None:
         self._end_table()
@@ -456,7 +491,9 @@ def read_text(
                 current.stray(line.text)
             continue
         if line.starts or current.ends_before(line.roles):
-            if started or current.closed or current.foreign:
+            if current.only_facts and line.starts:
+                pass  # facts stand before the banner of this run
+            elif started or current.closed or current.foreign:
                 current = current.following()
                 runs.append(current)
                 begins.append(number)
@@ -464,7 +501,7 @@ def read_text(
                 begins[-1] = number  # what stands before the first banner is not of the program
             started = True
         current.ruled(line)
-    current.cut(cut.rstrip())
+    current.last(cut)
     ends = [*begins[1:], len(lines) + 1]
     lines = [*lines, cut] if (words := messages_in(text)) else []
     parts = (lines[first:end] for first, end in zip(begins, ends, strict=True))
