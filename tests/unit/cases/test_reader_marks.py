@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.outputs import SAMPLES, WILD, benchmarks, read, text_of, valid
 from tests.fixtures.kit import examples
+from tests.fixtures.outputs import SAMPLES, WILD, benchmarks, read, text_of, valid
 
 from proofmark.cases.banners import Banners
 from proofmark.cases.reader.output_text import output_text

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import examples
 from tests.fixtures.outputs import benchmarks, read, text_of, valid
 
-from proofmark.cases.reader.line_marks import without_tags
 from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.command_line import (
     StartedCommand,
@@ -22,6 +21,7 @@ from proofmark.cases.reader.command_line import (
     missing_sizes,
 )
 from proofmark.cases.reader.engine import program_runs
+from proofmark.cases.reader.line_marks import without_tags
 from proofmark.cases.reader.spec_command import CommandLine, Doubling, Largest, Operations
 from proofmark.cases.reader.values import rounds_to, scaled
 from proofmark.common.message import Message

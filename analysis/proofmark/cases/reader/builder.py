@@ -28,6 +28,7 @@ class ReadingBuilder:
     problems: list[Message] = field(default_factory=list)
     benchmark: str | None = None
     aside: Mapping[str, Parameter] = field(default_factory=dict)
+    settings: Mapping[str, Parameter] = field(default_factory=dict)
 
 
 @dataclass
@@ -89,6 +90,7 @@ class Notes:
         exact: sizes in the command line. They replace sizes that the program printed rounded.
         doubts: problems of the next row.
         last_row: the place of the first reading of the last row.
+        settings: what the header and the command line set for the next rows.
     """
 
     types: Mapping[str, str]
@@ -99,6 +101,7 @@ class Notes:
     exact: dict[str, int] = field(default_factory=dict)
     doubts: list[Message] = field(default_factory=list)
     last_row: int = 0
+    settings: Mapping[str, Parameter] = field(default_factory=dict)
 
     def typed(
         self, groups: Mapping[str, str | None], problems: list[Message]
@@ -146,6 +149,7 @@ class Notes:
         known = self._with_sticky(parameters)
         builder = ReadingBuilder(metric, value, known, every, self.benchmark)
         set_aside(builder, self.aside)
+        builder.settings = self.settings
         self.run.builders.append(builder)
         return builder
 
@@ -158,6 +162,7 @@ class Notes:
         """Add an INVALID reading for a value that could not be read."""
         known = {**self.sticky, **(parameters or {})}
         builder = ReadingBuilder(metric, None, known, [problem], self.benchmark)
+        builder.settings = self.settings
         self.run.builders.append(builder)
         return builder
 

@@ -41,6 +41,7 @@ class Reading(NamedTuple):
         valid: whether the output confirms the value.
         reason: why it is not valid; `NOTHING` if it is valid.
         node: the host name in the output (of rank 0, if there are several), or None.
+        settings: what the output says besides of how it was measured.
     """
 
     case: str
@@ -52,6 +53,7 @@ class Reading(NamedTuple):
     valid: bool
     reason: Message
     node: str | None
+    settings: Mapping[str, Parameter] = {}
 
 
 def read_output(
@@ -70,6 +72,18 @@ def read_output(
         invalid reading with the reason.
     """
     return readings_of(spec, case, program_runs(spec, text, request))
+
+
+def as_imported(readings: Iterable[Reading]) -> list[Reading]:
+    """Return `readings` with their settings as parameters: nothing planned how they were measured.
+
+    Args:
+        readings: of an output that others produced.
+    """
+    return [
+        each._replace(parameters={**each.settings, **each.parameters}, settings={})
+        for each in readings
+    ]
 
 
 def readings_of(spec: ReadSpec, case: str, runs: Iterable[ProgramRun]) -> list[Reading]:
@@ -132,4 +146,5 @@ def _reading(spec: ReadSpec, case: str, run: ProgramRun, builder: ReadingBuilder
         not reason,
         reason,
         run.node,
+        builder.settings,
     )

@@ -54,6 +54,8 @@ class JsonSpec(StrictModel):
         optional: parameters that an item may lack: its place has null or false.
         numbered: the parameter that numbers the readings of one metric, from 0, if the document
             has no numbers.
+        settings: an object with the options of an item. Each is a parameter of an imported figure,
+            without those of `no_setting`.
         partial: a condition of a document that the program printed before its end. It is left out
             if another document follows, and INVALID if none does.
         require: reason → a condition that must be true for each document.
@@ -67,6 +69,7 @@ class JsonSpec(StrictModel):
     parameters: Mapping[str, Expression] = {}
     optional: tuple[str, ...] = ()
     numbered: str | None = None
+    settings: Expression | None = None
     partial: Expression | None = None
     require: Mapping[str, Expression] = {}
     reject: Mapping[str, Expression] = {}
@@ -85,10 +88,11 @@ class ReadSpec(StrictModel):
             `lower`, a word in lower case; `size`, as in `16 MiB` or `262144 bytes`, in bytes;
             `suffixed`, as in `16m`, powers of 1024, or as in `16MiB`, powers of 1000 (as fio and
             its manual, `kb_base`), in bytes.
-        aside: numbers of the output that only `agree` and `derive` use → `int` if it is exact, `printed` if its
-            last digit is rounded.
+        aside: numbers of the output that only `agree` and `derive` use → `int` or
+            `suffixed` if it is exact, `printed` if its last digit is rounded.
         derive: a whole number that some outputs print in another form → arithmetic over facts and
             numbers of `aside`. A printed number counts instead.
+        no_setting: options and names in `settings` that other rules read, or that change no figure.
         agree: numbers of one row that determine each other.
         text: rules for printed text.
         json: rules for JSON.
@@ -98,8 +102,9 @@ class ReadSpec(StrictModel):
     own_line: Pattern | None = None
     benchmark: str | None = None
     parameters: Mapping[str, ParameterType] = {}
-    aside: Mapping[str, Literal["int", "printed"]] = {}
+    aside: Mapping[str, Literal["int", "printed", "suffixed"]] = {}
     derive: Mapping[str, str] = {}
+    no_setting: tuple[str, ...] = ()
     agree: tuple[Agreement, ...] = ()
     text: TextSpec | None = None
     document: JsonSpec | None = Field(default=None, alias="json")  # BaseModel has a `json` itself
@@ -121,8 +126,8 @@ class ReadSpec(StrictModel):
             for each in rule.expressions:
                 numbers.update(each.names)
         check_known(sorted(numbers), {*self.metrics, *self.types}, "agree", "number of this block")
-        for name, rule in self.derive.items():
-            names = [name, *sorted(arithmetic(rule).names)]
+        for name, expression in self.derive.items():
+            names = [name, *sorted(arithmetic(expression).names)]
             check_known(names, self.types, "derive", "number of this block")
         if self.document:
             names = [*self.document.parameters, *filter(None, [self.document.numbered])]

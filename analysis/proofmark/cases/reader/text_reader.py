@@ -21,6 +21,7 @@ from proofmark.cases.reader.command_line import (
     missing_sizes,
     selected_metrics,
 )
+from proofmark.cases.reader.settings import named, of_command
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.reader.spec_command import CommandLine, Complaint
 from proofmark.cases.reader.spec_table import TableRule
@@ -143,6 +144,7 @@ class TextRun:
         self._notes = Notes(spec.types, spec.aside)
         self._seen: set[str] = set()  # names of `require`, patterns of `reject`
         self._banner = False  # whether the line `starts` was read
+        self._measured = 0  # the number of readings before the header
         self._titled = False  # whether a context line names the next table
         self.foreign = ""  # another format or program that the output belongs to
         # Titles of `rows` and `keys` whose table is open; None is the banner.
@@ -176,10 +178,23 @@ class TextRun:
         if line.starts:
             self._banner, self.foreign = True, ""
         start = len(self._notes.run.builders)
+        if "context" in line.roles:
+            self._measured = start
         for role, subject, match in line.hits:
             _ACTIONS[role](self, subject, match)
         if len(self._notes.run.builders) > start and line.hits[0].role in _RESULTS:
             self._notes.row_read(start)
+
+    def setting(self, line: str) -> None:
+        """Record the settings in a line of the header."""
+        if not (self._banner or self._rules.untitled) or self._measured < len(
+            self._notes.run.builders
+        ):
+            return
+        for name, word in self._rules.printed_settings(line):
+            found = named(name, word, self._spec.no_setting)
+            if found:
+                self._notes.settings = {**self._notes.settings, **found}
 
     def stray(self, line: str) -> None:
         """Add an INVALID reading for a line outside of any table that looks like a row."""
@@ -323,6 +338,8 @@ class TextRun:
 
     def _command(self, rule: CommandLine, match: Match) -> None:
         words = match["command"].split()
+        found = of_command(words, self._spec.no_setting)
+        self._notes.settings = {**self._notes.settings, **found}
         request = self._started or StartedCommand(words)
         if self._notes.run.builders:
             self._next_request = request
@@ -484,9 +501,13 @@ def read_text(
     for number, raw in enumerate(lines):
         if current.table and not ruled(row := raw.rstrip()):
             current.table.take(row)  # rows differ: a cache would not help
+            if rules.settings and row.lstrip()[:1].isalpha():
+                current.setting(row)
             continue
         line = classify(raw)
         if not line.ruled:
+            if line.text and rules.settings:
+                current.setting(line.text)
             if line.text and rules.strays:
                 current.stray(line.text)
             continue
@@ -501,6 +522,8 @@ def read_text(
                 begins[-1] = number  # what stands before the first banner is not of the program
             started = True
         current.ruled(line)
+        if rules.settings:
+            current.setting(line.text)
     current.last(cut)
     ends = [*begins[1:], len(lines) + 1]
     lines = [*lines, cut] if (words := messages_in(text)) else []

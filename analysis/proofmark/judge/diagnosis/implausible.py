@@ -148,7 +148,8 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:
             continue
         measurands, of_output = zip(*pairs, strict=True)
         shared = sum(map(_digits, of_output, levels(measurands)))
-        if shared >= _needed(total[measurands[0]]) and not near(measurands):
+        needed = _needed(int(total[measurands[0]]), len(names))
+        if shared >= needed and not near(measurands):
             case = records.measurands[pairs[0][0]].case
             steps = ", ".join(sorted({records.executions[each].step for each in members})[:4])
             message = Message("same-output", case=case, nodes=folded(names), steps=steps)
@@ -220,9 +221,14 @@ def _decimals(values: Iterable[float]) -> int:
     return max((-int(Decimal(f"{each}").as_tuple().exponent) for each in values), default=0)
 
 
-def _needed(executions: int) -> float:
-    """Return the number of digits that no two of `executions` share by chance."""
-    return math.log10(max(1, executions * (executions - 1) / 2) / CHANCE)
+def _needed(executions: int, alike: int) -> float:
+    """Return the number of digits that no `alike` of `executions` share by chance.
+
+    Each further output with the same digits is further evidence: that many nodes have one output
+    needs fewer digits than that two of them have it.
+    """
+    groups = math.comb(max(executions, alike), alike)
+    return math.log10(groups / CHANCE) / (alike - 1)
 
 
 def _within_expected(judged: Mapping[OfCase, Iterable[tuple[int, Judgement]]]) -> set[int]:
