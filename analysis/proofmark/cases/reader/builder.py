@@ -292,7 +292,7 @@ def _contradiction(
 
 def _near(printed: float, rule: Agreement, low: float, high: float) -> bool:
     below, above = (rule.rounding + rule.within * abs(each) for each in (low, high))
-    return low - below <= printed <= high + above
+    return (bool(rule.at_most) or low - below <= printed) and printed <= high + above
 
 
 def _halves(

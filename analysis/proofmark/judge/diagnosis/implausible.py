@@ -148,8 +148,7 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:
             continue
         measurands, of_output = zip(*pairs, strict=True)
         shared = sum(map(_digits, of_output, levels(measurands)))
-        needed = _needed(int(total[measurands[0]]), len(names))
-        if shared >= needed and not near(measurands):
+        if shared >= _needed(total[measurands[0]]) and not near(measurands):
             case = records.measurands[pairs[0][0]].case
             steps = ", ".join(sorted({records.executions[each].step for each in members})[:4])
             message = Message("same-output", case=case, nodes=folded(names), steps=steps)
@@ -176,7 +175,7 @@ def _follows(metric: str, reader: ReadSpec) -> bool:
     """Return whether a rule of the reader computes a metric from others of the output."""
     for rule in reader.agree:
         others = (each.names.isdisjoint(reader.metrics) for each in rule.expressions)
-        if rule.metric == metric and not all(others):
+        if rule.metric == metric and not rule.at_most and not all(others):
             return True
     return False
 
@@ -221,14 +220,9 @@ def _decimals(values: Iterable[float]) -> int:
     return max((-int(Decimal(f"{each}").as_tuple().exponent) for each in values), default=0)
 
 
-def _needed(executions: int, alike: int) -> float:
-    """Return the number of digits that no `alike` of `executions` share by chance.
-
-    Each further output with the same digits is further evidence: that many nodes have one output
-    needs fewer digits than that two of them have it.
-    """
-    groups = math.comb(max(executions, alike), alike)
-    return math.log10(groups / CHANCE) / (alike - 1)
+def _needed(executions: int) -> float:
+    """Return the number of digits that no two of `executions` share by chance."""
+    return math.log10(max(1, executions * (executions - 1) / 2) / CHANCE)
 
 
 def _within_expected(judged: Mapping[OfCase, Iterable[tuple[int, Judgement]]]) -> set[int]:
