@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from proofmark.cases.reader.line_marks import without_marks
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.suite import Benchmarks
 
@@ -25,6 +26,7 @@ class Banners:
 
     def __init__(self, benchmarks: Benchmarks) -> None:
         programs: dict[str, _Program] = {}
+        begins: list[re.Pattern[str]] = []
         self._documents: dict[tuple[str, ...], _Cases] = {}
         self._nodes: dict[str, list[re.Pattern[str]]] = {}
         for name, case in benchmarks.cases.items():
@@ -33,6 +35,7 @@ class Banners:
             self._nodes[name] = [_of_lines(line) for line in _node_lines(reader)]
             if name in benchmarks.unnamed:
                 continue
+            begins += reader.begins
             if (rules := reader.text) and rules.starts:
                 ends = (*rules.require.values(), *filter(None, [rules.closes]))
                 program = _Program([], tuple(_of_lines(each.pattern) for each in ends))
@@ -41,6 +44,8 @@ class Banners:
                 keys = tuple(_keys(reader.document.banner.parsed))
                 self._documents.setdefault(keys, []).append(own)
         self._programs = list(programs.values())
+        starts = {each.pattern: each for each in begins}
+        self._starts = tuple(starts.values())
         plain = (re.sub(r"\(\?P<\w+>", "(?:", text) for text in programs)  # names may be equal
         texts = (f"(?P<b{number}>{text})" for number, text in enumerate(plain))
         self._any = _of_lines("|".join(texts))
@@ -51,7 +56,7 @@ class Banners:
         A banner before the end of a program is part of it, as that of HPL in HPCC. Of the cases
         of one program the one whose own line is in the text counts.
         """
-        text = f"\n{text}"
+        text = f"\n{without_marks(text, self._starts)}"
         found: dict[int, int] = {}
         for match in self._any.finditer(text):
             number, here = int(f"{match.lastgroup}"[1:]), match.start()
@@ -72,6 +77,7 @@ class Banners:
 
     def nodes(self, case: str, text: str) -> list[str]:
         """Return the names of hosts in the lines that the reader of `case` takes them from."""
+        text = without_marks(text, self._starts)
         matches = (pattern.finditer(f"\n{text}") for pattern in self._nodes[case])
         nodes = []
         for each in matches:

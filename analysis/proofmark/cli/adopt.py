@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.cases.reader.command_line import StartedCommand as Arguments
-from proofmark.cases.reader.engine import program_runs, readings_of
+from proofmark.cases.reader.engine import Reading, as_imported, program_runs, readings_of
 from proofmark.cases.reader.output_text import output_text
 from proofmark.cli.command import ArgumentUse, Command, Words, complete
 from proofmark.cli.command_inputs import kit_benchmarks, runs_folder_argument
@@ -41,6 +41,10 @@ from proofmark.site.inventory import Site, load_site
 INVALID = 2
 MOST_LISTED = 10
 """The largest number of files that a message lists; ``inputs/adopted.json`` has all."""
+
+
+_PRINTED = tuple(name for name in Reading._fields if name != "settings")
+"""The fields of a reading that are printed: its settings are among its parameters."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -167,7 +171,8 @@ def _print_figures(options: Namespace) -> int:
             say(f"{path}: {note}")
         file = {"file": str(path)} if several else {}
         rows += [
-            {**file, **reading._asdict()} for reading in readings_of(spec, options.print, runs)
+            {**file, **{name: getattr(reading, name) for name in _PRINTED}}
+            for reading in as_imported(readings_of(spec, options.print, runs))
         ]
     if options.format == "json":
         print_json([{**row, "parameters": dict(row["parameters"])} for row in rows])

@@ -63,6 +63,8 @@ MESSAGES: Mapping[str, str] = {
     "judged-no-limit": "no contract, no expected value",
     "judged-nothing": "nothing was judged",
     "floor-met": "{text}: only a floor, below which something is broken",
+    "unbelievable": "{text}; more than {times} times better than agreed: an output of others "
+    "that is edited, or of another machine",
     "limit-confidence": "{text}; with 95 % confidence the true level is at most {change} % beyond "
     "the limit",
     "check-missed": "item {number} of the contract: {text}",

@@ -109,6 +109,7 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "reader-parameter": "{name}: {problem}",
     "reader-not-number": "{word} is not a number",
     "reader-negative": "negative value {word}",
+    "reader-zero-rate": "{metric} is 0: nothing was measured",
     "reader-too-large": "{word} is too large for a number",
     "reader-never-set": "{word} is memory that the program never set",
     "reader-not-whole": "{word} is not a whole number",

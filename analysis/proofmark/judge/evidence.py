@@ -18,6 +18,7 @@ from proofmark.judge.references.judgement import OfCase, ordered_references
 from proofmark.judge.references.typical import Build
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
+from proofmark.runs.adopted import AdoptedFile
 from proofmark.runs.decisions import SetAside
 from proofmark.runs.files_report import FilesReport
 from proofmark.runs.nodes import Node
@@ -109,7 +110,7 @@ class Evidence:
         baseline: the accepted runs of the site; None if there are none.
         expected: the predictions of a twin. They are added to the results and judge nothing.
         decided: the executions that the controller or a person added or set aside.
-        sources: the path of each imported output, by the step that stands for it.
+        adopted: the imported outputs, by the step that stands for each.
         stage_faults: what failed in stages that start no job.
         waivers: of items of the contract, by the number of the item.
         replaced: the values of the inventory that options replaced, and their values, by option.
@@ -136,13 +137,18 @@ class Evidence:
     baseline: BaselineOfRun | None = None
     expected: Predictions | None = None
     decided: DecidedExecutions = DecidedExecutions()
-    sources: Mapping[str, str] = field(default_factory=dict)
+    adopted: Mapping[str, AdoptedFile] = field(default_factory=dict)
     stage_faults: tuple[StageFault, ...] = ()
     waivers: Mapping[str, Waiver] = field(default_factory=dict)
     replaced: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     doubts: Mapping[tuple[str, str], Doubt] = field(default_factory=dict)
     checks: Sequence[CheckItem] = ()
     looks: Sequence[Look] = ()
+
+    @cached_property
+    def sources(self) -> Mapping[str, str]:
+        """The path of each imported output, by the step that stands for it."""
+        return {step: file.source for step, file in self.adopted.items()}
 
     @cached_property
     def figures(self) -> Aggregates:

@@ -33,7 +33,7 @@ from proofmark.records.network import adapters_that_moved
 from proofmark.records.parquet_table import parquet_of
 from proofmark.records.read import read_run
 from proofmark.records.run_facts import names_of_hosts
-from proofmark.runs.adopted import sources_of
+from proofmark.runs.adopted import adopted_files
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.job_folder import stopped_jobs
 from proofmark.runs.nodes import Node, nodes_of
@@ -153,7 +153,7 @@ def evidence_of(run: Run) -> Evidence:
         baseline=baseline,
         expected=read_predictions(files.expected) if exists(files.expected) else None,
         decided=DecidedExecutions(more, refused, decisions.set_aside),
-        sources=sources_of(run),
+        adopted=adopted_files(run.files) if run.imported else {},
         stage_faults=(*read_stage_faults(run), *_changes(run), *_other_waivers(run, waived)),
         replaced=site.replaced,
         waivers=waived.items,

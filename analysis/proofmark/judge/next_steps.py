@@ -27,7 +27,8 @@ NOTHING_JUDGED = 4
 """The exit code of a verdict without a requirement that is open, and without a judged figure."""
 MISSING = frozenset(f"hardware-{by}" for by in get_args(By))
 """The codes of faults of nodes with less hardware than stated."""
-SAME_MACHINE, SAME_OUTPUT = "same-machine", "same-output"
+SAME_MACHINE = "same-machine"
+SAME_OUTPUT = frozenset({"same-output", "same-file"})
 """The codes of faults of several nodes that may be one: no part of a node is broken."""
 
 
@@ -153,7 +154,7 @@ def node_advice(node: BadNode) -> tuple[str, str]:
             _capital(joined(node.known)),
             _("Find out which machine each of these names is. Measure again after that"),
         )
-    if any(fault.code == SAME_OUTPUT for fault in node.known):
+    if any(fault.code in SAME_OUTPUT for fault in node.known):
         return (
             _capital(joined(node.known)),
             _("Ask who measured for the own output of each node"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
-from proofmark.cases.reader.engine import Reading, read_output
+from proofmark.cases.reader.engine import Reading, as_imported, read_output
 from proofmark.cases.reader.output_text import output_text
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
@@ -91,7 +91,7 @@ class ImportedStep(StepRecords):
         step, names = self._step, self._facts.names
         content, unread = read_output_file(attempt, step.output)
         text = output_text(content)
-        readings = read_output(self._case.reader(), step.case, text, None)
+        readings = as_imported(read_output(self._case.reader(), step.case, text, None))
         nodes = hosts or step.nodes
         why = imported_error(self._adopted.get(name), content, nodes, readings, names) or unread
         for number, repeat in enumerate(repeats_in_output(readings)):

@@ -22,12 +22,14 @@ class AdoptedFile(StrictModel):
         source: its path below the adopted folder, as `shown` returns it.
         sha256: of its content, in hexadecimal digits; empty if it was not read.
         bytes: its size.
+        moments: the number of times of day in it.
         problem: why it was not read; empty if it was.
     """
 
     source: str
     sha256: str = ""
     bytes: int = 0
+    moments: int = 0
     problem: str = ""
 
 

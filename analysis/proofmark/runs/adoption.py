@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from proofmark.cases.reader.output_text import output_text
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import write_whole
@@ -26,6 +28,7 @@ from proofmark.runs.start import RunInputs, check_run_id, make_run, new_run_id, 
 from proofmark.site.adopted_site import hosts_by_name, site_of_hosts
 from proofmark.site.inventory import Site
 
+_MOMENT = re.compile(r"\b\d{1,2}:\d\d:\d\d\b", re.ASCII)
 BATCH = 250
 """The number of files that one process copies at a time."""
 ONE_PROCESS = 2000
@@ -141,7 +144,9 @@ def _copy(
             continue
         execution.stdout.write_bytes(content)
         digest = hashlib.sha256(content).hexdigest()
-        copies.append((name, AdoptedFile(source=shown(path), sha256=digest, bytes=len(content))))
+        moments = len(_MOMENT.findall(output_text(content)))
+        file = AdoptedFile(source=shown(path), sha256=digest, bytes=len(content), moments=moments)
+        copies.append((name, file))
     return copies
 
 

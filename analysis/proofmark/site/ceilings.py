@@ -21,6 +21,10 @@ MARGIN = 1.5
 """Factor of every ceiling that is computed from facts. It covers the part of a large working set
 that stays in the caches (at most a third), overclocked modules, and adders beside the FMA units."""
 
+ALL_CORES = 1.25
+"""Above the HPL of any processor ÷ Rpeak nominal (1.01, ``data/processors.yml``): the turbo ends
+where all cores multiply. It bounds outputs of others only."""
+
 HIGHEST_HZ = 6.5e9
 """Above the fastest clock of any processor on sale (6.2 GHz)."""
 LARGEST_TURBO = 2.5
@@ -258,9 +262,15 @@ def stated_ceilings(node: StatedNode) -> Ceilings:
     if hertz and hertz < HIGHEST_HZ:
         changes["clock"] = Ceiling(hertz, f"{hertz / 1e9:.3g} GHz, stated")
     clock = Ceiling(hertz, f"{hertz / 1e9:.3g} GHz, stated") if hertz else None
-    if clock and node.cores and node.flop_per_cycle:
-        each = _arithmetic(node.cores, node.flop_per_cycle, clock)
+    cores = node.cores or (row and row.cores and node.sockets and row.cores * node.sockets)
+    per_cycle = node.flop_per_cycle or (row and row.flop_per_cycle)
+    if clock and cores and per_cycle:
+        each = _arithmetic(cores, per_cycle, clock)
         changes["core_flops"], changes["flops"] = each
+        if row and row.base_hz:
+            nominal = ALL_CORES * cores * per_cycle * row.base_hz
+            source = f"{ALL_CORES} × Rpeak nominal of {cores} cores, stated"
+            changes["flops"] = min(each[1], Ceiling(nominal, source))
     modules = memory.channels or memory.modules
     if modules and memory.mt_per_s:
         of_socket = (row and row.fast_memory_bytes_per_s) or 0.0

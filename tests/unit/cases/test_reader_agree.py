@@ -43,6 +43,39 @@ def contradictions(readings: list[Reading]) -> set[str]:
     return {each.metric for each in readings if "reader-contradiction" in each.reason.codes()}
 
 
+@pytest.mark.fault("edited-figure-of-others")
+@pytest.mark.parametrize(
+    ("case", "name", "old", "new"),
+    [
+        ("osu-latency", "osu-7.4_barrier_n4_full.txt", "12.77 ", "19.77 "),
+        ("osu-latency", "osu-7.4_init_n2.txt", "avg: 241", "avg: 341"),
+        ("ior", "ior-3.3.0_posix_b47008_n4_stonewall.txt", "", ""),
+    ],
+)
+def test_a_mean_and_a_rate_beyond_their_row_contradict_it(
+    case: str, name: str, old: str, new: str
+) -> None:
+    text = sample(name)
+    if case == "ior":
+        rate = next(line for line in text.split("\n") if line.startswith("write "))
+        words = rate.split()
+        old, new = rate, rate.replace(words[1], f"{115 * float(words[1]):.2f}", 1)
+    assert old in text
+    assert contradictions(read(case, text.replace(old, new)))
+
+
+@pytest.mark.fault("edited-figure-of-others")
+def test_swapped_columns_of_hpl_are_no_row() -> None:
+    text = sample("hpl-2.3_N2048-6144_NB128-192_P1Q2.txt")
+    row = next(line for line in text.split("\n") if line.startswith("WR"))
+    time, rate = row.split()[-2:]
+    swapped = row.replace(time, "@").replace(rate, time).replace("@", rate)
+    readings = read("hpl", text.replace(row, swapped))
+    assert sum(reading.valid for reading in readings) == sum(
+        reading.valid for reading in read("hpl", text)
+    ) - len({"rmax", "time", "residual"})
+
+
 @pytest.mark.parametrize("path", OUTPUTS, ids=lambda path: path.name)
 def test_no_sample_contradicts_itself(path: Path) -> None:
     """The control: outputs of real programs of many versions."""

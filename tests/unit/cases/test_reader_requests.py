@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import examples
 from tests.fixtures.outputs import benchmarks, read, text_of, valid
 
-from proofmark.cases.reader.aborted import without_tags
 from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.command_line import (
     StartedCommand,
@@ -22,6 +21,7 @@ from proofmark.cases.reader.command_line import (
     missing_sizes,
 )
 from proofmark.cases.reader.engine import program_runs
+from proofmark.cases.reader.line_marks import without_tags
 from proofmark.cases.reader.spec_command import CommandLine, Doubling, Largest, Operations
 from proofmark.cases.reader.values import rounds_to, scaled
 from proofmark.common.message import Message
@@ -183,7 +183,7 @@ def test_whether_rows_may_be_missing_is_known(
 def test_an_osu_output_cut_anywhere_is_never_smaller_and_valid(data: st.DataObject) -> None:
     arguments, sizes, names = data.draw(st.sampled_from(ACCEPTED))
     text = osu(*sizes, **names)
-    cut = data.draw(st.integers(0, len(text) - 1))
+    cut = data.draw(st.integers(0, len(text) - 2))
     readings = read("osu-latency", text[:cut], arguments)
     assert not all(reading.valid for reading in readings)
 

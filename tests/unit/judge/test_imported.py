@@ -34,8 +34,8 @@ OUTPUTS = {
     "osu-bw": "osu-7.4_bw_n2.txt",
     "hpl": "hpl-2.3_N2048-6144_NB128-192_P1Q2.txt",
 }
-STREAM = {"case": "stream", "metric": "triad", "value": 1.0, "source": "contract 1"}
-FIO = {"case": "fio-cache", "metric": "write", "value": 1.0, "source": "contract 2"}
+STREAM = {"case": "stream", "metric": "triad", "value": 10000.0, "source": "contract 1"}
+FIO = {"case": "fio-cache", "metric": "write", "value": 200000.0, "source": "contract 2"}
 
 
 @pytest.fixture(scope="module")
@@ -134,13 +134,25 @@ def test_a_program_that_writes_files_can_fail(benchmarks: Benchmarks, tmp_path: 
     assert verdict.exit_code() == 1
 
 
+@pytest.mark.fault("edited-figure-of-others")
+def test_a_figure_far_above_its_contract_is_not_pass(
+    benchmarks: Benchmarks, tmp_path: Path
+) -> None:
+    verdict = judged(benchmarks, tmp_path, {**STREAM, "value": 490.0, "at_least": 1})
+    assert verdict.counts["PASS"] == 0
+    found = {each.reason.code for each in verdict.results if each.record.metric == "triad"}
+    assert found
+    believed = judged(benchmarks, tmp_path / "control", {**STREAM, "at_least": 1})
+    assert believed.counts["PASS"] > 0
+
+
 @pytest.mark.fault("imported-proof-missing")
 @pytest.mark.parametrize("network", [False, True])
 def test_figures_between_nodes_need_the_network_that_the_site_names(
     benchmarks: Benchmarks, tmp_path: Path, *, network: bool
 ) -> None:
     limit: dict[str, Any] = {"case": "osu-bw", "metric": "bandwidth", "where": {"bytes": 1048576}}
-    limit |= {"value": 1.0, "at_least": 1, "source": "contract 3"}
+    limit |= {"value": 2000.0, "at_least": 1, "source": "contract 3"}
     verdict = judged(
         benchmarks,
         tmp_path,
@@ -197,6 +209,9 @@ def test_imported_figures_have_the_bounds_of_the_declared_hardware(
 
 def test_the_ceilings_of_declared_hardware() -> None:
     assert stated_ceilings(StatedNode()) == UNIVERSAL
+    genoa = stated_ceilings(stated_node(cpu_model="AMD EPYC 9654 96-Core Processor", sockets=2))
+    peak = 2 * 96 * 16 * 2.4e9
+    assert genoa.flops.value == pytest.approx(1.25 * peak)  # its best HPL is 1.009 × the peak
     memory = {"modules": 12, "mt_per_s": 2666}
     node = stated_node(memory=memory, rails={"count": 2, "rate": 12.5e9}, llc_bytes=2**20)
     found = stated_ceilings(node)

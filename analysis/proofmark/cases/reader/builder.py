@@ -10,8 +10,9 @@ from itertools import product
 
 from proofmark.cases.reader.spec_types import Agreement
 from proofmark.cases.reader.values import Parameter, parameter, rounds_to, scaled
-from proofmark.common.arithmetic import Arithmetic
+from proofmark.common.arithmetic import Arithmetic, arithmetic
 from proofmark.common.message import NOTHING, Message
+from proofmark.common.units import measure
 
 
 @dataclass(slots=True)
@@ -27,6 +28,7 @@ class ReadingBuilder:
     problems: list[Message] = field(default_factory=list)
     benchmark: str | None = None
     aside: Mapping[str, Parameter] = field(default_factory=dict)
+    settings: Mapping[str, Parameter] = field(default_factory=dict)
 
 
 @dataclass
@@ -49,15 +51,30 @@ class ProgramRun:
     unset: set[str] = field(default_factory=set)
     corrected: dict[str, Parameter] = field(default_factory=dict)
 
-    def settle(self) -> None:
-        """Replace facts by the values that correct them; note each difference and what is unset."""
+    def settle(self, derive: Mapping[str, str]) -> None:
+        """Replace facts by the values that correct them; note each difference and what is unset.
+
+        Args:
+            derive: facts that are computed from others if they are not printed.
+        """
         for name, value in self.corrected.items():
             if (first := self.facts.get(name, value)) != value:
                 two = {"first": first, "second": value}
                 self.notes.append(Message("reader-corrected", name=name, **two))
             self.facts[name] = value
+        for name, rule in derive.items():
+            if name not in self.facts and (whole := _whole_number(rule, self.facts)) is not None:
+                self.facts[name] = whole
         if self.unset:
             self.notes.append(Message("reader-not-run", metrics=tuple(sorted(self.unset))))
+
+
+def _whole_number(rule: str, facts: Mapping[str, Parameter]) -> int | None:
+    expression = arithmetic(rule)
+    if not expression.names <= facts.keys():
+        return None
+    computed = _computed(expression, facts, {})
+    return int(computed[0]) if computed and computed[0].is_integer() else None
 
 
 @dataclass
@@ -73,6 +90,7 @@ class Notes:
         exact: sizes in the command line. They replace sizes that the program printed rounded.
         doubts: problems of the next row.
         last_row: the place of the first reading of the last row.
+        settings: what the header and the command line set for the next rows.
     """
 
     types: Mapping[str, str]
@@ -83,6 +101,7 @@ class Notes:
     exact: dict[str, int] = field(default_factory=dict)
     doubts: list[Message] = field(default_factory=list)
     last_row: int = 0
+    settings: Mapping[str, Parameter] = field(default_factory=dict)
 
     def typed(
         self, groups: Mapping[str, str | None], problems: list[Message]
@@ -130,6 +149,7 @@ class Notes:
         known = self._with_sticky(parameters)
         builder = ReadingBuilder(metric, value, known, every, self.benchmark)
         set_aside(builder, self.aside)
+        builder.settings = self.settings
         self.run.builders.append(builder)
         return builder
 
@@ -142,6 +162,7 @@ class Notes:
         """Add an INVALID reading for a value that could not be read."""
         known = {**self.sticky, **(parameters or {})}
         builder = ReadingBuilder(metric, None, known, [problem], self.benchmark)
+        builder.settings = self.settings
         self.run.builders.append(builder)
         return builder
 
@@ -208,6 +229,25 @@ def check(
                     each.problems.append(problem)
 
 
+def refuse_zero_rates(units: Mapping[str, str], builders: Iterable[ReadingBuilder]) -> None:
+    """Add a problem to each rate of zero: the program did not do what it should measure.
+
+    The bandwidth of a small message beside its time or its message rate is a rounded number.
+
+    Args:
+        units: metric → unit.
+        builders: the readings of a run.
+    """
+    bases = {name: measure(unit)[0] for name, unit in units.items()}
+    for row in _rows(builders):
+        measured = any(each.value for each in row)
+        for each in row:
+            base = bases[each.metric]
+            rounded = measured and base == "byte/s"
+            if each.value == 0 and base.endswith("/s") and not rounded:
+                each.problems.append(Message("reader-zero-rate", metric=each.metric))
+
+
 def _rows(builders: Iterable[ReadingBuilder]) -> Iterator[list[ReadingBuilder]]:
     """Yield successive readings with equal parameters, each metric once."""
     row: list[ReadingBuilder] = []
@@ -252,7 +292,7 @@ def _contradiction(
 
 def _near(printed: float, rule: Agreement, low: float, high: float) -> bool:
     below, above = (rule.rounding + rule.within * abs(each) for each in (low, high))
-    return low - below <= printed <= high + above
+    return (bool(rule.at_most) or low - below <= printed) and printed <= high + above
 
 
 def _halves(

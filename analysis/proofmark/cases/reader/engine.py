@@ -10,10 +10,16 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from proofmark.cases.reader.aborted import without_tags
-from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder, check
+from proofmark.cases.reader.builder import (
+    ProgramRun,
+    ReadingBuilder,
+    check,
+    refuse_zero_rates,
+)
 from proofmark.cases.reader.command_line import StartedCommand
 from proofmark.cases.reader.json_output import find_document, read_documents
+from proofmark.cases.reader.line_marks import without_marks, without_tags
+from proofmark.cases.reader.other_programs import other_program
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.reader.text_reader import read_text
 from proofmark.cases.reader.values import Parameter
@@ -35,6 +41,7 @@ class Reading(NamedTuple):
         valid: whether the output confirms the value.
         reason: why it is not valid; `NOTHING` if it is valid.
         node: the host name in the output (of rank 0, if there are several), or None.
+        settings: what the output says besides of how it was measured.
     """
 
     case: str
@@ -46,6 +53,7 @@ class Reading(NamedTuple):
     valid: bool
     reason: Message
     node: str | None
+    settings: Mapping[str, Parameter] = {}
 
 
 def read_output(
@@ -66,6 +74,18 @@ def read_output(
     return readings_of(spec, case, program_runs(spec, text, request))
 
 
+def as_imported(readings: Iterable[Reading]) -> list[Reading]:
+    """Return `readings` with their settings as parameters: nothing planned how they were measured.
+
+    Args:
+        readings: of an output that others produced.
+    """
+    return [
+        each._replace(parameters={**each.settings, **each.parameters}, settings={})
+        for each in readings
+    ]
+
+
 def readings_of(spec: ReadSpec, case: str, runs: Iterable[ProgramRun]) -> list[Reading]:
     """Return the readings of `runs`."""
     readings = []
@@ -80,7 +100,7 @@ def program_runs(
     """Return the runs of the program in `text`; see `read_output`."""
     if "\x1b" in text:
         text = _ANSI.sub("", text)
-    text = without_tags(text)
+    text = without_tags(without_marks(without_tags(text), spec.begins))
     if spec.document and (start := find_document(text)) is not None:
         runs = read_documents(spec, spec.document, text, start)
     elif spec.text:
@@ -91,14 +111,23 @@ def program_runs(
         runs = [ProgramRun(problems=[Message("reader-empty")])]
     for run in runs:
         check(spec.agree, run.builders, run.facts)
+        refuse_zero_rates(spec.metrics, run.builders)
+    if not any(map(_is_sound, runs)) and (program := other_program(text, spec.begins)):
+        return [ProgramRun(problems=[Message("reader-foreign", program=program)])]
     return runs
+
+
+def _is_sound(run: ProgramRun) -> bool:
+    return not run.problems and any(not builder.problems for builder in run.builders)
 
 
 def _readings(spec: ReadSpec, case: str, run: ProgramRun) -> list[Reading]:
     builders = run.builders
     if not builders:
         first = next(iter(spec.metrics))
-        builders = [ReadingBuilder(first, None, {}, [Message("reader-nothing", finds=spec.finds)])]
+        nothing = Message("reader-nothing", finds=spec.finds)
+        foreign = any(problem.code == "reader-foreign" for problem in run.problems)
+        builders = [ReadingBuilder(first, None, {}, [] if foreign else [nothing])]
     return [_reading(spec, case, run, builder) for builder in builders]
 
 
@@ -117,4 +146,5 @@ def _reading(spec: ReadSpec, case: str, run: ProgramRun, builder: ReadingBuilder
         not reason,
         reason,
         run.node,
+        builder.settings,
     )

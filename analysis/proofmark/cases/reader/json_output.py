@@ -12,6 +12,7 @@ from jmespath.exceptions import JMESPathError
 
 from proofmark.cases.reader.aborted import messages_in
 from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder, set_aside
+from proofmark.cases.reader.settings import of_mapping
 from proofmark.cases.reader.spec import JsonSpec, ReadSpec
 from proofmark.cases.reader.values import Parameter, measured, parameter, shorten
 from proofmark.common.message import Message
@@ -124,12 +125,15 @@ def _builders(spec: ReadSpec, rules: JsonSpec, scope: _Scope) -> Iterator[Readin
     ]
     parameters: dict[str, Parameter] = {}
     for name, expression in rules.parameters.items():
-        if name in rules.optional and _search(expression, scope) in (None, False):
+        found = _search(expression, scope)
+        if name in rules.optional and (found is None or found is False):  # 0 is a value
             continue
         try:
             parameters[name] = parameter(spec.types[name], _printed(expression, scope))
         except ValueError as error:
             problems.append(Message("reader-parameter", name=name, problem=error.args[0]))
+    options = _search(rules.settings, scope) if rules.settings else None
+    settings = of_mapping(options, spec.no_setting) if isinstance(options, dict) else {}
     for metric, rule in rules.values.items():
         if rule.when and not _holds(rule.when, scope, otherwise=True):
             continue
@@ -139,6 +143,7 @@ def _builders(spec: ReadSpec, rules: JsonSpec, scope: _Scope) -> Iterator[Readin
             value, problem = None, error.args[0]
         builder = ReadingBuilder(metric, value, parameters, [*problems, *filter(None, [problem])])
         set_aside(builder, spec.aside)
+        builder.settings = settings
         yield builder
 
 

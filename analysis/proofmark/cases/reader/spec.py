@@ -6,6 +6,7 @@ program can print both.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, Literal
@@ -14,12 +15,15 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from proofmark.cases.reader.spec_text import TextSpec
 from proofmark.cases.reader.spec_types import Agreement, Expression, Pattern, check_known
+from proofmark.common.arithmetic import arithmetic
 from proofmark.common.strict_model import StrictModel
 
 ParameterType = Literal["int", "real", "word", "lower", "size", "suffixed"]
 
 _NO_RULES = ("context.resets", "needs", "complaints.unless")
 """The keys of `text` that name parameters and find none."""
+DOCUMENT = re.compile(r"\{.*")
+"""The first line of a JSON document."""
 _FIELDS = ("benchmark", "node")  # groups that are fields of a `Reading`, not parameters
 
 
@@ -50,6 +54,8 @@ class JsonSpec(StrictModel):
         optional: parameters that an item may lack: its place has null or false.
         numbered: the parameter that numbers the readings of one metric, from 0, if the document
             has no numbers.
+        settings: an object with the options of an item. Each is a parameter of an imported figure,
+            without those of `no_setting`.
         partial: a condition of a document that the program printed before its end. It is left out
             if another document follows, and INVALID if none does.
         require: reason → a condition that must be true for each document.
@@ -63,6 +69,7 @@ class JsonSpec(StrictModel):
     parameters: Mapping[str, Expression] = {}
     optional: tuple[str, ...] = ()
     numbered: str | None = None
+    settings: Expression | None = None
     partial: Expression | None = None
     require: Mapping[str, Expression] = {}
     reject: Mapping[str, Expression] = {}
@@ -81,8 +88,11 @@ class ReadSpec(StrictModel):
             `lower`, a word in lower case; `size`, as in `16 MiB` or `262144 bytes`, in bytes;
             `suffixed`, as in `16m`, powers of 1024, or as in `16MiB`, powers of 1000 (as fio and
             its manual, `kb_base`), in bytes.
-        aside: numbers of the output that only `agree` uses → `int` if it is exact, `printed` if its
-            last digit is rounded.
+        aside: numbers of the output that only `agree` and `derive` use → `int` or
+            `suffixed` if it is exact, `printed` if its last digit is rounded.
+        derive: a whole number that some outputs print in another form → arithmetic over facts and
+            numbers of `aside`. A printed number counts instead.
+        no_setting: options and names in `settings` that other rules read, or that change no figure.
         agree: numbers of one row that determine each other.
         text: rules for printed text.
         json: rules for JSON.
@@ -92,7 +102,9 @@ class ReadSpec(StrictModel):
     own_line: Pattern | None = None
     benchmark: str | None = None
     parameters: Mapping[str, ParameterType] = {}
-    aside: Mapping[str, Literal["int", "printed"]] = {}
+    aside: Mapping[str, Literal["int", "printed", "suffixed"]] = {}
+    derive: Mapping[str, str] = {}
+    no_setting: tuple[str, ...] = ()
     agree: tuple[Agreement, ...] = ()
     text: TextSpec | None = None
     document: JsonSpec | None = Field(default=None, alias="json")  # BaseModel has a `json` itself
@@ -114,6 +126,9 @@ class ReadSpec(StrictModel):
             for each in rule.expressions:
                 numbers.update(each.names)
         check_known(sorted(numbers), {*self.metrics, *self.types}, "agree", "number of this block")
+        for name, expression in self.derive.items():
+            names = [name, *sorted(arithmetic(expression).names)]
+            check_known(names, self.types, "derive", "number of this block")
         if self.document:
             names = [*self.document.parameters, *filter(None, [self.document.numbered])]
             check_known(names, self.types, "json.parameters", "parameter of this block")
@@ -134,6 +149,12 @@ class ReadSpec(StrictModel):
             yield "read.text.starts", "the banner of the program; untitled if some print none"
         if text and not (text.require or text.no_end or (text.command and text.command.doubling)):
             yield "read.text.require", "a line of every whole output, command.doubling, or no_end"
+
+    @cached_property
+    def begins(self) -> tuple[re.Pattern[str], ...]:
+        """The lines that begin an output, or the results of one that can lack a banner."""
+        found = list(self.text.begins()) if self.text else []
+        return (*found, DOCUMENT) if self.document else tuple(found)
 
     @cached_property
     def stated(self) -> frozenset[str]:

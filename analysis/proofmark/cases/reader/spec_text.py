@@ -175,6 +175,9 @@ class TextSpec(StrictModel):
         facts: lines anywhere in a run whose groups are valid for the whole run.
         corrects: lines whose groups count instead of those of `facts`. A difference is a note.
         context: lines whose groups are valid for the following lines.
+        settings: lines before a figure with the groups `key` and `value`, or with groups whose
+            names are keys. Each is a parameter of an imported figure; so are the options of the
+            command line.
         tables, rows, keys: the places of the values.
         require: name for the reason → a line that every run must have (an end marker, a validation
             line). Without it all readings of the run are INVALID.
@@ -195,6 +198,7 @@ class TextSpec(StrictModel):
     facts: tuple[Pattern, ...] = ()
     corrects: tuple[Pattern, ...] = ()
     context: tuple[ContextRule, ...] = ()
+    settings: tuple[Pattern, ...] = ()
     tables: tuple[TableRule, ...] = ()
     rows: tuple[RowRule, ...] = ()
     keys: tuple[Keys, ...] = ()
@@ -228,6 +232,13 @@ class TextSpec(StrictModel):
         for keys in self.keys:
             if keys.least_seconds is None:
                 yield from ((quantity.metric, quantity.unit) for quantity in keys.metrics.values())
+
+    def begins(self) -> Iterator[re.Pattern[str]]:
+        """Yield the lines that begin an output, or the tables of one that can lack a banner."""
+        if self.starts:
+            yield self.starts
+        if self.untitled or not self.starts:
+            yield from (table.header for table in self.tables)
 
     @cached_property
     def first_metric(self) -> str:
@@ -288,6 +299,16 @@ class TextSpec(StrictModel):
         starts = bool(self.starts and self.starts.fullmatch(line))
         hits = tuple(self._hits(line))
         return ClassifiedLine(line, True, starts, hits, frozenset(hit.role for hit in hits))
+
+    def printed_settings(self, line: str) -> Iterator[tuple[str, str]]:
+        """Yield name and value of each setting in a line."""
+        for pattern in self.settings:
+            if match := pattern.fullmatch(line):
+                groups = {name: word for name, word in match.groupdict().items() if word}
+                if "key" in groups:
+                    yield groups["key"], groups.get("value", "")
+                else:
+                    yield from groups.items()
 
     def _hits(self, line: str) -> Iterator[Hit]:
         for pattern, role, subject in self._rules:

@@ -58,6 +58,7 @@ class Agreement(StrictModel):
 
     Attributes:
         metric: the number that is computed from the others.
+        at_most: arithmetic as that of `equals`, whose value the metric cannot exceed.
         equals: arithmetic over the metrics, the parameters and the numbers of `aside`; or
             several ones for programs that differ by version, of which one must fit. A `printed`
             number of `aside` can be half of its last digit larger or smaller.
@@ -69,7 +70,8 @@ class Agreement(StrictModel):
     """
 
     metric: str
-    equals: str | tuple[str, ...]
+    at_most: str = ""
+    equals: str | tuple[str, ...] = ()
     rounding: float = Field(ge=0)
     within: float = Field(ge=0, lt=1)
     rounded: Mapping[str, float] = {}
@@ -78,14 +80,20 @@ class Agreement(StrictModel):
 
     @model_validator(mode="after")
     def _computable(self) -> Agreement:
+        if bool(self.at_most) == bool(self.expressions_of_equals):
+            raise ValueError("exactly one of equals and at_most is required")
         _ = self.expressions
         return self
+
+    @property
+    def expressions_of_equals(self) -> tuple[str, ...]:
+        """The texts of `equals`."""
+        return (self.equals,) if isinstance(self.equals, str) else self.equals
 
     @cached_property
     def expressions(self) -> tuple[Arithmetic, ...]:
         """The expressions of which one must fit."""
-        equals = (self.equals,) if isinstance(self.equals, str) else self.equals
-        return tuple(map(arithmetic, equals))
+        return tuple(map(arithmetic, self.expressions_of_equals or (self.at_most,)))
 
 
 def check_known(names: Iterable[str], known: Iterable[str], where: str, kind: str) -> None:

@@ -15,7 +15,7 @@ from proofmark.common.message import Message
 
 
 class OpenTable:
-    """A table whose rows are being read.
+    """A table whose rows are being read; `above` is its last line.
 
     A line that is not a row makes an INVALID reading if it may be one (`is_rowlike`). Another one
     is a note if a row follows it. After the last row it is a line around the table.
@@ -31,6 +31,7 @@ class OpenTable:
         self._titles = titles
         self._notes = notes
         self._empty = True
+        self.above = titles
         self._unread = UnreadLines()
         self._waiting: list[str] = []  # lines of other programs, if a row follows
         self._layout = rule.layout(titles)
@@ -44,6 +45,7 @@ class OpenTable:
             return
         start = len(self._notes.run.builders)
         if self._given_up(line) or self._row(words):
+            self.above = line
             added = len(self._notes.run.builders) - start
             self._foreign()
             self._notes.row_read(len(self._notes.run.builders) - added)
@@ -51,6 +53,20 @@ class OpenTable:
             self._empty = False
         else:
             self.broken(line, Message("reader-not-row", line=shorten(line)))
+
+    def is_whole(self, line: str) -> bool:
+        """Return whether a row without a line end is whole.
+
+        It is if a blank ends its last word, or if it ends where the line before it ends and has as
+        many decimals. Programs align the numbers of such a column. The first row is compared with
+        the titles.
+        """
+        if len(line.split()) != self._layout.width:
+            return False
+        aligned = len(line) == len(self.above) and "  " in line
+        return line.endswith(" ") or (
+            aligned and (self._empty or _decimals(line) == _decimals(self.above))
+        )
 
     def take_stray(self, line: str, problem: Message) -> bool:
         """Read a row after the end of the table as INVALID; return whether it is one."""
@@ -101,6 +117,8 @@ class OpenTable:
         layout, measure, named = self._layout, self._notes.measure, ""
         if len(words) != layout.width:
             return False
+        if not layout.parameters and not any(map(_NUMBER_BEGINS.match, words)):
+            return False  # a line after a table without sizes: no word of it is a number
         for place, names in layout.names:
             named = names.get(words[place], "")
         parameters = self._parameters(words)
@@ -146,6 +164,11 @@ _NUMBER_ENDS = re.compile(r"(?<=[A-Za-z])(\d+)$", re.ASCII)
 # A date, a time, the time of a message of Flux (0.512s:), progress (0%).
 _NO_ROW = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}:\d\d|\d+\.\d+s:|\d+%", re.ASCII)
 _OF_LIBRARY = re.compile(r"\b(?:NCCL|RCCL|UCX|UCC|PMIX|libfabric)\b")
+
+
+def _decimals(line: str) -> int:
+    """Return the number of decimals of the last number of a row."""
+    return len(line.rpartition(" ")[2].partition(".")[2])
 
 
 def _ends(word: str, names: Sequence[str]) -> bool:

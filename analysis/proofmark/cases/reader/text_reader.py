@@ -21,12 +21,14 @@ from proofmark.cases.reader.command_line import (
     missing_sizes,
     selected_metrics,
 )
+from proofmark.cases.reader.settings import named, of_command
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.reader.spec_command import CommandLine, Complaint
 from proofmark.cases.reader.spec_table import TableRule
 from proofmark.cases.reader.spec_text import (
     ClassifiedLine,
     ContextRule,
+    Hit,
     Keys,
     Role,
     RowRule,
@@ -39,6 +41,11 @@ from proofmark.common.message import NOTHING, Message
 Match = re.Match[str]
 
 _RESULTS: frozenset[Role] = frozenset({"row", "key"})
+
+_NO_VALUE: frozenset[Role] = frozenset(
+    {"required", "closes", "end", "rejected", "failed", "refuse", "complaint", "foreign"}
+)
+"""The roles of lines from which no value is read."""
 
 _OPENERS: frozenset[Role] = frozenset({"fact", "context", "header", "row", "key"})
 
@@ -137,6 +144,7 @@ class TextRun:
         self._notes = Notes(spec.types, spec.aside)
         self._seen: set[str] = set()  # names of `require`, patterns of `reject`
         self._banner = False  # whether the line `starts` was read
+        self._measured = 0  # the number of readings before the header
         self._titled = False  # whether a context line names the next table
         self.foreign = ""  # another format or program that the output belongs to
         # Titles of `rows` and `keys` whose table is open; None is the banner.
@@ -152,6 +160,12 @@ class TextRun:
         run.foreign = self.foreign
         return run
 
+    @property
+    def only_facts(self) -> bool:
+        """Whether nothing but facts was read, and no banner."""
+        nothing = not (self._banner or self._notes.run.builders or self._seen or self.table)
+        return nothing and bool(self._notes.run.facts)
+
     def ends_before(self, roles: Set[Role]) -> bool:
         """Return whether a line of `roles` is of the next run, which may be of another program."""
         if "foreign" in roles and self._notes.run.builders and not self.foreign:
@@ -164,10 +178,23 @@ class TextRun:
         if line.starts:
             self._banner, self.foreign = True, ""
         start = len(self._notes.run.builders)
+        if "context" in line.roles:
+            self._measured = start
         for role, subject, match in line.hits:
             _ACTIONS[role](self, subject, match)
         if len(self._notes.run.builders) > start and line.hits[0].role in _RESULTS:
             self._notes.row_read(start)
+
+    def setting(self, line: str) -> None:
+        """Record the settings in a line of the header."""
+        if not (self._banner or self._rules.untitled) or self._measured < len(
+            self._notes.run.builders
+        ):
+            return
+        for name, word in self._rules.printed_settings(line):
+            found = named(name, word, self._spec.no_setting)
+            if found:
+                self._notes.settings = {**self._notes.settings, **found}
 
     def stray(self, line: str) -> None:
         """Add an INVALID reading for a line outside of any table that looks like a row."""
@@ -184,10 +211,32 @@ class TextRun:
                     metric = table.metric_of(line.split())
                     self._strays.line(problem, partial(self._notes.unread, metric), metric)
 
-    def cut(self, line: str) -> None:
-        """Add INVALID readings for a last line without a line end: it may be incomplete."""
-        if not line:
-            return
+    def last(self, raw: str) -> None:
+        """Read a last line without a line end. It is INVALID if it may be incomplete."""
+        line = self._rules.classify(raw)
+        if line.ruled and all(map(self._is_whole, line.hits)):
+            self.ruled(line)
+        elif self.table and not line.ruled and self.table.is_whole(raw):
+            self.table.take(line.text)
+        elif line.text:
+            self._cut(line.text)
+
+    def _is_whole(self, hit: Hit) -> bool:
+        """Return whether a line is whole as far as its rule reads it, although its end is missing.
+
+        It is if the rule takes no value from it, or if the rule ends with a fixed word.
+        """
+        row = (
+            self._rules.rows[hit.subject]
+            if isinstance(hit.subject, int) and hit.role == "row"
+            else None
+        )
+        pattern, text = row.match if row else hit.match.re, hit.match.string
+        ends = pattern.fullmatch(text) and not pattern.fullmatch(text[:-1])
+        return hit.role in _NO_VALUE or bool(ends)
+
+    def _cut(self, line: str) -> None:
+        """Add INVALID readings for a line that may be incomplete."""
         problem = Message("reader-cut", line=shorten(line))
         if self.table:
             self.table.broken(line, problem)
@@ -219,7 +268,7 @@ class TextRun:
             self._notes.unread(rules.first_metric, problem)
             return run
         self._select()
-        run.settle()
+        run.settle(self._spec.derive)
         if run.builders:
             metrics = {builder.metric for builder in run.builders} | run.unset
             for metric in rules.expected:
@@ -289,6 +338,8 @@ class TextRun:
 
     def _command(self, rule: CommandLine, match: Match) -> None:
         words = match["command"].split()
+        found = of_command(words, self._spec.no_setting)
+        self._notes.settings = {**self._notes.settings, **found}
         request = self._started or StartedCommand(words)
         if self._notes.run.builders:
             self._next_request = request
@@ -340,6 +391,7 @@ class TextRun:
         self._titled = False
         titles = match.groupdict().get("titles") or match.string
         self.table = OpenTable(table, titles, self._notes)
+        self.table.above = match.string
 
     def _ended(self, _: None, match: Match) -> None:
         self._end_table()
@@ -449,14 +501,20 @@ def read_text(
     for number, raw in enumerate(lines):
         if current.table and not ruled(row := raw.rstrip()):
             current.table.take(row)  # rows differ: a cache would not help
+            if rules.settings and row.lstrip()[:1].isalpha():
+                current.setting(row)
             continue
         line = classify(raw)
         if not line.ruled:
+            if line.text and rules.settings:
+                current.setting(line.text)
             if line.text and rules.strays:
                 current.stray(line.text)
             continue
         if line.starts or current.ends_before(line.roles):
-            if started or current.closed or current.foreign:
+            if current.only_facts and line.starts:
+                pass  # facts stand before the banner of this run
+            elif started or current.closed or current.foreign:
                 current = current.following()
                 runs.append(current)
                 begins.append(number)
@@ -464,7 +522,9 @@ def read_text(
                 begins[-1] = number  # what stands before the first banner is not of the program
             started = True
         current.ruled(line)
-    current.cut(cut.rstrip())
+        if rules.settings:
+            current.setting(line.text)
+    current.last(cut)
     ends = [*begins[1:], len(lines) + 1]
     lines = [*lines, cut] if (words := messages_in(text)) else []
     parts = (lines[first:end] for first, end in zip(begins, ends, strict=True))

@@ -175,7 +175,7 @@ def _follows(metric: str, reader: ReadSpec) -> bool:
     """Return whether a rule of the reader computes a metric from others of the output."""
     for rule in reader.agree:
         others = (each.names.isdisjoint(reader.metrics) for each in rule.expressions)
-        if rule.metric == metric and not all(others):
+        if rule.metric == metric and not rule.at_most and not all(others):
             return True
     return False
 

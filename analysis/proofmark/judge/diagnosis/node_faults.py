@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from proofmark.common.message import Message
+from proofmark.judge.diagnosis.copied_files import copied_files
 from proofmark.judge.diagnosis.hardware_errors import error_faults
 from proofmark.judge.diagnosis.implausible import (
     above_nominal,
@@ -45,5 +46,6 @@ def node_faults(
     yield error_faults(evidence.probes)
     yield same_machines(facts, min(evidence.origins, default=""))
     yield copied_outputs(evidence.records, benchmarks)
+    yield copied_files(evidence.adopted, evidence.plan)
     yield too_good(figures, benchmarks, fleet, judged)
     yield above_nominal(figures, judged)

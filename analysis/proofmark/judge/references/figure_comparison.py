@@ -40,8 +40,13 @@ from proofmark.judge.references.typical import (
     value_of_rule,
 )
 from proofmark.records.columns import VIRTUAL, Record
+from proofmark.site.adopted_site import IMPORTED
 from proofmark.site.hardware import StatedNode
 from proofmark.site.partition import PREDICTED
+
+BELIEVED = 10.0
+"""An output of others that is this many times better than an agreed value proves nothing: it is
+edited, in another unit, or of another machine."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,14 @@ class _Ratios(NamedTuple):
     @property
     def missed(self) -> bool:
         return self.bounds.missed_by(self.middle)
+
+
+def _unbelievable(ratios: _Ratios) -> bool:
+    """Return whether a figure is so much better than its limit that it is of another machine."""
+    least, most = ratios.bounds
+    if least is not None:
+        return ratios.middle > BELIEVED * least
+    return most is not None and ratios.middle < most / BELIEVED
 
 
 @dataclass(frozen=True)
@@ -176,6 +189,8 @@ class Comparison:
             return "UNJUDGED" if virtual else "FAIL", text, None
         if reference.kind == "floor":
             return "UNJUDGED", shared("floor-met", text=text), None
+        if figure.record.origin == IMPORTED and _unbelievable(ratios):
+            return "UNJUDGED", Message("unbelievable", text=text, times=f"{BELIEVED:g}"), None
         limits = [
             (limit, least)
             for limit, least in zip(ratios.bounds, (True, False), strict=True)

@@ -1,0 +1,148 @@
+"""Marks before the lines of an output: rank tags, time stamps, indentation.
+
+Launchers print the rank before each line. Logs of Ansible and of CI systems, and ``ts``, print the
+time, or indent the lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
+
+# A tag is recognised only if every line has one. A single line without it means that the numbers
+# before the other lines may be output of the program.
+
+_TAGS = (
+    re.compile(r" *\d+:(?!\d\d:) ?", re.ASCII),  # srun -l; 12:00:01 is a time
+    # mpirun --tag-output of Open MPI 4, and of 5
+    re.compile(r"\[\d+,\d+\]<(?:stdout|stderr|stddiag)>: ?", re.ASCII),
+    re.compile(r"\[[\w.@-]+,\d+\]<(?:stdout|stderr|stddiag)>: ?", re.ASCII),
+    re.compile(r"\[\d+\] ?", re.ASCII),  # mpiexec -l of MPICH and Intel MPI
+)
+
+
+def without_tags(text: str) -> str:
+    """Return `text` without rank tags; unchanged if not every line has a tag of the same form."""
+    *lines, last = text.split("\n")
+    tagged = [*lines, last] if last else lines
+    for tag in _TAGS:
+        if all(map(tag.match, tagged)):
+            stripped = [tag.sub("", line, count=1) for line in tagged]
+            return "\n".join(stripped if last else [*stripped, ""])
+    return text
+
+
+_CLOCK = r"\d{1,3}:\d\d:\d\d(?:[.,]\d+)?"
+_STAMPS = (
+    rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?",  # ISO 8601
+    rf"\d{{1,4}}[/.]\d{{1,2}}[/.]\d{{2,4}} {_CLOCK}",
+    # ts, syslog, mpirun --timestamp-output
+    rf"(?:[A-Z][a-z]{{2}} +)?[A-Z][a-z]{{2}} +\d{{1,2}} {_CLOCK}(?: 20\d\d(?=[]<:|]))?",
+    _CLOCK,
+    r"\d{10}\.\d{3,9}",  # ts %.s
+    r"(?<=\[) *\d{1,10}\.\d{3,9}(?=\])",  # the kernel
+)
+_STAMP = re.compile("|".join(_STAMPS), re.ASCII)
+_COUNTED = re.compile(r"(?<=[\[=])\d+", re.ASCII)
+"""The number of a process or of a line: it can differ from line to line."""
+_MOST_STARTS = 16
+"""The most words before a banner that are looked at."""
+_BLANKS = " \t"
+
+
+class _Mark(NamedTuple):
+    """The mark of a line: its length without the blanks after it, and the number of these."""
+
+    length: int
+    blanks: int
+
+
+def without_marks(text: str, banners: Sequence[re.Pattern[str]]) -> str:
+    """Return `text` without time stamps or indentation before its lines.
+
+    The mark is what stands before the first banner. It is one if it is indentation or has a time
+    stamp, and the next line has it as well. Lines without it are not changed.
+
+    Args:
+        text: an output.
+        banners: the lines that begin an output. If one stands in `text` as it is, there is no mark.
+    """
+    if not banners or _any_line(tuple(banners)).search(f"\n{text}"):
+        return text
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        place = next((start for start in _starts(line) if _begins(banners, line, start)), 0)
+        form = _form(line[:place]) if place else None
+        following = next((each for each in lines[number + 1 :] if each.strip()), "")
+        if form and _mark(form, following):
+            return "\n".join(_bare(lines, form, number))
+    return text
+
+
+@lru_cache(maxsize=64)
+def _any_line(banners: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
+    """Return a pattern of a line end and a banner, as the search for a line end is fast."""
+    plain = "|".join(re.sub(r"\(\?P<\w+>", "(?:", each.pattern) for each in banners)
+    return re.compile(rf"\n(?:{plain})[ \t\r]*(?=\n|\Z)", re.ASCII)
+
+
+def _begins(banners: Sequence[re.Pattern[str]], line: str, start: int) -> bool:
+    rest = line[start:].rstrip()
+    return any(banner.fullmatch(rest) for banner in banners)
+
+
+def _starts(line: str) -> Iterator[int]:
+    """Yield the places of the first words of a line, but the first place."""
+    words = re.finditer(r"(?<=[\s:|\]>])\S", line)
+    return (match.start() for match in islice(words, _MOST_STARTS))
+
+
+def _form(mark: str) -> re.Pattern[str] | None:
+    """Return the pattern of a mark without the blanks after it; None if it is no mark."""
+    bare = mark.rstrip(_BLANKS)
+    parts: list[str] = []
+    place = 0
+    for stamp in _STAMP.finditer(bare):
+        parts += [_literal(bare[place : stamp.start()]), f"(?:{_STAMP.pattern})"]
+        place = stamp.end()
+    if bare and not parts:
+        return None
+    return re.compile("".join([*parts, _literal(bare[place:])]), re.ASCII)
+
+
+def _literal(words: str) -> str:
+    """Return a pattern for the words around a time stamp."""
+    return r"\d+".join(map(re.escape, _COUNTED.split(words)))
+
+
+def _mark(form: re.Pattern[str], line: str) -> _Mark | None:
+    """Return the mark of a line; None if it has none."""
+    match = form.match(line)
+    rest = line[match.end() :] if match else ""
+    blanks = len(rest) - len(rest.lstrip(_BLANKS))
+    if match is None or not (blanks or not rest or form.pattern.endswith(("\\|", ":", "\\]"))):
+        return None
+    return _Mark(match.end(), blanks) if match.end() or blanks else None
+
+
+def _bare(lines: Sequence[str], form: re.Pattern[str], banner: int) -> Iterator[str]:
+    """Yield the lines without their marks.
+
+    The blanks after a mark are as many as the line with the fewest has, because the program can
+    print blanks of its own: the Fortran version of STREAM prints one before its banner.
+    """
+    first = _mark(form, lines[banner])
+    least = first.blanks if first else 0
+    for line in lines[banner:]:
+        own = _mark(form, line)
+        if not line.strip() or (own and len(line.rstrip()) == own.length):
+            continue
+        if not form.pattern and (own is None or own.blanks < least - 1):
+            break  # the indented lines of a log end
+        least = min(least, own.blanks) if own else least
+    for line in lines:
+        own = _mark(form, line)
+        yield line[own.length + min(own.blanks, least) :] if own else line

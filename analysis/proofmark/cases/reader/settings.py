@@ -1,0 +1,92 @@
+"""Settings that a program prints and no rule names: they make two figures different.
+
+They are found by the form of a header or of a command line. What differs in each run is no setting:
+times, names of hosts, process numbers, free memory. Of a path only the part counts that does not
+differ in each run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from proofmark.cases.reader.values import Parameter
+
+SET = "set"
+"""The value of an option without a value."""
+_OF_A_RUN = re.compile(
+    r"date|time ?stamp|start(?:s|ed)?(?: ?time)?|end(?:ed|s)?|began|finished|host(?:name)?s?"
+    r"|machine|p?pid|seed|rand_?seed|user|uid|uuid|job ?id|test ?id|free|used|avail(?:able)?"
+    r"|inodes|log|\w+_log"
+    r"|summary ?file|output|hosts?file|machinefile",
+    re.IGNORECASE | re.ASCII,
+)
+"""Names of what differs in each run."""
+_MOMENT = re.compile(r"\d{1,2}:\d\d:\d\d|\b\d{4}-\d\d-\d\d\b", re.ASCII)
+_INTEGER = re.compile(r"\d{1,18}", re.ASCII)
+_OPTION = re.compile(r"--?[A-Za-z][\w.-]*", re.ASCII)
+_LONGEST = 200
+"""Letters of a longer value that count."""
+
+
+def named(name: str, word: str, skipped: Collection[str]) -> dict[str, Parameter]:
+    """Return a setting by its name as a parameter; nothing if it is none.
+
+    Args:
+        name: as printed.
+        word: its value, as printed.
+        skipped: names that other rules read, or that are no settings.
+    """
+    plain = "_".join(re.findall(r"\w+", name.lower())) if not name.startswith("-") else name
+    if {name, plain} & {*skipped} or not plain:
+        return {}
+    value = word.strip().strip("'\"")
+    if _OF_A_RUN.fullmatch(name.strip("- ")) or _MOMENT.search(value):
+        return {}
+    if _INTEGER.fullmatch(value):
+        return {plain: int(value)}
+    return {plain: _lasting(value)[:_LONGEST] or SET}
+
+
+def of_command(words: Sequence[str], skipped: Collection[str]) -> dict[str, Parameter]:
+    """Return the options of a command line, without its program and its other words."""
+    found: dict[str, Parameter] = {}
+    for option, value in _options([word.strip("'\"") for word in words[1:]]):
+        found |= named(option, value, skipped)
+    return found
+
+
+def of_mapping(options: Mapping[object, object], skipped: Collection[str]) -> dict[str, Parameter]:
+    """Return the options in a document that are words or numbers."""
+    found: dict[str, Parameter] = {}
+    for name, value in options.items():
+        if isinstance(value, str | int | float):
+            found |= named(f"{name}", f"{value}", skipped)
+    return found
+
+
+def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each option with its value; also a word ``name=value``."""
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if equals and not name.startswith("/"):
+            yield name, value
+        elif _OPTION.fullmatch(word):
+            after = words[place + 1] if place + 1 < len(words) else ""
+            yield word, "" if _OPTION.match(after) or "=" in after else after
+
+
+def _lasting(value: str) -> str:
+    """Return a value with ``#`` for the parts of its paths that can differ in each run.
+
+    These are the words of a path that contain a digit, and random letters as those of mktemp.
+    A device keeps its name.
+    """
+    if "/" not in value or value.startswith("/dev/"):
+        return value
+    return re.sub(r"[A-Za-z0-9]+", lambda word: "#" if _varies(word[0]) else word[0], value)
+
+
+def _varies(word: str) -> bool:
+    mixed = len(word) >= 6 and not (word.islower() or word.isupper() or word.istitle())
+    return mixed or any(letter.isdigit() for letter in word)

@@ -1,0 +1,223 @@
+"""Line ends, time stamps and indentation change no figure; what is no figure is refused by code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fixtures.kit import examples
+from tests.fixtures.outputs import SAMPLES, WILD, benchmarks, read, text_of, valid
+
+from proofmark.cases.banners import Banners
+from proofmark.cases.reader.output_text import output_text
+
+Form = Callable[[str], str]
+STAMPS = {
+    "ts": "Nov 28 00:15:{:02d} ",
+    "ts-elapsed": "00:00:{:02d} ",
+    "ts-seconds": "17641400{:02d}.123456 ",
+    "iso": "2026-11-28T00:15:{:02d}.1234567Z ",
+    "iso-zone": "2026-11-28 00:15:{:02d},123 +0900 ",
+    "brackets": "[2026-11-28 00:15:{:02d}] ",
+    "jenkins": "00:15:{:02d}  ",
+    "container": "2026-11-28T00:15:{:02d}.123456789Z stdout F ",
+    "ansible": "2026-11-28 00:15:{0:02d},123 p=41{0:02d} u=root n=ansible | ",
+    "syslog": "Nov 28 00:15:{0:02d} n01 bench[41{0:02d}]: ",
+    "open-mpi": "Sat Nov 28 00:15:{:02d} 2026<stdout>:",
+    "kernel": "[   12.0000{:02d}] ",
+}
+
+
+@cache
+def outputs() -> dict[str, tuple[str, str]]:
+    """Return name → case and text of each real output whose case its banner states."""
+    found = {}
+    files = [*SAMPLES.iterdir(), *WILD.iterdir()]
+    banners = Banners(benchmarks())
+    for path in sorted(each for each in files if is_output(each)):
+        text = output_text(path.read_bytes())
+        if cases := banners.cases(text):
+            found[path.name] = cases[0], text
+    return found
+
+
+def is_output(path: Path) -> bool:
+    return path.suffix in {".txt", ".out", ".json"} and not path.name.endswith(".expected.json")
+
+
+def stamped(text: str, stamp: str) -> str:
+    return "".join(f"{stamp.format(n % 60)}{line}" for n, line in enumerate(text.splitlines(True)))
+
+
+def indented(text: str, blanks: int = 4) -> str:
+    lines = text.splitlines(keepends=True)
+    return "".join(" " * blanks + line if line.strip() else line for line in lines)
+
+
+def in_log(text: str) -> str:
+    """Return `text` as Ansible prints it below a task."""
+    body = indented(text).rstrip("\n")
+    return f"PLAY [nodes]\nok: [n01] =>\n  stdout: |-\n{body}\nPLAY RECAP\nn01 : ok=2 changed=0\n"
+
+
+FORMS: dict[str, Form] = {
+    **{name: partial(stamped, stamp=stamp) for name, stamp in STAMPS.items()},
+    "indented": indented,
+    "in-log": in_log,
+    "both": lambda text: stamped(indented(text), STAMPS["iso"]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_marks_before_lines_change_no_figure(form: Form) -> None:
+    assert len(outputs()) > 60
+    for name, (case, text) in outputs().items():
+        marked = form(text)
+        assert read(case, marked) == read(case, text), name
+        assert Banners(benchmarks()).cases(marked) == [case], name
+
+
+def test_a_last_line_without_its_end_changes_no_figure() -> None:
+    checked = 0
+    for name, (case, text) in outputs().items():
+        if whole := valid(read(case, text)):
+            checked += 1
+            assert valid(read(case, text.rstrip("\n"))) == whole, name
+    assert checked > 50
+
+
+@pytest.mark.fault("output-truncated")
+@examples(10)
+@given(st.data())
+def test_a_cut_figure_is_never_another_figure(data: st.DataObject) -> None:
+    case, text = outputs()[data.draw(st.sampled_from(sorted(outputs())))]
+    cut = text[: data.draw(st.integers(0, len(text)))]
+    whole = {(each.metric, each.value) for each in read(case, text)}
+    assert {(metric, value) for metric, value in valid(read(case, cut))} <= whole
+
+
+def test_lines_with_another_mark_stay() -> None:
+    text = text_of("osu-7.4_latency_m8_n2.txt")
+    broken = stamped(text, STAMPS["ts"]).replace("Nov 28 00:15:04 ", "Dec ")
+    assert valid(read("osu-latency", text))
+    assert len(valid(read("osu-latency", broken))) <= len(valid(read("osu-latency", text)))
+
+
+STREAM_IN_FORTRAN = """\
+----------------------------------------------
+ Double precision appears to have 16 digits of accuracy
+ Assuming 8 bytes per DOUBLE PRECISION word
+----------------------------------------------
+ ----------------------------------------------
+ STREAM Version $Revision: 5.6 $
+ ----------------------------------------------
+ Array size =   20000000
+ Offset     =          0
+ ----------------------------------------------------
+Function     Rate (MB/s)  Avg time   Min time  Max time
+Copy:          7405.9    0.205480    0.043209    0.269440
+Scale:         3853.7    0.176869    0.083036    0.288043
+Add:           7068.1    0.266337    0.067911    0.442465
+Triad:         2631.0    0.313763    0.182437    0.438217
+ ----------------------------------------------------
+ Solution Validates!
+ ----------------------------------------------------
+"""
+
+
+def test_stream_in_fortran_is_read_and_alternates_with_c() -> None:
+    figures = [("copy", 7405.9), ("scale", 3853.7), ("add", 7068.1), ("triad", 2631.0)]
+    readings = read("stream", STREAM_IN_FORTRAN)
+    assert valid(readings) == figures
+    assert {reading.parameters["array"] for reading in readings} == {20000000}
+    in_c = text_of("stream-5.10_N2000000_t2.txt")
+    both = read("stream", 2 * (STREAM_IN_FORTRAN + in_c))
+    assert all(reading.valid for reading in both)
+    assert both == 2 * [*readings, *read("stream", in_c)]
+
+
+@pytest.mark.fault("numbers-disagree")
+def test_stream_in_fortran_with_another_array_contradicts_itself() -> None:
+    text = STREAM_IN_FORTRAN.replace("20000000", "40000000")
+    assert all("but the other numbers of the row" in each.reason for each in read("stream", text))
+
+
+ITEMS = "16 tasks, 512 files/directories"
+MDTEST = f"""\
+mdtest-1.9.3 was launched with 16 total task(s) on 2 node(s)
+Command line used: /opt/mdtest "-v" "-I" "32" "-z" "0" "-b" "0" "-i" "10"
+
+{ITEMS}
+
+SUMMARY rate: (of 10 iterations)
+   Operation                      Max            Min           Mean        Std Dev
+   ---------                      ---            ---           ----        -------
+   Directory creation:        610.237        610.214        610.230          0.006
+   Directory stat    :      20718.498      20703.132      20707.456          4.146
+   Directory removal :        473.151        473.133        473.146          0.006
+   File creation     :        575.229        575.212        575.224          0.005
+   File stat         :      26400.753      26340.968      26387.476         22.954
+   File read         :      12073.609      12061.388      12070.806          4.568
+   File removal      :        547.694        547.680        547.682          0.004
+
+-- finished at 03/02/2024 15:35:56 --
+"""
+
+
+def test_the_items_of_mdtest_are_those_of_all_processes_divided() -> None:
+    readings = read("mdtest", MDTEST)
+    assert all(reading.valid for reading in readings)
+    assert {reading.parameters["items"] for reading in readings} == {32}
+    without = read("mdtest", MDTEST.replace(ITEMS, ""))
+    assert {reading.reason.code for reading in without} == {"reader-no-parameter"}
+    odd = read("mdtest", MDTEST.replace("512", "513"))
+    assert not any(reading.valid for reading in odd)
+
+
+@pytest.mark.fault("zero-rate")
+@pytest.mark.parametrize(
+    ("case", "text"),
+    [
+        ("mdtest", MDTEST.replace("575.224", "  0.000")),
+        (
+            "hpl",
+            text_of("hpl-2.3_N2048-6144_NB128-192_P1Q2.txt").replace("3.4390e+01", "0.0000e+00"),
+        ),
+        ("osu-latency", "# OSU MPI Bandwidth Test v7.4\n# Size Bandwidth (MB/s)\n8   0.00\n"),
+    ],
+)
+def test_a_rate_of_zero_is_invalid(case: str, text: str) -> None:
+    zeros = [reading for reading in read(case, text) if reading.value == 0]
+    assert [reading.valid for reading in zeros] == [False]
+    assert "is 0: nothing was measured" in zeros[0].reason
+
+
+def test_a_small_bandwidth_beside_its_time_is_a_rounded_number() -> None:
+    readings = read("imb-pingpong", text_of("imb-2021.18.1_rma_n2.txt"))
+    assert [reading.valid for reading in readings if reading.value == 0]
+    assert all(reading.valid for reading in readings)
+
+
+@pytest.mark.parametrize("case", ["stream", "hpl", "ior", "osu-latency"])
+@pytest.mark.parametrize(
+    "line", ["BabelStream", "Final Score:    1.2000e+05 GFLOPS ", "HPCG-Benchmark"]
+)
+def test_an_output_of_another_program_has_this_reason(case: str, line: str) -> None:
+    readings = read(case, f"{line}\nVersion: 5.0\n8 1.0\n")
+    assert [reading.reason.code for reading in readings] == ["reader-foreign"]
+
+
+def test_a_line_of_another_program_changes_no_sound_output() -> None:
+    text = text_of("hpl-2.3_N2048-6144_NB128-192_P1Q2.txt")
+    assert read("hpl", f"{text}Final Score:    3.4390e+01 GFLOPS \n") == read("hpl", text)
+
+
+def test_a_line_of_hdf5_in_a_table_of_ior_is_no_row() -> None:
+    text = text_of("ior-4.0.0_posix_wr_b16m_t1m_n2_shared.txt")
+    place = text.index("\nwrite ")
+    line = "\nHDF5 write 1 datasets"
+    assert read("ior", text[:place] + line + text[place:]) == read("ior", text)
