@@ -10,15 +10,40 @@ from proofmark.cases.reader.line_marks import without_marks
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.suite import Benchmarks
 
+Lines = tuple[tuple[int, int | None], ...]
+"""Ranges of lines: the first one, from 0, and the one after the last; None: to the end."""
+
 _Cases = list[tuple[str, re.Pattern[str] | None]]
 """The cases that one program may be of, each with the line that only its outputs have."""
 
 
 class _Program(NamedTuple):
-    """A program that prints text: its cases, and the lines that end its output."""
+    """A program that prints text: its banner, its cases, and the lines that end its output."""
 
+    banner: re.Pattern[str]
     cases: _Cases
     ends: tuple[re.Pattern[str], ...]
+
+
+class Part(NamedTuple):
+    """The part of a text that is the output of one program.
+
+    Attributes:
+        case: the case that reads it.
+        lines: its lines; empty: all.
+    """
+
+    case: str
+    lines: Lines = ()
+
+
+def lines_of(text: str, lines: Lines) -> str:
+    """Return these lines of `text`; all of them if `lines` is empty."""
+    if not lines:
+        return text
+    every = text.split("\n")
+    parts = ("\n".join([*every[first:end], *([""] if end else [])]) for first, end in lines)
+    return "".join(parts)
 
 
 class Banners:
@@ -27,6 +52,7 @@ class Banners:
     def __init__(self, benchmarks: Benchmarks) -> None:
         programs: dict[str, _Program] = {}
         begins: list[re.Pattern[str]] = []
+        foreign: list[re.Pattern[str]] = []
         self._documents: dict[tuple[str, ...], _Cases] = {}
         self._nodes: dict[str, list[re.Pattern[str]]] = {}
         for name, case in benchmarks.cases.items():
@@ -36,44 +62,95 @@ class Banners:
             if name in benchmarks.unnamed:
                 continue
             begins += reader.begins
+            foreign += reader.text.foreign.values() if reader.text else ()
             if (rules := reader.text) and rules.starts:
                 ends = (*rules.require.values(), *filter(None, [rules.closes]))
-                program = _Program([], tuple(_of_lines(each.pattern) for each in ends))
+                of_end = tuple(_of_lines(each.pattern) for each in ends)
+                program = _Program(_of_lines(rules.starts.pattern), [], of_end)
                 programs.setdefault(rules.starts.pattern, program).cases.append(own)
             if reader.document and reader.document.banner:
                 keys = tuple(_keys(reader.document.banner.parsed))
                 self._documents.setdefault(keys, []).append(own)
         self._programs = list(programs.values())
+        # A reader refuses the banner of a program that prints results like its own, as HPCC does.
+        self._around = {
+            number
+            for number, banner in enumerate(programs)
+            if any(line.fullmatch(banner) for line in foreign)
+        }
         starts = {each.pattern: each for each in begins}
         self._starts = tuple(starts.values())
         plain = (re.sub(r"\(\?P<\w+>", "(?:", text) for text in programs)  # names may be equal
         texts = (f"(?P<b{number}>{text})" for number, text in enumerate(plain))
         self._any = _of_lines("|".join(texts))
 
-    def cases(self, text: str) -> list[str]:
-        """Return the cases of the programs that `text` begins, in the order of their banners.
+    def parts(self, text: str, *, cut: bool = False) -> list[Part]:
+        """Return the outputs of programs in `text`, in the order of their banners.
 
-        A banner before the end of a program is part of it, as that of HPL in HPCC. Of the cases
-        of one program the one whose own line is in the text counts.
+        The runs of one program are one part, also if other programs ran between them. A banner
+        before the end of a program is part of it, as that of HPL in HPCC. Of the cases of one
+        program the one whose own line is in its lines counts.
+
+        Args:
+            text: an output.
+            cut: whether it is the begin of an output only: a program can end after it.
         """
         text = f"\n{without_marks(text, self._starts)}"
-        found: dict[int, int] = {}
-        for match in self._any.finditer(text):
-            number, here = int(f"{match.lastgroup}"[1:]), match.start()
-            if number not in found and all(
-                end.search(text, begin, here)
-                for other, begin in found.items()
-                for end in self._programs[other].ends
-            ):
-                found[number] = here
-        programs = [self._programs[number].cases for number in found]
-        if not programs and "\n{" in text:
-            programs = [
-                cases
+        sections = self._sections(text, cut=cut)
+        if not sections:
+            documents = (
+                _chosen(cases, text)
                 for keys, cases in self._documents.items()
-                if all(f'"{key}"' in text for key in keys)
-            ]
-        return [case for cases in programs if (case := _chosen(cases, text))]
+                if "\n{" in text and all(f'"{key}"' in text for key in keys)
+            )
+            return [Part(case) for case in documents if case]
+        begins = [0, *(text.count("\n", 0, begin) for _, begin in sections[1:])]
+        lines: dict[int, Lines] = {}
+        for (number, _), first, end in zip(sections, begins, [*begins[1:], None], strict=True):
+            lines[number] = (*lines.get(number, ()), (first, end))
+        if len(lines) == 1:
+            lines = dict.fromkeys(lines, ())
+        parts = []
+        for number, ranges in lines.items():
+            cases = self._programs[number].cases
+            if case := _chosen(cases, f"\n{lines_of(text[1:], ranges)}"):
+                parts.append(Part(case, ranges))
+        return parts
+
+    def _sections(self, text: str, *, cut: bool) -> list[tuple[int, int]]:
+        """Return each program that begins after another one, with the place of its banner."""
+        found = [(int(f"{each.lastgroup}"[1:]), each.start()) for each in self._any.finditer(text)]
+        sections: list[tuple[int, int]] = []
+        begin = 0  # of the last run of the program
+        for number, here in found:
+            if not sections:
+                sections, begin = [(number, here)], here
+            elif number == sections[-1][0]:
+                begin = here
+            elif not self._is_inside(text, sections[-1][0], (begin, here), cut=cut):
+                sections.append((number, here))
+                begin = here
+        return sections
+
+    def _is_inside(self, text: str, outer: int, places: tuple[int, int], *, cut: bool) -> bool:
+        """Return whether a banner is part of the program `outer`, which has not ended before it.
+
+        A program that never ends was killed: what follows is another one, unless the program has
+        others in it.
+
+        Args:
+            text: an output.
+            outer: the number of the program before the banner.
+            places: those of the banner of `outer`, and of the banner.
+            cut: see `parts`.
+        """
+        begin, here = places
+        open_ = [end for end in self._programs[outer].ends if not end.search(text, begin, here)]
+        again = self._programs[outer].banner.search(text, here)
+        until = again.start() if again else len(text)
+        ends = all(end.search(text, here, until) for end in open_)
+        unknown = outer in self._around or (cut and not again)
+        return bool(open_) and (ends or unknown)
 
     def nodes(self, case: str, text: str) -> list[str]:
         """Return the names of hosts in the lines that the reader of `case` takes them from."""

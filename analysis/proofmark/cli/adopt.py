@@ -244,9 +244,9 @@ def _summary(run: Run, adopted: Adopted) -> Iterator[str]:
         by_case[step.case] = by_case.get(step.case, 0) + step.measurements
     counts = ", ".join(f"{case} {number}" for case, number in by_case.items())
     yield f"run: {run.folder}"
-    files, hosts = len(adopted.files), len(nodes)
+    files, hosts = len({each.source for each in adopted.files.values()}), len(nodes)
     yield f"adopted: {_count(files, 'file')} of {_count(hosts, 'node')}: {counts}"
-    unread = [each.problem for each in adopted.files.values() if each.problem]
+    unread = list(dict.fromkeys(each.problem for each in adopted.files.values() if each.problem))
     more = run.files.adopted.relative_to(run.folder.parent)
     yield from _listed("files that cannot be read, INVALID", unread, f"{more}")
     contradicted = [f"{path} ({each.message()})" for path, each in adopted.contradicted.items()]
@@ -261,7 +261,8 @@ def _plan(folder: OutputFolder, adoption: Adoption, given: Sequence[Part]) -> It
     request, outputs = adoption.request, adoption.outputs
     by_case = Counter(each.case for each in outputs)
     counts = ", ".join(f"{case} {number}" for case, number in by_case.items())
-    yield f"plan: {len(outputs)} of {_count(len(folder.paths), 'file')}: {counts}"
+    files = len({each.source for each in outputs})
+    yield f"plan: {files} of {_count(len(folder.paths), 'file')}: {counts}"
     named = {
         each.source: each.source not in adoption.contradicted
         and bool(request.rule and request.rule.nodes(each.source))

@@ -41,13 +41,13 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     # adopt: files that are left over
     "adopt-no-pattern": "no pattern of a case",
     "adopt-no-banner": "no banner of a case",
-    "adopt-two-programs": "banners of several cases: {cases}",
     "adopt-no-node": "no node in its path, in its text or in a job script beside it",
     "adopt-unsure-node": "are they nodes, counts or repeats: {words}? nodes: --node {option}; "
     "otherwise --nodes states the node",
     "adopt-two-answers": "its path names {path}, its text names {text}, as the texts of other "
     "nodes do: --node states that the paths count",
-    "adopt-text-counts": "its path names {path}, its text names {text}: the text counts",
+    "adopt-text-counts": "its path or --nodes names {path}, its text names {text}: the text "
+    "counts",
     "adopt-other-node": "of nodes that -l does not select: {nodes}",
     "adopt-many-patterns": "the files of {case} need {most} patterns or more: --accept adopts all; "
     "a folder of their own needs one pattern",

@@ -1,4 +1,4 @@
-"""The plan of a run whose outputs others produced: one measurement for each file.
+"""The plan of a run whose outputs others produced: one measurement for each output in a file.
 
 Such a plan has no command, no rank count and no cost. Its steps only relate files to nodes.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
+from proofmark.cases.banners import Lines
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import Scalar
 from proofmark.plan.expansion import content_digest
@@ -24,19 +25,21 @@ SUITE = "adopted"
 
 @dataclass(frozen=True)
 class Output:
-    """A file that others produced.
+    """The output of a program that others produced: a file, or its part of one.
 
     Attributes:
         source: its path below the adopted folder.
         case: the case whose reader reads it.
         nodes: the hosts of the site that it was measured on, at least one.
         parameters: the parameters that its path states.
+        lines: its lines in the file; empty: all.
     """
 
     source: str
     case: str
     nodes: tuple[str, ...]
     parameters: Mapping[str, Scalar] = field(default_factory=dict)
+    lines: Lines = ()
 
 
 def adopted_plan(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
+from proofmark.cases.banners import lines_of
 from proofmark.cases.reader.engine import Reading, as_imported, read_output
 from proofmark.cases.reader.output_text import output_text
 from proofmark.common.message import NOTHING, Message
@@ -90,9 +91,10 @@ class ImportedStep(StepRecords):
         """Add the records of one file; see the base class."""
         step, names = self._step, self._facts.names
         content, unread = read_output_file(attempt, step.output)
-        text = output_text(content)
+        file = self._adopted.get(name)
+        text = lines_of(output_text(content), file.lines if file else ())
         readings = as_imported(read_output(self._case.reader(), step.case, text, None))
         nodes = hosts or step.nodes
-        why = imported_error(self._adopted.get(name), content, nodes, readings, names) or unread
+        why = imported_error(file, content, nodes, readings, names) or unread
         for number, repeat in enumerate(repeats_in_output(readings)):
             self._add(Instance(name, hosts, nodes, attempt, step.repeat + number), repeat, why)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
+from proofmark.cases.banners import Lines
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json
 from proofmark.common.message import Message
@@ -16,7 +17,7 @@ from proofmark.runs.run_names import NamedRun
 
 
 class AdoptedFile(StrictModel):
-    """A file that was adopted.
+    """A file that was adopted, or the part of it that is the output of one program.
 
     Attributes:
         source: its path below the adopted folder, as `shown` returns it.
@@ -24,6 +25,7 @@ class AdoptedFile(StrictModel):
         bytes: its size.
         moments: the number of times of day in it.
         problem: why it was not read; empty if it was.
+        lines: of the program; empty: all. The copy has the whole file.
     """
 
     source: str
@@ -31,6 +33,7 @@ class AdoptedFile(StrictModel):
     bytes: int = 0
     moments: int = 0
     problem: str = ""
+    lines: Lines = ()
 
 
 class Contradiction(StrictModel):

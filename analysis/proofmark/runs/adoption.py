@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -100,12 +101,7 @@ def _on_hosts(outputs: Sequence[Output], names: Sequence[str], site: Site) -> li
         found = f"nodes that {site.limit!r} of {site.name} does not select: {folded(others)}"
         raise bad_input("--node", "", found, f"hosts of {site.partition_name}")
     return [
-        Output(
-            output.source,
-            output.case,
-            tuple(dict.fromkeys(hosts[name] for name in output.nodes)),
-            output.parameters,
-        )
+        replace(output, nodes=tuple(dict.fromkeys(hosts[name] for name in output.nodes)))
         for output in outputs
     ]
 
@@ -133,7 +129,7 @@ def _copy(
 ) -> Copies:
     copies: Copies = []
     for name in names:
-        path = folders[name].source
+        path, lines = folders[name].source, folders[name].lines
         execution = StepFiles(files.step(name).folder / "execution-1")
         execution.folder.mkdir(parents=True)
         try:
@@ -146,7 +142,7 @@ def _copy(
         digest = hashlib.sha256(content).hexdigest()
         moments = len(_MOMENT.findall(output_text(content)))
         file = AdoptedFile(source=shown(path), sha256=digest, bytes=len(content), moments=moments)
-        copies.append((name, file))
+        copies.append((name, file.model_copy(update={"lines": lines})))
     return copies
 
 

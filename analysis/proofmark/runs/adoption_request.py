@@ -5,10 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path, PurePosixPath
 
-from proofmark.cases.banners import Banners
+from proofmark.cases.banners import Banners, Part
 from proofmark.cases.io500 import phase_of, rules, submission_folders
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, bad_input
@@ -96,36 +95,25 @@ def planned(
     """
     banners = Banners(benchmarks)
     if request.patterns:
-        found = find_outputs(folder, request.patterns)
-        left = dict.fromkeys(found.unmatched, Message("adopt-no-pattern"))
-        files = _Files(folder, partial(head_of, folder, banners), found.unmatched)
-        outputs, problems, _ = _outputs(files, request, found.matched)
-        if problems:
-            accepted = "a path with a node (--node '{regular expression}'), or --nodes"
-            raise BadInput(*named_errors(problems, accepted))
-        return _told_apart(Adoption(request, outputs, left), site)
+        return _told_apart(_of_patterns(folder, request, banners), site)
     heads = heads_of(folder, banners)
     files = _Files(folder, heads.__getitem__, folder.paths)
     whole = {path: found for read in FOLDER_READERS for path, found in read(folder).items()}
-    answers = {path: whole.get(path) or _case_of(head) for path, head in heads.items()}
-    cases = {path: each for path, each in answers.items() if not isinstance(each, Message)}
+    answers = {path: _parts_of(whole.get(path), head) for path, head in heads.items()}
+    parts = {path: each for path, each in answers.items() if not isinstance(each, Message)}
     left = {path: each for path, each in answers.items() if isinstance(each, Message)}
     known = (lambda name: site.host_of(name) is not None) if site else None
     named = NamedNodes(None, {})
-    printed = {path: heads[path].nodes for path in cases}
+    printed = {path: heads[path].nodes for path in parts}
     stated = request.rule is not None
     if not stated:
         programs = {word for name in benchmarks.cases for word in (name, name.partition("-")[0])}
         named = named_nodes(printed, programs, known)
-        read = {name: benchmarks.case(name) for name in cases.values()}
+        read = {name: benchmarks.case(name) for name in _cases(parts)}
         rule = PathRule(named.pattern, read) if named.pattern else None
         request = replace(request, rule=rule)
     outputs, problems, contradicted = _outputs(
-        files,
-        request,
-        cases,
-        {} if stated else {path: heads[path] for path in cases},
-        named.questions.keys(),
+        files, request, parts, stated=stated, unsure=named.questions.keys()
     )
     for path in problems.keys() & named.questions.keys():
         asks = named.questions[path]
@@ -151,6 +139,36 @@ def planned(
     return _told_apart(Adoption(request, outputs, left, contradicted), site)
 
 
+def _of_patterns(folder: OutputFolder, request: AdoptionRequest, banners: Banners) -> Adoption:
+    """Return what the patterns of a person select.
+
+    Raises:
+        BadInput: see `find_outputs`; a file has no node, or patterns of a case that is not in it.
+    """
+    found = find_outputs(folder, request.patterns)
+    heads = heads_of(replace(folder, paths=list(found.matched)), banners)
+    parts: dict[str, list[Part]] = {}
+    others: dict[str, Message | str] = {}
+    for path, cases in found.matched.items():
+        parts[path] = [each for each in heads[path].parts if each.case in cases]
+        if len(cases) == 1:
+            parts[path] = parts[path] or [Part(cases[0])]
+        elif len(parts[path]) < len(cases):
+            others[path] = f"patterns of {' and '.join(cases)}"
+    if others:
+        raise BadInput(*named_errors(others, "a file of one case, or with an output of each"))
+    files = _Files(
+        folder, lambda path: heads.get(path) or head_of(folder, banners, path), found.unmatched
+    )
+    stated = request.rule is not None
+    outputs, problems, contradicted = _outputs(files, request, parts, stated=stated)
+    if problems:
+        accepted = "a path with a node (--node '{regular expression}'), or --nodes"
+        raise BadInput(*named_errors(problems, accepted))
+    left = dict.fromkeys(found.unmatched, Message("adopt-no-pattern"))
+    return Adoption(request, outputs, left, contradicted)
+
+
 class _Files:
     """The files of a folder: what their begins show, and the job scripts beside them."""
 
@@ -160,10 +178,12 @@ class _Files:
         self._folder, self._head, self._paths = folder, head, scripts
         self._scripts: dict[str, set[tuple[str, ...]]] | None = None
 
-    def nodes(self, path: str) -> tuple[str, ...]:
-        """Return the nodes that a file names, else those that all job scripts beside it name."""
-        if found := self._head(path).nodes:
-            return found
+    def head(self, path: str) -> OutputHead:
+        """Return what the begin of a file shows."""
+        return self._head(path)
+
+    def of_scripts(self, path: str) -> tuple[str, ...]:
+        """Return the nodes that all job scripts beside a file name."""
         if self._scripts is None:
             self._scripts = {}
             for other in self._paths:
@@ -185,49 +205,65 @@ class _Files:
 def _outputs(
     files: _Files,
     request: AdoptionRequest,
-    cases: Mapping[str, str],
-    heads: Mapping[str, OutputHead] | None = None,
+    parts: Mapping[str, Sequence[Part]],
+    *,
+    stated: bool,
     unsure: Collection[str] = (),
 ) -> tuple[list[Output], dict[str, Message], dict[str, Contradiction]]:
     """Return the outputs with their nodes, parameters and labels.
 
-    Then the files without a node, and the outputs whose text names other nodes than their path.
+    Then the files without a node, and the files whose text names other nodes than their path.
 
     Args:
         files: the files of the folder.
         request: what is adopted.
-        cases: the case of each file.
-        heads: the texts that count against the paths; none against a rule that a person states.
+        parts: the outputs in each file.
+        stated: whether a person states the rule: its nodes count where nothing else decides.
         unsure: the paths whose nodes are asked about.
     """
     outputs: list[Output] = []
     problems: dict[str, Message] = {}
-    given: dict[str, tuple[tuple[str, ...], Mapping[str, str | int | float]]] = {}
-    for path, case in cases.items():
+    given: dict[str, list[Output]] = {}
+    for path, of_path in parts.items():
         try:
             sure = request.rule if path not in unsure else None
-            nodes = tuple(sure.nodes(path)) if sure else ()
-            given[path] = nodes, request.rule.parameters(path, case) if request.rule else {}
+            nodes = (tuple(sure.nodes(path)) if sure else ()) or request.nodes
+            given[path] = [_output(path, nodes, part, request.rule) for part in of_path]
         except ValueError as error:
             problems[path] = Message("adopted-unread", problem=str(error))
-    texts = {path: (heads or {}).get(path, OutputHead()) for path in given}
+    texts = {path: files.head(path) for path in given}
+    named = {path: members[0].nodes for path, members in given.items()}
     found = nodes_of_outputs(
-        {path: nodes for path, (nodes, _) in given.items()},
+        named,
         {path: text.nodes for path, text in texts.items()},
         {path for path, text in texts.items() if text.measured},
     )
-    problems |= found.unsure
-    for path in found.nodes:
-        if nodes := found.nodes[path] or request.nodes or files.nodes(path):
-            output = Output(path, cases[path], nodes, given[path][1])
-            outputs.append(replace(output, parameters=files.labelled(output, request)))
-        else:
+    if not stated:
+        problems |= found.unsure
+    for path, members in given.items():
+        if path in problems:
+            continue
+        nodes = found.nodes.get(path, named[path]) or files.of_scripts(path)
+        if not nodes:
             problems[path] = Message("adopt-no-node")
+        for each in members if nodes else ():
+            output = replace(each, nodes=nodes)
+            outputs.append(replace(output, parameters=files.labelled(output, request)))
     contradicted = {
         path: Contradiction(path=named, text=text)
         for path, (named, text) in found.contradicted.items()
     }
     return outputs, problems, contradicted
+
+
+def _output(path: str, nodes: tuple[str, ...], part: Part, rule: PathRule | None) -> Output:
+    """Return the output of one program in a file.
+
+    Raises:
+        ValueError: see `PathRule.parameters`.
+    """
+    parameters = rule.parameters(path, part.case) if rule else {}
+    return Output(path, part.case, nodes, parameters, part.lines)
 
 
 def _told_apart(adoption: Adoption, site: Site | None) -> Adoption:
@@ -240,14 +276,28 @@ def _told_apart(adoption: Adoption, site: Site | None) -> Adoption:
     return adoption
 
 
-def _case_of(head: OutputHead) -> str | Message:
+def _parts_of(whole: str | Message | None, head: OutputHead) -> Sequence[Part] | Message:
+    """Return the outputs in a file, or why it is left over.
+
+    Args:
+        whole: what a reader of whole folders says of the file; None: nothing.
+        head: its begin.
+    """
+    if whole:
+        return whole if isinstance(whole, Message) else [Part(whole)]
     if head.problem:
         return Message("adopted-unread", problem=head.problem)
-    if len(head.cases) > 1:
-        return Message("adopt-two-programs", cases=", ".join(head.cases))
-    if not head.cases:
+    if not head.parts:
         return Message("adopt-job-script" if head.script else "adopt-no-banner")
-    return head.cases[0]
+    return head.parts
+
+
+def _cases(parts: Mapping[str, Sequence[Part]]) -> set[str]:
+    """Return the cases of all outputs."""
+    found: set[str] = set()
+    for of_path in parts.values():
+        found.update(part.case for part in of_path)
+    return found
 
 
 def _by_case(outputs: Sequence[Output]) -> Iterable[Mapping[str, tuple[str, ...]]]:

@@ -133,11 +133,11 @@ class FoundOutputs:
     """The files of an `OutputFolder`, by case.
 
     Attributes:
-        matched: the case of each file that matches a pattern.
+        matched: the cases of each file that matches a pattern.
         unmatched: the other files.
     """
 
-    matched: Mapping[str, str]
+    matched: Mapping[str, Sequence[str]]
     unmatched: Sequence[str]
 
 
@@ -147,15 +147,14 @@ def find_outputs(outputs: OutputFolder, patterns: Mapping[str, Sequence[str]]) -
     A pattern is for the whole relative path, as in `fnmatch`: ``*`` also matches ``/``.
 
     Raises:
-        BadInput: a file matches patterns of two cases, or a pattern matches no file.
+        BadInput: a pattern matches no file.
     """
     rules = []
     for case, of_case in patterns.items():
         rules += [(case, pattern, re.compile(translate(pattern))) for pattern in of_case]
     paths = outputs.paths
-    matched: dict[str, str] = {}
+    matched: dict[str, Sequence[str]] = {}
     unmatched: list[str] = []
-    two_cases: dict[str, list[str]] = {}
     used: set[tuple[str, str]] = set()
     for path in paths:
         fitting = [
@@ -164,11 +163,8 @@ def find_outputs(outputs: OutputFolder, patterns: Mapping[str, Sequence[str]]) -
             if rule.fullmatch(f"/{path}") or rule.fullmatch(path)
         ]
         used.update(fitting)
-        cases = list(dict.fromkeys(case for case, _ in fitting))
-        if len(cases) > 1:
-            two_cases[path] = cases
-        elif cases:
-            matched[path] = cases[0]
+        if fitting:
+            matched[path] = list(dict.fromkeys(case for case, _ in fitting))
         else:
             unmatched.append(path)
     mistakes = [
@@ -176,10 +172,6 @@ def find_outputs(outputs: OutputFolder, patterns: Mapping[str, Sequence[str]]) -
         for case, pattern, _ in rules
         if (case, pattern) not in used
     ]
-    mistakes += named_errors(
-        {path: f"patterns of {' and '.join(cases)}" for path, cases in two_cases.items()},
-        "a file of one case",
-    )
     if mistakes:
         raise BadInput(*mistakes)
     return FoundOutputs(matched, unmatched)

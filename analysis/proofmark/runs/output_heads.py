@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from proofmark.cases.banners import Banners
+from proofmark.cases.banners import Banners, Part, lines_of
 from proofmark.common.nodesets import is_name, unfold
 from proofmark.common.parallel import parallel_map
 from proofmark.plan.node_names import is_node
-from proofmark.runs.output_folder import OutputFolder, text_of
+from proofmark.runs.output_folder import HEAD, OutputFolder, text_of
 
 BATCH = 500
 """The number of files that one process looks at at a time."""
@@ -39,14 +39,14 @@ class OutputHead:
     """What the begin of a file shows.
 
     Attributes:
-        cases: of the programs whose banners it has.
+        parts: the outputs of programs whose banners it has.
         nodes: the nodes that it names.
         measured: whether the program itself names them, and not a job or a scheduler.
         script: whether it is a job script.
         problem: why it cannot be read; empty if it can.
     """
 
-    cases: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
     nodes: tuple[str, ...] = ()
     measured: bool = False
     script: bool = False
@@ -56,15 +56,17 @@ class OutputHead:
 def head_of(outputs: OutputFolder, banners: Banners, path: str) -> OutputHead:
     """Return what the begin of one file shows."""
     try:
-        text = text_of(outputs.head(path))
+        content = outputs.head(path)
+        text = text_of(content)
     except OSError as error:
         return OutputHead(problem=error.strerror or "unreadable")
-    cases = tuple(banners.cases(text))
+    parts = tuple(banners.parts(text, cut=len(content) >= HEAD))
     printed = []
-    for case in cases:
-        printed += [name for name in banners.nodes(case, text) if is_name(name)]
+    for part in parts:
+        names = banners.nodes(part.case, lines_of(text, part.lines))
+        printed += [name for name in names if is_name(name)]
     nodes = tuple(dict.fromkeys(printed or _named(text)))
-    return OutputHead(cases, nodes, bool(printed), not cases and bool(_SCRIPT.match(text)))
+    return OutputHead(parts, nodes, bool(printed), not parts and bool(_SCRIPT.match(text)))
 
 
 def heads_of(outputs: OutputFolder, banners: Banners) -> dict[str, OutputHead]:

@@ -40,8 +40,8 @@ def outputs() -> dict[str, tuple[str, str]]:
     banners = Banners(benchmarks())
     for path in sorted(each for each in files if is_output(each)):
         text = output_text(path.read_bytes())
-        if cases := banners.cases(text):
-            found[path.name] = cases[0], text
+        if parts := banners.parts(text):
+            found[path.name] = parts[0].case, text
     return found
 
 
@@ -78,7 +78,7 @@ def test_marks_before_lines_change_no_figure(form: Form) -> None:
     for name, (case, text) in outputs().items():
         marked = form(text)
         assert read(case, marked) == read(case, text), name
-        assert Banners(benchmarks()).cases(marked) == [case], name
+        assert [each.case for each in Banners(benchmarks()).parts(marked)] == [case], name
 
 
 def test_a_last_line_without_its_end_changes_no_figure() -> None:

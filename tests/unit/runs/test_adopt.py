@@ -199,11 +199,25 @@ class TestFaults:
     def test_an_output_of_another_node_is_invalid(
         self, benchmarks: Benchmarks, tmp_path: Path
     ) -> None:
-        put(tmp_path / "vendor" / "n1" / "a.out", IOR)
+        """Its begin, which decides the node, names none."""
+        path = tmp_path / "vendor" / "n1" / "a.out"
+        put(path, IOR)
+        path.write_text("Loading modules\n" * 5000 + path.read_text())
         run, _ = adopt(benchmarks, tmp_path / "vendor", {"ior": ["*.out"]})
         records, verdict = judged(run)
         assert verdict.exit_code() == 2
         assert all("it was adopted for n1" in record.reason for record in records)
+
+    @pytest.mark.fault("adopted-other-host")
+    def test_figures_belong_to_the_node_that_the_output_names(
+        self, benchmarks: Benchmarks, tmp_path: Path
+    ) -> None:
+        put(tmp_path / "vendor" / "n1" / "a.out", IOR)
+        run, adopted = adopt(benchmarks, tmp_path / "vendor", {"ior": ["*.out"]})
+        assert {record.node for record in judged(run)[0]} == {"vm"}
+        assert {path: each.text for path, each in adopted.contradicted.items()} == {
+            "n1/a.out": "vm"
+        }
 
     @pytest.mark.fault("adopted-unreadable-file")
     @pytest.mark.parametrize("kind", ["link", "fifo", "binary", "empty", "large"])

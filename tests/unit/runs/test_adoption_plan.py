@@ -18,6 +18,7 @@ from tests.folders import BENCHMARKS, ROOT
 from proofmark.cli import adopt
 from proofmark.cli.main import main
 from proofmark.common import packed
+from proofmark.judge.judging import read_and_judge
 from proofmark.plan import adoption_rules
 from proofmark.runs import adoption_request
 from proofmark.runs.adopted import adopted_files
@@ -114,9 +115,54 @@ def test_banners_decide(plan: Plan, content: bytes, case: str) -> None:
     assert f"plan: 2 of 2 files: {case} 2" in plan({"n1/a": content, "n2/a": content})
 
 
-def test_a_file_with_two_programs_is_left_over(plan: Plan) -> None:
-    text = plan({"n1/a": STREAM, "n2/a": STREAM, "n2/b": STREAM + HPL})
-    assert "left over, adopt-two-programs: banners of several cases: stream, hpl: 1: n2/b" in text
+@pytest.mark.parametrize("order", [(STREAM, HPL), (HPL, STREAM), (STREAM, HPL, STREAM, HPL)])
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
+def test_each_program_of_a_job_log_is_read(
+    plan: Plan, order: tuple[bytes, ...], ends: bytes
+) -> None:
+    """1,000 job logs with STREAM and then HPL in each lost all of their figures."""
+    log = b"\n== next ==\n".join(order).replace(b"\n", ends)
+    text = plan({f"n{node}/job.log": b"Loading modules\n" + log for node in (1, 2)})
+    assert "plan: 2 of 2 files: " in text and "stream 2" in text and "hpl 2" in text
+    assert "left over" not in text
+    assert main(["adopt", "vendor", "--accept", "--runs", "runs", "--run-id", "both"]) == 0
+    found = values_of("both")
+    for node in ("n1", "n2"):
+        Path(f"apart/{node}").mkdir(parents=True)
+        Path(f"apart/{node}/stream").write_bytes(STREAM)
+        Path(f"apart/{node}/hpl").write_bytes(HPL)
+    words = ("--case", "stream=*/stream", "--case", "hpl=*/hpl", "--node", "(n[0-9])")
+    assert main(["adopt", "apart", *words, "--runs", "runs", "--run-id", "apart"]) == 0
+    assert found == sorted(values_of("apart") * (len(order) // 2))
+
+
+def values_of(run: str) -> list[tuple[str, str, float | None]]:
+    """Return case, node and value of each figure of a run, all of which are valid."""
+    records = [*read_and_judge(open_run(Path(f"runs/{run}")))[0]]
+    assert records and all(record.valid for record in records)
+    return sorted((record.case, record.node, record.value) for record in records)
+
+
+def test_a_program_that_was_killed_does_not_hide_the_next_one(plan: Plan) -> None:
+    """The banner of HPL before the end of HPCC is part of HPCC; STREAM has nothing in it."""
+    killed = STREAM[: STREAM.index(b"Copy:")]
+    text = plan({"n1/a": killed + HPL, "n2/a": HPCC, "n3/a": HPCC + HPL})
+    assert "plan: 3 of 3 files: stream 1, hpl 2, hpcc 2" in text
+
+
+def test_patterns_select_the_programs_of_a_file(
+    plan: Plan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = plan({f"n{node}/job.log": STREAM + HPL for node in (1, 2)})
+    (line,) = (line for line in text.splitlines() if line.startswith("options: "))
+    assert main(["adopt", *shlex.split(line)[3:], "--runs", "runs", "--run-id", "options"]) == 0
+    assert main(["adopt", "vendor", "--accept", "--runs", "runs", "--run-id", "accept"]) == 0
+    assert values_of("options") == values_of("accept")
+    words = ("--case", "hpl=*", "--node", "(n[0-9])", "--runs", "runs", "--run-id", "one")
+    assert main(["adopt", "vendor", *words]) == 0
+    assert values_of("one") == [each for each in values_of("accept") if each[0] == "hpl"]
+    assert main(["adopt", "vendor", *words[:2], "--case", "ior=*", *words[2:]]) == 3
+    assert "n1/job.log: found patterns of hpl and ior" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -329,7 +375,7 @@ class TestPathsAndTexts:
     ) -> None:
         files = {"b0006/hpl-b200-8x.out": HOSTS + HPL, "b0007/hpl.out": HPL}
         text = plan({**files, "b0008/hpl.out": b"Running on host: b0009\n" + HPL})
-        named = "adopt-text-counts: its path names b0008, its text names b0009"
+        named = "adopt-text-counts: its path or --nodes names b0008, its text names b0009"
         assert f"contradiction, {named}" in text
         found = adopted("vendor", "--accept")
         assert "paths and texts that name different nodes: 2: b0006/" in capsys.readouterr().out
@@ -340,6 +386,33 @@ class TestPathsAndTexts:
         }
         listed = json.loads(Path("runs/r2/inputs/adopted.json").read_text())["contradicted"]
         assert listed["b0008/hpl.out"] == {"path": "b0008", "text": "b0009"}
+
+    @pytest.mark.fault("adopted-path-names-other-nodes")
+    def test_the_printed_options_and_accept_adopt_the_same(self, plan: Plan) -> None:
+        files = {"b0006/hpl.out": HOSTS + HPL, "b0007/hpl.out": HPL, "b0009/ior.out": IOR}
+        text = plan({**files, "b0008/hpl.out": b"Running on host: b0009\n" + HPL})
+        (line,) = (line for line in text.splitlines() if line.startswith("options: "))
+        accepted = adopted("vendor", "--accept")
+        words = shlex.split(line)[3:]
+        assert adopted(*words) == accepted
+        assert accepted["b0008/hpl.out"][1] == "b0009"
+        lists = [
+            json.loads(Path(f"runs/r{number}/inputs/adopted.json").read_text())["contradicted"]
+            for number in (2, len(words))
+        ]
+        assert lists[0] == lists[1]
+        assert lists[0].keys() == {"b0006/hpl.out", "b0008/hpl.out", "b0009/ior.out"}
+
+    @pytest.mark.fault("adopted-path-names-other-nodes")
+    def test_nodes_that_are_stated_do_not_count_against_a_text(self, plan: Plan) -> None:
+        plan({"out/hpl.txt": b"Running on host: b0009\n" + HPL, "out/other.txt": HPL})
+        found = adopted("vendor", "--case", "hpl=*", "--nodes", "b0001")
+        assert {path: each[1] for path, each in found.items()} == {
+            "out/hpl.txt": "b0009",
+            "out/other.txt": "b0001",
+        }
+        listed = json.loads(Path("runs/r5/inputs/adopted.json").read_text())["contradicted"]
+        assert listed == {"out/hpl.txt": {"path": "b0001", "text": "b0009"}}
 
     def test_a_text_that_agrees_is_no_contradiction(self, plan: Plan) -> None:
         """A job prints its first node, and a job of many pairs prints all its nodes."""
