@@ -261,8 +261,8 @@ def _plan(folder: OutputFolder, adoption: Adoption, given: Sequence[Part]) -> It
     request, outputs = adoption.request, adoption.outputs
     by_case = Counter(each.case for each in outputs)
     counts = ", ".join(f"{case} {number}" for case, number in by_case.items())
-    files = len({each.source for each in outputs})
-    yield f"plan: {files} of {_count(len(folder.paths), 'file')}: {counts}"
+    adopted = len({each.source for each in outputs})
+    yield f"plan: {adopted} of {_count(len(folder.paths), 'file')}: {counts}"
     named = {
         each.source: each.source not in adoption.contradicted
         and bool(request.rule and request.rule.nodes(each.source))

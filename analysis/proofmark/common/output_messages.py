@@ -46,8 +46,7 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "otherwise --nodes states the node",
     "adopt-two-answers": "its path names {path}, its text names {text}, as the texts of other "
     "nodes do: --node states that the paths count",
-    "adopt-text-counts": "its path or --nodes names {path}, its text names {text}: the text "
-    "counts",
+    "adopt-text-counts": "its path or --nodes names {path}, its text names {text}: the text counts",
     "adopt-other-node": "of nodes that -l does not select: {nodes}",
     "adopt-many-patterns": "the files of {case} need {most} patterns or more: --accept adopts all; "
     "a folder of their own needs one pattern",
