@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.fleet import fleet_run
+from tests.folders import ROOT
 from tests.unit.judge.test_verdict import record
 
 from proofmark.cli.main import main
@@ -18,6 +19,9 @@ from proofmark.common.message import NOTHING
 from proofmark.judge.compare import Difference, compare, program_differences
 from proofmark.judge.verdict import Result
 from proofmark.software.software import Package, Software
+from proofmark.software.spack.lock_file import build_of, read_lock
+
+ENVIRONMENTS = ROOT / "environments"
 
 
 def result(*values: float, verdict: str = "PASS", **changes: Any) -> Result:
@@ -279,3 +283,35 @@ def test_the_command_names_programs_first_and_then_compares(
     assert any("-50.0 % *" in line for line in lines)
     assert main(["trend", str(old.folder), str(new.folder), "--all"]) == 0
     assert "(other programs)" in capsys.readouterr().out
+
+
+def of_lock(arch: str) -> Software:
+    """Return the packages of a shipped lock, as a run of them states them."""
+    lock = read_lock(ENVIRONMENTS / arch / "debian12" / "spack.lock")
+    packages = {}
+    for name in lock.roots:
+        root = lock.root(name)
+        stated: dict[str, Any] = {"version": root.version, "spec": root.requested}
+        stated |= {"hash": root.hash, "target": root.target, "built": build_of(lock, name)}
+        packages[name] = Package(**{**MADE, "run_environment": {}, **stated, "programs": {}})
+    return Software(packages=packages)
+
+
+def test_two_locks_differ_in_what_their_specs_say() -> None:
+    """One shipped lock has MPICH and the other Open MPI: the six packages have other hashes."""
+    found = program_differences(of_lock("zen3"), of_lock("power9"))
+    by_package: dict[str, dict[str, tuple[str, str]]] = {}
+    for each in found:
+        by_package.setdefault(each.package, {})[each.what.code] = (each.first, each.later)
+    assert len(by_package) == 6
+    for name, differing in by_package.items():
+        assert {"trait-build", "trait-target"} <= differing.keys()
+        if name == "stream":
+            before, after = differing["trait-variants"]
+            assert "+nontemporal" in before and "~nontemporal" in after
+            assert "trait-mpi-built" not in differing
+        else:
+            before, after = differing["trait-mpi-built"]
+            assert before.startswith("mpich@") and after.startswith("openmpi@")
+            assert "fabrics=" in after and "trait-blas-built" not in differing
+    assert program_differences(of_lock("zen3"), of_lock("zen3")) == ()
