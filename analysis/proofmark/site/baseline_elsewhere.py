@@ -31,7 +31,7 @@ LEAST_SIZE = 1000
 """Smaller whole numbers are counts, which are the same or not."""
 
 _Text = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[ -~]+$")]
-_Release = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9 ._+~-]*$")]
+_Release = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9 ._:+~-]*$")]
 _Word = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][\w.+*-]*$")]
 _Transports = Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9_^,;:*+-]+$")]
 _Key = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=100)]

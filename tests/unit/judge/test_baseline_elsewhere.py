@@ -233,7 +233,9 @@ class TestFile:
         assert mistake.key == "figures" and f"{Message(code)} (2)" in mistake.found
         assert len(exported_row({}, {}).content.figures) == 1
 
-    @pytest.mark.parametrize("label", ["with alpha03", "see 10.1.2.3", "of /scratch", "a.example.org"])
+    @pytest.mark.parametrize(
+        "label", ["with alpha03", "see 10.1.2.3", "of /scratch", "a.example.org"]
+    )
     def test_the_label_names_no_host(
         self, site_a: tuple[Path, Run], monkeypatch: pytest.MonkeyPatch, label: str, capsys: Any
     ) -> None:
