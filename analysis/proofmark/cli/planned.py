@@ -91,7 +91,7 @@ class Planned:
         longest = max(self._times.values(), key=lambda each: each.requested_s)
         unjudged = self._unjudged()
         notes: dict[NoteKind, list[str]] = {kind: [] for kind in NoteKind}
-        for note in plan_notes(plan, self.benchmarks, site, self.machines):
+        for note in plan_notes(plan, self.benchmarks, site, self.machines, self.foreseen.probe):
             notes[note.kind].append(note.text)
         kinds: Mapping[str, Sequence[str]] = {
             "": [*mode_lines(plan, site.partition), *notes[NoteKind.LIMIT], *steps_left(plan)],

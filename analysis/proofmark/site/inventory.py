@@ -17,6 +17,11 @@ from proofmark.common.nodesets import ACCEPTED, HostName, Nodes, is_name
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import placed
 from proofmark.site.access import Access
+from proofmark.site.baseline_elsewhere import (
+    BaselineElsewhere,
+    names_of_hosts,
+    read_elsewhere,
+)
 from proofmark.site.choice import LINK, chosen_site, missing_inventory
 from proofmark.site.contract_document import (
     CONTRACT,
@@ -62,6 +67,7 @@ class Site(StrictModel):
         contract: the document of the acceptance, if there is one.
         replaced: the values of the inventory that extra variables replace, and their values, by
             the name of the variable.
+        elsewhere: what other sites accepted, of the files that the partition names.
     """
 
     name: str
@@ -77,6 +83,7 @@ class Site(StrictModel):
     aliases: dict[str, list[str]] = {}
     contract: Contract | None = None
     replaced: dict[str, tuple[str, str]] = Field(default={}, exclude_if=lambda given: not given)
+    elsewhere: tuple[BaselineElsewhere, ...] = Field(default=(), exclude_if=lambda given: not given)
 
     @model_validator(mode="before")
     @classmethod
@@ -282,6 +289,12 @@ def read_sites(
 
     def site_of(name: str, group: PartitionGroup, partition: Partition) -> Site:
         firmware = partition.firmware
+        names = names_of_hosts(group.all_hosts, group.aliases)
+        try:
+            elsewhere = read_elsewhere(folder, partition.expected.elsewhere, names)
+        except BadInput as error:
+            mistakes.extend(error.mistakes)
+            elsewhere = ()
         stated = replaced_facts(with_tuned(group.partition, group.tuned), overrides or {})
         return Site(
             name=folder.name,
@@ -297,6 +310,7 @@ def read_sites(
             aliases=group.aliases,
             contract=contract,
             replaced=stated,
+            elsewhere=elsewhere,
         )
 
     groups = source.groups if source.groups is not None else read_groups(source.source, limit)

@@ -80,7 +80,8 @@ class Partition(StrictModel):
         firmware: how modes are set. Without it no mode but the current one is entered.
         host_cpus: CPUs of the machine behind virtual nodes, whose records are emulated.
         expected: ``off``, or ``tolerance``: the part by which a figure may be below the value that
-            its hardware reaches elsewhere.
+            its hardware reaches elsewhere; and ``elsewhere``: files of figures that other sites
+            accepted.
     """
 
     node: StatedNode = StatedNode()

@@ -92,6 +92,7 @@ def installed_software(
             "target": provided.target,
             "site_parts": provided.site_parts,
             "findings": findings,
+            "built": provided.built,
         }
         packages[name] = package.model_copy(update=update)
     return Software(packages=packages)

@@ -45,7 +45,7 @@ from proofmark.software.spack.installation import (
     installation_in,
 )
 from proofmark.software.spack.lock_check import OVERLAY, PINS, check
-from proofmark.software.spack.lock_file import Lock, Spec, derived_parts, read_lock
+from proofmark.software.spack.lock_file import Lock, Spec, build_of, derived_parts, read_lock
 from proofmark.software.spack.lock_rules import overlay_digest
 from proofmark.software.spack.mirror import located_sources, search_sources
 from proofmark.software.spack.site_parts import openblas_of
@@ -426,6 +426,7 @@ def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Install
             prefix=str(prefix),
             programs=paths,
             site_parts=parts,
+            built=build_of(chosen.lock, name),
             findings=() if parts is None else (derived_finding(name, parts),),
         )
     return Installed(origin="spack", packages=packages)

@@ -27,6 +27,8 @@ class Spec:
         prefix: the prefix of an external; empty for a spec that Spack builds.
         threads: the variant ``threads`` of a BLAS; empty for other packages.
         virtuals: hashes of the dependencies that are its ``mpi`` and ``blas``.
+        variants: all of them, in the notation of Spack, in order.
+        flags: of its compiler, in the notation of Spack, in order.
     """
 
     name: str
@@ -40,6 +42,8 @@ class Spec:
     prefix: str = ""
     threads: str = ""
     virtuals: Mapping[str, str] = field(default_factory=dict)
+    variants: str = ""
+    flags: str = ""
 
     @property
     def label(self) -> str:
@@ -148,7 +152,50 @@ def _spec(key: str, raw: dict[str, Any], requested: dict[str, str]) -> Spec:
         prefix=str(external.get("path") or "") if external else "",
         threads=_threads(raw.get("parameters", {}).get("threads", "")),
         virtuals=virtuals,
+        **_parameters(raw.get("parameters", {})),
     )
+
+
+FLAGS = ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
+"""The parameters of a spec that are flags of its compiler."""
+NO_VARIANTS = (*FLAGS, "patches", "dev_path")
+COMPILERS = ("gcc", "llvm", "intel-oneapi-compilers", "aocc", "nvhpc", "cce", "acfl", "armgcc")
+"""The packages of Spack that are compilers."""
+
+
+def _parameters(raw: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variants and the flags of a spec in the notation of Spack."""
+    variants: list[str] = []
+    for name, value in sorted(raw.items()):
+        if name in NO_VARIANTS:
+            continue
+        switch = {True: f"+{name}", False: f"~{name}"}
+        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        variants.append(switch[value] if isinstance(value, bool) else f"{name}={text}")
+    flags = [f"{name}={' '.join(map(str, raw[name]))}" for name in FLAGS if raw.get(name)]
+    return {"variants": " ".join(variants), "flags": " ".join(flags)}
+
+
+def build_of(lock: Lock, package: str) -> dict[str, str]:
+    """Return how Spack builds a package: variants, flags, compiler, and its MPI and BLAS.
+
+    What a spec does not have is left out.
+
+    Raises:
+        BadInput: the lock has no such package.
+    """
+    root = lock.root(package)
+    compilers = [lock.specs[each] for each in root.build if lock.specs[each].name in COMPILERS]
+    found = {
+        "variants": root.variants,
+        "flags": root.flags,
+        "compiler": ", ".join(sorted(each.label for each in compilers)),
+    }
+    for virtual in VIRTUALS:
+        if virtual in root.virtuals:
+            spec = lock.specs[root.virtuals[virtual]]
+            found[virtual] = " ".join(filter(None, (spec.label, spec.variants)))
+    return {name: text for name, text in found.items() if text}
 
 
 def _threads(value: str | bool | list[str]) -> str:
