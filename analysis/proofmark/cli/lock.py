@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from proofmark.cli.command import ArgumentUse, Command
@@ -21,13 +21,19 @@ from proofmark.software.probed_programs import module_variables
 from proofmark.software.spack.lock_check import check, load_mapping, read_spack_yaml
 from proofmark.software.spack.lock_file import read_lock
 from proofmark.software.spack.lock_make import Checkouts, make, make_from
-from proofmark.software.spack.site_choice import KIT, choose_blas, choose_mpi, wanted_blas
+from proofmark.software.spack.site_choice import (
+    KIT,
+    choose_blas,
+    choose_mpi,
+    programs_of_choice,
+    wanted_blas,
+)
 from proofmark.software.spack.site_environment import (
     SiteParts,
     environment_text,
     site_environment,
 )
-from proofmark.software.spack.site_parts import SitePart, find_blas, find_mpis
+from proofmark.software.spack.site_parts import SitePart, find_blas, find_mpis, with_build
 from proofmark.software.spack.site_tools import choose_compiler, find_tools
 
 FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
@@ -49,7 +55,7 @@ def _arguments(parser: ArgumentParser) -> None:
     site.add_argument(
         "--find", action="store_true", help="find MPI, BLAS, gcc, tools; write spack.yaml"
     )
-    site.add_argument("--mpi", default="", help=f"package, path of one that was found, or {KIT}")
+    site.add_argument("--mpi", default="", help=f"package, prefix with bin/mpicc, or {KIT}")
     site.add_argument("--blas", default="", help=f"package, path of one that was found, or {KIT}")
     site.add_argument("--compiler", default="", help="gcc@VERSION or its prefix")
     site.add_argument(
@@ -88,9 +94,15 @@ def _find(options: Namespace, kit: Path, folder: Path, checkouts: Checkouts) -> 
     """Find the parts of the site, print them, and write ``spack.yaml``."""
     arch, system = folder.parts[-2:]
     environment = read_spack_yaml(kit / "environments" / arch / "spack.yaml")
-    folders = _program_folders(kit, options.module)
+    variables = _module_variables(kit, options.module)
+    folders = _program_folders(variables)
+    given = programs_of_choice(options.mpi)
+    own = [str(given)] if given else []
     wanted = wanted_blas(environment)
-    mpis = find_mpis(ROOT, platform.machine(), folders, options.module)
+    mpis = [
+        with_build(each, os.environ | variables)
+        for each in find_mpis(ROOT, platform.machine(), [*own, *folders], options.module)
+    ]
     libraries = find_blas(ROOT)
     _print("MPI", mpis)
     _print("BLAS", libraries)
@@ -123,22 +135,28 @@ def _print(title: str, parts: Iterable[SitePart]) -> None:
         say(line)
 
 
-def _program_folders(kit: Path, modules: Sequence[str]) -> list[str]:
-    """Return the folders of programs after loading modules, or those of the system.
+def _module_variables(kit: Path, modules: Sequence[str]) -> dict[str, str]:
+    """Return the variables that loading the modules sets or changes.
 
     Raises:
         BadInput: a module cannot be loaded.
     """
     if not modules:
-        return list(FOLDERS)
+        return {}
     script = kit / "roles/provision/files/modules.sh"
     done = run_command(["sh", str(script), *modules])
     if done.returncode:
         errors = " / ".join(done.stderr.split("\n")[:LINES]).strip(" /") or "no message"
         raise bad_input("--module", " ".join(modules), errors, "modules of a login shell")
     variables, _secrets = module_variables(done.stdout)
-    path = variables.get("PATH", os.pathsep.join(FOLDERS))
-    return [folder for folder in path.split(os.pathsep) if folder.startswith("/")]
+    return variables
+
+
+def _program_folders(variables: Mapping[str, str]) -> list[str]:
+    """Return the folders of PATH, after modules have set `variables`, and those of the system."""
+    path = variables.get("PATH", os.environ.get("PATH", ""))
+    named = [folder for folder in path.split(os.pathsep) if folder.startswith("/")]
+    return list(dict.fromkeys([*named, *FOLDERS]))
 
 
 USES = (ArgumentUse(("--mpi", "--blas", "--compiler", "--module"), beside=("--find",)),)

@@ -195,6 +195,7 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "the names are those of secrets. If a program needs one, set it in "
     "partition.preinstalled.{package}.environment.",
     "derived": "{package} is DERIVED, built from the site's own lock: {parts}.",
+    "mpi-unread": "{library} states no release: whether it is {wanted} of the lock is unknown.",
     "derived-same": "the same versions, built in another way",
     # twin: what the model contains
     "model-value": "{value}",
