@@ -144,6 +144,7 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "absent-no-libraries": "the program is static, or of another architecture",
     "absent-not-found": "not found by the dynamic linker",
     "absent-no-blas": "no known BLAS is linked",
+    "absent-no-drivers": "the library names no driver of files",
     "absent-no-mpi": "no known MPI is linked",
     "absent-no-family": "the library contains the name of no known family",
     "absent-no-mpirun": "no bin/mpirun in a directory above the library",
@@ -196,6 +197,10 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "partition.preinstalled.{package}.environment.",
     "derived": "{package} is DERIVED, built from the site's own lock: {parts}.",
     "mpi-unread": "{library} states no release: whether it is {wanted} of the lock is unknown.",
+    "variants-default": "{part}: no fact of the site chose {variants}; the recipe did.",
+    "variants-unknown": "{part} of the site: {variants} are unknown; its programs state nothing.",
+    "drivers-default": "{part}: its recipe has no choice of ROMIO's drivers. On a parallel file "
+    "system it writes by the generic one, without stripes.",
     "derived-same": "the same versions, built in another way",
     # twin: what the model contains
     "model-value": "{value}",

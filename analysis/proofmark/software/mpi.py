@@ -121,6 +121,38 @@ def romio_drivers(content: bytes) -> tuple[str, ...]:
     return tuple(name for name in ROMIO if name in found)
 
 
+def file_drivers(words: str) -> tuple[str, ...]:
+    """Return the drivers of files, ``romio:ufs`` or ``ompio:lustre``, by names in the library.
+
+    Args:
+        words: the names of functions and of components, as ``probe-program.sh`` prints them.
+    """
+    romio = [f"romio:{name}" for name in romio_drivers(words.encode())]
+    ompio = [f"ompio:{name}" for name in re.findall(r"\bmca_fs_(?!base)(\w+?)_component", words)]
+    return (*sorted(ompio), *romio)
+
+
+REPORTED = re.compile(r"^key = romio_filesystem_type\s+value = (\w+)", re.MULTILINE)
+"""What ROMIO prints of the driver that it uses, with ROMIO_PRINT_HINTS."""
+
+
+def reported_drivers(output: str) -> tuple[str, ...]:
+    """Return the drivers by which ROMIO opened files, by its own words in an output."""
+    return tuple(sorted({f"romio:{name.lower()}" for name in REPORTED.findall(output)}))
+
+
+def writing_drivers(reported: Sequence[str], built: Sequence[str]) -> tuple[str, ...]:
+    """Return the driver that wrote files by MPI-IO; empty if it is unknown.
+
+    Args:
+        reported: what the output of the program states.
+        built: the drivers of its MPI. Open MPI writes by its own ones unless hints exclude them,
+            and then ROMIO reports: a driver that is the only own one wrote.
+    """
+    own = [each for each in built if each.startswith("ompio:")]
+    return tuple(reported) or (tuple(own) if len(own) == 1 else ())
+
+
 def romio_files(info: str) -> Iterator[Path]:
     """Yield the files that can have ROMIO, by the output of ``ompi_info``."""
     paths = dict(re.findall(r"^path:(libdir|pkglibdir):(.+)$", info, re.MULTILINE))

@@ -45,6 +45,7 @@ from proofmark.software.spack.linked_libraries import check_installed_mpi, check
 from proofmark.software.spack.lock_check import OVERLAY, PINS, check
 from proofmark.software.spack.lock_file import Lock, Spec, derived_parts, read_lock
 from proofmark.software.spack.lock_rules import overlay_digest
+from proofmark.software.spack.measured_variants import unchosen_variants
 from proofmark.software.spack.mirror import located_sources, search_sources
 
 POLL_S = 0.5
@@ -354,7 +355,10 @@ def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Install
         files = spelling[name].programs if name in spelling else {}
         parts = chosen.site_parts(name)
         paths = find_programs(prefix, programs, files)
-        findings = check_linked(chosen.lock, name, paths.values())
+        findings = (
+            *check_linked(chosen.lock, name, paths.values()),
+            *unchosen_variants(chosen.lock, [name]),
+        )
         if parts is not None:
             findings = (derived_finding(name, parts), *findings)
         packages[name] = Provided(

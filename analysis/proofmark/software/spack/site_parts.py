@@ -19,6 +19,12 @@ from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
 from proofmark.software import mpi
 
+FILE_SYSTEM_HEADERS = (
+    ("lustre", "usr/include/lustre/lustreapi.h"),
+    ("gpfs", "usr/include/gpfs.h"),
+)
+"""The headers of parallel file systems; a driver is built only with them."""
+
 MPICC = "bin/mpicc"
 HEADERS = (
     *("../../include", "../../include/*", "../../include/*/*"),
@@ -212,6 +218,19 @@ def _target(root: Path, path: Path) -> Path:
         link = path.readlink()
         path = root / link.relative_to("/") if link.is_absolute() else path.parent / link
     return path.parent.resolve() / path.name
+
+
+def find_file_systems(root: Path) -> list[SitePart]:
+    """Return the parallel file systems below `root` whose headers an MPI needs for its driver."""
+    found = []
+    for package, pattern in FILE_SYSTEM_HEADERS:
+        for header in sorted(root.glob(pattern)):
+            stated = header.with_name("lustre_ver.h")
+            text = stated.read_text(encoding="utf-8", errors="replace") if stated.is_file() else ""
+            version = re.search(r'LUSTRE_VERSION_STRING\s+"(\d[\w.]*)', text)
+            number = version[1] if version else "unknown"
+            found.append(SitePart(package, number, "/usr", file=f"/{header.relative_to(root)}"))
+    return found
 
 
 def find_blas(root: Path) -> list[SitePart]:
