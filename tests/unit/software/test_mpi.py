@@ -193,6 +193,7 @@ def lock_of(folder: Path, version: str, prefix: Path) -> Path:
     return path
 
 
+@pytest.mark.fault("mpi-of-another-release")
 def test_a_lock_with_another_release_than_its_prefix_is_refused(tmp_path: Path) -> None:
     prefix = prefix_at(tmp_path / "openmpi-5.0.6")
     same = read_lock(lock_of(tmp_path / "same", "5.0.6", prefix))

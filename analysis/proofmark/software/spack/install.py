@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import yaml
-from pydantic import AwareDatetime, ValidationError
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
-from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import open_to_append, write_whole
 from proofmark.common.message import Message
 from proofmark.common.printed_command import PrintedCommand, of_person
+from proofmark.common.processes import run_command
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import duration
 from proofmark.software.build_failure import error_of_build, read_log, refused
@@ -302,6 +303,7 @@ def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack, 
     progress.begin()
     say(f"output of Spack: {log}")
     progress.report()
+    check_recipes(installation, spack.environment)
     roots = [f"/{chosen.lock.root(package).hash}" for package in request.programs]
     words = ("-e", str(spack.environment), "install", "--only-concrete", *roots)
     command = installation.command(*words)
@@ -312,6 +314,40 @@ def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack, 
         write_whole(times_file, json.dumps(now_known, indent=1, sort_keys=True) + "\n")
     if code:
         raise _refused(progress.lines, code, installation, log)
+
+
+RECIPES = Path(__file__).with_name("recipe_script.py")
+_CHANGED = TypeAdapter(dict[str, tuple[str, str]])
+
+
+def check_recipes(installation: SpackInstallation, environment: Path) -> None:
+    """Refuse a lock of which the recipes would build other programs under the same hashes.
+
+    The hashes are Spack's own. They find what ``git status`` does not: a file that git is told not
+    to look at, and a recipe that another repository replaces.
+
+    Args:
+        installation: Spack.
+        environment: the folder of the environment with the lock.
+
+    Raises:
+        BadInput: names each package; or Spack cannot read its recipe.
+    """
+    command = installation.command("-e", str(environment), "python", str(RECIPES))
+    done = run_command(command, environment=installation.environment())
+    try:
+        changed = _CHANGED.validate_json(done.stdout if done.returncode == 0 else "")
+    except ValidationError:
+        last = " / ".join(done.stderr.strip().splitlines()[-3:]) or f"exit code {done.returncode}"
+        accepted = "a recipe for each package of the lock"
+        raise bad_input(environment / "spack.lock", "package_hash", last, accepted) from None
+    file = str(environment / "spack.lock")
+    mistakes = (
+        InputError(file, f"{label}: package_hash", now, f"{locked}, the recipe of the lock")
+        for label, (locked, now) in sorted(changed.items())
+    )
+    if found := tuple(mistakes):
+        raise BadInput(*found)
 
 
 def _refused(
