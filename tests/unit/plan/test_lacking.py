@@ -173,10 +173,10 @@ def test_a_plan_is_refused_with_code_programs_origin_and_suite(kit: Kit, injecte
 @pytest.mark.parametrize("parts", [["romio"], None, []], ids=["control", "unknown", "fault"])
 def test_a_plan_with_hints_needs_an_mpi_with_romio(kit: Kit, parts: list[str] | None) -> None:
     """OMPI_MCA_io=^ompio would leave an Open MPI without ROMIO no component for files."""
-    kit.suites(hinted={"title": "Hinted"})
-    kit.case(
-        "delta", package="two", program="b", sweep={"hints": "cb_nodes=4"}, suites={"hinted": {}}
-    )
+    titles = {name: {"title": name} for name in ("both", "apart", "hinted")}
+    kit.suites(quick=OF_TWO, **titles)
+    sweep = {"size": 1, "hints": "cb_nodes=4"}
+    kit.case("delta", package="two", program="b", sweep=sweep, suites={"hinted": {}})
     site, made = site_of(kit, "spack"), plan_of(kit, "hinted")
     has: dict[str, list[str] | None] = {"two": None}
     if parts is not None:

@@ -291,7 +291,7 @@ OMPIO = "mca_io_ompio_component mca_fs_ufs_component"
 
 def with_mpi(kit: Kit, io: str, family: str = "openmpi") -> tuple[Plan, Software]:
     """Return a plan with hints, and its program with an MPI that has the drivers `io`."""
-    kit.case(package="fake", program="fake", sweep={"hints": "cb_nodes=4"})
+    kit.case(package="fake", program="fake", sweep={"size": 1, "hints": "cb_nodes=4"})
     mpi = f"=== mpi\n| library: /opt/lib/libmpi.so\n| family: {family}\n| io: {io}\n=== end\n"
     probe = program("fake", "/opt/bin/fake").partition("=== mpi")[0] + mpi
     (probed,) = parse_programs(probe, "fake.probe")
