@@ -12,7 +12,7 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
     if not run_data.drivers:
         return ()
     lines = [
-        _("{case}: {drivers}").format(case=case, drivers=", ".join(names))
+        f"{case}: {', '.join(names)}"
         if names
         else _("{case}: unknown, neither its output nor its MPI states it").format(case=case)
         for case, names in sorted(run_data.drivers.items())
