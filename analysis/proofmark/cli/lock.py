@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from argparse import ArgumentParser, Namespace
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,7 @@ def lock(options: Namespace) -> int:
         return 0
     folder = site.resolve() / "locks" / options.arch / system
     if options.find and inventory:
-        _find(options, folder, checkouts, _scratches(inventory, options.arch))
+        _find(options, inventory, folder, checkouts)
     source = folder / "spack.yaml"
     read_spack_yaml(source)
     make_from(kit, source, folder, checkouts)
@@ -100,9 +100,7 @@ def lock(options: Namespace) -> int:
     return 0
 
 
-def _find(
-    options: Namespace, folder: Path, checkouts: Checkouts, scratches: Collection[str]
-) -> None:
+def _find(options: Namespace, inventory: Inventory, folder: Path, checkouts: Checkouts) -> None:
     """Find the parts of the site, print them, and write ``spack.yaml``."""
     kit, (arch, system) = kit_folder(), folder.parts[-2:]
     environment = read_spack_yaml(kit / "environments" / arch / "spack.yaml")
@@ -113,7 +111,7 @@ def _find(
     of_mpi += [*folders, *_absolute(os.environ.get("PATH", ""))]
     wanted = wanted_blas(environment)
     mpis = [
-        with_build(each, os.environ | variables)
+        with_build(ROOT, each, os.environ | variables)
         for each in find_mpis(ROOT, platform.machine(), of_mpi, options.module)
     ]
     libraries = find_blas(ROOT)
@@ -133,6 +131,7 @@ def _find(
     if blas is None:
         say(f"BLAS of the environment: {wanted.package} threads={wanted.threads}")
     systems = find_file_systems(ROOT)
+    scratches = set() if mpi else _scratches(inventory, arch)
     parts = SiteParts(mpi, blas, tools.tools, compiler, scratches, systems)
     if mpi is None:
         say(_drivers_line(environment, parts))

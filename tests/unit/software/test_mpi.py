@@ -148,7 +148,7 @@ def test_a_prefix_is_used_as_it_is_given(tmp_path: Path, header: str, choice: st
     part = choose_mpi(found, f"{prefix}{choice}")
     assert part is not None
     assert (part.label, part.prefix) == ("openmpi@5.0.6", str(prefix))
-    assert with_build(part).variants == "fabrics=ofi ~romio ~lustre ~gpfs"
+    assert with_build(Path("/"), part).variants == "fabrics=ofi ~romio ~lustre ~gpfs"
 
 
 def test_a_prefix_of_links_stays_the_prefix(tmp_path: Path) -> None:

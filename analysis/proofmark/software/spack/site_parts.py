@@ -137,14 +137,17 @@ def find_mpis(
     return sorted(found.values(), key=lambda part: (part.package, part.version, part.prefix))
 
 
-def with_build(part: SitePart, environment: Mapping[str, str] | None = None) -> SitePart:
+def with_build(
+    root: Path, part: SitePart, environment: Mapping[str, str] | None = None
+) -> SitePart:
     """Return an MPI with the variants that its own programs state.
 
     Args:
+        root: the folder of the system.
         part: the MPI.
         environment: the variables of its modules; None: those of this process.
     """
-    info = mpi.info_of(part.package, Path(part.file).parent, environment)
+    info = mpi.info_of(part.package, (root / part.file.lstrip("/")).parent, environment)
     contents = (file.read_bytes() for file in mpi.romio_files(info))
     drivers = next((found for each in contents if (found := mpi.romio_drivers(each))), ())
     built = mpi.built_variants(part.package, part.version, info, drivers)
