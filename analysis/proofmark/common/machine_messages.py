@@ -198,7 +198,7 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "derived": "{package} is DERIVED, built from the site's own lock: {parts}.",
     "mpi-unread": "{library} states no release: whether it is {wanted} of the lock is unknown.",
     "variants-default": "{part}: no fact of the site chose {variants}; the recipe did.",
-    "variants-unknown": "{part} of the site: {variants} are unknown; its programs state nothing.",
+    "variants-unknown": "{part} of the site: its programs do not state {variants}: unknown.",
     "drivers-default": "{part}: its recipe has no choice of ROMIO's drivers. On a parallel file "
     "system it writes by the generic one, without stripes.",
     "derived-same": "the same versions, built in another way",
