@@ -104,7 +104,7 @@ def gather(run: Run, verdict: Verdict, written: datetime | None = None) -> RunDa
         states=states,
         commands=_commands(run, states),
         kernels=_kernels(run, states, software),
-        drivers=_drivers(run, states, software),
+        drivers=drivers_that_wrote(run, states, software),
         started=min(times, default=None),
         ended=max(times, default=None),
         written=written or _now(),
@@ -157,7 +157,7 @@ def _kernels(
     return {choice: tuple(sorted(names)) for choice, names in reported.items()}
 
 
-def _drivers(
+def drivers_that_wrote(
     run: Run, states: Sequence[StepState], software: Software | None
 ) -> dict[str, tuple[str, ...]]:
     """Return the drivers by which the programs of each case wrote with MPI-IO."""
