@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import platform
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from proofmark.cli.command import ArgumentUse, Command
 from proofmark.cli.install import lock_arguments, ready, spack_arguments, system_of
@@ -17,17 +18,31 @@ from proofmark.common.files import write_whole
 from proofmark.common.kit import kit_folder
 from proofmark.common.processes import run_command
 from proofmark.common.progress_lines import say
+from proofmark.site.inventory import Inventory, read_sites
 from proofmark.software.probed_programs import module_variables
 from proofmark.software.spack.lock_check import check, load_mapping, read_spack_yaml
 from proofmark.software.spack.lock_file import read_lock
 from proofmark.software.spack.lock_make import Checkouts, make, make_from
-from proofmark.software.spack.site_choice import KIT, choose_blas, choose_mpi, wanted_blas
+from proofmark.software.spack.site_choice import (
+    KIT,
+    choose_blas,
+    choose_mpi,
+    programs_of_choice,
+    wanted_blas,
+)
 from proofmark.software.spack.site_environment import (
     SiteParts,
     environment_text,
+    is_open_mpi,
     site_environment,
 )
-from proofmark.software.spack.site_parts import SitePart, find_blas, find_mpis
+from proofmark.software.spack.site_parts import (
+    SitePart,
+    find_blas,
+    find_file_systems,
+    find_mpis,
+    with_build,
+)
 from proofmark.software.spack.site_tools import choose_compiler, find_tools
 
 FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
@@ -49,7 +64,7 @@ def _arguments(parser: ArgumentParser) -> None:
     site.add_argument(
         "--find", action="store_true", help="find MPI, BLAS, gcc, tools; write spack.yaml"
     )
-    site.add_argument("--mpi", default="", help=f"package, path of one that was found, or {KIT}")
+    site.add_argument("--mpi", default="", help=f"package, prefix with bin/mpicc, or {KIT}")
     site.add_argument("--blas", default="", help=f"package, path of one that was found, or {KIT}")
     site.add_argument("--compiler", default="", help="gcc@VERSION or its prefix")
     site.add_argument(
@@ -60,7 +75,8 @@ def _arguments(parser: ArgumentParser) -> None:
 def lock(options: Namespace) -> int:
     """Write the lock of an environment, or of a site."""
     kit, system = kit_folder(), system_of(options)
-    site = inventory_of(options).folder if options.inventory else None
+    inventory = inventory_of(options) if options.inventory else None
+    site = inventory.folder if inventory else None
     if site is None and options.find:
         raise bad_input("-i", "", "nothing", "the folder of a site, whose lock is made")
     installation = ready(options, kit)
@@ -70,8 +86,8 @@ def lock(options: Namespace) -> int:
         print_line(f"{make(kit, options.arch, system, checkouts) / 'spack.lock'}")
         return 0
     folder = site.resolve() / "locks" / options.arch / system
-    if options.find:
-        _find(options, kit, folder, checkouts)
+    if options.find and inventory:
+        _find(options, inventory, folder, checkouts)
     source = folder / "spack.yaml"
     read_spack_yaml(source)
     make_from(kit, source, folder, checkouts)
@@ -84,13 +100,20 @@ def lock(options: Namespace) -> int:
     return 0
 
 
-def _find(options: Namespace, kit: Path, folder: Path, checkouts: Checkouts) -> None:
+def _find(options: Namespace, inventory: Inventory, folder: Path, checkouts: Checkouts) -> None:
     """Find the parts of the site, print them, and write ``spack.yaml``."""
-    arch, system = folder.parts[-2:]
+    kit, (arch, system) = kit_folder(), folder.parts[-2:]
     environment = read_spack_yaml(kit / "environments" / arch / "spack.yaml")
-    folders = _program_folders(kit, options.module)
+    variables = _module_variables(kit, options.module)
+    folders = _absolute(variables["PATH"]) if "PATH" in variables else [*FOLDERS]
+    given = programs_of_choice(options.mpi)
+    of_mpi = [str(given)] if given else []
+    of_mpi += [*folders, *_absolute(os.environ.get("PATH", ""))]
     wanted = wanted_blas(environment)
-    mpis = find_mpis(ROOT, platform.machine(), folders, options.module)
+    mpis = [
+        with_build(ROOT, each, os.environ | variables)
+        for each in find_mpis(ROOT, platform.machine(), of_mpi, options.module)
+    ]
     libraries = find_blas(ROOT)
     _print("MPI", mpis)
     _print("BLAS", libraries)
@@ -107,11 +130,35 @@ def _find(options: Namespace, kit: Path, folder: Path, checkouts: Checkouts) -> 
         say(f"chosen {name}: {f'{part.spec} in {part.prefix}' if part else 'built by Spack'}")
     if blas is None:
         say(f"BLAS of the environment: {wanted.package} threads={wanted.threads}")
-    parts = SiteParts(mpi, blas, tools.tools, compiler)
+    systems = find_file_systems(ROOT)
+    scratches = set() if mpi else _scratches(inventory, arch)
+    parts = SiteParts(mpi, blas, tools.tools, compiler, scratches, systems)
+    if mpi is None:
+        say(_drivers_line(environment, parts))
     folder.mkdir(parents=True, exist_ok=True)
     text = environment_text(arch, system, site_environment(environment, parts))
     write_whole(folder / "spack.yaml", text)
     say(f"wrote {folder / 'spack.yaml'}")
+
+
+def _drivers_line(environment: Mapping[str, Any], parts: SiteParts) -> str:
+    """Return the line about the drivers of files of the MPI that Spack builds."""
+    scratches = ", ".join(sorted(parts.scratches)) or "no declared type"
+    required = environment["packages"].get("mpi", {}).get("require", [])
+    if not any(map(is_open_mpi, required)):
+        return f"drivers of files: those of the recipe of the MPI; scratch: {scratches}"
+    lacking = "".join(f"; {each}: no headers on this system" for each in parts.without_headers)
+    return f"drivers of files: {', '.join(parts.drivers)}; scratch: {scratches}{lacking}"
+
+
+def _scratches(inventory: Inventory, arch: str) -> set[str]:
+    """Return the types of the scratches of the partitions that use an environment."""
+    sites, _ = read_sites(inventory, "all")
+    kinds: set[str] = set()
+    for site in sites:
+        if site.partition.environment == arch:
+            kinds |= {each.type for each in site.partition.scratches.values() if each.type}
+    return kinds
 
 
 def _print(title: str, parts: Iterable[SitePart]) -> None:
@@ -123,21 +170,25 @@ def _print(title: str, parts: Iterable[SitePart]) -> None:
         say(line)
 
 
-def _program_folders(kit: Path, modules: Sequence[str]) -> list[str]:
-    """Return the folders of programs after loading modules, or those of the system.
+def _module_variables(kit: Path, modules: Sequence[str]) -> dict[str, str]:
+    """Return the variables that loading the modules sets or changes.
 
     Raises:
         BadInput: a module cannot be loaded.
     """
     if not modules:
-        return list(FOLDERS)
+        return {}
     script = kit / "roles/provision/files/modules.sh"
     done = run_command(["sh", str(script), *modules])
     if done.returncode:
         errors = " / ".join(done.stderr.split("\n")[:LINES]).strip(" /") or "no message"
         raise bad_input("--module", " ".join(modules), errors, "modules of a login shell")
     variables, _secrets = module_variables(done.stdout)
-    path = variables.get("PATH", os.pathsep.join(FOLDERS))
+    return variables
+
+
+def _absolute(path: str) -> list[str]:
+    """Return the folders of a PATH, without those that depend on the current folder."""
     return [folder for folder in path.split(os.pathsep) if folder.startswith("/")]
 
 

@@ -155,7 +155,7 @@ class Planned:
         available, wrong = available_at(site, packages_of_kit)
         for each in (*wrong, *site_mistakes(site, [plan])):
             yield f"{each.key}: {each.found}"
-        if lacks := in_words(lacking(plan.packages(), available)):
+        if lacks := in_words(lacking(plan.needs(), available)):
             yield f"{site.partition.provision_from!r} lacks {lacks}"
         yield from (f"job {job}: {why}" for job, why in self.preview.refused.items())
 

@@ -18,6 +18,7 @@ from proofmark.cli.spacklock import main
 from proofmark.common.errors import BadInput, InputError
 from proofmark.software.environments import check_environment
 from proofmark.software.spack import lock_make
+from proofmark.software.spack.install import check_recipes
 from proofmark.software.spack.installation import SpackInstallation, not_pinned
 from proofmark.software.spack.lock_check import (
     OVERLAY,
@@ -389,6 +390,39 @@ def test_the_other_variables_of_the_user_reach_spack(
     monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
     installation = SpackInstallation(tmp_path, tmp_path, tmp_path)
     assert installation.environment()["https_proxy"] == "http://proxy.example:3128"
+
+
+@pytest.mark.fault("recipe-of-another-program")
+@pytest.mark.parametrize("printed", ["{}", '{"ior@4.0.0": ["of-lock", "of-recipe"]}', ""])
+def test_recipes_that_would_build_other_programs_are_refused(tmp_path: Path, printed: str) -> None:
+    """Git can be told not to look at a file; the hash of the recipe shows the change."""
+    program = tmp_path / "spack/bin/spack"
+    program.parent.mkdir(parents=True)
+    command = f"echo '{printed}'" if printed else "exit 1"
+    program.write_text(f"#!/bin/sh\n{command}\n")
+    program.chmod(0o755)
+    installation = SpackInstallation(tmp_path, tmp_path / "spack", tmp_path)
+    if printed == "{}":
+        check_recipes(installation, tmp_path)
+        return
+    with pytest.raises(BadInput) as raised:
+        check_recipes(installation, tmp_path)
+    (mistake,) = raised.value.mistakes
+    assert mistake.file == f"{tmp_path / 'spack.lock'}"
+    if printed:
+        assert (mistake.key, mistake.found) == ("ior@4.0.0: package_hash", "of-recipe")
+        assert mistake.accepted == "of-lock, the recipe of the lock"
+    else:
+        assert (mistake.key, mistake.found) == ("package_hash", "exit code 1")
+
+
+def test_a_hook_of_git_does_not_change_which_checkout_is_read(
+    pinned: tuple[Path, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout, pin = pinned
+    monkeypatch.setenv("GIT_DIR", str(ROOT / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", "/nonexistent")
+    assert not_pinned(checkout, pin) == ""
 
 
 def test_pins_are_full_commits() -> None:

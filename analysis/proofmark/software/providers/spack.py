@@ -12,6 +12,7 @@ from proofmark.software.provider import Provider
 from proofmark.software.spack.install import install, missing_specs
 from proofmark.software.spack.installation import check_length
 from proofmark.software.spack.lock_check import read_roots
+from proofmark.software.spack.measured_variants import lock_at, parts_of_mpi
 from proofmark.software.spack.system import this_system
 
 
@@ -30,6 +31,16 @@ class Spack(Provider):
             BadInput: the environment has no ``spack.yaml``.
         """
         return read_roots(kit / "environments" / site.partition.environment)
+
+    @classmethod
+    def mpi_parts(cls, kit: Path, site: Site) -> Collection[str] | None:
+        """Return ``romio`` if the MPI of the lock has it; None without a lock.
+
+        Raises:
+            BadInput: the file of the lock is no lock.
+        """
+        lock = lock_at(kit, site.inventory, site.partition.environment, this_system().name)
+        return parts_of_mpi(lock) if lock else None
 
     @classmethod
     def check_prefixes(cls, prefixes: Path) -> None:

@@ -1,7 +1,6 @@
 """Installs the packages of a plan from a committed lock, with Spack.
 
-One process at a time installs into a folder. The BLAS that an installed program loads is compared
-with the BLAS of its spec.
+One process at a time installs into a folder.
 """
 
 from __future__ import annotations
@@ -9,10 +8,9 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,7 +18,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import yaml
-from pydantic import AwareDatetime, ValidationError
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import open_to_append, write_whole
@@ -44,23 +42,12 @@ from proofmark.software.spack.installation import (
     check_length,
     installation_in,
 )
+from proofmark.software.spack.linked_libraries import check_installed_mpi, check_linked
 from proofmark.software.spack.lock_check import OVERLAY, PINS, check
 from proofmark.software.spack.lock_file import Lock, Spec, build_of, derived_parts, read_lock
 from proofmark.software.spack.lock_rules import overlay_digest
+from proofmark.software.spack.measured_variants import unchosen_variants
 from proofmark.software.spack.mirror import located_sources, search_sources
-from proofmark.software.spack.site_parts import openblas_of
-
-LIBRARIES = {
-    "openblas": r"libopenblas\w*\.",
-    "blis": r"libblis[\w-]*\.",
-    "amdblis": r"libblis[\w-]*\.",
-    "armpl-gcc": r"libarmpl\w*\.",
-    "nvpl-blas": r"libnvpl_blas_core\.",
-    "essl": r"libessl\w*\.",
-    "intel-oneapi-mkl": r"libmkl_core\.",
-    "cray-libsci": r"libsci_\w+\.",
-}
-"""The file name of the library of a BLAS, by Spack's package."""
 
 POLL_S = 0.5
 """The time between two attempts to take the lock."""
@@ -70,55 +57,6 @@ LONGEST_NOTE = 1000
 
 SPACK_JOBS = 16
 """Largest number of processes of a build by default: ``build_jobs`` in the defaults of Spack."""
-
-
-def check_blas(lock: Lock, package: str, programs: Iterable[str]) -> None:
-    """Refuse programs that load another BLAS than their spec, or one with other threads.
-
-    Only a program that loads a BLAS is compared. An MPI or a compiler is not a BLAS.
-
-    Raises:
-        BadInput: names each such program, its library and the spec.
-    """
-    spec_hash = lock.root(package).virtuals.get("blas")
-    if spec_hash is None:
-        return
-    mistakes: list[InputError] = []
-    for program in programs:
-        mistakes += blas_mistakes(program, loaded_libraries(program), lock.specs[spec_hash])
-    if mistakes:
-        raise BadInput(*mistakes)
-
-
-def loaded_libraries(program: str) -> dict[str, Path]:
-    """Return the libraries that the dynamic linker loads for `program`, by name."""
-    return read_ldd(run_command(["ldd", program]).stdout)
-
-
-def read_ldd(text: str) -> dict[str, Path]:
-    """Return the libraries in an output of ``ldd`` that were found, by name."""
-    return {name: Path(path) for name, path in re.findall(r"^\s*(\S+) => (/\S+)", text, re.M)}
-
-
-def blas_mistakes(program: str, libraries: dict[str, Path], wanted: Spec) -> list[InputError]:
-    """Return how the BLAS among the libraries of a program differs from the spec `wanted`."""
-    expected = f"{wanted.label} threads={wanted.threads}" if wanted.threads else wanted.label
-    mistakes = []
-    for name, path in sorted(libraries.items()):
-        families = [each for each, file in LIBRARIES.items() if re.match(file, name)]
-        if not families:
-            continue
-        if wanted.name not in families:
-            found = f"{families[0]} ({path})"
-        elif wanted.name == "openblas":
-            version, threads = openblas_of(path.read_bytes())
-            if (version, threads) == (wanted.version, wanted.threads or threads):
-                continue
-            found = f"openblas@{version} threads={threads} ({path.resolve()})"
-        else:
-            continue
-        mistakes.append(InputError(program, "BLAS", found, f"{expected}, the spec of the lock"))
-    return mistakes
 
 
 class LockHolder(StrictModel):
@@ -266,12 +204,13 @@ def missing_specs(request: ProvisionRequest, system: str) -> list[Spec]:
     """Return the specs that `install` would install; change nothing and run no Spack.
 
     Raises:
-        BadInput: see `choose_lock`, `check_length`, `check_blanks` and `located_sources`; or a
-            package is not in the lock.
+        BadInput: see `choose_lock`, `check_length`, `check_blanks`, `check_installed_mpi` and
+            `located_sources`; or a package is not in the lock.
     """
     check_length(request.prefixes)
     check_blanks(request.prefixes)
     lock = choose_lock(request, system).lock
+    check_installed_mpi(lock, request.programs)
     installation = installation_in(request.prefixes, request.sources)
     cached = buildcache.cached_manifests(request.sources.cache)
     located_sources(lock, request.programs, installation, request.sources)
@@ -364,6 +303,7 @@ def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack, 
     progress.begin()
     say(f"output of Spack: {log}")
     progress.report()
+    check_recipes(installation, spack.environment)
     roots = [f"/{chosen.lock.root(package).hash}" for package in request.programs]
     words = ("-e", str(spack.environment), "install", "--only-concrete", *roots)
     command = installation.command(*words)
@@ -374,6 +314,40 @@ def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack, 
         write_whole(times_file, json.dumps(now_known, indent=1, sort_keys=True) + "\n")
     if code:
         raise _refused(progress.lines, code, installation, log)
+
+
+RECIPES = Path(__file__).with_name("recipe_script.py")
+_CHANGED = TypeAdapter(dict[str, tuple[str, str]])
+
+
+def check_recipes(installation: SpackInstallation, environment: Path) -> None:
+    """Refuse a lock of which the recipes would build other programs under the same hashes.
+
+    The hashes are Spack's own. They find what ``git status`` does not: a file that git is told not
+    to look at, and a recipe that another repository replaces.
+
+    Args:
+        installation: Spack.
+        environment: the folder of the environment with the lock.
+
+    Raises:
+        BadInput: names each package; or Spack cannot read its recipe.
+    """
+    command = installation.command("-e", str(environment), "python", str(RECIPES))
+    done = run_command(command, environment=installation.environment())
+    try:
+        changed = _CHANGED.validate_json(done.stdout if done.returncode == 0 else "")
+    except ValidationError:
+        last = " / ".join(done.stderr.strip().splitlines()[-3:]) or f"exit code {done.returncode}"
+        accepted = "a recipe for each package of the lock"
+        raise bad_input(environment / "spack.lock", "package_hash", last, accepted) from None
+    file = str(environment / "spack.lock")
+    mistakes = (
+        InputError(file, f"{label}: package_hash", now, f"{locked}, the recipe of the lock")
+        for label, (locked, now) in sorted(changed.items())
+    )
+    if found := tuple(mistakes):
+        raise BadInput(*found)
 
 
 def _refused(
@@ -417,7 +391,12 @@ def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Install
         files = spelling[name].programs if name in spelling else {}
         parts = chosen.site_parts(name)
         paths = find_programs(prefix, programs, files)
-        check_blas(chosen.lock, name, paths.values())
+        findings = (
+            *check_linked(chosen.lock, name, paths.values()),
+            *unchosen_variants(chosen.lock, [name]),
+        )
+        if parts is not None:
+            findings = (derived_finding(name, parts), *findings)
         packages[name] = Provided(
             version=root.version,
             spec=root.requested,
@@ -427,6 +406,6 @@ def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Install
             programs=paths,
             site_parts=parts,
             built=build_of(chosen.lock, name),
-            findings=() if parts is None else (derived_finding(name, parts),),
+            findings=findings,
         )
     return Installed(origin="spack", packages=packages)

@@ -35,6 +35,10 @@ NO_PROXY = "http://127.0.0.1:9"
 """The discard port: nothing listens there, and nothing leaves the machine."""
 CONFIGURATION = "etc/spack"
 """The folder of a checkout of Spack whose files Spack reads before those of the user."""
+OF_A_HOOK = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"}) | {
+    *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX"),
+}
+"""The variables by which git, as in a hook, would read another repository than the one named."""
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy")
 NO_NETWORK = {
     **dict.fromkeys(_PROXIES, NO_PROXY),
@@ -227,7 +231,10 @@ def _clone(address: str, tag: str, commit: str, folder: Path) -> None:
 
 
 def _git(*words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
+    environment = {
+        **{name: value for name, value in os.environ.items() if name not in OF_A_HOOK},
+        "GIT_TERMINAL_PROMPT": "0",
+    }
     return run_command(["git", "-c", "advice.detachedHead=false", *words], environment=environment)
 
 

@@ -26,6 +26,7 @@ class Spec:
         build: hashes of the dependencies that only the build needs.
         prefix: the prefix of an external; empty for a spec that Spack builds.
         threads: the variant ``threads`` of a BLAS; empty for other packages.
+        variants: all its variants, and flags of compilers; an external has those that are known.
         virtuals: hashes of the dependencies that are its ``mpi`` and ``blas``.
         variants: all of them, in the notation of Spack, in order.
         flags: of its compiler, in the notation of Spack, in order.
@@ -41,6 +42,7 @@ class Spec:
     build: tuple[str, ...]
     prefix: str = ""
     threads: str = ""
+    variants: Mapping[str, Any] = field(default_factory=dict)
     virtuals: Mapping[str, str] = field(default_factory=dict)
     variants: str = ""
     flags: str = ""
@@ -151,6 +153,7 @@ def _spec(key: str, raw: dict[str, Any], requested: dict[str, str]) -> Spec:
         build=tuple(other for other, kinds in edges if not kinds & {"link", "run"}),
         prefix=str(external.get("path") or "") if external else "",
         threads=_threads(raw.get("parameters", {}).get("threads", "")),
+        variants=raw.get("parameters", {}),
         virtuals=virtuals,
         **_parameters(raw.get("parameters", {})),
     )
