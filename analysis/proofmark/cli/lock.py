@@ -157,9 +157,9 @@ def _print_written(path: Path, before: Lock | None) -> None:
     other = [each for each in changes if each.before != each.after]
     for each in other:
         old, new = (", ".join(versions) or "none" for versions in (each.before, each.after))
-        say(f"  {each.package}: {old} before, {new} now")
+        say(f"{each.package}: {old} before, {new} now")
     if again := [each.package for each in changes if each not in other]:
-        say(f"  the same version, built again: {', '.join(again)}")
+        say(f"the same version, built again: {', '.join(again)}")
 
 
 def _compare(kit: Path, folder: Path, checkouts: Checkouts) -> int:

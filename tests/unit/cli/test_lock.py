@@ -181,9 +181,9 @@ def test_all_makes_each_lock_of_the_system_also_after_a_failure(
     (tmp_path / "spack/bin/spack.fails").unlink()
     assert main(["lock", "all"]) == 0
     changed = capfd.readouterr().err
-    assert "  blis: 2.0 before, none now\n" in changed
-    assert "  openblas: none before, 0.3.28 now\n" in changed
-    assert "  the same version, built again: " in changed
+    assert "blis: 2.0 before, none now\n" in changed
+    assert "openblas: none before, 0.3.28 now\n" in changed
+    assert "the same version, built again: " in changed
 
 
 def test_all_of_a_site_without_a_lock_is_refused(

@@ -43,6 +43,10 @@ LOCKS = sorted(ROOT.glob("environments/*/*/spack.lock"))
 SUITE = {"hpl", "intel-mpi-benchmarks", "ior", "npb", "osu-micro-benchmarks", "stream"}
 
 
+INCLUDED = "include: [../common/suite.yaml]"
+"""What the spack.yaml of a site has of the kit, in the tests of versions."""
+
+
 def compiler() -> dict[str, Any]:
     """Return an external gcc at /usr, as Spack writes it."""
     return spec(
@@ -258,7 +262,7 @@ def test_the_first_scope_that_names_a_version_counts(tmp_path: Path) -> None:
     source = tmp_path / "locks/local/debian12/spack.yaml"
     source.parent.mkdir(parents=True)
     packages = 'packages: {ior: {require: "@3.3.0"}, mpich: {require: "@4.2"}}'
-    source.write_text(f"spack: {{specs: [ior], {packages}}}")
+    source.write_text(f"spack: {{{INCLUDED}, specs: [ior], {packages}}}")
     assert (
         read_environment(ROOT / "environments/local", "debian12", source).versions["ior"] == "3.3.0"
     )
@@ -274,11 +278,11 @@ def test_an_external_of_another_version_than_required_is_refused(tmp_path: Path)
     source = tmp_path / "locks/local/debian12/spack.yaml"
     source.parent.mkdir(parents=True)
     external = "{externals: [{spec: openmpi@4.1.4 +cxx, prefix: /usr}]}"
-    source.write_text(f"spack: {{specs: [ior], packages: {{openmpi: {external}}}}}")
+    source.write_text(f"spack: {{{INCLUDED}, specs: [ior], packages: {{openmpi: {external}}}}}")
     with pytest.raises(BadInput, match=r"openmpi\.require: found @5.* of the external \(openmpi@4"):
         check_externals(source, ROOT / "environments/local", "debian12")
     required = external.replace("{externals", '{require: "@4.1.4", externals')
-    source.write_text(f"spack: {{specs: [ior], packages: {{openmpi: {required}}}}}")
+    source.write_text(f"spack: {{{INCLUDED}, specs: [ior], packages: {{openmpi: {required}}}}}")
     check_externals(source, ROOT / "environments/local", "debian12")
 
 
