@@ -149,7 +149,7 @@ class CopiedEnvironment:
     """A copy of an environment, and what starts Spack on it.
 
     Attributes:
-        words: the command line of Spack, without the command of Spack.
+        words: the command line of Spack, without environment and command.
         folder: the folder of the copy, with ``spack.yaml`` and, once it is made, ``spack.lock``.
         variables: the variables of Spack's process.
     """
@@ -158,17 +158,14 @@ class CopiedEnvironment:
     folder: Path
     variables: Mapping[str, str]
 
-    def command(self, *words: str) -> list[str]:
-        """Return the command line of Spack with the arguments `words`."""
-        return [*self.words, *words]
-
     def output_of(self, script: Path) -> str:
         """Run a script with ``spack python`` and return what it prints.
 
         Raises:
             BadInput: it failed; repeats the end of its message.
         """
-        done = run_command(self.command("python", str(script)), environment=self.variables)
+        words = [*self.words, "-e", str(self.folder), "python", str(script)]
+        done = run_command(words, environment=self.variables)
         if done.returncode:
             last = " / ".join(done.stderr.strip().splitlines()[-3:])
             found = last or f"exit code {done.returncode}"

@@ -110,7 +110,7 @@ def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> N
         BadInput: see `make`.
     """
     with copied_environment(root, source, folder, checkouts) as copied:
-        words = copied.command("concretize", "--force")
+        words = [*copied.words, "-e", str(copied.folder), "concretize", "--force"]
         done = subprocess.run(words, env=copied.variables, check=False, stdout=sys.stderr)
         if done.returncode:
             found = f"no solution (exit code {done.returncode}, the message of Spack is above)"
@@ -157,7 +157,7 @@ def copied_environment(
         if spack_system != system:
             accepted = f"{spack_system}, because Spack runs on it"
             raise bad_input("OS", "", system, accepted)
-        yield CopiedEnvironment((*command, "-e", str(environment)), environment, variables)
+        yield CopiedEnvironment(tuple(command), environment, variables)
 
 
 def _output(*command: str, env: dict[str, str]) -> str:
