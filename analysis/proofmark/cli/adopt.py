@@ -22,10 +22,12 @@ from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import read_bytes
 from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, unfold
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.progress_lines import say
 from proofmark.common.text import csv_cell
+from proofmark.plan.adoption_rules import MOST_PATTERNS
 from proofmark.plan.expansion import limit_mistakes
 from proofmark.plan.output_paths import LabelRule, PathRule
 from proofmark.runs.adopted import Adopted, shown
@@ -242,6 +244,8 @@ def _summary(run: Run, adopted: Adopted) -> Iterator[str]:
     unread = [each.problem for each in adopted.files.values() if each.problem]
     more = run.files.adopted.relative_to(run.folder.parent)
     yield from _listed("files that cannot be read, INVALID", unread, f"{more}")
+    contradicted = [f"{path} ({each.message()})" for path, each in adopted.contradicted.items()]
+    yield from _listed("paths and texts that name different nodes", contradicted, f"{more}")
     yield from _listed("files that match no case", adopted.unmatched, f"{more}")
     yield from _listed("not read", _not_read(adopted.not_entered), f"{more}")
     yield f"next: {PrintedCommand('proofmark', 'report', of_person(run.folder, 'RUN'))}"
@@ -254,7 +258,9 @@ def _plan(folder: OutputFolder, adoption: Adoption, given: Sequence[Part]) -> It
     counts = ", ".join(f"{case} {number}" for case, number in by_case.items())
     yield f"plan: {len(outputs)} of {_count(len(folder.paths), 'file')}: {counts}"
     named = {
-        each.source: bool(request.rule and request.rule.nodes(each.source)) for each in outputs
+        each.source: each.source not in adoption.contradicted
+        and bool(request.rule and request.rule.nodes(each.source))
+        for each in outputs
     }
     for title, wanted in (("nodes in paths", True), ("nodes in outputs or job scripts", False)):
         if some := [each.nodes for each in outputs if named[each.source] is wanted]:
@@ -267,12 +273,18 @@ def _plan(folder: OutputFolder, adoption: Adoption, given: Sequence[Part]) -> It
         values = Counter(str(each.parameters.get(label.name, "without")) for each in outputs)
         found = ", ".join(f"{value} {number}" for value, number in sorted(values.items()))
         yield f"label {label.name}: {found}"
-    reasons: dict[str, list[str]] = {}
-    for path, why in adoption.left.items():
-        reasons.setdefault(f"{why.code}: {why}", []).append(shown(path))
-    for reason, paths in reasons.items():
-        yield from _listed(f"left over, {reason}", paths, "the folder")
+    contradicted = {path: each.message() for path, each in adoption.contradicted.items()}
+    for title, files in (("contradiction", contradicted), ("left over", adoption.left)):
+        reasons: dict[str, list[str]] = {}
+        for path, why in files.items():
+            reasons.setdefault(f"{why.code}: {why}", []).append(shown(path))
+        for reason, paths in reasons.items():
+            yield from _listed(f"{title}, {reason}", paths, "the folder")
     yield from _listed("not read", _not_read(folder.not_read), "the folder")
+    for case, patterns in request.patterns.items():
+        if len(patterns) >= MOST_PATTERNS:
+            many = Message("adopt-many-patterns", case=case, most=MOST_PATTERNS)
+            yield f"options, {many.code}: {many}"
     words = [of_person(folder.folder, "FOLDER")]
     for case, patterns in request.patterns.items():
         words += (_option("--case", f"{case}={pattern}") for pattern in patterns)

@@ -237,6 +237,7 @@ MESSAGES: Mapping[str, str] = {
     "past-unreadable": "unreadable: {problem}",
     "past-damaged": "damaged {file}: {problem}",
     "past-cut": "damaged {file}: it does not end as proofmark writes it",
+    "past-records": "damaged {file}: records.parquet beside it has other figures",
     "past-empty": "damaged {file}: it has no valid figure",
     "past-origins": "damaged {file}: it has figures of several origins",
     "past-time": "damaged {file}: neither the run id {run} nor the facts of a node have a time",

@@ -43,7 +43,14 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "adopt-no-banner": "no banner of a case",
     "adopt-two-programs": "banners of several cases: {cases}",
     "adopt-no-node": "no node in its path, in its text or in a job script beside it",
+    "adopt-unsure-node": "are they nodes, counts or repeats: {words}? nodes: --node {option}; "
+    "otherwise --nodes states the node",
+    "adopt-two-answers": "its path names {path}, its text names {text}, as the texts of other "
+    "nodes do: --node states that the paths count",
+    "adopt-text-counts": "its path names {path}, its text names {text}: the text counts",
     "adopt-other-node": "of nodes that -l does not select: {nodes}",
+    "adopt-many-patterns": "the files of {case} need {most} patterns or more: --accept adopts all; "
+    "a folder of their own needs one pattern",
     "adopt-job-script": "a job script",
     "adopt-io500": "of the IO500 submission {folder}: proofmark io500 FOLDER",
     "packed-damaged": "damaged: {problem}",

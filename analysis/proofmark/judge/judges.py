@@ -20,6 +20,7 @@ from proofmark.judge.executions import judged_executions
 from proofmark.judge.fleet.digits import judge_digits
 from proofmark.judge.fleet.fleet import measure_fleet
 from proofmark.judge.fleet.like_figures import Kinds
+from proofmark.judge.fleet.measured_groups import kinds_of_groups, measured_groups, unlike_groups
 from proofmark.judge.limit_outcomes import limit_outcomes
 from proofmark.judge.links.links import link_fit
 from proofmark.judge.node_checks import check_outcomes
@@ -40,6 +41,7 @@ from proofmark.judge.stated_parts import (
 )
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.required_metrics import required_metrics
+from proofmark.site.adopted_site import IMPORTED
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.installed_parts import declared_parts
 from proofmark.site.partition import PREDICTED
@@ -64,8 +66,10 @@ def judge(evidence: Evidence) -> Verdict:
     accepted_of = evidence.baseline.parts() if evidence.baseline else {}
     stated = statements(facts, declared_parts(evidence.node), accepted_of)
     nominal = nominal_parts(facts, stated, network.ports)
-    hardware = ordered_hardware(facts, stated)
-    kinds, of_place = Kinds(hardware), Kinds(hardware, network.distance)
+    groups = measured_groups(figures.records.nodes) if plan.site == IMPORTED else []
+    hardware, of_group = ordered_hardware(facts, stated), kinds_of_groups(groups)
+    kinds = Kinds(hardware, groups=of_group)
+    of_place = Kinds(hardware, network.distance, of_group)
     fleet = measure_fleet(figures, benchmarks, of_place, level, network.places)
     accepted = evidence.baseline.compare(figures, benchmarks, level) if evidence.baseline else None
     referred = judge_by_references(evidence, nominal, fleet, accepted)
@@ -111,6 +115,7 @@ def judge(evidence: Evidence) -> Verdict:
             *unjudged(required, figures, results, kinds, conditions.sanity),
             *unread_parts(facts, stated),
             *unknown_orders(facts, stated),
+            *unlike_groups(groups),
             *empty_channels(facts, stated),
             *(() if evidence.node.rails.rate else narrow_slots(facts)),
         ),

@@ -72,7 +72,7 @@ def _write_results(run: Run, records: Records, verdict: Verdict, target: RunFile
     claims = answers_of([(run, verdict)])
     files: dict[Path, Callable[[TextIO], None]] = {
         target.junit: lambda file: write_junit(file, verdict),
-        target.verdict: lambda file: write_verdict(file, verdict, claims),
+        target.verdict: lambda file: write_verdict(file, verdict, claims, all_figures=False),
     }
 
     def write(path: Path) -> None:

@@ -175,6 +175,13 @@ class Results(Sequence[Result]):
         mask &= self.aggregates.disturbed == 0
         return mask & ~self.expected.mask if self.expected else mask
 
+    @cached_property
+    def without_finding(self) -> NDArray[np.bool_]:
+        """Mask of the plain results that are UNJUDGED, and that no limit or reference is for."""
+        unjudged = self.verdict == WORDS.index("UNJUDGED")
+        mask: NDArray[np.bool_] = self.plain & unjudged & ~self._limited
+        return mask
+
     def judgements(self) -> int:
         """Return the number of judgements of all figures."""
         by_references = sum(len(judgements) for judgements in self.answers.values())

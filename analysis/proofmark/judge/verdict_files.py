@@ -17,6 +17,9 @@ from functools import lru_cache
 from typing import Any, TextIO
 from xml.sax.saxutils import escape
 
+import numpy as np
+from numpy.typing import NDArray
+
 from proofmark.common.message import SEVERAL, Message, fields_json
 from proofmark.common.text import one_line
 from proofmark.judge.claim_source import Answer
@@ -41,21 +44,35 @@ _OF_JUDGEMENT = ("reason", "value", "ratio", "ratios", "visible")
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write_verdict(file: TextIO, verdict: Verdict, claims: Sequence[Answer]) -> None:
-    """Write ``verdict.json``; its key ``claims`` has the answers to the claims of the papers."""
-    head = {**verdict.head(), "claims": [each.as_json() for each in claims]}
+def write_verdict(
+    file: TextIO, verdict: Verdict, claims: Sequence[Answer], *, all_figures: bool = True
+) -> None:
+    """Write ``verdict.json``; its key ``claims`` has the answers to the claims of the papers.
+
+    Args:
+        file: the open file.
+        verdict: of a run.
+        claims: the answers to the claims.
+        all_figures: whether the figures of outputs of others without a finding are listed. If not,
+            ``unlisted`` has their number: ``records.parquet`` has them.
+    """
+    results, left = verdict.results, np.zeros(len(verdict.results), dtype=bool)
+    if verdict.conditions.imported and not all_figures:
+        left = results.without_finding
+    unlisted = {"unlisted": int(left.sum())} if left.any() else {}
+    head = {**verdict.head(), **unlisted, "claims": [each.as_json() for each in claims]}
     file.write(json.dumps(head, indent=1, default=str).removesuffix("\n}") + ',\n "results": [')
     between = "\n  "
-    for line in _json_lines(verdict.results):
+    for line in _json_lines(results, ~left):
         file.write(f"{between}{line}")
         between = ",\n  "
     file.write("\n ]\n}\n")
 
 
-def _json_lines(results: Results) -> Iterator[str]:
-    lines = PlainLines(results)
-    for figure, plain in enumerate(results.plain.tolist()):
-        yield (plain and lines.line(figure)) or json.dumps(result_json(results[figure]))
+def _json_lines(results: Results, wanted: NDArray[np.bool_]) -> Iterator[str]:
+    lines, plain = PlainLines(results), results.plain
+    for figure in np.flatnonzero(wanted).tolist():
+        yield (plain[figure] and lines.line(figure)) or json.dumps(result_json(results[figure]))
 
 
 class PlainLines:

@@ -40,12 +40,14 @@ class WrittenVerdict(BaseModel):
         headline: the verdict in a word, and what judged.
         counts: the number of results by verdict.
         coverage: the number of planned steps, and of measured ones.
+        unlisted: the number of results that only ``records.parquet`` has (`write_verdict`).
     """
 
     run: str
     headline: _Headline
     counts: dict[str, int]
     coverage: _Coverage
+    unlisted: int = 0
 
     @property
     def line(self) -> Message:

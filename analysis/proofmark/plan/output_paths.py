@@ -14,6 +14,8 @@ from proofmark.plan.adoption_rules import date_of
 
 NODE = "node"
 """The group of the regular expression that has a node, or a set of nodes."""
+PLACE = "place"
+"""The group that has the place of the nodes after it: ``rack1`` makes rack1-node01 of node01."""
 _NOT_IN_PATHS = {"benchmark", "placement", LOAD, SENSOR}
 
 
@@ -24,7 +26,8 @@ class PathRule:
         """Compile `pattern` for the outputs of `cases`.
 
         The group ``node``, or else the first group without a name, is a node or a set of nodes.
-        Every further named group is a parameter of the figures.
+        The group ``place`` comes before the names of the nodes after it. Every further named group
+        is a parameter of the figures.
 
         Raises:
             BadInput: it is no regular expression, has no group for a node, or a name that is no
@@ -44,10 +47,10 @@ class PathRule:
         self._group: str | int = NODE if NODE in names else min(plain)
         known = {name: case.parameter_names() - _NOT_IN_PATHS for name, case in cases.items()}
         every = sorted(set().union(*known.values()))
-        for name in names.keys() - {NODE}:
+        for name in names.keys() - {NODE, PLACE}:
             if name not in every:
                 found = f"the group {name!r}{nearest(name, every)}"
-                raise bad_input("--node", "", found, f"{NODE}, {', '.join(every)}")
+                raise bad_input("--node", "", found, f"{NODE}, {PLACE}, {', '.join(every)}")
         self._names = {case: sorted(names.keys() & of_case) for case, of_case in known.items()}
         self._types = {name: case.reader().parameters for name, case in cases.items()}
 
@@ -57,8 +60,15 @@ class PathRule:
         Raises:
             ValueError: a match is no name of a node and no set of nodes.
         """
-        texts = (match[self._group] for match in self._matches(path))
-        return list(dict.fromkeys(unfold(text for text in texts if text)))
+        names: dict[str, None] = {}
+        places: list[str] = []
+        for match in self._matches(path):
+            if PLACE in self._rule.groupindex and match[PLACE]:
+                places.append(match[PLACE])
+            if text := match[self._group]:
+                nodes = unfold([text])
+                names |= dict.fromkeys("-".join([*places, node]) for node in nodes)
+        return list(names)
 
     def parameters(self, path: str, case: str) -> dict[str, Scalar]:
         """Return the parameters of `case` that the first match in `path` states.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json
+from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.plan.step import StepInstance
 from proofmark.runs.run import Run
@@ -30,6 +31,22 @@ class AdoptedFile(StrictModel):
     problem: str = ""
 
 
+class Contradiction(StrictModel):
+    """The nodes of an output whose text names others than its path. The text counts.
+
+    Attributes:
+        path: the nodes in its path, as a node set.
+        text: the nodes in its text.
+    """
+
+    path: str
+    text: str
+
+    def message(self) -> Message:
+        """Return the contradiction as a message."""
+        return Message("adopt-text-counts", path=self.path, text=self.text)
+
+
 class Adopted(StrictModel):
     """The content of ``inputs/adopted.json``.
 
@@ -42,6 +59,7 @@ class Adopted(StrictModel):
         not_entered: the folders, archives and files of archives that were not read, each with the
             reason.
         labels: the options ``--label``.
+        contradicted: the outputs whose text names other nodes than their path, by path.
     """
 
     folder: str
@@ -51,6 +69,7 @@ class Adopted(StrictModel):
     unmatched: list[str]
     not_entered: dict[str, str] = {}
     labels: list[str] = []
+    contradicted: dict[str, Contradiction] = {}
 
 
 def adopted_files(files: RunFiles) -> Mapping[str, AdoptedFile]:

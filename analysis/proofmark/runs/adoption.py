@@ -157,6 +157,7 @@ def _adopted(
         files=dict(files),
         unmatched=[shown(path) for path in adoption.left],
         not_entered={shown(path): why for path, why in outputs.not_read.items()},
+        contradicted={shown(path): each for path, each in adoption.contradicted.items()},
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import shlex
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -15,8 +16,11 @@ from proofmark.common.host_names import alike_error, clashes
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.plan.adopted_plan import Output
-from proofmark.plan.adoption_rules import case_patterns, label_rules, node_rule
+from proofmark.plan.adoption_rules import case_patterns, label_rules
+from proofmark.plan.node_names import NamedNodes, named_nodes
+from proofmark.plan.output_nodes import nodes_of_outputs
 from proofmark.plan.output_paths import LabelRule, PathRule
+from proofmark.runs.adopted import Contradiction
 from proofmark.runs.output_folder import OutputFolder, find_outputs, named_errors
 from proofmark.runs.output_heads import OutputHead, head_of, heads_of
 from proofmark.site.inventory import Site
@@ -72,11 +76,13 @@ class Adoption:
         request: with all patterns, the rule and the labels.
         outputs: the adopted files.
         left: the other files, each with the reason.
+        contradicted: the adopted files whose text names other nodes than their path.
     """
 
     request: AdoptionRequest
     outputs: Sequence[Output]
     left: Mapping[str, Message]
+    contradicted: Mapping[str, Contradiction] = field(default_factory=dict)
 
 
 def planned(
@@ -93,7 +99,7 @@ def planned(
         found = find_outputs(folder, request.patterns)
         left = dict.fromkeys(found.unmatched, Message("adopt-no-pattern"))
         files = _Files(folder, partial(head_of, folder, banners), found.unmatched)
-        outputs, problems = _outputs(files, request, found.matched)
+        outputs, problems, _ = _outputs(files, request, found.matched)
         if problems:
             accepted = "a path with a node (--node '{regular expression}'), or --nodes"
             raise BadInput(*named_errors(problems, accepted))
@@ -105,12 +111,26 @@ def planned(
     cases = {path: each for path, each in answers.items() if not isinstance(each, Message)}
     left = {path: each for path, each in answers.items() if isinstance(each, Message)}
     known = (lambda name: site.host_of(name) is not None) if site else None
-    if request.rule is None:
+    named = NamedNodes(None, {})
+    printed = {path: heads[path].nodes for path in cases}
+    stated = request.rule is not None
+    if not stated:
         programs = {word for name in benchmarks.cases for word in (name, name.partition("-")[0])}
-        pattern = node_rule({path: heads[path].nodes for path in cases}, programs, known)
+        named = named_nodes(printed, programs, known)
         read = {name: benchmarks.case(name) for name in cases.values()}
-        request = replace(request, rule=PathRule(pattern, read) if pattern else None)
-    outputs, problems = _outputs(files, request, cases)
+        rule = PathRule(named.pattern, read) if named.pattern else None
+        request = replace(request, rule=rule)
+    outputs, problems, contradicted = _outputs(
+        files,
+        request,
+        cases,
+        {} if stated else {path: heads[path] for path in cases},
+        named.questions.keys(),
+    )
+    for path in problems.keys() & named.questions.keys():
+        asks = named.questions[path]
+        words, option = ", ".join(asks.words), shlex.quote(asks.pattern)
+        problems[path] = Message("adopt-unsure-node", words=words, option=option)
     if known:
         others = {each.source: each.nodes for each in outputs if not all(map(known, each.nodes))}
         outputs = [each for each in outputs if each.source not in others]
@@ -123,12 +143,12 @@ def planned(
         raise bad_input("FOLDER", "", f"{request.folder}: {why}", "an output that a case reads")
     if not request.labels:
         labels = (
-            LabelRule(each, benchmarks.cases.values()) for each in label_rules(_alike(outputs))
+            LabelRule(each, benchmarks.cases.values()) for each in label_rules(_by_case(outputs))
         )
         request = replace(request, labels=tuple(labels))
         outputs = [replace(each, parameters=files.labelled(each, request)) for each in outputs]
     request = replace(request, patterns=_patterns(heads, outputs))
-    return _told_apart(Adoption(request, outputs, left), site)
+    return _told_apart(Adoption(request, outputs, left, contradicted), site)
 
 
 class _Files:
@@ -163,24 +183,51 @@ class _Files:
 
 
 def _outputs(
-    files: _Files, request: AdoptionRequest, cases: Mapping[str, str]
-) -> tuple[list[Output], dict[str, Message]]:
-    """Return the outputs with their nodes, parameters and labels, and the files without a node."""
+    files: _Files,
+    request: AdoptionRequest,
+    cases: Mapping[str, str],
+    heads: Mapping[str, OutputHead] | None = None,
+    unsure: Collection[str] = (),
+) -> tuple[list[Output], dict[str, Message], dict[str, Contradiction]]:
+    """Return the outputs with their nodes, parameters and labels.
+
+    Then the files without a node, and the outputs whose text names other nodes than their path.
+
+    Args:
+        files: the files of the folder.
+        request: what is adopted.
+        cases: the case of each file.
+        heads: the texts that count against the paths; none against a rule that a person states.
+        unsure: the paths whose nodes are asked about.
+    """
     outputs: list[Output] = []
     problems: dict[str, Message] = {}
+    given: dict[str, tuple[tuple[str, ...], Mapping[str, str | int | float]]] = {}
     for path, case in cases.items():
         try:
-            nodes = tuple(request.rule.nodes(path)) if request.rule else ()
-            parameters = request.rule.parameters(path, case) if request.rule else {}
+            sure = request.rule if path not in unsure else None
+            nodes = tuple(sure.nodes(path)) if sure else ()
+            given[path] = nodes, request.rule.parameters(path, case) if request.rule else {}
         except ValueError as error:
             problems[path] = Message("adopted-unread", problem=str(error))
-            continue
-        if nodes := nodes or request.nodes or files.nodes(path):
-            output = Output(path, case, nodes, parameters)
+    texts = {path: (heads or {}).get(path, OutputHead()) for path in given}
+    found = nodes_of_outputs(
+        {path: nodes for path, (nodes, _) in given.items()},
+        {path: text.nodes for path, text in texts.items()},
+        {path for path, text in texts.items() if text.measured},
+    )
+    problems |= found.unsure
+    for path in found.nodes:
+        if nodes := found.nodes[path] or request.nodes or files.nodes(path):
+            output = Output(path, cases[path], nodes, given[path][1])
             outputs.append(replace(output, parameters=files.labelled(output, request)))
         else:
             problems[path] = Message("adopt-no-node")
-    return outputs, problems
+    contradicted = {
+        path: Contradiction(path=named, text=text)
+        for path, (named, text) in found.contradicted.items()
+    }
+    return outputs, problems, contradicted
 
 
 def _told_apart(adoption: Adoption, site: Site | None) -> Adoption:
@@ -203,12 +250,12 @@ def _case_of(head: OutputHead) -> str | Message:
     return head.cases[0]
 
 
-def _alike(outputs: Sequence[Output]) -> Iterator[Sequence[str]]:
-    """Yield the paths of the outputs of each case on the same nodes."""
-    groups: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+def _by_case(outputs: Sequence[Output]) -> Iterable[Mapping[str, tuple[str, ...]]]:
+    """Return the nodes of the outputs of each case, by path."""
+    cases: dict[str, dict[str, tuple[str, ...]]] = {}
     for each in outputs:
-        groups.setdefault((each.case, each.nodes), []).append(each.source)
-    return (paths for paths in groups.values() if len(paths) > 1)
+        cases.setdefault(each.case, {})[each.source] = each.nodes
+    return cases.values()
 
 
 def _patterns(paths: Mapping[str, OutputHead], outputs: Sequence[Output]) -> dict[str, list[str]]:

@@ -10,7 +10,7 @@ from functools import partial
 from proofmark.cases.banners import Banners
 from proofmark.common.nodesets import is_name, unfold
 from proofmark.common.parallel import parallel_map
-from proofmark.plan.adoption_rules import is_node
+from proofmark.plan.node_names import is_node
 from proofmark.runs.output_folder import OutputFolder, text_of
 
 BATCH = 500
@@ -41,12 +41,14 @@ class OutputHead:
     Attributes:
         cases: of the programs whose banners it has.
         nodes: the nodes that it names.
+        measured: whether the program itself names them, and not a job or a scheduler.
         script: whether it is a job script.
         problem: why it cannot be read; empty if it can.
     """
 
     cases: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
+    measured: bool = False
     script: bool = False
     problem: str = ""
 
@@ -62,7 +64,7 @@ def head_of(outputs: OutputFolder, banners: Banners, path: str) -> OutputHead:
     for case in cases:
         printed += [name for name in banners.nodes(case, text) if is_name(name)]
     nodes = tuple(dict.fromkeys(printed or _named(text)))
-    return OutputHead(cases, nodes, not cases and bool(_SCRIPT.match(text)))
+    return OutputHead(cases, nodes, bool(printed), not cases and bool(_SCRIPT.match(text)))
 
 
 def heads_of(outputs: OutputFolder, banners: Banners) -> dict[str, OutputHead]:

@@ -14,7 +14,9 @@ from tests.folders import BENCHMARKS, DATA, ROOT
 
 from proofmark.cli.adopt import COMMANDS
 from proofmark.cli.main import main
+from proofmark.judge.trend.past_run import LeftOut, PastRun, read_past_run
 from proofmark.runs.run import open_run
+from proofmark.runs.run_files import RunFiles
 
 SAMPLES = BENCHMARKS / "samples"
 
@@ -60,7 +62,8 @@ def test_a_folder_of_others_gets_a_verdict_and_a_report(
     assert main(["report", folder]) == 0
     verdict = json.loads((runs / "r1" / "verdict.json").read_text())
     assert verdict["imported"] is True
-    assert {each["origin"] for each in verdict["results"]} == {"imported"}
+    listed = len(verdict["results"])
+    assert verdict["unlisted"] == sum(verdict["counts"].values()) - listed > listed
     page = (runs / "r1" / "report.html").read_text()
     assert "Imported: others produced the outputs" in page
     for text in (
@@ -186,3 +189,44 @@ def test_the_summary_shows_each_limit_with_its_own_outcome(
     rows = text[text.index('id="contract"') :].partition("</table>")[0]
     found = [re.findall(r'class="word (\w+)"', row) for row in rows.split("<tr")[2:]]
     assert found == [["UNJUDGED"], ["PASS"], ["UNJUDGED"]]
+
+
+def test_a_history_has_the_figures_that_the_verdict_does_not_list(
+    vendor: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A figure of others without a finding is in records.parquet, with its repeats."""
+    shutil.copy(vendor / "n1" / "stream.log", vendor / "n1" / "stream2.log")
+    folder = tmp_path / "runs" / "20261101T000000Z-vendor"
+    more = ("--runs", str(folder.parent), "--run-id", folder.name)
+    assert main(["adopt", str(vendor), *WORDS, *more]) == 0
+    assert main(["stage", "collect", str(folder)]) == 0
+    assert main(["report", str(folder)]) == 0
+    files = RunFiles(folder)
+    short, found = files.verdict.read_text(), read_past_run(folder)
+    assert isinstance(found, PastRun) and found.count.max() == 2
+    capsys.readouterr()
+    assert main(["verdict", "--json", str(folder)]) == 4
+    whole = capsys.readouterr().out
+    left = len(json.loads(whole)["results"]) - len(json.loads(short)["results"])
+    assert left == json.loads(short)["unlisted"] > 0
+    files.verdict.write_text(whole)
+    listed = read_past_run(folder)
+    assert isinstance(listed, PastRun)
+    assert _columns(found) == _columns(listed)
+    files.verdict.write_text(short)
+    files.records.unlink()
+    missing = read_past_run(folder)
+    assert isinstance(missing, LeftOut) and missing.reason.code == "past-records"
+
+
+def _columns(run: PastRun) -> list[tuple[object, ...]]:
+    """Return the results of a run without their numbers, sorted."""
+    rows = zip(
+        (run.figures[each] for each in run.figure),
+        (run.nodes[each] for each in run.node),
+        run.count.tolist(),
+        run.value.tolist(),
+        map(str, zip(run.low.tolist(), run.high.tolist(), strict=True)),
+        strict=True,
+    )
+    return sorted(rows)

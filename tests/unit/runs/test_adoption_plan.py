@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import json
 import lzma
 import shlex
 import tarfile
@@ -14,8 +15,10 @@ from pathlib import Path
 import pytest
 from tests.folders import BENCHMARKS, ROOT
 
+from proofmark.cli import adopt
 from proofmark.cli.main import main
 from proofmark.common import packed
+from proofmark.plan import adoption_rules
 from proofmark.runs import adoption_request
 from proofmark.runs.adopted import adopted_files
 from proofmark.runs.run import open_run
@@ -201,7 +204,8 @@ def test_a_submission_of_io500_is_recognised(plan: Plan) -> None:
     files = {f"n001/{name}": content for name, content in {**outputs, **others}.items()}
     printed = plan(files)
     assert "of the IO500 submission n001: proofmark io500 FOLDER" in printed
-    assert "--case 'ior=" in printed and "mdtest-easy-write.txt" in printed
+    assert "plan: 2 of 5 files: ior 1, mdtest 1" in printed
+    assert "--case 'ior=" in printed and "--case 'mdtest=" in printed
 
 
 def test_a_folder_without_outputs_is_refused(
@@ -311,3 +315,131 @@ def archive(files: Mapping[str, bytes], mode: str) -> bytes:
             member.type, member.linkname = kind, "/etc/passwd"
             made.addfile(member)
     return buffer.getvalue()
+
+
+HOSTS = b"Running on hosts: " + b" ".join(b"b%04d" % number for number in range(1, 9)) + b"\n"
+
+
+class TestPathsAndTexts:
+    """The text of an output counts against the words of its path."""
+
+    @pytest.mark.fault("adopted-path-names-other-nodes")
+    def test_the_text_counts_and_the_contradiction_has_a_code(
+        self, plan: Plan, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        files = {"b0006/hpl-b200-8x.out": HOSTS + HPL, "b0007/hpl.out": HPL}
+        text = plan({**files, "b0008/hpl.out": b"Running on host: b0009\n" + HPL})
+        named = "adopt-text-counts: its path names b0008, its text names b0009"
+        assert f"contradiction, {named}" in text
+        found = adopted("vendor", "--accept")
+        assert "paths and texts that name different nodes: 2: b0006/" in capsys.readouterr().out
+        assert {path: each[1] for path, each in found.items()} == {
+            "b0006/hpl-b200-8x.out": ",".join(f"b{number:04}" for number in range(1, 9)),
+            "b0007/hpl.out": "b0007",
+            "b0008/hpl.out": "b0009",
+        }
+        listed = json.loads(Path("runs/r2/inputs/adopted.json").read_text())["contradicted"]
+        assert listed["b0008/hpl.out"] == {"path": "b0008", "text": "b0009"}
+
+    def test_a_text_that_agrees_is_no_contradiction(self, plan: Plan) -> None:
+        """A job prints its first node, and a job of many pairs prints all its nodes."""
+        first = {"b0001--b0002.out": b"Running on host: b0001.example\n" + BANDWIDTH}
+        sweep = {f"b000{number}--b0008.out": HOSTS + BANDWIDTH for number in range(3, 7)}
+        text = plan({**first, **sweep})
+        assert "contradiction" not in text and "left over" not in text
+        found = {each[1] for each in adopted("vendor", "--accept").values()}
+        assert found == {"b0001,b0002", *(f"b000{number},b0008" for number in range(3, 7))}
+
+    def test_the_host_that_started_all_jobs_is_asked_about(
+        self, plan: Plan, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        login = b"Running on host: login1\n"
+        plan({"b0001/a": STREAM, **{f"b000{n}/a": login + STREAM for n in (2, 3)}})
+        assert main(["adopt", "vendor"]) == 0
+        printed = capsys.readouterr().out
+        named = "adopt-two-answers: its path names b0002, its text names login1"
+        assert f"left over, {named}" in printed
+        found = adopted("vendor", "--case", "stream=*/a", "--node", "(b[0-9]+)")
+        assert {each[1] for each in found.values()} == {"b0001", "b0002", "b0003"}
+
+
+@pytest.mark.fault("adopted-unsure-nodes")
+def test_words_that_may_count_are_asked_about(
+    plan: Plan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = dict.fromkeys(("p1/a", "p2/a", "n1/a", "n2/a"), STREAM)
+    (line,) = (line for line in plan(files).splitlines() if line.startswith("left over"))
+    question = "adopt-unsure-node: are they nodes, counts or repeats: p1, p2?"
+    assert line.startswith(f"left over, {question}")
+    option = shlex.split(line.partition("--node ")[2].partition("; ")[0])
+    found = adopted("vendor", "--case", "stream=*/a", "--node", *option)
+    assert {each[1] for each in found.values()} == {"n1", "n2", "p1", "p2"}
+
+
+@pytest.mark.fault("adopted-unsure-nodes")
+def test_a_pair_does_not_lose_a_node(plan: Plan) -> None:
+    pairs = [f"w0001--{other}.out" for other in ("w0002", "w0003", "x0001", "x0002")]
+    assert f"{len(pairs)} files of w[0001-0003],x[0001-0002]" in plan(
+        dict.fromkeys(pairs, BANDWIDTH)
+    )
+    nodes = [each[1] for each in adopted("vendor", "--accept").values()]
+    assert sorted(nodes) == ["w0001,w0002", "w0001,w0003", "w0001,x0001", "w0001,x0002"]
+
+
+@pytest.mark.parametrize("names", ["stream{}", "stream0{}", "imb{}", "stream.{}", "stream_rep{}"])
+def test_a_number_that_counts_is_a_repeat(plan: Plan, names: str) -> None:
+    files = {f"n{node}/{names.format(i)}.log": STREAM for node in (1, 2, 3, 4) for i in (1, 2, 3)}
+    assert "label" not in plan(files)
+    found = adopted("vendor", "--accept").values()
+    assert [each[2] for each in found] == 12 * [{}]
+
+
+def test_kinds_with_a_number_that_counts_are_two(plan: Plan) -> None:
+    words = ("gccopt1", "gccopt2", "iccopt1", "iccopt2")
+    plan({f"n{node}/{word}.log": STREAM for node in (1, 2) for word in words})
+    kinds = [each[2]["kind"] for each in adopted("vendor", "--accept").values()]
+    assert sorted(map(str, kinds)) == 4 * ["gccopt"] + 4 * ["iccopt"]
+
+
+def test_numbers_that_do_not_count_are_kinds(plan: Plan) -> None:
+    words = ("gccx12", "gccx13")
+    text = plan({f"n{node}/{word}.log": STREAM for node in (1, 2) for word in words})
+    assert "label kind: gccx12 2, gccx13 2" in text
+
+
+def test_folders_of_nodes_are_kinds(plan: Plan) -> None:
+    kinds = {"GPU1": (1, 2), "GPU2": (3, 4, 5), "compute": (6, 7)}
+    files = {f"{kind}/n{n:02}/a.log": STREAM for kind, nodes in kinds.items() for n in nodes}
+    text = plan(files)
+    assert "label kind: GPU1 2, GPU2 3, compute 2" in text
+    (line,) = (line for line in text.splitlines() if line.startswith("options: "))
+    accepted = adopted("vendor", "--accept")
+    assert adopted(*shlex.split(line)[3:]) == accepted
+    assert accepted["GPU2/n04/a.log"][2] == {"kind": "GPU2"}
+
+
+@pytest.mark.parametrize("folders", [("rack1", "rack2"), ("run1", "run2"), ("stream", "osu")])
+def test_folders_that_are_no_kinds(plan: Plan, folders: tuple[str, str]) -> None:
+    first, second = folders
+    content = BANDWIDTH if second == "osu" else STREAM
+    files = {f"{first}/n0{node}/a.log": STREAM for node in (1, 2, 3)}
+    assert "label" not in plan({**files, **{f"{second}/n0{n}/a.log": content for n in (4, 5, 6)}})
+
+
+def test_few_patterns_select_all_files_of_a_sweep(plan: Plan) -> None:
+    """The pairs of four prefixes beside files of another case with the same end."""
+    hosts = [f"{prefix}{number:03}" for prefix in "wxbm" for number in range(1, 9)]
+    pairs = [f"{a}--{b}.out" for at, a in enumerate(hosts) for b in hosts[at + 1 :]]
+    text = plan({**dict.fromkeys(pairs, BANDWIDTH), "w001.out": STREAM, "x001.out": STREAM})
+    (line,) = (line for line in text.splitlines() if line.startswith("options: "))
+    assert line.count("--case") == 3
+    assert "--case 'osu-bw=*--*.out'" in line
+    assert adopted(*shlex.split(line)[3:]) == adopted("vendor", "--accept")
+
+
+def test_options_that_lack_files_are_named(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (adoption_rules, adopt):
+        monkeypatch.setattr(module, "MOST_PATTERNS", 2)
+    words = ("alpha", "beta", "gamma", "delta")
+    files = {f"n1/{word}": STREAM for word in words} | {f"n2/{word}x": HPL for word in words}
+    assert "options, adopt-many-patterns: the files of stream need 2 patterns" in plan(files)

@@ -34,6 +34,28 @@ _NUMBERS = 4_000_000  # random numbers of one calibration, which takes about 0.1
 _RESOLVED = 1e-3  # the lowest level at which the quantile of the samples is accurate
 
 
+MOST_DECIMALS = 9
+
+
+def untied(values: Floats) -> Floats:
+    """Return sorted values, the equal ones spread over the interval that was rounded to them.
+
+    A program that prints 0.52 and 0.53 hides their spread: half of the values are equal, and their
+    MAD is 0. Values that are all equal, or all different, are not changed.
+    """
+    unique, counts = np.unique(values, return_counts=True)
+    decimals = next(
+        (n for n in range(MOST_DECIMALS) if np.allclose(values, values.round(n), 1e-12, 0)), None
+    )
+    if decimals is None or not 1 < len(unique) < len(values):
+        return np.sort(values)
+    place = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)
+    inside = (place + 0.5) / np.repeat(counts, counts) - 0.5
+    spread = np.repeat(unique, counts) + inside * 10.0**-decimals
+    positive: Floats = np.maximum(spread, unique[0] / 2)
+    return positive
+
+
 def centre_and_spread(badness: Floats) -> tuple[Floats, Floats]:
     """Return the median and a robust standard deviation of each row.
 

@@ -15,6 +15,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import metrics_of
 from proofmark.cases.vocabulary import MESSAGE_SIZE, STORAGE_TARGET
 from proofmark.common.message import NOTHING, Message
+from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.critical_values import LEAST_NODES, MAD_VARIANCE
 from proofmark.judge.fleet.like_figures import (
@@ -24,7 +25,7 @@ from proofmark.judge.fleet.like_figures import (
     like_nodes,
     like_targets,
 )
-from proofmark.judge.fleet.populations import PeerGroup, Places, populations_of
+from proofmark.judge.fleet.populations import PeerGroup, Places, are_a_kind, populations_of, several
 from proofmark.judge.fleet.spikes import Off, spikes
 from proofmark.judge.fleet.thresholds import (
     DROPS,
@@ -250,8 +251,8 @@ def measure_fleet(
         better = metrics_of(benchmarks.case(first.case))[first.metric].better
         code = members_of(first.node, targets=group.compared == LIKE_TARGETS)
         limit = fleet_limit(figures.median[group.members], better, level_of_figure, code)
-        if group.why:
-            limit = replace(limit, limit=None, powerless=group.why)
+        if why := group.why or _other_kind(figures, group, kinds, limit):
+            limit = replace(limit, limit=None, powerless=why)
         limits.append(limit)
         off = group.members, limit.missed(figures.median[group.members]), limit
         families.setdefault((_without_size(first), kinds.of(first.node), group.fact), []).append(
@@ -285,6 +286,17 @@ def measure_fleet(
         of=of,
         median=figures.median,
     )
+
+
+def _other_kind(figures: Aggregates, group: PeerGroup, kinds: Kinds, limit: FleetLimit) -> Message:
+    """Return why nodes of unknown hardware that miss `limit` may be another kind, or `NOTHING`."""
+    first, values = figures.record(int(group.members[0])), figures.median[group.members]
+    missed = limit.missed(values)
+    names = [figures.records.nodes[node] for node in figures.node[group.members].tolist()]
+    nodes = group.compared == LIKE_NODES and not kinds.are_known(first.node)
+    if not (nodes and are_a_kind(names, missed)):
+        return NOTHING
+    return several(values, missed, first.unit, alone=len(hosts_of(first.node)) == 1)
 
 
 def _without_size(record: Record) -> tuple[object, ...]:

@@ -55,11 +55,22 @@ class Kinds:
         hardware: of each node, as a text: that which was ordered, never that which was found, or a
             node with a wrong part is compared with itself. A node that it lacks is like no other.
         distance: of a pair; None if it is not known.
+        groups: of hosts of unknown hardware, as a text (`measured_groups`).
     """
 
-    def __init__(self, hardware: Mapping[str, str], distance: Distance | None = None) -> None:
+    def __init__(
+        self,
+        hardware: Mapping[str, str],
+        distance: Distance | None = None,
+        groups: Mapping[str, str] | None = None,
+    ) -> None:
         self._hardware, self._distance = hardware, distance or (lambda _: "")
+        self._groups = groups or {}
         self._known: dict[str, tuple[str, int]] = {}
+
+    def are_known(self, node: str) -> bool:
+        """Return whether the hardware of all nodes in `node` is known."""
+        return all(self._hardware.get(host) for host in hosts_of(node))
 
     def numbers(self, nodes: Iterable[str]) -> tuple[Numbers, list[tuple[str, int]]]:
         """Return the number of the kind of each node or pair, and the kinds by number."""
@@ -71,7 +82,9 @@ class Kinds:
         """Return the hardware and distance of a node or a set of nodes, and its number of nodes."""
         if node not in self._known:
             hosts = hosts_of(node)
-            kinds = sorted({self._hardware.get(host, "") for host in hosts})
+            kinds = sorted(
+                {self._hardware.get(host) or self._groups.get(host, "") for host in hosts}
+            )
             level = self._distance(hosts)
             parts = filter(None, [" and ".join(kinds), level and f"distance {level}"])
             self._known[node] = "; ".join(parts), len(hosts)

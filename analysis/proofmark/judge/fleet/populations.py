@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import hosts_of, hosts_of_nodes
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.fleet.critical_values import FEW, LEAST_NODES
+from proofmark.judge.fleet.critical_values import FEW, LEAST_NODES, untied
 from proofmark.judge.fleet.like_figures import LIKE_NODES, Kinds
 from proofmark.records.columns import Floats, Numbers
 
@@ -34,6 +34,8 @@ EXPLAINED = 0.8
 Measures of association for cross classifications, JASA 49 (1954), section 5."""
 LEAST_APART = 0.01
 """The least distance of two populations, as a part of their values."""
+MOST_BAD = 1 / 3
+"""The share of hosts from which on they are another kind, and not bad."""
 _TRIALS, _MOST, _LEVEL, _SEED = 2000, 1000, 0.01, 37
 
 
@@ -64,11 +66,10 @@ def populations_of(
     """
     nodes, values = figures.records.nodes, figures.median[group.members]
     names = [nodes[node] for node in figures.node[group.members].tolist()]
-    kind, hosts = kinds.of(names[0])
     first = figures.record(int(group.members[0]))
-    alone = hosts == 1
+    alone = len(hosts_of(names[0])) == 1
     upper = None
-    if not (alone and kind):
+    if not (alone and kinds.are_known(names[0])):
         upper = two_populations(values, LEAST_SHARE_OF_NODES if alone else LEAST_SHARE)
     if upper is None or (not alone and (of_bad_hosts(names, upper) or of_bad_hosts(names, ~upper))):
         yield group
@@ -76,11 +77,7 @@ def populations_of(
     fact, value_of = separating(names, upper, places) or ("", [])
     if not fact:
         smaller = upper if 2 * upper.sum() <= len(upper) else ~upper
-        few, many = (float(np.median(values[mask])) for mask in (smaller, ~smaller))
-        code = "nodes-populations" if alone else "pairs-populations"
-        numbers = {"many": int((~smaller).sum()), "few": int(smaller.sum())}
-        shown = {"usual": f"{many:.4g} {first.unit}", "other": f"{few:.4g} {first.unit}"}
-        yield replace(group, why=Message(code, **numbers, **shown))
+        yield replace(group, why=several(values, smaller, first.unit, alone=alone))
         return
     rest = {host: {k: v for k, v in of.items() if k != fact} for host, of in places.items()}
     for value in dict.fromkeys(value_of):
@@ -88,6 +85,28 @@ def populations_of(
         label = "; ".join(filter(None, (group.fact, f"{fact}: {value}")))
         part = replace(group, members=group.members[mask], fact=label)
         yield from populations_of(figures, part, kinds, rest)
+
+
+def several(values: Floats, smaller: Mask, unit: str, *, alone: bool) -> Message:
+    """Return why figures are not compared: some of them may be another kind.
+
+    Args:
+        values: of the figures, in `unit`.
+        smaller: those that may be another kind.
+        unit: of the values.
+        alone: whether they are figures of single nodes.
+    """
+    few, many = (float(np.median(values[mask])) for mask in (smaller, ~smaller))
+    code = "nodes-populations" if alone else "pairs-populations"
+    numbers = {"many": int((~smaller).sum()), "few": int(smaller.sum())}
+    shown = {"usual": f"{many:.4g} {unit}", "other": f"{few:.4g} {unit}"}
+    return Message(code, **numbers, **shown)
+
+
+def are_a_kind(names: Sequence[str], slow: Mask) -> bool:
+    """Return whether slow figures are too many for bad hosts: `MOST_BAD` of all."""
+    share = _share_of_bad_hosts(names, slow)
+    return bool(slow.any()) and (float(slow.mean()) if share is None else share) >= MOST_BAD
 
 
 def two_populations(values: Floats, least_share: float = LEAST_SHARE) -> Mask | None:
@@ -107,7 +126,7 @@ def two_populations(values: Floats, least_share: float = LEAST_SHARE) -> Mask | 
     """
     if len(values) < FEW or values.min() <= 0:
         return None
-    logs = np.log(_without_ties(values))
+    logs = np.log(untied(values))
     between, cuts = _between(logs[None, :], least_share)
     if between[0] <= _critical(min(len(values), _MOST), least_share):
         return None
@@ -120,17 +139,6 @@ def two_populations(values: Floats, least_share: float = LEAST_SHARE) -> Mask | 
     least = _least(len(values), least_share)
     several = high - low >= LEAST_APART and near[1] < min(near[0], near[2])
     return upper if several and least <= upper.sum() <= len(values) - least else None
-
-
-def _without_ties(values: Floats) -> Floats:
-    """Return sorted values, the equal ones spread over the interval that was rounded to them."""
-    decimals = next((n for n in range(7) if np.allclose(values, values.round(n), 1e-12)), 7)
-    unique, counts = np.unique(values, return_counts=True)
-    place = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)
-    inside = (place + 0.5) / np.repeat(counts, counts) - 0.5
-    spread = np.repeat(unique, counts) + inside * 10.0**-decimals
-    positive: Floats = np.maximum(spread, unique[0] / 2)
-    return positive
 
 
 def _least(members: int, share: float) -> int:
@@ -163,13 +171,22 @@ def _critical(members: int, least_share: float) -> float:
 
 
 def of_bad_hosts(names: Sequence[str], slow: Mask) -> bool:
-    """Return whether hosts with only slow pairs explain all slow pairs.
+    """Return whether few hosts with only slow pairs explain all slow pairs.
 
     Pairs of another switch are fast among themselves. Those of bad hosts are not.
     """
+    share = _share_of_bad_hosts(names, slow)
+    return share is not None and share < MOST_BAD
+
+
+def _share_of_bad_hosts(names: Sequence[str], slow: Mask) -> float | None:
+    """Return the share of the hosts with only slow pairs; None if a slow pair has no such host."""
     pairs = [hosts_of(name) for name in names]
     fast = set(hosts_of_nodes(name for name, bad in zip(names, slow, strict=True) if not bad))
-    return all(set(of_pair) - fast for of_pair, bad in zip(pairs, slow, strict=True) if bad)
+    if not all(set(of_pair) - fast for of_pair, bad in zip(pairs, slow, strict=True) if bad):
+        return None
+    hosts = set(chain.from_iterable(pairs))
+    return len(hosts - fast) / len(hosts)
 
 
 def separating(names: Sequence[str], slow: Mask, places: Places) -> tuple[str, list[str]] | None:

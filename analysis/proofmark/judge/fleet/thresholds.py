@@ -18,6 +18,7 @@ from proofmark.judge.fleet.critical_values import (
     critical_value,
     deviation_of_one,
     power,
+    untied,
 )
 from proofmark.judge.intervals import SURE
 
@@ -112,7 +113,7 @@ def fleet_limit(
     if centre <= 0:
         return FleetLimit(nodes, centre, 0.0, 0.0, None, 1.0, Message(f"{members}-zero"))
     sign = -1.0 if better == "higher" else 1.0
-    _, spreads = centre_and_spread(sign * array[None, :] / centre)
+    _, spreads = centre_and_spread(sign * untied(array)[None, :] / centre)
     spread, critical = float(spreads[0]), critical_value(nodes, level)
     drop = max(LEAST_DROP, critical * spread)
     detectable = max(

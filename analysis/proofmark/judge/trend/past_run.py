@@ -1,21 +1,22 @@
 """Reads what a finished run leaves to a history: its figures, nodes and programs.
 
 ``verdict.json`` has the values that count, with their interval and verdict. The records of a
-disturbed repeat or of an earlier attempt are in ``records.parquet`` too, so that file is not read.
-Nothing is read from outputs, and nothing is written.
+disturbed repeat or of an earlier attempt are in ``records.parquet`` too, so that file is read only
+for outputs of others, which have neither. Nothing is read from outputs, and nothing is written.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
+import polars as pl
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from proofmark.cases.vocabulary import Scalar
@@ -25,6 +26,7 @@ from proofmark.common.input_limits import MAX_VERDICT_BYTES
 from proofmark.common.message import Message
 from proofmark.common.moments import moment_of
 from proofmark.common.text import one_line
+from proofmark.judge.intervals import interval
 from proofmark.judge.shared_traits import hardware_kind, machine_traits, program_traits
 from proofmark.judge.written import WrittenVerdict
 from proofmark.records.columns import Floats, Numbers
@@ -151,6 +153,13 @@ class _Line(BaseModel):
     verdict: Literal["PASS", "FAIL", "INVALID", "UNJUDGED"]
 
 
+_IDENTITY = (
+    *("system", "partition", "node", "origin", "case", "benchmark", "metric", "unit", "mode"),
+    *("placement", "parameters", "environment_hash"),
+)
+"""The columns that identify a figure of a node."""
+
+
 def run_folders(folders: list[Path]) -> list[Path]:
     """Return the folders of runs in `folders`, sorted by name; a folder may be a run itself.
 
@@ -205,6 +214,9 @@ def _past_run(folder: Path, content: bytes, files: RunFiles) -> PastRun:
     for line in rest[: -len(_END)].split(b"\n"):
         if line:
             columns.add(_Line.model_validate_json(line.removesuffix(b",")))
+    if written.unlisted:
+        for unlisted in _unlisted(folder, columns.listed, written.unlisted):
+            columns.add(unlisted)
     if not columns.value:
         raise _DamagedVerdict("past-empty")
     if len({each.origin for each in columns.figures}) > 1:
@@ -234,10 +246,48 @@ def _past_run(folder: Path, content: bytes, files: RunFiles) -> PastRun:
     )
 
 
+def _unlisted(folder: Path, listed: Collection[tuple[str, ...]], number: int) -> Iterator[_Line]:
+    """Yield the results that only ``records.parquet`` has.
+
+    Raises:
+        _DamagedVerdict: it is missing, damaged, or has not `number` results that are not `listed`.
+    """
+    path = RunFiles(acceptance_folder(folder)).records
+    try:
+        table = pl.read_parquet(read_regular(path, MAX_VERDICT_BYTES))
+        figures = (
+            table.filter(pl.col("valid"))
+            .group_by(*_IDENTITY, maintain_order=True)
+            .agg(pl.col("value").alias("values"))
+        )
+    except (OSError, pl.exceptions.PolarsError):
+        raise _DamagedVerdict("past-records") from None
+    found = 0
+    for row in figures.iter_rows(named=True):
+        if tuple(row[name] for name in _IDENTITY) in listed:
+            continue
+        found += 1
+        values = row["values"]
+        bounds = interval(values)
+        yield _Line(
+            **{**row, "parameters": json.loads(row["parameters"])},
+            value=float(np.median(values)),
+            interval=bounds and (bounds.low, bounds.high),
+            verdict="UNJUDGED",
+        )
+    if found != number:
+        raise _DamagedVerdict("past-records")
+
+
 class _Columns:
-    """The valid results of a run, in columns."""
+    """The valid results of a run, in columns.
+
+    Attributes:
+        listed: the values of `_IDENTITY` of each result of ``verdict.json``.
+    """
 
     def __init__(self) -> None:
+        self.listed: set[tuple[str, ...]] = set()
         self.figures: dict[PastFigure, int] = {}
         self.nodes: dict[str, int] = {}
         self.programs: dict[str, int] = {}
@@ -252,6 +302,8 @@ class _Columns:
 
     def add(self, line: _Line) -> None:
         """Add a result; an INVALID one is only counted."""
+        fields = {**vars(line), "parameters": json.dumps(line.parameters, sort_keys=True)}
+        self.listed.add(tuple(fields[name] for name in _IDENTITY))
         if line.verdict == "INVALID" or line.value is None:
             self.invalid += 1
             return

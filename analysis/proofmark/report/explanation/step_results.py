@@ -50,6 +50,7 @@ class StoredResult(BaseModel):
 
 class _Written(BaseModel):
     results: list[Any]
+    unlisted: int = 0
 
 
 _JUDGED = TypeAdapter(list[StoredResult])
@@ -108,13 +109,15 @@ def _figure_rows(context: Context) -> list[ExplainedRow]:
         return [ExplainedRow("figures", "cannot be read", f"{error}")]
     wanted = set(step.folders_of(context.instance))
     chosen = [each for each in records if each.step in wanted]
-    judged, note = _judged(context)
+    judged, unlisted, note = _judged(context)
     groups: dict[str, _Group] = {}
     for record in chosen:
         group = groups.setdefault(_figure(record, step.planned), _Group())
         group.records.append(record)
         result = judged.get(_identity(vars_of(record)))
-        if result:
+        if unlisted and record.valid and result is None:
+            group.verdicts["UNJUDGED"] += 1
+        elif result:
             group.verdicts[result.verdict] += 1
             group.reasons.setdefault(result.verdict, result.reason)
     order = sorted(groups.items(), key=lambda item: _rank(item[1]))
@@ -138,29 +141,33 @@ def _identity(fields: Mapping[str, Any]) -> str:
     return json.dumps({**known, "parameters": dict(known["parameters"])}, sort_keys=True)
 
 
-def _judged(context: Context) -> tuple[dict[str, StoredResult], str]:
-    """Return the results of the written verdict by figure, and where they come from."""
+def _judged(context: Context) -> tuple[dict[str, StoredResult], int, str]:
+    """Return the results of the written verdict by figure, and where they come from.
+
+    Between both is the number of those that it does not list, which are UNJUDGED.
+    """
     path = context.run.products.verdict
     report = PrintedCommand("proofmark", "report", _folder(context.run))
     try:
         content = read_bytes(path, MAX_OUTPUT_BYTES)
-        written = _Written.model_validate_json(content).results
+        verdict = _Written.model_validate_json(content)
         of_case = [
             each
-            for each in written
+            for each in verdict.results
             if isinstance(each, dict) and each.get("case") == context.step.case
         ]
         results = _JUDGED.validate_python(of_case)
     except FileNotFoundError:
-        return {}, f"not judged yet: {report}"
+        return {}, 0, f"not judged yet: {report}"
     except OSError as error:
-        return {}, f"{path.name} is not read here: {error.strerror}"
+        return {}, 0, f"{path.name} is not read here: {error.strerror}"
     except ValidationError:
-        return {}, f"{path.name} is damaged: {report} writes it again"
+        return {}, 0, f"{path.name} is damaged: {report} writes it again"
     newest = max((each.start_s for _, each in _executions(context)), default=0.0)
     old = newest > path.stat().st_mtime
     note = f"older than an execution: {report} judges again" if old else "of the last report"
-    return {_identity(vars(each)): each for each in results}, f"{path.name}, {note}"
+    by_figure = {_identity(vars(each)): each for each in results}
+    return by_figure, verdict.unlisted, f"{path.name}, {note}"
 
 
 def _figure(record: Record, planned: Mapping[str, Any]) -> str:

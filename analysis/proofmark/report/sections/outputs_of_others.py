@@ -51,6 +51,10 @@ def files(run_data: RunData) -> Section:
         Block(paragraphs=(source,), tables=(titled(caption, columns, rows),)),
     ]
     for title, names in (
+        (
+            _("Paths and texts that name different nodes"),
+            [f"{path}: {localized(each.message())}" for path, each in adopted.contradicted.items()],
+        ),
         (_("Files that match no case"), adopted.unmatched),
         (
             _("Not read"),
@@ -81,7 +85,10 @@ def _lacking() -> Block:
         ),
         (
             _("Nodes that ran the program"),
-            _("A node is the one that the path or the output names. A contradiction is INVALID."),
+            _(
+                "A node is the one that the output or the path names. The output counts; with "
+                "--node, a contradiction is INVALID."
+            ),
         ),
         (
             _("Hardware and settings of the nodes"),

@@ -1,0 +1,146 @@
+"""Which words of paths are nodes: schemes of public sites, and words that count."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+from tests.folders import DATA
+
+from proofmark.plan.node_names import named_nodes
+from proofmark.plan.output_paths import PathRule
+
+SITES = yaml.safe_load((DATA / "node-names.yml").read_text())
+ASKED = {
+    "Alpine, Colorado",
+    "Alpine, Colorado (Omni-Path)",
+    "Hawk, HLRS",
+    "Numbers only",
+    "Rackham, UPPMAX",
+}
+"""The schemes that nothing but the names would show: they are asked about."""
+LAYOUTS = ("{0}/hpl.out", "out/{0}.log", "hpl/{0}/run1.txt", "hpl_{0}_np4.out")
+PROGRAMS = {"hpl", "stream", "osu"}
+
+
+def nodes(*paths: str) -> dict[str, list[str]]:
+    """Return the nodes of each path that names some."""
+    pattern = named_nodes(dict.fromkeys(paths, ()), PROGRAMS).pattern
+    if pattern is None:
+        return {}
+    rule = PathRule(pattern, {})
+    return {path: found for path in paths if (found := rule.nodes(path))}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=("folder", "name", "inner-folder", "part"))
+@pytest.mark.parametrize("site", SITES)
+def test_a_scheme_of_a_public_site_is_right_or_asked(site: str, layout: str) -> None:
+    paths = {layout.format(name): name for name in SITES[site]}
+    found = nodes(*paths)
+    asked = named_nodes(dict.fromkeys(paths, ()), PROGRAMS).questions
+    for path, name in paths.items():
+        assert found.get(path, [name]) in ([name], [name.partition(".")[0]])
+        assert path in found or path in asked or layout == LAYOUTS[-1]
+    if layout != LAYOUTS[-1]:
+        assert bool(found) is (site not in ASKED)
+    for question in asked.values():  # the answer "nodes" is right
+        rule = PathRule(question.pattern, {})
+        assert all(rule.nodes(path) == [paths[path]] for path in asked)
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_the_text_of_the_outputs_proves_each_scheme(site: str) -> None:
+    """Numbers and names in names of files are no words of their own."""
+    paths = {f"{name}/hpl.out": name for name in SITES[site]}
+    found = named_nodes({path: (name,) for path, name in paths.items()}, PROGRAMS)
+    assert found.pattern
+    rule = PathRule(found.pattern, {})
+    assert {path: rule.nodes(path) for path in paths} == {p: [n] for p, n in paths.items()}
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_pairs_of_a_scheme_are_pairs(site: str) -> None:
+    names = [name for name in SITES[site] if re.search("[A-Za-z]", name)]
+    paths = [f"{a}--{b}.out" for a in names for b in names if a < b and "." not in a]
+    asked = named_nodes(dict.fromkeys(paths, ()), PROGRAMS).questions
+    for path, found in nodes(*paths).items():
+        assert "--".join(found) + ".out" == path or path in asked
+    if site not in ASKED and paths:
+        assert nodes(*paths)
+
+
+@pytest.mark.parametrize("separator", ["--", "_", "-", "+"])
+@pytest.mark.parametrize("others", ["x000", "r00", "blade", "x"])
+def test_a_pair_of_two_schemes_keeps_both_nodes(separator: str, others: str) -> None:
+    hosts = ["w0001", "w0002", "w0003", f"{others}1", f"{others}2"]
+    pairs = [(a, b) for place, a in enumerate(hosts) for b in hosts[place + 1 :]]
+    paths = {separator.join(pair) + ".out": list(pair) for pair in pairs}
+    assert nodes(*paths) == paths
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        {"n01/r01.out": "n01", "n01/r02.out": "n01", "n02/r01.out": "n02"},
+        {"r01/n01.out": "n01", "r02/n01.out": "n01", "r01/n02.out": "n02"},
+        {"r01/n01.out": "n01", "r02/n01.out": "n01", "r01/summary.out": ""},
+        {"node1/p4.out": "node1", "node1/p8.out": "node1", "node2/p4.out": "node2"},
+        {"n1/hpl_t001.out": "n1", "n2/hpl_t002.out": "n2"},
+        {"b0006/hpl-b200-8x.out": "b0006", "b0007/hpl-b200-8x.out": "b0007"},
+        {"hpl-b200_b0006.out": "b0006", "hpl-b200_b0007.out": "b0007"},
+        {"n1/t4.out": "n1", "n2/t4.out": "n2"},
+    ],
+)
+def test_counts_beside_nodes_are_no_nodes(paths: dict[str, str]) -> None:
+    assert nodes(*paths) == {path: [node] for path, node in paths.items() if node}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("p1", "p2", "p4", "p8"),
+        ("n2", "n4", "n8", "n16"),
+        ("t64", "t128"),
+        ("r1", "r2", "r3"),
+        ("m1024", "m2048"),
+        ("n2p4t8", "n4p4t8"),
+        ("v1", "v2"),
+        ("1", "2"),
+        ("run1", "run2"),
+        ("np016", "np032"),
+        ("20260401", "20260402"),
+        ("N2000NB128P2Q4", "N4000NB128P2Q4"),
+    ],
+)
+def test_words_that_may_count_are_never_nodes_alone(names: tuple[str, ...]) -> None:
+    assert nodes(*(f"{name}/hpl.out" for name in names)) == {}
+
+
+def test_words_of_two_schemes_that_may_count_are_asked_about() -> None:
+    paths = [f"{a}_{b}.out" for a in ("x01", "x02") for b in ("r01", "r02")]
+    assert nodes(*paths) == {}
+    assert named_nodes(dict.fromkeys(paths, ()), PROGRAMS).questions
+
+
+def test_a_folder_with_nodes_of_its_own_is_asked_about() -> None:
+    paths = ["c01/b01.out", "c01/b02.out", "c02/b03.out", "c02/b04.out"]
+    assert nodes(*paths) == {}
+    assert {*named_nodes(dict.fromkeys(paths, ()), PROGRAMS).questions} == {*paths}
+
+
+def test_one_name_in_two_racks_is_two_nodes() -> None:
+    paths = ["rack1/node01/a.out", "rack2/node01/a.out", "rack2/node02/a.out"]
+    assert nodes(*paths) == {
+        paths[0]: ["rack1-node01"],
+        paths[1]: ["rack2-node01"],
+        paths[2]: ["rack2-node02"],
+    }
+    printed = dict.fromkeys(paths, ("node01",))
+    assert "place" not in str(named_nodes(printed, PROGRAMS).pattern)
+
+
+def test_a_site_knows_its_hosts() -> None:
+    printed = dict.fromkeys(("p1/a.out", "p2/a.out", "p3/a.out"), ())
+    found = named_nodes(printed, PROGRAMS, {"p1", "p2"}.__contains__)
+    assert found.pattern and PathRule(found.pattern, {}).nodes("p1/a.out") == ["p1"]
