@@ -39,7 +39,8 @@ help:
 	@echo 'make fresh        both commands of the README in a minimal Debian; DEBIAN=trixie USER=name CLONE=/tmp/kit'
 	@echo 'make lint         the checks that CI runs beside the tests'
 	@echo 'make bench        the overhead of the kit'
-	@echo 'make lock         ARCH=knl OS=debian12: the lock of an environment, on that system'
+	@echo 'make lock         ARCH=knl OS=debian12: the lock of an environment, on that system; ARCH=all: each that'
+	@echo '                  has a lock of it; COMPARE=1 only compares it with the pinned recipes, in seconds'
 	@echo 'make bundle       ARCH=knl: one file for an install without a network;'
 	@echo '                  BUILDCACHE=folder OUT=file PACKAGES="ior stream" SOURCES=mirror SITE=nurion'
 	@echo 'make relock       refresh requirements/*.txt from requirements/*.in'
@@ -86,7 +87,7 @@ own = $(if $(SPACK),--spack="$(SPACK)") $(if $(SPACK_PACKAGES),--spack-packages=
 environment = $(or $(ARCH),$(error ARCH: found nothing; accepted: a folder of environments/)) --os=$(OS)
 
 lock: .venv
-	proofmark lock $(environment) $(own)
+	proofmark lock $(environment) $(own) $(if $(COMPARE),--compare)
 
 bundle: .venv
 	proofmark install bundle $(environment) "$(or $(OUT),proofmark-$(ARCH).tar)" $(own) $(if $(SITE),-i inventory/$(SITE)) \

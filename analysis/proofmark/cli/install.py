@@ -98,9 +98,10 @@ def _cache_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--key", required=True, help="a key of your GnuPG keyring that signs")
 
 
-def lock_arguments(parser: ArgumentParser, os_note: str) -> None:
-    """Add ARCH, ``--os`` and ``-i``, which select a lock, to `parser`."""
-    arch = parser.add_argument("arch", metavar="ARCH", help="an environment")
+def lock_arguments(parser: ArgumentParser, os_note: str, *, every: bool = False) -> None:
+    """Add ARCH, ``--os`` and ``-i``, which select a lock, to `parser`; `every`: ARCH may be all."""
+    about = "an environment; all: each with a lock of this system" if every else "an environment"
+    arch = parser.add_argument("arch", metavar="ARCH", help=about)
     complete(arch, Words.ENVIRONMENT)
     parser.add_argument("--os", help=os_note)
     site_argument(parser, "the site whose own lock is used, if it has one (default: the kit's)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,16 +14,22 @@ from proofmark.cli.command import ArgumentUse, Command
 from proofmark.cli.install import lock_arguments, ready, spack_arguments, system_of
 from proofmark.cli.output import print_line
 from proofmark.cli.site import inventory_of
-from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import write_whole
 from proofmark.common.kit import kit_folder
 from proofmark.common.processes import run_command
 from proofmark.common.progress_lines import say
 from proofmark.site.inventory import Inventory, read_sites
 from proofmark.software.probed_programs import module_variables
-from proofmark.software.spack.lock_check import check, load_mapping, read_spack_yaml
-from proofmark.software.spack.lock_file import read_lock
-from proofmark.software.spack.lock_make import Checkouts, make, make_from
+from proofmark.software.spack.lock_check import (
+    check,
+    check_externals,
+    load_mapping,
+    read_spack_yaml,
+)
+from proofmark.software.spack.lock_file import Lock, lock_changes, read_lock
+from proofmark.software.spack.lock_hashes import HashState, hashes_of_lock
+from proofmark.software.spack.lock_make import Checkouts, copied_environment, make, make_from
 from proofmark.software.spack.site_choice import (
     KIT,
     choose_blas,
@@ -48,6 +55,18 @@ from proofmark.software.spack.site_tools import choose_compiler, find_tools
 FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
 """Folders of programs of a system."""
 
+ALL = "all"
+"""The name that means each environment with a lock."""
+
+DIFFERENT = 1
+"""The exit code if a lock differs from the pinned recipes."""
+
+STATES = {
+    HashState.NO_RECIPE: "no recipe at the pins",
+    HashState.RECIPE: "the recipe, its source or a patch differs: make the lock again",
+    HashState.SPEC: "the lock was edited: its hash is not that of its content",
+}
+
 ROOT = Path("/")
 
 TOOLSETS = "opt/rh/gcc-toolset-*/*/usr/bin"
@@ -58,8 +77,13 @@ LINES = 3
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    lock_arguments(parser, "the system of the lock; it must be this one")
+    lock_arguments(parser, "the system of the lock; it must be this one", every=True)
     spack_arguments(parser)
+    parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="write nothing; compare the lock with the pinned recipes by Spack's hashes: seconds",
+    )
     site = parser.add_argument_group("a lock of the site of -i, with what the site has")
     site.add_argument(
         "--find", action="store_true", help="find MPI, BLAS, gcc, tools; write spack.yaml"
@@ -73,31 +97,103 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def lock(options: Namespace) -> int:
-    """Write the lock of an environment, or of a site."""
+    """Write the lock of an environment, or of a site; or compare it with the pinned recipes."""
     kit, system = kit_folder(), system_of(options)
     inventory = inventory_of(options) if options.inventory else None
     site = inventory.folder if inventory else None
     if site is None and options.find:
         raise bad_input("-i", "", "nothing", "the folder of a site, whose lock is made")
+    locks = site.resolve() / "locks" if site else kit / "environments"
+    names = _existing(locks, system) if options.arch == ALL else [options.arch]
     installation = ready(options, kit)
     cache = installation.root / "cache"
     checkouts = Checkouts(installation.spack, installation.packages, installation.python, cache)
-    if site is None:
-        print_line(f"{make(kit, options.arch, system, checkouts) / 'spack.lock'}")
-        return 0
-    folder = site.resolve() / "locks" / options.arch / system
-    if options.find and inventory:
+    if options.compare:
+        different = 0
+        for name in names:
+            different += _compare(kit, locks / name / system, checkouts)
+        return DIFFERENT if different else 0
+    mistakes: list[InputError] = []
+    for name in names:
+        try:
+            if inventory is None:
+                _write_of_kit(kit, name, system, checkouts)
+            else:
+                _write_of_site(options, inventory, locks / name / system, checkouts)
+        except BadInput as error:  # the other locks are made all the same
+            mistakes += error.mistakes
+    if mistakes:
+        raise BadInput(*mistakes)
+    return 0
+
+
+def _existing(locks: Path, system: str) -> list[str]:
+    """Return the environments that have a lock for `system`.
+
+    Raises:
+        BadInput: there is none.
+    """
+    names = sorted(path.parents[1].name for path in locks.glob(f"*/{system}/spack.lock"))
+    if not names:
+        raise bad_input(locks, ALL, f"no lock of {system}", "an environment with a lock")
+    return names
+
+
+def _write_of_kit(kit: Path, name: str, system: str, checkouts: Checkouts) -> None:
+    path = kit / "environments" / name / system / "spack.lock"
+    before = read_lock(path) if path.is_file() else None
+    make(kit, name, system, checkouts)
+    _print_written(path, before)
+
+
+def _write_of_site(
+    options: Namespace, inventory: Inventory, folder: Path, checkouts: Checkouts
+) -> None:
+    kit, (name, system) = kit_folder(), folder.parts[-2:]
+    if options.find:
         _find(options, inventory, folder, checkouts)
     source = folder / "spack.yaml"
     read_spack_yaml(source)
+    check_externals(source, kit / "environments" / name, system)
+    path = folder / "spack.lock"
+    before = read_lock(path) if path.is_file() else None
     make_from(kit, source, folder, checkouts)
-    made = read_lock(folder / "spack.lock")
+    made = read_lock(path)
     built = sorted(spec.label for spec in made.missing(made.roots, ()))
     say(f"{len(built)} packages to build: {', '.join(built)}")
-    if mistakes := check(kit, options.arch, system, folder.parents[1]):
+    if mistakes := check(kit, name, system, folder.parents[1]):
         raise BadInput(*mistakes)
-    print_line(f"{folder / 'spack.lock'}")
-    return 0
+    _print_written(path, before)
+
+
+def _print_written(path: Path, before: Lock | None) -> None:
+    """Print the path of a lock, and say what differs from the lock that it replaced."""
+    print_line(f"{path}")
+    changes = lock_changes(before, read_lock(path)) if before else []
+    if before and not changes:
+        say("every package is as before")
+    other = [each for each in changes if each.before != each.after]
+    for each in other:
+        old, new = (", ".join(versions) or "none" for versions in (each.before, each.after))
+        say(f"{each.package}: {old} before, {new} now")
+    if again := [each.package for each in changes if each not in other]:
+        say(f"the same version, built again: {', '.join(again)}")
+
+
+def _compare(kit: Path, folder: Path, checkouts: Checkouts) -> int:
+    """Print how the specs of a lock differ from the pinned recipes; return how many do."""
+    lock_file = folder / "spack.lock"
+    read_lock(lock_file)
+    of_kit = folder.parents[1] == kit / "environments"
+    source = (folder.parent if of_kit else folder) / "spack.yaml"
+    with copied_environment(kit, source, folder, checkouts) as copied:
+        shutil.copy(lock_file, copied.folder / "spack.lock")
+        hashes = hashes_of_lock(copied)
+    wrong = [each for each in hashes if each.state is not HashState.EQUAL]
+    for each in wrong:
+        print_line(f"{lock_file}: {each.label}: {STATES[each.state]}")
+    print_line(f"{lock_file}: {len(hashes) - len(wrong)} of {len(hashes)} specs are equal")
+    return len(wrong)
 
 
 def _find(options: Namespace, inventory: Inventory, folder: Path, checkouts: Checkouts) -> None:
@@ -192,7 +288,10 @@ def _absolute(path: str) -> list[str]:
     return [folder for folder in path.split(os.pathsep) if folder.startswith("/")]
 
 
-USES = (ArgumentUse(("--mpi", "--blas", "--compiler", "--module"), beside=("--find",)),)
+USES = (
+    ArgumentUse(("--mpi", "--blas", "--compiler", "--module"), beside=("--find",)),
+    ArgumentUse(("--compare",), without=("--find",)),
+)
 """The options that would be ignored beside others."""
 
 COMMANDS = {"lock": Command(lock, "lock knl", _arguments, uses=USES)}

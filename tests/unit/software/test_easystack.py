@@ -8,7 +8,6 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -30,6 +29,7 @@ from proofmark.software.providers.easybuild import (
     system_gcc,
 )
 from proofmark.software.request import Toolchain
+from proofmark.software.spack.lock_check import read_environment
 from proofmark.software.target import gcc_flags
 
 LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
@@ -139,14 +139,8 @@ def test_the_version_of_gcc_is_complete() -> None:
 
 def spack_versions(arch: str) -> dict[str, str]:
     """Return the versions of the packages of a Spack environment, by package."""
-    definitions: list[dict[str, Any]] = []
-    for path in (ENVIRONMENTS / "common/suite.yaml", ENVIRONMENTS / arch / "spack.yaml"):
-        content = yaml.safe_load(path.read_text())
-        definitions += content.get("spack", content)["definitions"]
-    specs = [
-        each for one in definitions for name in ("suite", "sized") for each in one.get(name, [])
-    ]
-    return dict(spec.split()[0].split("@") for spec in specs)
+    environment = read_environment(ENVIRONMENTS / arch, "debian12")
+    return {package: environment.versions[package] for package in environment.roots}
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

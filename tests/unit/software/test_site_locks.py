@@ -270,7 +270,8 @@ def test_the_stack_of_a_vendor_becomes_externals(tmp_path: Path, vendor: str, mp
     for virtual, each in (("mpi", part), ("blas", chosen)):
         assert packages[virtual] == {"require": [each.spec]}
         external = {"spec": each.spec, "prefix": each.prefix}
-        assert packages[each.package] == {"buildable": False, "externals": [external]}
+        required = {"require": f"@{each.version}", "externals": [external]}
+        assert packages[each.package] == {"buildable": False, **required}
 
 
 def test_a_library_of_a_vendor_without_the_threads_of_hpl_is_refused(tmp_path: Path) -> None:

@@ -148,6 +148,35 @@ class SpackInstallation:
         return prefixes
 
 
+@dataclass(frozen=True)
+class CopiedEnvironment:
+    """A copy of an environment, and what starts Spack on it.
+
+    Attributes:
+        words: the command line of Spack, without environment and command.
+        folder: the folder of the copy, with ``spack.yaml`` and, once it is made, ``spack.lock``.
+        variables: the variables of Spack's process.
+    """
+
+    words: tuple[str, ...]
+    folder: Path
+    variables: Mapping[str, str]
+
+    def output_of(self, script: Path) -> str:
+        """Run a script with ``spack python`` and return what it prints.
+
+        Raises:
+            BadInput: it failed; repeats the end of its message.
+        """
+        words = [*self.words, "-e", str(self.folder), "python", str(script)]
+        done = run_command(words, environment=self.variables)
+        if done.returncode:
+            last = " / ".join(done.stderr.strip().splitlines()[-3:])
+            found = last or f"exit code {done.returncode}"
+            raise bad_input(self.folder / "spack.lock", script.stem, found, "a lock of these pins")
+        return done.stdout
+
+
 def installation_in(prefixes: Path, sources: Sources) -> SpackInstallation:
     """Return the installation under `prefixes`; create no file."""
     root = prefixes / "spack"

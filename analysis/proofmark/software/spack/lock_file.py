@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ class Spec:
 
     Attributes:
         target: archspec's name of the processor that it is built for.
-        requested: the spec that the environment requests for a root, else name and version.
+        requested: name and version; of a root with the rest that the environment requests.
         run: hashes of the dependencies of types `link` and `run`.
         build: hashes of the dependencies that only the build needs.
         prefix: the prefix of an external; empty for a spec that Spack builds.
@@ -147,7 +148,7 @@ def _spec(key: str, raw: dict[str, Any], requested: dict[str, str]) -> Spec:
         version=version,
         hash=key,
         target=target if isinstance(target, str) else str(target["name"]),
-        requested=requested.get(key, f"{name}@{version}"),
+        requested=f"{name}@{version}{_without_version(requested.get(key, ''), name)}",
         external=bool(external),
         run=tuple(other for other, kinds in edges if kinds & {"link", "run"}),
         build=tuple(other for other, kinds in edges if not kinds & {"link", "run"}),
@@ -201,6 +202,11 @@ def build_of(lock: Lock, package: str) -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
+def _without_version(requested: str, name: str) -> str:
+    """Return a requested spec without its name and version: ``+openmp target=zen3``."""
+    return re.sub(r"^@[^\s+~%^]+", "", requested.removeprefix(name))
+
+
 def _threads(value: str | bool | list[str]) -> str:
     """Return the variant ``threads``: a value, a list of one; of some packages it is a switch."""
     return ",".join(value) if isinstance(value, list) else str(value)
@@ -242,6 +248,40 @@ def derived_parts(kit_lock: Lock, site_lock: Lock, package: str) -> list[Derived
                 )
             )
     return parts
+
+
+@dataclass(frozen=True)
+class LockChange:
+    """A package that differs between two locks.
+
+    Attributes:
+        before: its versions in the first lock; empty if it has none.
+        after: its versions in the second. If they are equal, the package is built in another way.
+    """
+
+    package: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+def lock_changes(before: Lock, after: Lock) -> list[LockChange]:
+    """Return the packages that differ between two locks, by name."""
+    old, new = _by_package(before), _by_package(after)
+    found = []
+    for package in sorted(old.keys() | new.keys()):
+        one, other = old.get(package, {}), new.get(package, {})
+        if one.keys() != other.keys():
+            versions = [tuple(sorted(set(each.values()))) for each in (one, other)]
+            found.append(LockChange(package, *versions))
+    return found
+
+
+def _by_package(lock: Lock) -> dict[str, dict[str, str]]:
+    """Return the version by hash, by package."""
+    found: dict[str, dict[str, str]] = {}
+    for spec in lock.specs.values():
+        found.setdefault(spec.name, {})[spec.hash] = spec.version
+    return found
 
 
 def _closure(lock: Lock, hashes: Iterable[str]) -> list[Spec]:

@@ -116,7 +116,8 @@ def _external(part: SitePart) -> dict[str, Any]:
     external: dict[str, Any] = {"spec": part.spec, "prefix": part.prefix}
     if part.modules:
         external["modules"] = list(part.modules)
-    return {"buildable": False, "externals": [external]}
+    # It replaces the version that the kit requires.
+    return {"buildable": False, "require": f"@{part.version}", "externals": [external]}
 
 
 def environment_text(arch: str, system: str, environment: Mapping[str, Any]) -> str:
