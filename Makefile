@@ -51,11 +51,10 @@ acceptance: $(if $(filter spack,$(PROGRAMS)),.site-lock,.venv)
 	$(if $(filter-out spack,$(PROGRAMS)),$(error PROGRAMS: found '$(PROGRAMS)'; accepted: spack, or nothing))
 	ANSIBLE_STDOUT_CALLBACK=proofmark.kit.progress ansible-playbook acceptance.yml -i inventory/local$(PROGRAMS:%=-%) -l local -e suite=$(SUITE) $(ARGS)
 
-# The lock of this machine, with its MPI and BLAS. It stays until somebody removes it. MPI=mpich chooses
-# one of several.
+# The lock of this machine, with its MPI and BLAS. It stays if it is of the parts, recipes and pins of
+# now; else it is made again. MPI=mpich chooses one of several.
 .site-lock: .venv-spack
-	ls inventory/local-spack/locks/*/*/spack.lock >/dev/null 2>&1 || \
-		proofmark lock local -i inventory/local-spack --find $(MPI:%=--mpi=%) $(own)
+	proofmark lock local -i inventory/local-spack --find $(MPI:%=--mpi=%) $(own)
 
 site: .venv
 	proofmark site $(SITE)

@@ -16,7 +16,7 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
 from proofmark.common.kit import kit_folder
 from proofmark.common.processes import run_command
-from proofmark.common.progress_lines import say
+from proofmark.common.progress_lines import say, while_working
 from proofmark.software.probed_programs import module_variables
 from proofmark.software.spack.lock_check import check, load_mapping, read_spack_yaml
 from proofmark.software.spack.lock_file import read_lock
@@ -64,14 +64,16 @@ def lock(options: Namespace) -> int:
     if site is None and options.find:
         raise bad_input("-i", "", "nothing", "the folder of a site, whose lock is made")
     installation = ready(options, kit)
-    cache = installation.root / "cache"
-    checkouts = Checkouts(installation.spack, installation.packages, installation.python, cache)
+    spack, packages, python = installation.spack, installation.packages, installation.python
+    checkouts = Checkouts(spack, packages, python, installation.index)
     if site is None:
         print_line(f"{make(kit, options.arch, system, checkouts) / 'spack.lock'}")
         return 0
     folder = site.resolve() / "locks" / options.arch / system
-    if options.find:
-        _find(options, kit, folder, checkouts)
+    if options.find and not _find(options, kit, folder, checkouts):
+        say(f"{folder / 'spack.lock'} stays: it was made from these parts, recipes and pins")
+        print_line(f"{folder / 'spack.lock'}")
+        return 0
     source = folder / "spack.yaml"
     read_spack_yaml(source)
     make_from(kit, source, folder, checkouts)
@@ -84,8 +86,12 @@ def lock(options: Namespace) -> int:
     return 0
 
 
-def _find(options: Namespace, kit: Path, folder: Path, checkouts: Checkouts) -> None:
-    """Find the parts of the site, print them, and write ``spack.yaml``."""
+def _find(options: Namespace, kit: Path, folder: Path, checkouts: Checkouts) -> bool:
+    """Find the parts of the site, print them, and write ``spack.yaml``.
+
+    Returns:
+        whether the lock has to be made: the parts changed, or there is no current lock.
+    """
     arch, system = folder.parts[-2:]
     environment = read_spack_yaml(kit / "environments" / arch / "spack.yaml")
     folders = _program_folders(kit, options.module)
@@ -96,9 +102,9 @@ def _find(options: Namespace, kit: Path, folder: Path, checkouts: Checkouts) -> 
     _print("BLAS", libraries)
     mpi = choose_mpi(mpis, options.mpi)
     blas = choose_blas(libraries, wanted, options.blas)
-    say("searching build tools with spack external find")
     toolsets = [f"{path}" for path in sorted(ROOT.glob(TOOLSETS))]
-    tools = find_tools(checkouts, [*folders, *toolsets])
+    with while_working("searching build tools with spack external find"):
+        tools = find_tools(checkouts, [*folders, *toolsets])
     _print("tools", tools.tools)
     compilers = kit / f"environments/common/compilers-{system}.yaml"
     known = load_mapping(compilers)["packages"]["gcc"]["externals"] if compilers.is_file() else []
@@ -109,9 +115,23 @@ def _find(options: Namespace, kit: Path, folder: Path, checkouts: Checkouts) -> 
         say(f"BLAS of the environment: {wanted.package} threads={wanted.threads}")
     parts = SiteParts(mpi, blas, tools.tools, compiler)
     folder.mkdir(parents=True, exist_ok=True)
+    source, made = folder / "spack.yaml", folder / "spack.lock"
     text = environment_text(arch, system, site_environment(environment, parts))
-    write_whole(folder / "spack.yaml", text)
-    say(f"wrote {folder / 'spack.yaml'}")
+    if source.is_file() and source.read_text(encoding="utf-8") == text and _current(kit, folder):
+        return False
+    made.unlink(missing_ok=True)  # it is of other parts: a stopped solver leaves none
+    write_whole(source, text)
+    say(f"wrote {source}")
+    return True
+
+
+def _current(kit: Path, folder: Path) -> bool:
+    """Return whether the lock in `folder` is one of the recipes, pins and rules of now."""
+    arch, system = folder.parts[-2:]
+    try:
+        return not check(kit, arch, system, folder.parents[1])
+    except BadInput:
+        return False
 
 
 def _print(title: str, parts: Iterable[SitePart]) -> None:

@@ -28,8 +28,14 @@ from proofmark.site.contract_document import (
 )
 from proofmark.site.firmware import SSH
 from proofmark.site.former_keys import with_new_keys
-from proofmark.site.groups import ALIASES, PartitionGroup, read_groups, unread_group_vars
-from proofmark.site.partition import PREDICTED, Partition
+from proofmark.site.groups import (
+    ALIASES,
+    TOOLCHAIN,
+    PartitionGroup,
+    read_groups,
+    unread_group_vars,
+)
+from proofmark.site.partition import PREDICTED, Partition, Toolchain
 from proofmark.site.partition_facts import (
     fact_mistakes,
     open_question,
@@ -37,6 +43,7 @@ from proofmark.site.partition_facts import (
     paths_of_user,
     predicted_mistake,
     replaced_facts,
+    variable_files,
     without_keys,
     without_wrong_facts,
 )
@@ -62,6 +69,7 @@ class Site(StrictModel):
         contract: the document of the acceptance, if there is one.
         replaced: the values of the inventory that extra variables replace, and their values, by
             the name of the variable.
+        toolchain: the compiler, MPI and BLAS of EasyBuild's programs: the variable `TOOLCHAIN`.
     """
 
     name: str
@@ -77,6 +85,9 @@ class Site(StrictModel):
     aliases: dict[str, list[str]] = {}
     contract: Contract | None = None
     replaced: dict[str, tuple[str, str]] = Field(default={}, exclude_if=lambda given: not given)
+    toolchain: Toolchain = Field(
+        default=Toolchain.FOSS, exclude_if=lambda given: given == Toolchain.FOSS
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -297,6 +308,7 @@ def read_sites(
             aliases=group.aliases,
             contract=contract,
             replaced=stated,
+            toolchain=Toolchain(group.toolchain or Toolchain.FOSS),
         )
 
     groups = source.groups if source.groups is not None else read_groups(source.source, limit)
@@ -313,6 +325,12 @@ def read_sites(
         if group.partition is None:
             missing = InputError(str(file), "partition", "nothing", "the partition's facts")
             mistakes += (unread_group_vars() if file.is_dir() else []) or [missing]
+            continue
+        if group.toolchain and group.toolchain not in {*Toolchain}:
+            found = f"{group.toolchain!r}{nearest(f'{group.toolchain}', map(str, Toolchain))}"
+            where, _ = placed(variable_files(file), [TOOLCHAIN])
+            accepted = ", ".join(Toolchain)
+            mistakes.append(InputError(where or f"{file}", TOOLCHAIN, found, accepted))
             continue
         try:
             own = with_tuned(group.partition, group.tuned)

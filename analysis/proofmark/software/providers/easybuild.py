@@ -9,7 +9,8 @@ import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.processes import run_command
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
+from proofmark.site.groups import TOOLCHAIN
 from proofmark.site.inventory import Site
+from proofmark.site.partition import Toolchain
 from proofmark.software.build_failure import error_of_build, read_failure, read_log, refused
 from proofmark.software.build_process import Say, complete_installation, run
 from proofmark.software.installed import (
@@ -32,9 +35,8 @@ from proofmark.software.installed import (
     with_facts,
 )
 from proofmark.software.provider import Provider
-from proofmark.software.request import Toolchain
 from proofmark.software.spack.lock_check import read_target
-from proofmark.software.target import gcc_flags
+from proofmark.software.target import controller_gcc, gcc_flags
 
 EASYCONFIGS = Path("environments/common/easyconfigs")
 
@@ -70,6 +72,21 @@ SYSTEM_TOOLCHAIN = ("--try-toolchain=GCC,system", "--disable-map-toolchains")
 
 WIDE = "10000"
 """EasyBuild breaks its lines at ``COLUMNS``, by default at 80."""
+
+
+class Code(StrEnum):
+    """Why EasyBuild installs nothing on this controller."""
+
+    NO_EASYBUILD = "NO_EASYBUILD"
+    """No usable EasyBuild: the command, its version, its Python or PyYAML."""
+    NO_MODULE_TOOL = "NO_MODULE_TOOL"
+    """Neither Lmod nor Environment Modules is set up in this shell."""
+    AS_ROOT = "AS_ROOT"
+    """Root has not accepted that EasyBuild installs as root."""
+    NO_COMPILER = "NO_COMPILER"
+    """The toolchain of the system has no gcc."""
+    OLD_COMPILER = "OLD_COMPILER"
+    """The gcc of the toolchain does not know the processor."""
 
 
 class EasyStack(StrictModel):
@@ -141,17 +158,19 @@ def easybuild_command(environment: Mapping[str, str], user: int | None = None) -
     program = shutil.which("eb", path=environment.get("PATH"))
     if program is None:
         accepted = "EasyBuild in PATH, or another provision_from"
-        mistakes.append(InputError("eb", "", "no such command on the controller", accepted))
+        found = "no such command on the controller"
+        mistakes.append(InputError("eb", "", found, accepted, Code.NO_EASYBUILD))
     else:
         mistakes += _mistakes(easybuild_python(environment))
     tools = [options for name, options in MODULE_TOOLS.items() if environment.get(name)]
     if not tools:
         names = ", ".join(MODULE_TOOLS)
         accepted = "Lmod, or Environment Modules 4.3 or later, set up in this shell"
-        mistakes.append(InputError(names, "", "no module tool", accepted))
+        mistakes.append(InputError(names, "", "no module tool", accepted, Code.NO_MODULE_TOOL))
     if (os.geteuid() if user is None else user) == 0 and not environment.get(AS_ROOT):
         accepted = f"another user, or {AS_ROOT}=1"
-        mistakes.append(InputError("eb", "user", "root, which EasyBuild refuses", accepted))
+        found = "root, which EasyBuild refuses"
+        mistakes.append(InputError("eb", "user", found, accepted, Code.AS_ROOT))
     if program is None or mistakes:
         raise BadInput(*mistakes)
     return [program, *tools[0]]
@@ -169,15 +188,17 @@ def easybuild_python(environment: Mapping[str, str]) -> EasyBuildPython | None:
 
 
 def _mistakes(found: EasyBuildPython | None) -> list[InputError]:
+    code = Code.NO_EASYBUILD
     if found is None:
         accepted = "a Python in PATH or EB_PYTHON that imports easybuild"
-        return [InputError("eb", "Python", "none that has EasyBuild", accepted)]
+        return [InputError("eb", "Python", "none that has EasyBuild", accepted, code)]
     mistakes = []
     if int(found.version.partition(".")[0]) < OLDEST:
-        mistakes.append(InputError("eb", "version", found.version, f"{OLDEST}.0 or later"))
+        mistakes.append(InputError("eb", "version", found.version, f"{OLDEST}.0 or later", code))
     if not found.yaml:
         accepted = f"PyYAML, which easystacks need: {found.python} -m pip install PyYAML"
-        mistakes.append(InputError("eb", "Python", f"no PyYAML in {found.python}", accepted))
+        without = f"no PyYAML in {found.python}"
+        mistakes.append(InputError("eb", "Python", without, accepted, code))
     return mistakes
 
 
@@ -245,6 +266,41 @@ class EasyBuildInstallation:
         read_target(self.kit / "environments" / self.arch)  # refuses an unknown environment
         return list(entries_of(self.kit))
 
+    def gcc_options(self) -> str:
+        """Return the options of the gcc of the toolchain for the target.
+
+        Raises:
+            BadInput: the environment has no target, or this gcc does not know it.
+        """
+        of_site = self.toolchain is Toolchain.SYSTEM
+        gcc = system_gcc() if of_site else spellings(self.kit / "environments").easybuild_gcc
+        try:
+            return gcc_flags(self.target, gcc)
+        except BadInput as error:
+            (mistake,) = error.mistakes
+            accepted = f"{mistake.accepted}, in PATH"
+            if not of_site:
+                accepted += (
+                    f", and {TOOLCHAIN}: {Toolchain.SYSTEM} in the inventory, which takes it"
+                )
+            code = Code.OLD_COMPILER
+            raise BadInput(replace(mistake, accepted=accepted, code=code)) from None
+
+    def refuse_controller(self) -> None:
+        """Refuse a controller on which `command` cannot be made.
+
+        Raises:
+            BadInput: it has all reasons.
+        """
+        mistakes: list[InputError] = []
+        for check in (lambda: easybuild_command(os.environ), self.gcc_options):
+            try:
+                check()
+            except BadInput as error:
+                mistakes += error.mistakes
+        if mistakes:
+            raise BadInput(*mistakes)
+
     def command(self, easystack: Path, *words: str) -> list[str]:
         """Return the command line of ``eb`` for `easystack` with the arguments `words`.
 
@@ -252,8 +308,6 @@ class EasyBuildInstallation:
             BadInput: the environment has no target, gcc does not know it, or see
                 `easybuild_command`.
         """
-        system = self.toolchain is Toolchain.SYSTEM
-        gcc = system_gcc() if system else spellings(self.kit / "environments").easybuild_gcc
         downloads = self.prefix / "sources"
         return [
             *easybuild_command(os.environ),
@@ -262,8 +316,8 @@ class EasyBuildInstallation:
             f"--prefix={self.prefix}",
             f"--installpath={self.prefix}",
             f"--sourcepath={downloads}" + (f":{self.sources.resolve()}" if self.sources else ""),
-            f"--optarch=GCC:{gcc_flags(self.target, gcc)}",
-            *(SYSTEM_TOOLCHAIN if system else ()),
+            f"--optarch=GCC:{self.gcc_options()}",
+            *(SYSTEM_TOOLCHAIN if self.toolchain is Toolchain.SYSTEM else ()),
             *([f"--parallel={self.jobs}"] if self.jobs else ()),
             *words,
         ]
@@ -321,11 +375,10 @@ def system_gcc() -> str:
     Raises:
         BadInput: there is none.
     """
-    gcc = shutil.which("gcc")
-    done = gcc and run_command([gcc, "-dumpfullversion"])
-    if not done or done.returncode != 0:
-        raise bad_input("gcc", "", "no such command on the controller", "the gcc of the site")
-    return done.stdout.strip()
+    if version := controller_gcc():
+        return version
+    found, code = "no such command on the controller", Code.NO_COMPILER
+    raise BadInput(InputError("gcc", "", found, "the gcc of the site", code))
 
 
 def installed_packages(
@@ -392,9 +445,14 @@ class EasyBuild(Provider):
         """Return the packages of the easystack.
 
         Raises:
-            BadInput: the environment has no target, or the easystack is wrong.
+            BadInput: the environment has no target, the easystack is wrong, or see
+                `EasyBuildInstallation.refuse_controller`.
         """
-        return EasyBuildInstallation(kit, site.partition.environment, kit).packages()
+        environment = site.partition.environment
+        installation = EasyBuildInstallation(kit, environment, kit, site.toolchain)
+        packages = installation.packages()
+        installation.refuse_controller()
+        return packages
 
     @cached_property
     def _easybuild(self) -> EasyBuildInstallation:

@@ -16,6 +16,7 @@ import yaml
 from proofmark.common.child_environment import of_spack
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import run_command
+from proofmark.common.progress_lines import while_working
 from proofmark.software.spack.installation import not_pinned
 from proofmark.software.spack.lock_check import OVERLAY, PINS, load_mapping, read_environment
 from proofmark.software.spack.lock_rules import canonicalise, overlay_digest
@@ -30,6 +31,7 @@ class Checkouts:
     Attributes:
         python: the Python that runs Spack and that has the solver.
         cache: the folder of Spack's index of all recipes, which needs minutes; None: the user's.
+            It is that of the installation (`SpackInstallation.index`): one index serves both.
     """
 
     spack: Path
@@ -55,7 +57,9 @@ class Checkouts:
             **release_variables(folder),
         }
         if self.cache:
-            variables["SPACK_USER_CACHE_PATH"] = str(self.cache)
+            config = yaml.safe_dump({"config": {"misc_cache": str(self.cache)}})
+            (folder / "user/config.yaml").write_text(config)
+            variables["SPACK_USER_CACHE_PATH"] = str(folder / "cache")
         return variables
 
     def check(self, pins: Mapping[str, Any]) -> None:
@@ -119,15 +123,17 @@ def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> N
             accepted = f"{spack_system}, because Spack runs on it"
             raise bad_input("OS", "", system, accepted)
         words = ("-e", str(environment), "concretize", "--force")
-        done = subprocess.run(
-            checkouts.command(*words), env=variables, check=False, stdout=sys.stderr
-        )
+        with while_working("Spack reads its recipes and solves"):
+            done = subprocess.run(
+                checkouts.command(*words), env=variables, check=False, stdout=sys.stderr
+            )
         if done.returncode:
             found = f"no solution (exit code {done.returncode}, the message of Spack is above)"
             accepted = f"an environment that the compiler of {system} can build"
             raise bad_input(source.parent, "spack concretize", found, accepted)
         lock: dict[str, Any] = yaml.safe_load((environment / "spack.lock").read_text())
-        sources = sources_from_spack(checkouts.command(), environment, variables)
+        with while_working("Spack lists the sources of the lock"):
+            sources = sources_from_spack(checkouts.command(), environment, variables)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "spack.lock").write_text(canonicalise(lock))
     (folder / FILE).write_text(sources)
