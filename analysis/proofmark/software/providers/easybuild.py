@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -18,6 +18,8 @@ from typing import Any
 import yaml
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
+from proofmark.common.kit import result_folder
+from proofmark.common.printed_command import PrintedCommand
 from proofmark.common.processes import run_command
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
@@ -34,7 +36,15 @@ from proofmark.software.installed import (
     spellings,
     with_facts,
 )
+from proofmark.software.linked_blas import (
+    DEFAULT_BLAS,
+    LIBBLAS,
+    linked_file,
+    other_blas,
+    outside_blas,
+)
 from proofmark.software.provider import Provider
+from proofmark.software.spack.install import loaded_libraries
 from proofmark.software.spack.lock_check import read_target
 from proofmark.software.target import controller_gcc, gcc_flags
 
@@ -69,6 +79,9 @@ PLANNED = re.compile(r"^ \* \[(?P<state>.)\] (?P<file>.+) \(module: (?P<module>[
 
 SYSTEM_TOOLCHAIN = ("--try-toolchain=GCC,system", "--disable-map-toolchains")
 """Options that replace the toolchain of each easyconfig by the gcc of the site."""
+
+HPL = "hpl"
+"""The package with a BLAS."""
 
 WIDE = "10000"
 """EasyBuild breaks its lines at ``COLUMNS``, by default at 80."""
@@ -134,6 +147,19 @@ def easystack_of(kit: Path, wanted: Collection[str]) -> Iterator[Path]:
         yield path
 
 
+def own_environment(kit: Path) -> Path:
+    """Return the folder of the EasyBuild that `make easybuild` installs; create nothing."""
+    return result_folder(kit, ".provision") / "easybuild/venv"
+
+
+def easybuild_variables(kit: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return `environment` with the EasyBuild of `make easybuild` in PATH, unless it has one."""
+    own, path = own_environment(kit) / "bin", environment.get("PATH", "")
+    if shutil.which("eb", path=path) or not (own / "eb").is_file():
+        return {**environment}
+    return {**environment, "PATH": f"{own}{os.pathsep}{path}", "EB_PYTHON": f"{own / 'python'}"}
+
+
 @dataclass(frozen=True)
 class EasyBuildPython:
     """The Python that ``eb`` starts: its path, EasyBuild's version, whether it has PyYAML."""
@@ -159,7 +185,8 @@ def easybuild_command(environment: Mapping[str, str], user: int | None = None) -
     if program is None:
         accepted = "EasyBuild in PATH, or another provision_from"
         found = "no such command on the controller"
-        mistakes.append(InputError("eb", "", found, accepted, Code.NO_EASYBUILD))
+        missing = InputError("eb", "", found, accepted, Code.NO_EASYBUILD)
+        mistakes.append(replace(missing, command=PrintedCommand("make", "easybuild")))
     else:
         mistakes += _mistakes(easybuild_python(environment))
     tools = [options for name, options in MODULE_TOOLS.items() if environment.get(name)]
@@ -266,6 +293,10 @@ class EasyBuildInstallation:
         read_target(self.kit / "environments" / self.arch)  # refuses an unknown environment
         return list(entries_of(self.kit))
 
+    def variables(self) -> dict[str, str]:
+        """Return the variables of ``eb``."""
+        return {**easybuild_variables(self.kit, os.environ), "COLUMNS": WIDE}
+
     def gcc_options(self) -> str:
         """Return the options of the gcc of the toolchain for the target.
 
@@ -293,7 +324,7 @@ class EasyBuildInstallation:
             BadInput: it has all reasons.
         """
         mistakes: list[InputError] = []
-        for check in (lambda: easybuild_command(os.environ), self.gcc_options):
+        for check in (lambda: easybuild_command(self.variables()), self.gcc_options):
             try:
                 check()
             except BadInput as error:
@@ -310,7 +341,7 @@ class EasyBuildInstallation:
         """
         downloads = self.prefix / "sources"
         return [
-            *easybuild_command(os.environ),
+            *easybuild_command(self.variables()),
             f"--easystack={easystack}",
             f"--robot={self.kit / EASYCONFIGS}",
             f"--prefix={self.prefix}",
@@ -329,7 +360,7 @@ class EasyBuildInstallation:
             BadInput: see `command`; or EasyBuild cannot resolve the easystack.
         """
         with easystack_of(self.kit, self.wanted) as stack:
-            done = run_command(self.command(stack, "--dry-run"), environment=_wide())
+            done = run_command(self.command(stack, "--dry-run"), environment=self.variables())
         modules = read_plan(done.stdout)
         if done.returncode != 0 or not modules:
             last = " / ".join((done.stdout + done.stderr).strip().splitlines()[-3:])
@@ -355,7 +386,7 @@ class EasyBuildInstallation:
         outputs = self.prefix / "tmp"
         with easystack_of(self.kit, self.wanted) as stack:
             command = self.command(stack, "--rpath", f"--tmpdir={outputs}")
-            code = run(command, _wide(), log, read)
+            code = run(command, self.variables(), log, read)
         if not code:
             return
         failure = read_failure(lines)
@@ -363,10 +394,6 @@ class EasyBuildInstallation:
             raise bad_input("eb", "", f"exit code {code}", complete_installation(log))
         error = failure.log and error_of_build(failure.log, lambda path: read_log(path, outputs))
         raise refused("eb", failure, error or None, log)
-
-
-def _wide() -> dict[str, str]:
-    return {**os.environ, "COLUMNS": WIDE}
 
 
 def system_gcc() -> str:
@@ -416,7 +443,27 @@ def installed_packages(
             prefix=str(prefix),
             programs=find_programs(prefix, names, files),
         )
+    if HPL in packages:
+        _check_blas(easybuild, packages[HPL].programs.values())
     return Installed(origin="easybuild", packages=packages)
+
+
+def _check_blas(easybuild: EasyBuildInstallation, programs: Iterable[str]) -> None:
+    """Refuse programs that load another BLAS than the toolchain gave to the linker.
+
+    Raises:
+        BadInput: it names each such program and its library.
+    """
+    mistakes: list[InputError] = []
+    for program in programs:
+        libraries = loaded_libraries(program)
+        if easybuild.toolchain is Toolchain.FOSS:
+            mistakes += outside_blas(program, libraries, easybuild.prefix)
+        else:
+            link = os.environ.get(LIBBLAS) or DEFAULT_BLAS
+            mistakes += other_blas(program, libraries, linked_file(link))
+    if mistakes:
+        raise BadInput(*mistakes)
 
 
 class EasyBuild(Provider):
