@@ -18,8 +18,12 @@ from tests.fixtures.stated import sourced
 
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
+from proofmark.plan.plan import Plan
+from proofmark.runs.run import Run
 
 HOSTS = tuple(f"n{number:02}" for number in range(8))
+Text = dict[str, str]
+"""The replacements in a probe."""
 ALL = "all"
 """The key of a change on each node."""
 LEVEL = 190.0
@@ -43,6 +47,7 @@ class RealMachine:
         rule, least: of the item of the contract: the rate is at least this share.
         array: the elements of an array of the program.
         probe: the file of the probe of each node.
+        moved: the adapter whose counters moved while the program ran.
     """
 
     name: str
@@ -57,6 +62,7 @@ class RealMachine:
     least: float = 0.7
     array: int = 1000
     probe: str = "skl-2x6148.txt"
+    moved: str = ""
 
     def verdict(self, folder: Path) -> Verdict:
         """Write the finished run of the machine, and judge it."""
@@ -78,13 +84,31 @@ class RealMachine:
             case={"labels": {"array": f"{{{self.array}}}"}},
             probe=self.probe,
         )
-        return judge_run(run)
+        return judge_run(_with_samples(run, self.moved) if self.moved else run)
 
     def _changes(self, host: str) -> dict[str, str]:
         """Return the changes of the probe of a host. The probe of the Xeon Phi has one serial."""
         own = {"BQWL00000042": f"S{host}", "QSAP00000042": f"B{host}"} if self.probe == KNL else {}
         changes = self.changes.get(ALL, {}), self.changes.get(host, {})
         return {**own, **WHOLE.get(self.probe, {}), **changes[0], **changes[1]}
+
+
+def _with_samples(run: Run, moved: str) -> Run:
+    """Write the counters of two adapters around the step, of which one moved 4 GB."""
+    plan = run.plan.model_dump()
+    (job,) = plan["groups"][0]["jobs"]
+    (step,) = job["steps"]
+    step["network_bytes"] = 10**9
+    folder = run.files.job(job["id"]).folder / "attempt-1/network" / f"1-{step['id']}"
+    folder.mkdir(parents=True)
+    for host in HOSTS:
+        for when, words in (("before", 0), ("after", 10**9)):
+            sums = {name: words if name == moved else 0 for name in ("mlx5_0", "mlx5_1")}
+            lines = [f"adapter {name} 1 InfiniBand {sum_} 0" for name, sum_ in sums.items()]
+            date = "2026-11-21T10:00:00Z 10" if when == "before" else "2026-11-21T11:00:00Z 3610"
+            text = "\n".join([f"sample {date}", *lines, "end", ""])
+            (folder / f"{host}.{when}").write_text(text, encoding="utf-8")
+    return replace(run, plan=Plan.model_validate(plan))
 
 
 KNL = "knl-7250-quadrant-flat.txt"
@@ -270,12 +294,120 @@ PORTS = (
         **LINK,
     ),
     RealMachine(
+        "EDR, and HDR for storage, by the counters that moved",
+        True,
+        "fact-port",
+        12.1,
+        changes={ALL: UNKNOWN_CABLE},
+        moved="mlx5_0",
+        **LINK,
+    ),
+    RealMachine(
+        "HDR at the rate of EDR, by the counters that moved",
+        False,
+        "least-missed",
+        12.1,
+        changes={ALL: UNKNOWN_CABLE},
+        moved="mlx5_1",
+        **LINK,
+    ),
+    RealMachine(
         "EDR, and HDR of unknown use",
         False,
         "fact-port",
         12.1,
         changes={ALL: UNKNOWN_CABLE},
         **LINK,
+    ),
+)
+
+
+def rate(text: str, layer: str = "InfiniBand", kind: str = "MT4119", slot: str = "") -> Text:
+    """Return the change of the rate of the port, and of its adapter in a slot with this speed."""
+    card = {
+        "current_link_speed": f"{slot} GT/s PCIe",
+        "current_link_width": "16",
+        "max_link_speed": f"{slot} GT/s PCIe",
+        "max_link_width": "16",
+    }
+    lines = "".join(f"| mlx5_0 {key}: {value}\n" for key, value in card.items() if slot)
+    old = "| mlx5_0/1 rate: 100 Gb/sec (4X EDR)\n| mlx5_0/1 link_layer: InfiniBand\n"
+    return {
+        old: f"| mlx5_0/1 rate: {text}\n| mlx5_0/1 link_layer: {layer}\n{lines}",
+        "hca_type: MT4119": f"hca_type: {kind}",
+    }
+
+
+def slingshot(storage: str = "") -> Text:
+    """Return the change to one port of Slingshot 11, and to one of RoCE, which is down or not."""
+    end = "| ib0 operstate: up\n"
+    lines = ("hsn0 driver: cxi_ss1", "hsn0 operstate: up", "hsn0 speed: 200000")
+    state = "4: ACTIVE" if storage else "1: DOWN"
+    return {
+        end: "".join(f"| {line}\n" for line in lines) + end,
+        "mlx5_0/1 state: 4: ACTIVE": f"mlx5_0/1 state: {state}",
+        **rate(storage or "100 Gb/sec (4X EDR)", "Ethernet"),
+    }
+
+
+SLINGSHOT: dict[str, Any] = {
+    "changes": {ALL: slingshot("100 Gb/sec (4X EDR)")},
+    "partition": {"fabric": {"network": {"kind": "slingshot"}}},
+    **LINK,
+}
+NDR = "400 Gb/sec (4X NDR)"
+RATES = (
+    RealMachine(
+        "HDR100",
+        True,
+        "least-missed",
+        12.2,
+        changes={ALL: rate("100 Gb/sec (2X HDR)", kind="MT4123")},
+        **LINK,
+    ),
+    RealMachine(
+        "NDR200",
+        True,
+        "least-missed",
+        24.3,
+        changes={ALL: rate("200 Gb/sec (2X NDR)", kind="MT4129")},
+        **LINK,
+    ),
+    RealMachine(
+        "NDR, Gen5",
+        True,
+        "least-missed",
+        48.5,
+        changes={ALL: rate(NDR, kind="MT4129", slot="32.0")},
+        **LINK,
+    ),
+    RealMachine(
+        "NDR, Gen4",
+        True,
+        "least-missed",
+        26.0,
+        changes={ALL: rate(NDR, kind="MT4129", slot="16.0")},
+        **LINK,
+    ),
+    RealMachine(
+        "RoCE alone, at half of its rate",
+        False,
+        "least-missed",
+        12.0,
+        changes={ALL: rate("200 Gb/sec (4X HDR)", "Ethernet", "MT4123")},
+        **LINK,
+    ),
+    RealMachine("Slingshot 11", True, "least-missed", 22.5, changes={ALL: slingshot()}, **LINK),
+    RealMachine("Slingshot 11, RoCE for storage", True, "least-missed", 22.5, **SLINGSHOT),
+    RealMachine(
+        "Slingshot 11 at half of its rate beside RoCE", False, "least-missed", 11.5, **SLINGSHOT
+    ),
+    RealMachine(
+        "Slingshot 11, and RoCE of unknown use",
+        False,
+        "fact-port",
+        11.5,
+        **{**SLINGSHOT, "partition": {}},
     ),
 )
 SLOTS = (
@@ -346,4 +478,110 @@ CHANNELS = tuple(
         ),
     )
 )
-MACHINES = (*PROCESSORS, *CHANNELS, *PORTS, *SLOTS, *SIDE_CACHES)
+
+
+def persistent(*, memory_mode: bool) -> Text:
+    """Return the change to twelve modules of persistent memory beside those that are there."""
+    device = (
+        "| Handle 0x0080, DMI type 17, 84 bytes\n| Memory Device\n| \tSize: 126 GB\n"
+        "| \tLocator: {}\n| \tType: Logical non-volatile device\n| \tSpeed: 2666 MT/s\n"
+        "| \tConfigured Clock Speed: 2666 MT/s\n| \n"
+    )
+    modules = "".join(device.format(name.replace("1", "2")) for name in _MODULES)
+    mode = {"MemTotal:       196000000 kB": "MemTotal:       1555000000 kB"} if memory_mode else {}
+    return {"=== nics\n": f"{modules}=== nics\n", **mode}
+
+
+PERSISTENT = (
+    RealMachine(
+        "persistent memory in memory mode, data in the cache",
+        True,
+        "fact-beyond-cache",
+        changes={ALL: persistent(memory_mode=True)},
+    ),
+    RealMachine(
+        "persistent memory in memory mode, data beyond the cache",
+        False,
+        "fact-beyond-cache",
+        60,
+        changes={ALL: persistent(memory_mode=True)},
+        array=10**10,
+    ),
+    RealMachine(
+        "persistent memory as a device",
+        True,
+        "fact-beyond-cache",
+        changes={ALL: persistent(memory_mode=False)},
+        array=10**9,
+    ),
+    RealMachine(
+        "persistent memory in front of empty channels",
+        False,
+        "channels-empty",
+        95,
+        changes={ALL: {**HALF, **persistent(memory_mode=False)}},
+        array=10**9,
+    ),
+)
+
+
+def gpus(number: int = 4, lanes: int = 16, ecc: str = "Enabled") -> Text:
+    """Return the change to GPUs, of which the first has so many lanes."""
+    values = {
+        "class": "0x030200",
+        "vendor": "0x10de",
+        "device": "0x20b0",
+        "current_link_speed": "2.5 GT/s PCIe",
+        "max_link_speed": "16.0 GT/s PCIe",
+        "port_link_speed": "16.0 GT/s PCIe",
+        "driver": "nvidia",
+        "ecc": ecc,
+    }
+    lines = ""
+    for card in range(number):
+        own = {**values, "current_link_width": 16 if card else lanes}
+        lines += "".join(f"| 0000:{card}1:00.0 {key}: {value}\n" for key, value in own.items())
+    return {"=== load\n": f"=== accelerators\n{lines}=== load\n"}
+
+
+def one_other(change: Text) -> dict[str, Text]:
+    """Return the changes to nodes with four GPUs, but for one node."""
+    return {**dict.fromkeys(HOSTS, gpus()), "n03": change}
+
+
+ACCELERATORS = (
+    RealMachine("four GPUs", True, "hardware-usual", changes={ALL: gpus()}),
+    RealMachine("a GPU is lost", False, "lost-accelerators", changes=one_other(gpus(3))),
+    RealMachine("a GPU with half of its lanes", False, "lost-lanes", changes=one_other(gpus(4, 8))),
+    RealMachine(
+        "ECC is off", False, "lost-accelerator_ecc", changes=one_other(gpus(ecc="Disabled"))
+    ),
+    RealMachine(
+        "three of four GPUs on all nodes",
+        False,
+        "hardware-declared",
+        changes={ALL: gpus(3)},
+        node={"accelerators": {"count": 4}},
+    ),
+)
+CHASSIS = {"product_serial: ": "product_serial: SAME\n| was: "}
+BOARD = {"board_serial: ": "board_serial: SAME\n| board was: "}
+BOOT = {"boot_id: ": "boot_id: 2a0c0f5e-1111-4222-8333-000055556666\n| boot was: "}
+NAMES = (
+    RealMachine(
+        "four nodes in one chassis",
+        True,
+        "same-machine",
+        changes=dict.fromkeys(HOSTS[:4], CHASSIS),
+    ),
+    RealMachine(
+        "one machine with two names",
+        False,
+        "same-machine",
+        changes={host: {**CHASSIS, **BOARD, **BOOT} for host in HOSTS[:2]},
+    ),
+)
+MACHINES = (
+    *(*PROCESSORS, *CHANNELS, *PORTS, *RATES, *SLOTS, *SIDE_CACHES),
+    *(*PERSISTENT, *ACCELERATORS, *NAMES),
+)

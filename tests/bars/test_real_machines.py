@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 from tests.bars.real_machines import (
+    ACCELERATORS,
     CHANNELS,
     HOSTS,
     MACHINES,
+    NAMES,
     OTHER,
+    PERSISTENT,
     PORTS,
     PROCESSORS,
+    RATES,
     SIDE_CACHES,
     SLOTS,
     RealMachine,
@@ -71,7 +75,7 @@ def test_a_machine_with_another_part_never_passes(tmp_path: Path, machine: RealM
 @pytest.mark.fault("path-of-messages")
 @pytest.mark.parametrize(
     "machine",
-    [each for each in (*PORTS, *SLOTS) if not each.sound],
+    [each for each in (*PORTS, *RATES, *SLOTS) if not each.sound],
     ids=lambda machine: machine.name,
 )
 def test_the_path_of_a_message_bounds_its_rate(tmp_path: Path, machine: RealMachine) -> None:
@@ -89,6 +93,35 @@ def test_empty_channels_never_pass(tmp_path: Path, machine: RealMachine) -> None
     assert machine.code in codes(verdict)
     assert verdict.exit_code() in (1, 4)
     assert verdict.headline().word in ("FAIL", "UNJUDGED")
+
+
+@pytest.mark.fault("memory-persistent")
+@pytest.mark.parametrize(
+    "machine", [each for each in PERSISTENT if not each.sound], ids=lambda machine: machine.name
+)
+def test_persistent_memory_is_no_channel(tmp_path: Path, machine: RealMachine) -> None:
+    verdict = machine.verdict(tmp_path)
+    assert machine.code in codes(verdict)
+    assert verdict.headline().word == "UNJUDGED"
+
+
+@pytest.mark.fault("accelerator-missing")
+@pytest.mark.parametrize(
+    "machine", [each for each in ACCELERATORS if not each.sound], ids=lambda machine: machine.name
+)
+def test_a_node_with_less_of_its_accelerators_never_passes(
+    tmp_path: Path, machine: RealMachine
+) -> None:
+    verdict = machine.verdict(tmp_path)
+    assert machine.code in codes(verdict)
+    assert verdict.exit_code() == 1
+
+
+def test_one_machine_with_two_names_never_passes(tmp_path: Path) -> None:
+    (machine,) = [each for each in NAMES if not each.sound]
+    verdict = machine.verdict(tmp_path)
+    assert machine.code in codes(verdict)
+    assert verdict.exit_code() == 1
 
 
 @pytest.mark.fault("side-cache")

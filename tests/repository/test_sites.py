@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -229,11 +229,9 @@ def test_check_plan_and_install_agree_on_each_controller(name: str, system: str)
             planned = [plan]
             checked = [*why, *lacking_mistakes(site, planned, known, suite, benchmarks())]
             created = refused_by(
-                lambda plan=plan: refuse_lacking(plan, benchmarks(), site, machines(site), packages)
+                partial(refuse_lacking, plan, benchmarks(), site, machines(site), packages)
             )
-            installed = refused_by(
-                lambda suite=suite, needed=needed: refuse_install(suite, needed, site, packages)
-            )
+            installed = refused_by(partial(refuse_install, suite, needed, site, packages))
             assert answer(checked) == created == installed, (suite, system)
             if origin == "spack" and not lacking(needed, known):
                 assert own_answer(site, needed.keys() - OWN) == created, (suite, system)

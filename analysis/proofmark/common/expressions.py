@@ -217,6 +217,22 @@ def evaluate(expression: str, names: Mapping[str, Any], *, file: object, key: st
 
 
 def _computed(expression: str, names: Mapping[str, Any]) -> Any:
+    """Return the value of `expression`; five of six of a check were computed before."""
+    used = tuple(name for name in _names_of(expression) if name in names)
+    values = [names[name] for name in used]
+    if not all(isinstance(value, (str, int, float)) for value in values):
+        return _evaluated(expression, names)
+    value = _evaluated_once(expression, used, *values)
+    return [*value] if isinstance(value, list) else value
+
+
+@lru_cache(maxsize=1 << 14, typed=True)
+def _evaluated_once(expression: str, names: tuple[str, ...], *values: float | str) -> Any:
+    """Return the value of `expression`. With other types of the same values it is another one."""
+    return _evaluated(expression, dict(zip(names, values, strict=True)))
+
+
+def _evaluated(expression: str, names: Mapping[str, Any]) -> Any:
     """Return the value of `expression`, by an evaluator that earlier expressions used.
 
     Its construction takes longer than most expressions. An error may leave it changed: then it is
@@ -243,6 +259,13 @@ def _parsed(expression: str) -> ast.stmt:
     if not isinstance(tree, ast.Expr):
         raise InvalidExpression("a statement is no expression")
     return tree
+
+
+@lru_cache(maxsize=4096)
+def _names_of(expression: str) -> tuple[str, ...]:
+    """Return the names in `expression`, functions included."""
+    nodes = ast.walk(_parsed(expression))
+    return tuple(sorted({node.id for node in nodes if isinstance(node, ast.Name)}))
 
 
 def _is_scalar(value: Any) -> bool:

@@ -153,7 +153,7 @@ def _memory(facts: NodeFacts, sizes: MemorySizes) -> Iterator[tuple[str, ...]]:
     if facts.numa and "numa" not in facts.absent:
         domains = str(RangeSet.fromlist(f"{domain.index}" for domain in facts.numa))
         yield _file("/sys/devices/system/node/online", domains)
-    speeds = {dimm.configured for dimm in facts.dimms}
+    speeds = {dimm.configured for dimm in facts.dram}
     if len(speeds) == 1 and (speed := speeds.pop()) is not None:
         # dmidecode before 3.2 prints "Configured Clock Speed" in MHz.
         line = Literal(f"/Configured (Memory|Clock) Speed: {speed:d} M(T/s|Hz)$/")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
@@ -20,6 +20,7 @@ from proofmark.judge.evidence import DecidedExecutions, Evidence, ReportedScratc
 from proofmark.judge.gate.rolling_nodes import with_rolling
 from proofmark.judge.judges import judge
 from proofmark.judge.links.paths import paths_of
+from proofmark.judge.references.derived import active_ports
 from proofmark.judge.references.typical import builds
 from proofmark.judge.repeats import granted_more
 from proofmark.judge.stability.tally import counted, tally_of
@@ -28,19 +29,23 @@ from proofmark.judge.verdict_files import write_junit, write_verdict
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import Records
+from proofmark.records.network import adapters_that_moved
 from proofmark.records.parquet_table import parquet_of
 from proofmark.records.read import read_run
+from proofmark.records.run_facts import names_of_hosts
 from proofmark.runs.adopted import sources_of
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.job_folder import stopped_jobs
-from proofmark.runs.nodes import nodes_of
+from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.predictions import read_predictions
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.stability_log import looks_at
 from proofmark.runs.stage_faults import StageFault, read_stage_faults
 from proofmark.runs.waivers import Waived, read_waivers
+from proofmark.site.inventory import Site
 from proofmark.site.message_ports import message_ports
+from proofmark.site.node.facts import NodeFacts
 from proofmark.software.software import software_of
 
 MANY = 20_000
@@ -138,12 +143,7 @@ def evidence_of(run: Run) -> Evidence:
             places={host: site.location(host) for host in site.hosts},
             distance=site.distance,
             paths=paths_of(partition.fabric, hosts),
-            ports={
-                host: message_ports(
-                    of_host, partition.node, partition.fabric.network, partition.launch.every
-                )
-                for host, of_host in facts.items()
-            },
+            ports=_ports(run, site, probes, facts),
             proven=partition.fabric.network is not None,
         ),
         scratch=ReportedScratch(
@@ -158,6 +158,24 @@ def evidence_of(run: Run) -> Evidence:
         replaced=site.replaced,
         waivers=waived.items,
     )
+
+
+def _ports(
+    run: Run, site: Site, probes: Mapping[str, Node], facts: Mapping[str, NodeFacts]
+) -> dict[str, tuple[str, ...]]:
+    """Return the ports of each node that carry messages, as far as they are known.
+
+    The counters are read only if a node has active ports of several rates or networks.
+    """
+    partition, moved = site.partition, {}
+    if any(len({(p.rate, p.layer) for p in active_ports(of)}) > 1 for of in facts.values()):
+        names = names_of_hosts(run, site, probes)
+        moved = adapters_that_moved(run.files, run.plan.steps(), names)
+    network, variables = partition.fabric.network, partition.launch.every
+    return {
+        host: message_ports(of_host, partition.node, network, variables, moved.get(host, ()))
+        for host, of_host in facts.items()
+    }
 
 
 def _changes(run: Run) -> Iterator[StageFault]:

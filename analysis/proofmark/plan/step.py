@@ -111,8 +111,8 @@ class Step(StrictModel):
         bind_threads: whether each thread of an MPI rank is bound to one CPU, and reports it.
         directory: the working directory of its ranks; empty for the folder of the execution.
         writes: the files that it must write in scratch; None if that is not known.
-        network_bytes: the least number of bytes that it moves to and from a node; 0 if the network
-            of its messages is not checked.
+        network_bytes: the least number of bytes that it moves to and from a node; 0 if nobody looks
+            at the network of its messages.
         reads: the id of the step whose files in scratch it reads, instead of own ones.
         kept: whether another step reads its files in scratch, so that they are kept at its end.
         layout: the layout of its files in scratch; None: that of the scratch directory.
@@ -357,10 +357,9 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
 
 
 def _network_bytes(value: Any, sweep: Sweep, point: Point) -> int:
-    """Return the bytes between nodes by which the network is checked; 0: it is not checked."""
+    """Return the bytes between nodes by which their network is known; 0: it is not looked at."""
     moved = int(number(value, sweep.file, "network_bytes", least=0))
-    checked = point.count("nodes") > 1 and sweep.site.partition.fabric.network is not None
-    return moved if checked and moved >= LEAST_NETWORK_BYTES else 0
+    return moved if point.count("nodes") > 1 and moved >= LEAST_NETWORK_BYTES else 0
 
 
 def _words(value: Any) -> list[Any]:

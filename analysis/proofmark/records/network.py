@@ -1,4 +1,4 @@
-"""Checks that the intended network carried the traffic between the nodes of a step.
+"""Which network carried the traffic between the nodes of a step, and whether that was intended.
 
 A library that finds no adapter falls back to TCP over another network, and prints valid figures.
 Each node reports the counters of its networks before and after the step (``network/`` in the
@@ -8,7 +8,7 @@ folder of the attempt of the job).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +31,47 @@ LEAST_OF_INTENDED = 0.1
 that count: the bytes that a program moves at least may be far below those that it moves."""
 _ATTEMPT = re.compile(r"([A-Za-z0-9-]+)/(attempt-[0-9]+)")
 _AFTER = ".after"
+
+
+def adapters_that_moved(
+    files: RunFiles, steps: Iterable[Step], names: HostNames
+) -> dict[str, frozenset[str]]:
+    """Return the adapters and interfaces that carried the messages of the steps, by host.
+
+    A step that uses files is left out: its bytes may be those of the storage. A damaged sample
+    tells nothing.
+    """
+    known = {step.id: step for step in steps if step.network_bytes and not step.uses_scratch}
+    found: dict[str, set[str]] = {}
+    for folder, step in _sampled(files, known):
+        for name in _listed(folder):
+            if name.endswith(_AFTER):
+                reported = name.removesuffix(_AFTER)
+                moved = found.setdefault(names.node(step.nodes, reported), set())
+                moved.update(_carriers(folder, reported, step))
+    return {host: frozenset(of_host) for host, of_host in found.items()}
+
+
+def _sampled(files: RunFiles, steps: Mapping[str, Step]) -> Iterator[tuple[Path, Step]]:
+    """Yield the folders with the samples of `steps`."""
+    for job in _listed(files.jobs):
+        for attempt in files.job(job).attempts():
+            for name in _listed(attempt / "network"):
+                number, _, step = name.partition("-")
+                if number.isdecimal() and step in steps:
+                    yield attempt / "network" / name, steps[step]
+
+
+def _carriers(folder: Path, host: str, step: Step) -> list[str]:
+    """Return what carried the messages of a step on a host; nothing if a sample is damaged."""
+    try:
+        before, after = _samples(folder, host)
+    except (OSError, ValueError):
+        return []
+    networks = carried(before, after)
+    least = LEAST_OF_INTENDED * max((each.bytes for each in networks), default=0.0)
+    least = max(least, LEAST_SHARE * step.network_bytes)
+    return [each.name for each in networks if each.bytes >= least]
 
 
 class NetworkCheck:

@@ -42,10 +42,7 @@ class RunFacts:
     ) -> None:
         self.run, self.benchmarks, self.software = run, benchmarks, software
         self.partition = site.partition
-        reported = (_reported(host, node) for host, node in nodes.items())
-        self.names = HostNames(
-            reported_names(run, site), site.partition_hosts, shared_domain(reported)
-        )
+        self.names = names_of_hosts(run, site, nodes)
         self.conditions = Conditions(run, site, nodes)
         self.emulated = self.partition.origin in VIRTUAL
         self.origin = IMPORTED if run.plan.imported else self.partition.origin
@@ -66,6 +63,12 @@ class RunFacts:
         """Return the physical ceilings of `hosts` together."""
         found = (self._with_ceilings.find(host) for host in hosts)
         return of_nodes(self._ceilings[host] if host else self._others for host in found)
+
+
+def names_of_hosts(run: Run, site: Site, nodes: Mapping[str, Node]) -> HostNames:
+    """Return the names that the nodes of a run may report."""
+    reported = (_reported(host, node) for host, node in nodes.items())
+    return HostNames(reported_names(run, site), site.partition_hosts, shared_domain(reported))
 
 
 def _reported(host: str, node: Node) -> str:

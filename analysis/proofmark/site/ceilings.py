@@ -15,6 +15,7 @@ from typing import NamedTuple
 from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import ProcessorLimits, port_bound, processor
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.parts import SLINGSHOT_DRIVER
 
 MARGIN = 1.5
 """Factor of every ceiling that is computed from facts. It covers the part of a large working set
@@ -45,8 +46,6 @@ ACCELERATORS = frozenset(
 )
 """Kernel modules of accelerators, whose arithmetic no fact of a node describes."""
 DIRECTIONS = 2
-SLINGSHOT = "cxi_ss1"
-"""The driver of the adapters of Slingshot 11, which are Ethernet interfaces without a port."""
 
 
 class Ceiling(NamedTuple):
@@ -200,9 +199,9 @@ def _arithmetic(cores: int, per_cycle: int, clock: Ceiling) -> tuple[Ceiling, Ce
 
 def _memory(facts: NodeFacts, table: ProcessorLimits | None) -> Ceiling | None:
     """Return the bandwidth of the memory; None if its channels are not known."""
-    if table is None or table.channels is None or not facts.dimms:
+    if table is None or table.channels is None or not facts.dram:
         return None
-    speeds = [max(dimm.rated or 0, dimm.configured or 0) for dimm in facts.dimms]
+    speeds = [max(dimm.rated or 0, dimm.configured or 0) for dimm in facts.dram]
     if not all(speeds):
         return None
     channels = len(speeds)
@@ -231,7 +230,7 @@ def _link(facts: NodeFacts) -> Ceiling:
     rates = [port_bound(port.rate or "", port.layer) for port in active]
     up = [nic for nic in facts.nics if nic.driver and nic.state != "down"]
     nics = [nic.megabits for nic in up]
-    fabric = active or any(nic.driver == SLINGSHOT for nic in up)
+    fabric = active or any(nic.driver == SLINGSHOT_DRIVER for nic in up)
     if facts.virtual or not fabric or None in rates or None in nics:
         return _ANY_LINK
     ports = sum(rate for rate in rates if rate is not None)

@@ -6,7 +6,7 @@ from typing import Any
 
 from archspec.cpu import TARGETS
 
-from proofmark.site.hardware_limits import processor
+from proofmark.site.hardware_limits import ETHERNET, SLINGSHOT, processor
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
 from proofmark.site.node.cpu import vector_set
@@ -15,6 +15,8 @@ from proofmark.site.node.parts import Dimm, Port
 
 UNKNOWN = dict.fromkeys(("kind", "slot", "link", "link_best"), None) | {"adapter": "", "port": ""}
 """What no inventory states about a port."""
+LAYERS = {"ethernet": ETHERNET, "slingshot": SLINGSHOT}
+"""The link layer of the port of a kind of network, if it is not InfiniBand."""
 
 
 def declared_node(site: Site, machine: Machine) -> NodeFacts:
@@ -33,8 +35,8 @@ def declared_node(site: Site, machine: Machine) -> NodeFacts:
     features = tuple(sorted(target.features)) if target else ()
     isa, bits = vector_set(features)
     fabric, speed = site.partition.fabric, row.ddr if row else None
-    layer = "Ethernet" if fabric.network and fabric.network.kind == "ethernet" else "InfiniBand"
-    module: dict[str, Any] = {"bytes": None, "rated": speed, "configured": speed}
+    layer = LAYERS.get(fabric.network.kind if fabric.network else "", "InfiniBand")
+    module: dict[str, Any] = {"bytes": None, "kind": None, "rated": speed, "configured": speed}
     port: dict[str, Any] = {**UNKNOWN, "state": "4: ACTIVE", "rate": fabric.rate, "layer": layer}
     modules = (row.channels or 0) * sockets if row and speed else 0
     known: dict[str, Any] = dict(

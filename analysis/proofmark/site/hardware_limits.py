@@ -209,6 +209,8 @@ LANES = (1, 2, 4, 8, 12)
 KNOWN_RATES = "the text of sysfs for 1 to 12 lanes, SDR to XDR, as '200 Gb/sec (4X HDR)'"
 ETHERNET = "Ethernet"
 """The link layer of an adapter with RoCE or iWARP, in sysfs."""
+SLINGSHOT = "Slingshot"
+"""The link layer of an adapter of Slingshot 11. Its ports have the rates of Ethernet."""
 _RATE = re.compile(r"(\d+(?:\.\d)?) Gb/sec \((\d{1,2})X(?: ([A-Z]+\d*))?\)", re.ASCII)
 _NUMBER = re.compile(r"(\d{1,6}(?:\.\d)?) Gb/sec\b", re.ASCII)
 _PCIE = re.compile(r"x(\d{1,2}) at (\d{1,3}(?:\.\d)?) GT/s", re.ASCII)
@@ -324,6 +326,8 @@ def link(rate: str, layer: str | None = None) -> LinkLimit | None:
         rate: ``100 Gb/sec (4X EDR)``.
         layer: the link layer of the port, as sysfs names it.
     """
+    if layer == SLINGSHOT:
+        return ethernet(round(1000 * (shown_gbit(rate) or 0)))
     match = _RATE.fullmatch(" ".join(rate.split()))
     if match is None or int(match[2]) not in LANES:
         return None
@@ -413,7 +417,7 @@ def link_of_gbit(gbit: float, layer: str | None = None) -> LinkLimit | None:
 
     Of two links with the same number it is the slower one: QDR, not FDR10.
     """
-    if layer == ETHERNET:
+    if layer in (ETHERNET, SLINGSHOT):
         return ethernet(round(1000 * gbit))
     found = []
     for row in lanes():

@@ -24,6 +24,7 @@ from proofmark.site.hardware_limits import (
 )
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Dimm
+from proofmark.site.rails import ports_of
 
 By = Literal["declared", "accepted", "usual"]
 """Who states the parts: the inventory, an accepted run, or most nodes of the partition."""
@@ -104,12 +105,12 @@ class Parts:
 
 def parts_of(facts: NodeFacts) -> Parts:
     """Return the parts that the probe of a node found."""
-    active = [port for port in facts.ports if ACTIVE in (port.state or "").upper()]
+    active = [port for port in ports_of(facts) if ACTIVE in (port.state or "").upper()]
     up = [nic for nic in facts.nics if nic.state in ("up", "unknown")]
     bounds = [port_bound(port.rate or "", port.layer) for port in active]
     gigabits = [nic.megabits and nic.megabits / 1000 for nic in up]
     whole = len(facts.cpus) == facts.cpus_online
-    dimms = facts.dimms if "dimms" not in facts.absent and not facts.virtual else ()
+    dimms = facts.dram if "dimms" not in facts.absent and not facts.virtual else ()
     speeds = [speed for dimm in dimms if (speed := dimm.configured or dimm.rated)]
     # A hypervisor invents the name of a processor, or shows that of the machine.
     hidden = facts.virtual and processor(facts.cpu_model) is None
@@ -126,7 +127,8 @@ def parts_of(facts: NodeFacts) -> Parts:
         ports=_sorted(shown_gbit(port.rate or "") or UNKNOWN_RATE for port in active),
         nics=_sorted(rate or UNKNOWN_RATE for rate in gigabits),
         link_bytes_per_s=_sum(bounds or [rate and rate * 125e6 for rate in gigabits]),
-        cards=tuple(sorted(port.kind or "" for port in active)) or None,
+        # No file shows the model of an adapter of Slingshot.
+        cards=tuple(sorted(port.kind or "" for port in active if port in facts.ports)) or None,
         **_accelerators(facts),
     )
 
@@ -264,7 +266,7 @@ def _missing(stated: Parts, found: Parts) -> Iterator[tuple[str, Message | None]
     # A port or an interface of unknown rate may have the usual one.
     yield "ports", _fewer_links("lost-ports", stated.ports, _known(found.ports))
     yield "nics", _fewer_links("lost-nics", stated.nics, _known(found.nics))
-    # A port with RoCE is an interface, too. Only Slingshot has interfaces without ports.
+    # A port with RoCE or of Slingshot is an interface, too.
     yield "rails", _fewer_links("lost-rails", stated.rails, found.ports or found.nics)
     # An accelerator that is missing has no ECC either.
     with_ecc = [each for each in (stated.accelerator_ecc, found.accelerators) if each is not None]

@@ -6,16 +6,16 @@ which is which: the fastest port may be that of the storage.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from proofmark.site.fabric import Network
 from proofmark.site.hardware import StatedNode
-from proofmark.site.hardware_limits import ETHERNET, card, pcie_bytes_per_s
+from proofmark.site.hardware_limits import ETHERNET, SLINGSHOT, card, pcie_bytes_per_s
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Port
-from proofmark.site.rails import rails_in
+from proofmark.site.rails import ports_of, rails_in
 
 
 class PathPart(NamedTuple):
@@ -31,20 +31,27 @@ def name_of(port: Port) -> str:
 
 
 def message_ports(
-    facts: NodeFacts, node: StatedNode, network: Network | None, variables: Mapping[str, str]
+    facts: NodeFacts,
+    node: StatedNode,
+    network: Network | None,
+    variables: Mapping[str, str],
+    moved: Collection[str] = (),
 ) -> tuple[str, ...]:
     """Return the names of the ports that carry messages; empty if nothing states them.
 
     The adapters of the inventory come first, then the variables of the launcher, then the
-    interfaces of the network, then its kind.
+    interfaces of the network, then its kind. Of several ports of this kind, and of all ports if
+    nothing is stated, those count whose adapters carried the messages of a step.
 
     Args:
         facts: of the node.
         node: what the inventory states about it.
         network: the network of the partition.
         variables: the run-time variables of its programs.
+        moved: the adapters that carried messages between nodes.
     """
-    names = {name_of(port): port for port in facts.ports}
+    names = {name_of(port): port for port in ports_of(facts)}
+    of_kind = {name for name, port in names.items() if network is None or _is_of(port, network)}
     by_rank = (
         names.keys() & node.rails.adapters.keys(),
         rails_in(variables, names),
@@ -53,7 +60,8 @@ def message_ports(
             for name, port in names.items()
             if network and any(fnmatchcase(port.adapter, each) for each in network.interfaces)
         },
-        {name for name, port in names.items() if network and _is_of(port, network)},
+        {name for name in of_kind if names[name].adapter in moved},
+        of_kind if network else (),
     )
     return tuple(sorted(next(filter(None, by_rank), ())))
 
@@ -62,8 +70,9 @@ def _is_of(port: Port, network: Network) -> bool:
     """Return whether a port is of the kind of a network whose interfaces are not named."""
     omni = port.adapter.startswith("hfi1")
     kinds = {
-        "infiniband": not omni and port.layer != ETHERNET,
+        "infiniband": not omni and port.layer not in (ETHERNET, SLINGSHOT),
         "omni-path": omni,
+        "slingshot": port.layer == SLINGSHOT,
         "ethernet": port.layer == ETHERNET,
     }
     return not network.interfaces and kinds.get(network.kind, False)

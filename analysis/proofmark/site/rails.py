@@ -12,9 +12,9 @@ from itertools import chain, product
 from proofmark.cases.vocabulary import Text
 from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
-from proofmark.site.ceilings import SLINGSHOT
-from proofmark.site.hardware_limits import ETHERNET, shown_gbit
+from proofmark.site.hardware_limits import ETHERNET, SLINGSHOT, shown_gbit
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.parts import SLINGSHOT_DRIVER, Port
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Rail:
     Attributes:
         numa: the NUMA domain of the adapter; None is not known.
         gbit_per_s: its rate as Linux prints it; 0 is not known.
-        state: as Linux prints it (``4: ACTIVE``, ``up``).
+        state: as Linux prints it (``4: ACTIVE``); that of an interface of Slingshot is the same.
         ethernet: whether it is a port of RoCE.
         card: the model of the adapter, and the PCI address of its card.
         link: the width and the speed of its slot, as the probe prints them; empty is not known.
@@ -40,7 +40,7 @@ class Rail:
     @property
     def active(self) -> bool:
         """Whether the port works."""
-        return self.state.endswith("ACTIVE") or self.state in ("up", "unknown")
+        return self.state.endswith("ACTIVE")
 
     @property
     def is_fabric(self) -> bool:
@@ -48,11 +48,35 @@ class Rail:
         return self.active and not self.ethernet
 
 
+def ports_of(facts: NodeFacts) -> tuple[Port, ...]:
+    """Return the ports of a node, those of Slingshot included.
+
+    The interface ``hsn0`` of Slingshot is the adapter ``cxi0``.
+    """
+    slingshot = [
+        Port(
+            adapter=f"cxi{re.sub(r'[^0-9]', '', nic.name)}",
+            port="1",
+            firmware=nic.firmware,
+            kind=None,
+            board=None,
+            state="4: ACTIVE" if nic.state in ("up", "unknown") else nic.state,
+            rate=None if nic.megabits is None else f"{nic.megabits / 1000:g} Gb/sec",
+            layer=SLINGSHOT,
+            numa=nic.numa,
+            link=nic.link,
+            link_best=nic.link_best,
+        )
+        for nic in facts.nics
+        if nic.driver == SLINGSHOT_DRIVER
+    ]
+    return (*facts.ports, *slingshot)
+
+
 def rails_of(facts: NodeFacts) -> dict[str, Rail]:
     """Return the rails of a node by name: ``mlx5_0:1``, ``hfi1_0:1``, ``cxi0:1``.
 
-    The interface ``hsn0`` of Slingshot is the adapter ``cxi0``. Ports of RoCE are rails only if
-    no port is of InfiniBand, Omni-Path or Slingshot.
+    Ports of RoCE are rails only if no port is of InfiniBand, Omni-Path or Slingshot.
     """
     rails = {
         f"{port.adapter}:{port.port}": Rail(
@@ -64,14 +88,7 @@ def rails_of(facts: NodeFacts) -> dict[str, Rail]:
             (port.board or "", (port.slot or "").partition(".")[0]),
             port.link or "",
         )
-        for port in facts.ports
-    }
-    rails |= {
-        f"cxi{re.sub(r'[^0-9]', '', nic.name)}:1": Rail(
-            nic.numa, (nic.megabits or 0) / 1000, nic.state or ""
-        )
-        for nic in facts.nics
-        if nic.driver == SLINGSHOT
+        for port in ports_of(facts)
     }
     chosen = {name: rail for name, rail in rails.items() if not rail.ethernet} or rails
     return dict(sorted(chosen.items(), key=lambda each: _natural(each[0])))

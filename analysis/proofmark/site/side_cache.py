@@ -1,7 +1,8 @@
-"""Memory in the package of the processor that is a cache of the other memory.
+"""Memory that is a cache of the other memory of a node.
 
 A Xeon Phi in cache or hybrid mode, and a Xeon Max in cache mode, show the memory in their package
-not at all, or only a part of it. What they do not show is the cache.
+not at all, or only a part of it. What they do not show is the cache. With Optane persistent memory
+in memory mode the other modules are the cache, and the node shows no more than the persistent ones.
 """
 
 from __future__ import annotations
@@ -17,11 +18,19 @@ LEAST_SHARE = 0.05
 
 @dataclass(frozen=True)
 class SideCache:
-    """The cache of one node: its size, and its rate in bytes/s; None if no source states it."""
+    """The cache of one node.
+
+    Attributes:
+        bytes: its size.
+        bytes_per_s: its rate; None if no source states it.
+        source: of both.
+        of_modules: whether it is the memory modules, whose rate their channels state.
+    """
 
     bytes: int
     bytes_per_s: float | None
     source: str
+    of_modules: bool = False
 
 
 def side_cache(facts: NodeFacts) -> SideCache | None:
@@ -29,6 +38,9 @@ def side_cache(facts: NodeFacts) -> SideCache | None:
 
     A node with no other memory than that in the package has no cache: the memory is that memory.
     """
+    dram = sum(dimm.bytes or 0 for dimm in facts.dram)
+    if len(facts.dram) < len(facts.dimms) and 0 < dram < facts.memory_total_bytes:
+        return SideCache(dram, None, "the memory modules before the persistent memory", True)
     row = None if facts.virtual else processor(facts.cpu_model)
     if row is None or row.fast_memory_bytes is None or not facts.numa:
         return None

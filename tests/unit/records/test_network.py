@@ -23,7 +23,7 @@ from proofmark.common.input_limits import MAX_PROBE_BYTES
 from proofmark.plan.step import Step
 from proofmark.records.columns import Record
 from proofmark.records.hosts import HostNames
-from proofmark.records.network import NetworkCheck
+from proofmark.records.network import NetworkCheck, adapters_that_moved
 from proofmark.records.read import read_run
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.run import Run
@@ -197,7 +197,13 @@ def test_without_a_named_link_any_ethernet_is_valid(kit: Kit, network: Network |
         mover(kit, pair)
         run = finished_run(kit, pair, at)
     assert records(kit, run, at)[2].valid
-    assert bool(list(run.folder.glob("jobs/*/attempt-1/network"))) is (network is not None)
+    # The counters name the link that moved, also if the inventory names no network.
+    moved = adapters_that_moved(run.files, run.plan.steps(), HostNames())
+    assert moved == {node: {"slow0"} for node in NODES}
+    (after,) = run.folder.glob(f"jobs/*/attempt-1/network/1-*/{NODES[0]}.after")
+    after.write_text("end\n", encoding="utf-8")
+    moved = adapters_that_moved(run.files, run.plan.steps(), HostNames())
+    assert moved == {NODES[0]: set(), NODES[1]: {"slow0"}}
 
 
 def program_of_tree(kit: Kit, roots: Sequence[Path], counters: Sequence[str], rise: int) -> None:

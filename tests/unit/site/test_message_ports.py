@@ -21,6 +21,24 @@ ADAPTERS = {"rails": {"adapters": {"mlx5_1:1": 0}}}
 
 
 @pytest.mark.parametrize(
+    ("network", "moved", "ports"),
+    [
+        (None, {"mlx5_1"}, ("mlx5_1:1",)),
+        (None, {"mlx5_0", "mlx5_1"}, ("mlx5_0:1", "mlx5_1:1")),
+        (None, {"eth0"}, ()),
+        # The network of the storage moved more than that of the messages.
+        ({"kind": "infiniband"}, {"mlx5_1"}, ("mlx5_0:1",)),
+        ({"kind": "infiniband", "interfaces": ["mlx5_0"]}, {"mlx5_1"}, ("mlx5_0:1",)),
+    ],
+)
+def test_the_counters_that_moved_name_the_port_that_nothing_states(
+    network: dict[str, Any] | None, moved: set[str], ports: tuple[str, ...]
+) -> None:
+    given = Network.model_validate(network) if network else None
+    assert message_ports(ALL, stated_node(), given, {}, moved) == ports
+
+
+@pytest.mark.parametrize(
     ("node", "network", "variables", "ports"),
     [
         ({}, None, {}, ()),

@@ -9,11 +9,9 @@ from itertools import chain
 from proofmark.cases.reference import UNIT_OF, Rule
 from proofmark.cases.vocabulary import ALL_RAILS, RAIL, Scalar
 from proofmark.common.message import Message
-from proofmark.site.ceilings import SLINGSHOT
 from proofmark.site.hardware import MEMORY, NODE, RAILS, StatedNode
 from proofmark.site.hardware_limits import (
     LinkLimit,
-    ethernet,
     link,
     link_of_gbit,
     processor,
@@ -23,11 +21,9 @@ from proofmark.site.message_ports import PathPart, name_of, parts_after
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Port
 from proofmark.site.node.topology import FAST
-from proofmark.site.rails import rails_of
+from proofmark.site.rails import ports_of, rails_of
 from proofmark.site.side_cache import SideCache, side_cache
 
-WORKS = ("up", "unknown")
-"""The states of an interface that carries messages, as `Rail` has them."""
 ARRAY, BYTES_OF_ARRAYS = "array", 3 * 8
 """The parameter with the elements of an array; the bytes of one element of three arrays of doubles:
 the data of STREAM."""
@@ -170,7 +166,7 @@ def derive(
         limit = _of_node(rule, facts, memory, node, nominal)
         cache = side_cache(facts) if rule == "memory_bandwidth" and memory not in FAST else None
         if cache is not None:
-            limit = _cached(facts, cache, parameters, node)
+            limit = _cached(limit, facts, cache, parameters, node)
         if isinstance(limit, Message):
             return limit
         if rule == "link_bandwidth" and parameters.get(RAIL) == ALL_RAILS:
@@ -289,16 +285,16 @@ def _memory(
         return _unknown(facts, what, f"{MEMORY}.channels")
     # The rated speed, not the configured one: a module that runs slower must miss the limit. Two
     # modules on a channel run slower by design.
-    several = len(facts.dimms) > limits.channels * facts.sockets
-    both = [(dimm.rated, dimm.configured) for dimm in facts.dimms]
+    several = len(facts.dram) > limits.channels * facts.sockets
+    both = [(dimm.rated, dimm.configured) for dimm in facts.dram]
     ordered = [(now, best) if several else (best, now) for best, now in both]
     speeds = [speed for first, second in ordered if (speed := first or second)]
     if (own := node.memory.mt_per_s) is not None:
-        speeds = [own] * max(1, len(facts.dimms))
+        speeds = [own] * max(1, len(facts.dram))
     elif (stated := nominal.dimm_mt_per_s) is not None:
-        speeds = [max(stated, min(speeds, default=0))] * max(1, len(facts.dimms))
-    if not speeds or len(speeds) < len(facts.dimms):
-        what = Message("fact-speed" if facts.dimms else "fact-speed-any", node=facts.hostname)
+        speeds = [max(stated, min(speeds, default=0))] * max(1, len(facts.dram))
+    if not speeds or len(speeds) < len(facts.dram):
+        what = Message("fact-speed" if facts.dram else "fact-speed-any", node=facts.hostname)
         return _unknown(facts, what, f"{MEMORY}.mt_per_s")
     # Several modules can share a channel; an empty channel adds nothing.
     sockets, modules = nominal.sockets or facts.sockets, nominal.dimms or len(speeds)
@@ -308,16 +304,29 @@ def _memory(
 
 
 def _cached(
-    facts: NodeFacts, cache: SideCache, parameters: Mapping[str, Scalar], node: StatedNode
+    modules: Derived | Message,
+    facts: NodeFacts,
+    cache: SideCache,
+    parameters: Mapping[str, Scalar],
+    node: StatedNode,
 ) -> Derived | Message:
     """Return the bandwidth of memory behind a memory-side cache: that of the cache.
 
     It is not known for data beyond the cache: a part of them is in it.
+
+    Args:
+        modules: the bandwidth of the memory modules, which is that of a cache of them.
+        facts: of the node.
+        cache: its cache.
+        parameters: of the figure.
+        node: what the inventory states.
     """
     array, rate = parameters.get(ARRAY), node.memory.fast_bytes_per_s or cache.bytes_per_s
     sizes = {"node": facts.hostname, "cache": f"{cache.bytes / 2**30:.3g}"}
     if not isinstance(array, int) or BYTES_OF_ARRAYS * array > cache.bytes:
         return Message("fact-beyond-cache", **sizes)
+    if cache.of_modules:
+        return modules
     if rate is None:
         key = f"{MEMORY}.fast_bytes_per_s"
         return _unknown(facts, Message("fact-cache-rate", **sizes), key)
@@ -328,15 +337,15 @@ def _cached(
 
 def active_ports(facts: NodeFacts, nominal: Nominal = NOTHING_STATED) -> list[Port]:
     """Return the active ports that carry messages; all active ones if nothing states these."""
-    active = [port for port in facts.ports if port.rate and (port.state or "").endswith("ACTIVE")]
+    ports = ports_of(facts)
+    active = [port for port in ports if port.rate and (port.state or "").endswith("ACTIVE")]
     return [port for port in active if not nominal.ports or name_of(port) in nominal.ports]
 
 
 def stated_links(facts: NodeFacts, nominal: Nominal) -> list[LinkLimit]:
     """Return the limits of the active ports of a node, or that of a faster stated port.
 
-    A port that no table has is left out. A node without an active port has the interfaces of
-    Slingshot 11 that are up.
+    A port that no table has is left out.
     """
     active = active_ports(facts, nominal)
     shown = max((shown_gbit(port.rate or "") or 0 for port in active), default=0)
@@ -345,9 +354,6 @@ def stated_links(facts: NodeFacts, nominal: Nominal) -> list[LinkLimit]:
         stated = link_of_gbit(nominal.gbit_per_s, layer)
         return [stated] if stated else []
     found = [link(port.rate or "", port.layer) for port in active]
-    if not active:
-        up = [nic for nic in facts.nics if nic.driver == SLINGSHOT and nic.state in WORKS]
-        found = [ethernet(nic.megabits or 0) for nic in up]
     return [limit for limit in found if limit is not None]
 
 

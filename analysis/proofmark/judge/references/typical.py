@@ -23,7 +23,7 @@ from proofmark.judge.references.derived import (
     stated_links,
 )
 from proofmark.site.hardware import StatedNode
-from proofmark.site.hardware_limits import ETHERNET, TypicalConditions, processor
+from proofmark.site.hardware_limits import ETHERNET, SLINGSHOT, TypicalConditions, processor
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.side_cache import side_cache
 from proofmark.site.typical_shares import typical_shares
@@ -218,7 +218,7 @@ def _may_pass_tcp(facts: NodeFacts, node: StatedNode) -> bool:
     They can if no active port is of another layer than Ethernet, and no adapter is stated. An
     adapter that the inventory names as a rail has verbs, or is that of Slingshot.
     """
-    only = all(port.layer == ETHERNET for port in active_ports(facts))
+    only = all(port.layer in (ETHERNET, SLINGSHOT) for port in active_ports(facts))
     return only and not node.rails.adapters
 
 

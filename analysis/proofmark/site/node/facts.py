@@ -135,6 +135,11 @@ class NodeFacts(StrictModel):
     reported: str = ""
 
     @property
+    def dram(self) -> tuple[Dimm, ...]:
+        """The memory modules without those of persistent memory, which share their channels."""
+        return tuple(dimm for dimm in self.dimms if not dimm.persistent)
+
+    @property
     def cores_known(self) -> bool:
         """Whether package, core and siblings of each processor could be read."""
         return not any(name.startswith(f"{CPUS}.") for name in self.unread)

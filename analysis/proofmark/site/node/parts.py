@@ -24,6 +24,8 @@ UNITS: dict[str, int] = {"": 1, "b": 1, "byte": 1, "bytes": 1} | {
 EMPTY = {"", "unknown", "not specified", "none", "no dimm", "n/a"}
 NO_MODULE = {"", "no module installed", "not installed", "none", "0", "0 bytes", "0 b"}
 """The sizes of a slot without a module."""
+SLINGSHOT_DRIVER = "cxi_ss1"
+"""The driver of the adapters of Slingshot 11, which are network interfaces without a port."""
 UNKNOWN_SPEEDS = (None, -1, 2**16 - 1, 2**32 - 1)
 """The speeds that drivers report for a link without a speed; old kernels print them unsigned."""
 
@@ -61,6 +63,11 @@ class Dimm(StrictModel):
     rated: int | None
     configured: int | None
     check_bits: int | None = None
+
+    @property
+    def persistent(self) -> bool:
+        """Whether it is persistent memory: ``Logical non-volatile device`` of SMBIOS 3.2."""
+        return self.kind is not None and "non-volatile" in self.kind.casefold()
 
 
 class Nic(StrictModel):

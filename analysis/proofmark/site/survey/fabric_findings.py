@@ -9,14 +9,11 @@ from proofmark.common.text import one_line
 from proofmark.site.fabric_import import fabric_levels
 from proofmark.site.hardware_limits import link
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.node.parts import Port
+from proofmark.site.node.parts import SLINGSHOT_DRIVER, Port
 from proofmark.site.slurm_topology import ALL
 from proofmark.site.survey.entries import Fact, Found, Question
 from proofmark.site.survey.listed import NodeKind
 from proofmark.site.survey.node_answers import NodeReport, Survey
-
-SLINGSHOT_DRIVER = "cxi_ss1"
-"""The driver of Slingshot 11, whose adapter is no port of ``/sys/class/infiniband``."""
 
 
 def _active_ports(facts: NodeFacts) -> list[Port]:
@@ -81,7 +78,9 @@ def _hosts(names: list[str], table: HostTable, kind: NodeKind) -> set[str]:
 
 def _link(facts: NodeFacts, node: str) -> Found:
     ports = _active_ports(facts)
-    if ports and ports[0].rate:
+    slingshot = [nic for nic in facts.nics if nic.driver == SLINGSHOT_DRIVER and nic.state == "up"]
+    # A node with Slingshot can have ports of RoCE for its storage.
+    if ports and ports[0].rate and not slingshot:
         port, rate = ports[0], one_line(ports[0].rate)
         place = f"/sys/class/infiniband/{port.adapter}/ports/{port.port}/rate of {node}"
         known = Fact(rate, place)
@@ -93,13 +92,14 @@ def _link(facts: NodeFacts, node: str) -> Found:
             adapters = sorted({each.adapter for each in ports if each.layer == port.layer})
             found["fabric.network.interfaces"] = Fact(adapters, place)
         return found
-    speeds = {nic.name: nic.megabits for nic in facts.nics if nic.state == "up" and nic.megabits}
+    up = slingshot or [nic for nic in facts.nics if nic.state == "up"]
+    speeds = {nic.name: nic.megabits for nic in up if nic.megabits}
     if not speeds:
         text = f"fabric.rate: how many bytes/s has a link? No interface of {node} reports it."
         return {"fabric.rate": Question(text)}
     fastest = max(speeds, key=lambda name: (speeds[name] or 0, name))
     source = f"/sys/class/net/{fastest}/speed of {node}: {speeds[fastest]} Mb/s"
     found = {"fabric.rate": Fact((speeds[fastest] or 0) * 1e6 / 8, source)}
-    if any(nic.name == fastest and nic.driver == SLINGSHOT_DRIVER for nic in facts.nics):
+    if slingshot:
         found["fabric.network.kind"] = Fact("slingshot", f"the driver of {fastest} of {node}")
     return found
