@@ -30,9 +30,10 @@ from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.owner import as_owner
 from proofmark.runs.run_names import NamedRun, RunNames, open_names
 from proofmark.runs.stage_faults import noting_faults
+from proofmark.site.partition import Toolchain
 from proofmark.software.own_programs import build, not_built, own_packages, with_own
 from proofmark.software.provider import PROVIDERS
-from proofmark.software.request import ProvisionRequest, Sources, Toolchain
+from proofmark.software.request import ProvisionRequest, Sources
 from proofmark.software.spack import buildcache
 from proofmark.software.spack import bundle as bundles
 from proofmark.software.spack import install as spack
@@ -69,9 +70,8 @@ def _install_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--toolchain",
-        default="foss",
         choices=list(Toolchain),
-        help="of EasyBuild: built, or the site's",
+        help="of EasyBuild: built, or the site's (default: that of the inventory)",
     )
     _source_arguments(parser)
     parser.add_argument("--cache-key", type=Path, metavar="FILE", help="the public key of --cache")
@@ -148,6 +148,7 @@ def _install(options: Namespace, run: NamedRun) -> int:
     modules = read_stdin(dict[str, str]) if options.modules else {}
     # The site has folders of locks, and names of modules.
     site = site_of_run(options, run, {"provision_from": options.origin})
+    site = site.model_copy(update={"toolchain": Toolchain(options.toolchain or site.toolchain)})
     programs, environments = _programs(run.names), kit / "environments"
     refuse_install(run.names.suite, programs, site, packages_of_kit)
     own = programs.keys() & own_packages(environments) - site.partition.preinstalled.keys()
@@ -166,7 +167,7 @@ def _install(options: Namespace, run: NamedRun) -> int:
         ),
         site_locks=site.inventory / "locks",
         bundle=options.bundle,
-        toolchain=Toolchain(options.toolchain),
+        toolchain=site.toolchain,
         jobs=options.jobs,
         facts=site.partition.facts,
         preinstalled=site.partition.preinstalled,

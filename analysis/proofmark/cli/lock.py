@@ -18,7 +18,7 @@ from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import write_whole
 from proofmark.common.kit import kit_folder
 from proofmark.common.processes import run_command
-from proofmark.common.progress_lines import say
+from proofmark.common.progress_lines import say, while_working
 from proofmark.site.inventory import Inventory, read_sites
 from proofmark.software.probed_programs import module_variables
 from proofmark.software.spack.lock_check import (
@@ -106,8 +106,8 @@ def lock(options: Namespace) -> int:
     locks = site.resolve() / "locks" if site else kit / "environments"
     names = _existing(locks, system) if options.arch == ALL else [options.arch]
     installation = ready(options, kit)
-    cache = installation.root / "cache"
-    checkouts = Checkouts(installation.spack, installation.packages, installation.python, cache)
+    spack, packages, python = installation.spack, installation.packages, installation.python
+    checkouts = Checkouts(spack, packages, python, installation.index)
     if options.compare:
         different = 0
         for name in names:
@@ -150,13 +150,15 @@ def _write_of_site(
     options: Namespace, inventory: Inventory, folder: Path, checkouts: Checkouts
 ) -> None:
     kit, (name, system) = kit_folder(), folder.parts[-2:]
-    if options.find:
-        _find(options, inventory, folder, checkouts)
+    path = folder / "spack.lock"
+    before = read_lock(path) if path.is_file() else None
+    if options.find and not _find(options, inventory, folder, checkouts):
+        say(f"{path} stays: it was made from these parts, recipes and pins")
+        print_line(f"{path}")
+        return
     source = folder / "spack.yaml"
     read_spack_yaml(source)
     check_externals(source, kit / "environments" / name, system)
-    path = folder / "spack.lock"
-    before = read_lock(path) if path.is_file() else None
     make_from(kit, source, folder, checkouts)
     made = read_lock(path)
     built = sorted(spec.label for spec in made.missing(made.roots, ()))
@@ -196,8 +198,12 @@ def _compare(kit: Path, folder: Path, checkouts: Checkouts) -> int:
     return len(wrong)
 
 
-def _find(options: Namespace, inventory: Inventory, folder: Path, checkouts: Checkouts) -> None:
-    """Find the parts of the site, print them, and write ``spack.yaml``."""
+def _find(options: Namespace, inventory: Inventory, folder: Path, checkouts: Checkouts) -> bool:
+    """Find the parts of the site, print them, and write ``spack.yaml``.
+
+    Returns:
+        whether the lock has to be made: the parts changed, or there is no current lock.
+    """
     kit, (arch, system) = kit_folder(), folder.parts[-2:]
     environment = read_spack_yaml(kit / "environments" / arch / "spack.yaml")
     variables = _module_variables(kit, options.module)
@@ -215,9 +221,9 @@ def _find(options: Namespace, inventory: Inventory, folder: Path, checkouts: Che
     _print("BLAS", libraries)
     mpi = choose_mpi(mpis, options.mpi)
     blas = choose_blas(libraries, wanted, options.blas)
-    say("searching build tools with spack external find")
     toolsets = [f"{path}" for path in sorted(ROOT.glob(TOOLSETS))]
-    tools = find_tools(checkouts, [*folders, *toolsets])
+    with while_working("searching build tools with spack external find"):
+        tools = find_tools(checkouts, [*folders, *toolsets])
     _print("tools", tools.tools)
     compilers = kit / f"environments/common/compilers-{system}.yaml"
     known = load_mapping(compilers)["packages"]["gcc"]["externals"] if compilers.is_file() else []
@@ -232,9 +238,23 @@ def _find(options: Namespace, inventory: Inventory, folder: Path, checkouts: Che
     if mpi is None:
         say(_drivers_line(environment, parts))
     folder.mkdir(parents=True, exist_ok=True)
+    source, made = folder / "spack.yaml", folder / "spack.lock"
     text = environment_text(arch, system, site_environment(environment, parts))
-    write_whole(folder / "spack.yaml", text)
-    say(f"wrote {folder / 'spack.yaml'}")
+    if source.is_file() and source.read_text(encoding="utf-8") == text and _current(kit, folder):
+        return False
+    made.unlink(missing_ok=True)  # it is of other parts: a stopped solver leaves none
+    write_whole(source, text)
+    say(f"wrote {source}")
+    return True
+
+
+def _current(kit: Path, folder: Path) -> bool:
+    """Return whether the lock in `folder` is one of the recipes, pins and rules of now."""
+    arch, system = folder.parts[-2:]
+    try:
+        return not check(kit, arch, system, folder.parents[1])
+    except BadInput:
+        return False
 
 
 def _drivers_line(environment: Mapping[str, Any], parts: SiteParts) -> str:

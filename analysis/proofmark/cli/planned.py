@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -153,7 +153,8 @@ class Planned:
         """Yield why a run would be refused."""
         plan, site = self.plan, self.site
         available, wrong = available_at(site, packages_of_kit)
-        for each in (*wrong, *site_mistakes(site, [plan])):
+        yield from (f"{replace(each, file=f'{site.facts}')}" for each in wrong)
+        for each in site_mistakes(site, [plan]):
             yield f"{each.key}: {each.found}"
         if lacks := in_words(lacking(plan.needs(), available)):
             yield f"{site.partition.provision_from!r} lacks {lacks}"

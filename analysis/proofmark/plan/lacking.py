@@ -33,7 +33,8 @@ class Code(StrEnum):
     SUITE_LACKS_PROGRAMS = "SUITE_LACKS_PROGRAMS"
     """The origin does not have programs that steps of the suite start."""
     ORIGIN_HAS_NO_PROGRAMS = "ORIGIN_HAS_NO_PROGRAMS"
-    """The environment of the partition does not have the files of the origin."""
+    """The environment of the partition does not have the files of the origin. A reason that the
+    provider names by a code of its own keeps that code."""
     MPI_LACKS_ROMIO = "MPI_LACKS_ROMIO"
     """The MPI of the lock has no ROMIO, without which hints for files have no effect."""
 
@@ -108,15 +109,19 @@ def available_at(site: Site, packages: Packages) -> tuple[Available | None, list
     except BadInput as error:
         name = site.partition.provision_from
         return None, [
-            InputError(
-                "",
-                KEY,
-                f"{name!r}: {each.file}: {each.found}",
-                each.accepted,
-                Code.ORIGIN_HAS_NO_PROGRAMS,
+            replace(
+                each,
+                file="",
+                key=KEY,
+                found=f"{name!r}: {_place(each)}: {each.found}",
+                code=each.code or Code.ORIGIN_HAS_NO_PROGRAMS,
             )
             for each in error.mistakes
         ]
+
+
+def _place(mistake: InputError) -> str:
+    return f"{mistake.file}: {mistake.key}" if mistake.key else mistake.file
 
 
 def lacking(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,8 +33,14 @@ from proofmark.site.contract_document import (
 )
 from proofmark.site.firmware import SSH
 from proofmark.site.former_keys import with_new_keys
-from proofmark.site.groups import ALIASES, PartitionGroup, read_groups, unread_group_vars
-from proofmark.site.partition import PREDICTED, Partition
+from proofmark.site.groups import (
+    ALIASES,
+    TOOLCHAIN,
+    PartitionGroup,
+    read_groups,
+    unread_group_vars,
+)
+from proofmark.site.partition import PREDICTED, Partition, Toolchain
 from proofmark.site.partition_facts import (
     fact_mistakes,
     open_question,
@@ -42,6 +48,7 @@ from proofmark.site.partition_facts import (
     paths_of_user,
     predicted_mistake,
     replaced_facts,
+    variable_files,
     without_keys,
     without_wrong_facts,
 )
@@ -68,6 +75,7 @@ class Site(StrictModel):
         replaced: the values of the inventory that extra variables replace, and their values, by
             the name of the variable.
         elsewhere: what other sites accepted, of the files that the partition names.
+        toolchain: the compiler, MPI and BLAS of EasyBuild's programs: the variable `TOOLCHAIN`.
     """
 
     name: str
@@ -84,6 +92,9 @@ class Site(StrictModel):
     contract: Contract | None = None
     replaced: dict[str, tuple[str, str]] = Field(default={}, exclude_if=lambda given: not given)
     elsewhere: tuple[BaselineElsewhere, ...] = Field(default=(), exclude_if=lambda given: not given)
+    toolchain: Toolchain = Field(
+        default=Toolchain.FOSS, exclude_if=lambda given: given == Toolchain.FOSS
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -263,6 +274,25 @@ def load_sites(
     return sites
 
 
+def _unknown_toolchain(file: Path, toolchain: object) -> InputError | None:
+    """Return that the variables of a partition name a toolchain that the kit does not have."""
+    if not toolchain or toolchain in {*Toolchain}:
+        return None
+    where, _ = placed(variable_files(file), [TOOLCHAIN])
+    found = f"{toolchain!r}{nearest(f'{toolchain}', map(str, Toolchain))}"
+    return InputError(where or f"{file}", TOOLCHAIN, found, ", ".join(Toolchain))
+
+
+def _taken(
+    folder: Path, files: Sequence[str], hosts: Collection[str]
+) -> tuple[tuple[BaselineElsewhere, ...], Sequence[InputError]]:
+    """Return what other sites accepted, and the mistakes in their files."""
+    try:
+        return read_elsewhere(folder, files, hosts), ()
+    except BadInput as error:
+        return (), error.mistakes
+
+
 def read_sites(
     inventory: Path | Inventory,
     limit: str,
@@ -290,11 +320,8 @@ def read_sites(
     def site_of(name: str, group: PartitionGroup, partition: Partition) -> Site:
         firmware = partition.firmware
         names = names_of_hosts(group.all_hosts, group.aliases)
-        try:
-            elsewhere = read_elsewhere(folder, partition.expected.elsewhere, names)
-        except BadInput as error:
-            mistakes.extend(error.mistakes)
-            elsewhere = ()
+        elsewhere, wrong = _taken(folder, partition.expected.elsewhere, names)
+        mistakes.extend(wrong)
         stated = replaced_facts(with_tuned(group.partition, group.tuned), overrides or {})
         return Site(
             name=folder.name,
@@ -311,6 +338,7 @@ def read_sites(
             contract=contract,
             replaced=stated,
             elsewhere=elsewhere,
+            toolchain=Toolchain(group.toolchain or Toolchain.FOSS),
         )
 
     groups = source.groups if source.groups is not None else read_groups(source.source, limit)
@@ -327,6 +355,9 @@ def read_sites(
         if group.partition is None:
             missing = InputError(str(file), "partition", "nothing", "the partition's facts")
             mistakes += (unread_group_vars() if file.is_dir() else []) or [missing]
+            continue
+        if unknown := _unknown_toolchain(file, group.toolchain):
+            mistakes.append(unknown)
             continue
         try:
             own = with_tuned(group.partition, group.tuned)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
 from archspec.cpu import TARGETS
@@ -57,6 +58,17 @@ class Preinstalled(StrictModel):
     programs: dict[str, str] = {}
     modules: list[str] = []
     environment: dict[Variable, str] = {}
+
+
+class Toolchain(StrEnum):
+    """The compiler, MPI and BLAS of EasyBuild's programs.
+
+    `FOSS` is the toolchain of the easystack: EasyBuild builds it. `SYSTEM` is what the controller
+    has: its ``gcc`` and ``mpicc``, and the libraries in ``LIBBLAS``, by default OpenBLAS.
+    """
+
+    FOSS = "foss"
+    SYSTEM = "system"
 
 
 class Partition(StrictModel):

@@ -114,6 +114,38 @@ def test_the_parts_of_the_site_are_in_its_spack_yaml_and_the_kit_stays(
     assert (ROOT / "environments/local/debian12/spack.lock").read_bytes() == before
 
 
+def test_a_lock_that_is_current_stays_and_one_of_other_parts_does_not(
+    system: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """`make acceptance PROGRAMS=spack` asks each time: MPI=kit after a first run counts."""
+    whole = ROOT / "environments/local/debian12/spack.lock"
+    mpich = json.loads(whole.read_text())
+    (tmp_path / "spack/bin/spack.lock").write_text(json.dumps(mpich))
+    site = tmp_path / "mysite"
+    site.mkdir()
+    folder = site / "locks/local/debian12"
+    find = ["lock", "local", "-i", str(site), "--find"]
+    assert main(find) == 0
+    made = (folder / "spack.lock").stat().st_mtime_ns
+    assert main(find) == 0
+    assert "stays: it was made from these parts" in capfd.readouterr().err
+    assert (folder / "spack.lock").stat().st_mtime_ns == made
+    assert main([*find, "--mpi", "kit"]) == 0
+    kit_made = (folder / "spack.lock").stat().st_mtime_ns
+    assert kit_made != made
+    assert "mpi" not in yaml.safe_load((folder / "spack.yaml").read_text())["spack"][
+        "packages"
+    ] or ("chosen MPI: built by Spack" in capfd.readouterr().err)
+    for stale in ("overlay.sha256", "spack.lock"):
+        (folder / stale).write_text("0" * 64)
+        assert main([*find, "--mpi", "kit"]) == 0
+        assert (folder / stale).read_text() != "0" * 64
+    program = tmp_path / "spack/bin/spack"
+    program.write_text(program.read_text().replace("*concretize*)", "*concretize*) exit 1"))
+    assert main(find) == 3, "a stopped solver"
+    assert not (folder / "spack.lock").exists(), "the lock of the former parts does not stay"
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
@@ -149,7 +181,9 @@ def test_a_spack_yaml_without_its_lock_is_not_replaced_by_the_lock_of_the_kit(
     assert choose_lock(request, "debian12").of_site is False
     (tmp_path / "locks/local/debian12").mkdir(parents=True)
     (tmp_path / "locks/local/debian12/spack.yaml").write_text("spack: {}\n")
-    with pytest.raises(BadInput, match=r"spack\.lock: found no such file; .*proofmark lock local"):
+    with pytest.raises(
+        BadInput, match=r"LOCK_NOT_MADE: found .*; run: proofmark lock local -i \S+$"
+    ):
         choose_lock(request, "debian12")
 
 

@@ -15,6 +15,7 @@ from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
 from proofmark.common.processes import run_command
+from proofmark.site.partition import Toolchain
 from proofmark.software.environments import environments_with
 from proofmark.software.installed import spellings
 from proofmark.software.providers.easybuild import (
@@ -28,7 +29,6 @@ from proofmark.software.providers.easybuild import (
     read_plan,
     system_gcc,
 )
-from proofmark.software.request import Toolchain
 from proofmark.software.spack.lock_check import read_environment
 from proofmark.software.target import gcc_flags
 
@@ -128,7 +128,7 @@ def test_a_system_without_gcc_has_no_system_toolchain(
     if code is not None:
         (tmp_path / "gcc").write_text(f"#!/bin/sh\nexit {code}\n")
         (tmp_path / "gcc").chmod(0o755)
-    with pytest.raises(BadInput, match=r"gcc: found no such command"):
+    with pytest.raises(BadInput, match=r"gcc: NO_COMPILER: found no such command"):
         system_gcc()
 
 

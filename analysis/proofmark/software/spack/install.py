@@ -12,8 +12,9 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -23,12 +24,13 @@ from pydantic import AwareDatetime, TypeAdapter, ValidationError
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import open_to_append, write_whole
 from proofmark.common.message import Message
-from proofmark.common.printed_command import PrintedCommand, of_person
+from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.processes import run_command
+from proofmark.common.progress_lines import IDLE_S
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import duration
 from proofmark.software.build_failure import error_of_build, read_log, refused
-from proofmark.software.build_process import IDLE_S, Say, complete_installation, run
+from proofmark.software.build_process import Say, complete_installation, run
 from proofmark.software.installed import DerivedPart, Installed, Provided, find_programs, spellings
 from proofmark.software.request import ProvisionRequest, Sources
 from proofmark.software.spack import buildcache
@@ -43,11 +45,11 @@ from proofmark.software.spack.installation import (
     installation_in,
 )
 from proofmark.software.spack.linked_libraries import check_installed_mpi, check_linked
-from proofmark.software.spack.lock_check import OVERLAY, PINS, check
+from proofmark.software.spack.lock_check import PINS, check, read_target
 from proofmark.software.spack.lock_file import Lock, Spec, build_of, derived_parts, read_lock
-from proofmark.software.spack.lock_rules import overlay_digest
 from proofmark.software.spack.measured_variants import unchosen_variants
 from proofmark.software.spack.mirror import located_sources, search_sources
+from proofmark.software.target import controller_gcc, gcc_flags
 
 POLL_S = 0.5
 """The time between two attempts to take the lock."""
@@ -169,35 +171,85 @@ class ChosenLock:
         return None if parts is None else tuple(parts)
 
 
+class LockCode(StrEnum):
+    """Why no lock serves this controller."""
+
+    NO_LOCK = "NO_LOCK"
+    """Neither the site nor the kit has a lock for its operating system."""
+    LOCK_NOT_MADE = "LOCK_NOT_MADE"
+    """The site has a ``spack.yaml`` without its lock: the solver was interrupted."""
+    LOCK_STALE = "LOCK_STALE"
+    """The lock does not match the recipes, the pins or the ``spack.yaml`` of now."""
+
+
 def choose_lock(request: ProvisionRequest, system: str) -> ChosenLock:
     """Return the lock of the operating system `system`: the site's if it exists, else the kit's.
 
     Raises:
-        BadInput: there is no lock, it is stale, or the site has a ``spack.yaml`` without a lock.
+        BadInput: see `LockCode`. Each error has the command that makes the lock.
     """
-    kit_lock = request.kit / "environments" / request.arch / system / "spack.lock"
-    site_lock = request.site_locks and request.site_locks / request.arch / system / "spack.lock"
+    kit, arch, locks = request.kit, request.arch, request.site_locks
+    kit_lock = kit / "environments" / arch / system / "spack.lock"
+    site_lock = locks and locks / arch / system / "spack.lock"
     if site_lock and not site_lock.is_file() and site_lock.with_name("spack.yaml").is_file():
-        makes = PrintedCommand("proofmark", "lock", of_person(request.arch, "ARCH"), "-i", "SITE")
-        made = f"the file that `{makes}` makes from spack.yaml"
-        raise bad_input(site_lock, "", "no such file", made)
+        accepted = "the lock that is made from spack.yaml beside it"
+        code, command = LockCode.LOCK_NOT_MADE, makes_lock(arch, locks)
+        mistake = InputError(f"{site_lock}", "", "no such file", accepted, code, command=command)
+        raise BadInput(mistake)
     if site_lock and site_lock.is_file():
-        digest = overlay_digest(request.kit / OVERLAY)
-        digest_file = site_lock.with_name("overlay.sha256")
-        recorded = digest_file.read_text().strip() if digest_file.is_file() else "nothing"
-        if recorded != digest:
-            accepted = f"{digest} (recipes changed: make the site's lock again)"
-            raise bad_input(digest_file, "", recorded, accepted)
-        lock = read_lock(site_lock)
-        return ChosenLock(lock, True, read_lock(kit_lock) if kit_lock.is_file() else None)
+        words = () if site_lock.with_name("spack.yaml").is_file() else ("--find",)
+        _refuse_stale(site_lock, request, system, makes_lock(arch, locks, *words))
+        of_kit = read_lock(kit_lock) if kit_lock.is_file() else None
+        return ChosenLock(read_lock(site_lock), True, of_kit)
     if not kit_lock.is_file():
-        systems = sorted(path.parent.name for path in kit_lock.parents[1].glob("*/spack.lock"))
-        accepted = f"an operating system with a lock ({', '.join(systems) or 'none'})"
-        make = f"`make lock ARCH={request.arch} OS={system}` on this system"
-        raise bad_input(kit_lock, "", "no such file", f"{accepted}, or {make}")
-    if mistakes := check(request.kit, request.arch, system):
-        raise BadInput(*mistakes)
+        raise BadInput(_no_lock(kit_lock, read_target(kit_lock.parents[1]), locks))
+    made = (of_person(f"ARCH={arch}", "ARCH"), of_person(f"OS={system}", "OS"))
+    of_kit_only = replace(request, site_locks=None)
+    _refuse_stale(kit_lock, of_kit_only, system, PrintedCommand("make", "lock", *made))
     return ChosenLock(read_lock(kit_lock))
+
+
+def makes_lock(arch: str, site_locks: Path | None, *words: str | Part) -> PrintedCommand:
+    """Return the command that makes the lock of the site whose locks are in `site_locks`."""
+    site = of_person(site_locks.parent if site_locks else "SITE", "SITE", "-i")
+    return PrintedCommand("proofmark", "lock", of_person(arch, "ARCH"), site, *words)
+
+
+def _no_lock(kit_lock: Path, target: str, site_locks: Path | None) -> InputError:
+    """Return the error of a system without a lock. The lock of a site is the usual one."""
+    systems = sorted(path.parent.name for path in kit_lock.parents[1].glob("*/spack.lock"))
+    arch, system = kit_lock.parts[-3:-1]
+    found, accepted = f"no lock of {arch} for {system}", "a lock of the site"
+    words: list[str | Part] = ["--find"]
+    if version := controller_gcc():
+        try:
+            gcc_flags(target, version)
+        except BadInput as error:
+            (mistake,) = error.mistakes
+            found += f", and gcc {version}, which does not know {target}"
+            accepted += f" with {mistake.accepted}, whose prefix --compiler takes"
+            words += ["--compiler", "PREFIX"]
+    accepted += f"; the kit has locks for {', '.join(systems) or 'no system'}"
+    command = makes_lock(arch, site_locks, *words)
+    return InputError(f"{kit_lock}", "", found, accepted, LockCode.NO_LOCK, command=command)
+
+
+def _refuse_stale(lock: Path, request: ProvisionRequest, system: str, command: str) -> None:
+    """Refuse a lock that `check` refuses, with the command that makes it again.
+
+    Raises:
+        BadInput: the first difference, with the number of the others.
+    """
+    try:
+        mistakes = check(request.kit, request.arch, system, request.site_locks)
+    except BadInput as error:
+        mistakes = [*error.mistakes]
+    if not mistakes:
+        return
+    first, others = mistakes[0], len(mistakes) - 1
+    found = f"{first.found}, and {others} more differences" if others else first.found
+    code = LockCode.LOCK_STALE
+    raise BadInput(replace(first, file=f"{lock}", found=found, code=code, command=command))
 
 
 def missing_specs(request: ProvisionRequest, system: str) -> list[Spec]:

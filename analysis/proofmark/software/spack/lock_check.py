@@ -103,18 +103,6 @@ def check_externals(source: Path, directory: Path, operating_system: str) -> Non
         raise BadInput(*mistakes)
 
 
-def read_roots(directory: Path) -> set[str]:
-    """Return the root packages of an environment. They are the same on all operating systems.
-
-    Raises:
-        BadInput: there is no such environment.
-    """
-    source, environment = _spack_yaml(directory)
-    shared = [name for name in environment.get("include", []) if "$" not in name]
-    scopes = _included(source, {"include": shared}, "")
-    return root_names(environment, _definitions([environment, *scopes]))
-
-
 def read_target(directory: Path) -> str:
     """Return archspec's name of the processor that an environment builds for.
 
@@ -215,7 +203,8 @@ def check(
         locks: the folder of a site's locks; None for the kit's.
 
     Raises:
-        BadInput: the lock, its ``spack.yaml``, or the digest of its recipes, is missing.
+        BadInput: the lock, its ``spack.yaml``, or the digest of its recipes, is missing, or the
+            file is no lock.
     """
     directory = (locks or root / "environments") / arch
     lock = directory / operating_system / "spack.lock"
@@ -229,6 +218,7 @@ def check(
                 words += [of_person(operating_system, "OS", "--os")]
             command = PrintedCommand(*words)
             raise bad_input(path, "", "no such file", f"the file that `{command}` writes")
+    specs = read_lock(lock)
     kit = root / "environments" / arch
     source = lock.with_name("spack.yaml") if locks else None
     mistakes = check_lock(
@@ -237,7 +227,7 @@ def check(
         overlay=root / OVERLAY,
         pins=load_mapping(root / PINS),
     )
-    return [*mistakes, *check_sources(read_lock(lock))]
+    return [*mistakes, *check_sources(specs)]
 
 
 def guard(target: str, programs: list[Path]) -> list[InputError]:

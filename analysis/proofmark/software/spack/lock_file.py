@@ -16,6 +16,13 @@ VIRTUALS = ("mpi", "blas")
 """The virtual packages of a program whose provider a report names, most important first."""
 
 
+FLAGS = ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
+"""The parameters of a spec that are flags of its compiler."""
+NO_VARIANTS = (*FLAGS, "patches", "dev_path")
+COMPILERS = ("gcc", "llvm", "intel-oneapi-compilers", "aocc", "nvhpc", "cce", "acfl", "armgcc")
+"""The packages of Spack that are compilers."""
+
+
 @dataclass(frozen=True)
 class Spec:
     """One concrete spec.
@@ -29,8 +36,6 @@ class Spec:
         threads: the variant ``threads`` of a BLAS; empty for other packages.
         variants: all its variants, and flags of compilers; an external has those that are known.
         virtuals: hashes of the dependencies that are its ``mpi`` and ``blas``.
-        variants: all of them, in the notation of Spack, in order.
-        flags: of its compiler, in the notation of Spack, in order.
     """
 
     name: str
@@ -45,13 +50,31 @@ class Spec:
     threads: str = ""
     variants: Mapping[str, Any] = field(default_factory=dict)
     virtuals: Mapping[str, str] = field(default_factory=dict)
-    variants: str = ""
-    flags: str = ""
 
     @property
     def label(self) -> str:
         """Name and version, ``ior@4.0.0``."""
         return f"{self.name}@{self.version}"
+
+    @property
+    def switches(self) -> str:
+        """The variants without the flags, in the notation of Spack, in order."""
+        variants: list[str] = []
+        for name, value in sorted(self.variants.items()):
+            if name in NO_VARIANTS:
+                continue
+            switch = {True: f"+{name}", False: f"~{name}"}
+            text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            variants.append(switch[value] if isinstance(value, bool) else f"{name}={text}")
+        return " ".join(variants)
+
+    @property
+    def flags(self) -> str:
+        """The flags of its compiler, in the notation of Spack, in order."""
+        given = {name: self.variants.get(name) for name in FLAGS}
+        return " ".join(
+            f"{name}={' '.join(map(str, words))}" for name, words in given.items() if words
+        )
 
 
 @dataclass(frozen=True)
@@ -156,28 +179,7 @@ def _spec(key: str, raw: dict[str, Any], requested: dict[str, str]) -> Spec:
         threads=_threads(raw.get("parameters", {}).get("threads", "")),
         variants=raw.get("parameters", {}),
         virtuals=virtuals,
-        **_parameters(raw.get("parameters", {})),
     )
-
-
-FLAGS = ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
-"""The parameters of a spec that are flags of its compiler."""
-NO_VARIANTS = (*FLAGS, "patches", "dev_path")
-COMPILERS = ("gcc", "llvm", "intel-oneapi-compilers", "aocc", "nvhpc", "cce", "acfl", "armgcc")
-"""The packages of Spack that are compilers."""
-
-
-def _parameters(raw: Mapping[str, Any]) -> dict[str, str]:
-    """Return the variants and the flags of a spec in the notation of Spack."""
-    variants: list[str] = []
-    for name, value in sorted(raw.items()):
-        if name in NO_VARIANTS:
-            continue
-        switch = {True: f"+{name}", False: f"~{name}"}
-        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-        variants.append(switch[value] if isinstance(value, bool) else f"{name}={text}")
-    flags = [f"{name}={' '.join(map(str, raw[name]))}" for name in FLAGS if raw.get(name)]
-    return {"variants": " ".join(variants), "flags": " ".join(flags)}
 
 
 def build_of(lock: Lock, package: str) -> dict[str, str]:
@@ -191,14 +193,14 @@ def build_of(lock: Lock, package: str) -> dict[str, str]:
     root = lock.root(package)
     compilers = [lock.specs[each] for each in root.build if lock.specs[each].name in COMPILERS]
     found = {
-        "variants": root.variants,
+        "variants": root.switches,
         "flags": root.flags,
         "compiler": ", ".join(sorted(each.label for each in compilers)),
     }
     for virtual in VIRTUALS:
         if virtual in root.virtuals:
             spec = lock.specs[root.virtuals[virtual]]
-            found[virtual] = " ".join(filter(None, (spec.label, spec.variants)))
+            found[virtual] = " ".join(filter(None, (spec.label, spec.switches)))
     return {name: text for name, text in found.items() if text}
 
 

@@ -17,6 +17,7 @@ import yaml
 from proofmark.common.child_environment import of_spack
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import run_command
+from proofmark.common.progress_lines import while_working
 from proofmark.software.spack.installation import CopiedEnvironment, not_pinned
 from proofmark.software.spack.lock_check import (
     OVERLAY,
@@ -37,6 +38,7 @@ class Checkouts:
     Attributes:
         python: the Python that runs Spack and that has the solver.
         cache: the folder of Spack's index of all recipes, which needs minutes; None: the user's.
+            It is that of the installation (`SpackInstallation.index`): one index serves both.
     """
 
     spack: Path
@@ -62,7 +64,9 @@ class Checkouts:
             **release_variables(folder),
         }
         if self.cache:
-            variables["SPACK_USER_CACHE_PATH"] = str(self.cache)
+            config = yaml.safe_dump({"config": {"misc_cache": str(self.cache)}})
+            (folder / "user/config.yaml").write_text(config)
+            variables["SPACK_USER_CACHE_PATH"] = str(folder / "cache")
         return variables
 
     def check(self, pins: Mapping[str, Any]) -> None:
@@ -111,13 +115,15 @@ def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> N
     """
     with copied_environment(root, source, folder, checkouts) as copied:
         words = [*copied.words, "-e", str(copied.folder), "concretize", "--force"]
-        done = subprocess.run(words, env=copied.variables, check=False, stdout=sys.stderr)
+        with while_working("Spack reads its recipes and solves"):
+            done = subprocess.run(words, env=copied.variables, check=False, stdout=sys.stderr)
         if done.returncode:
             found = f"no solution (exit code {done.returncode}, the message of Spack is above)"
             accepted = f"an environment that the compiler of {folder.name} can build"
             raise bad_input(source.parent, "spack concretize", found, accepted)
         lock: dict[str, Any] = yaml.safe_load((copied.folder / "spack.lock").read_text())
-        sources = sources_from_spack(copied)
+        with while_working("Spack lists the sources of the lock"):
+            sources = sources_from_spack(copied)
         # Of the copy that was solved: somebody can edit a recipe meanwhile.
         digest = overlay_digest(copied.folder.parents[1] / OVERLAY)
     folder.mkdir(parents=True, exist_ok=True)
