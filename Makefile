@@ -24,7 +24,7 @@ LINT_PARTS := lint-types lint-rest
 ifneq ($(MAKECMDGOALS),$(LINT_PARTS))
 .NOTPARALLEL:
 endif
-.PHONY: help site acceptance rehearsal rehearsal-end test soak fresh lint lint-files bench lock bundle clean relock catalogues docs \
+.PHONY: help site acceptance rehearsal rehearsal-end test soak fresh lint lint-files bench lock bundle easybuild clean relock catalogues docs \
 	$(LINT_PARTS) .venv .venv-spack .venv-rehearsal .venv-dev .site-lock
 
 help:
@@ -39,9 +39,11 @@ help:
 	@echo 'make fresh        both commands of the README in a minimal Debian; DEBIAN=trixie USER=name CLONE=/tmp/kit'
 	@echo 'make lint         the checks that CI runs beside the tests'
 	@echo 'make bench        the overhead of the kit'
-	@echo 'make lock         ARCH=knl OS=debian12: the lock of an environment, on that system'
+	@echo 'make lock         ARCH=knl OS=debian12: the lock of an environment, on that system; ARCH=all: each that'
+	@echo '                  has a lock of it; COMPARE=1 only compares it with the pinned recipes, in seconds'
 	@echo 'make bundle       ARCH=knl: one file for an install without a network;'
 	@echo '                  BUILDCACHE=folder OUT=file PACKAGES="ior stream" SOURCES=mirror SITE=nurion'
+	@echo 'make easybuild    EasyBuild, pinned, in an environment of its own'
 	@echo 'make relock       refresh requirements/*.txt from requirements/*.in'
 	@echo 'make docs         the documentation as a site in build/docs; every link and every page is checked'
 	@echo 'make catalogues   update the translations from the texts of the code'
@@ -51,11 +53,10 @@ acceptance: $(if $(filter spack,$(PROGRAMS)),.site-lock,.venv)
 	$(if $(filter-out spack,$(PROGRAMS)),$(error PROGRAMS: found '$(PROGRAMS)'; accepted: spack, or nothing))
 	ANSIBLE_STDOUT_CALLBACK=proofmark.kit.progress ansible-playbook acceptance.yml -i inventory/local$(PROGRAMS:%=-%) -l local -e suite=$(SUITE) $(ARGS)
 
-# The lock of this machine, with its MPI and BLAS. It stays until somebody removes it. MPI=mpich chooses
-# one of several.
+# The lock of this machine, with its MPI and BLAS. It stays if it is of the parts, recipes and pins of
+# now; else it is made again. MPI=mpich chooses one of several.
 .site-lock: .venv-spack
-	ls inventory/local-spack/locks/*/*/spack.lock >/dev/null 2>&1 || \
-		proofmark lock local -i inventory/local-spack --find $(MPI:%=--mpi=%) $(own)
+	proofmark lock local -i inventory/local-spack --find $(MPI:%=--mpi=%) $(own)
 
 site: .venv
 	proofmark site $(SITE)
@@ -86,12 +87,18 @@ own = $(if $(SPACK),--spack="$(SPACK)") $(if $(SPACK_PACKAGES),--spack-packages=
 environment = $(or $(ARCH),$(error ARCH: found nothing; accepted: a folder of environments/)) --os=$(OS)
 
 lock: .venv
-	proofmark lock $(environment) $(own)
+	proofmark lock $(environment) $(own) $(if $(COMPARE),--compare)
 
 bundle: .venv
 	proofmark install bundle $(environment) "$(or $(OUT),proofmark-$(ARCH).tar)" $(own) $(if $(SITE),-i inventory/$(SITE)) \
 		$(if $(BUILDCACHE),--cache="$(BUILDCACHE)") $(if $(SOURCES),--sources="$(SOURCES)") \
 		$(PACKAGES:%=--package=%)
+
+# The provider easybuild takes it if PATH has no eb.
+easybuild: .venv
+	python -m venv --clear .provision/easybuild/venv
+	.provision/easybuild/venv/bin/python -m pip install -qq --no-input --disable-pip-version-check \
+		--require-hashes --no-deps -r requirements/easybuild.txt
 
 # Root only. DEBIAN=trixie is Debian 13. CLONE is the folder of the checkout in the system. USER, if the
 # command line has it, is a new ordinary user there. The environment has a USER too.
@@ -124,7 +131,7 @@ COMPILE := pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe \
 
 # ARGS=--upgrade takes the newest versions that run.in and dev.in allow.
 relock: .venv-dev
-	cd requirements && for lock in run rehearsal dev impi spack bmc; do \
+	cd requirements && for lock in run rehearsal dev impi spack easybuild bmc; do \
 		$(COMPILE) $(ARGS) --output-file=$$lock.txt $$lock.in || exit; \
 	done
 

@@ -221,7 +221,7 @@ def _make(_: str, words: Sequence[str]) -> Iterator[str]:
     targets = re.findall(r"^([.\w-]+):(?!=)", text, re.MULTILINE)
     values: Mapping[str, Callable[[], Sequence[str]]] = {
         "SUITE": suites,
-        "ARCH": lambda: environments_with(ROOT / "environments", *FILES),
+        "ARCH": lambda: [*environments_with(ROOT / "environments", *FILES), "all"],
         "FAULT": lambda: list(FAULTS),
         "LIMIT": lambda: list(_groups(ROOT / "inventory" / "rehearsal")),
     }

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+from tests.fixtures.controllers import sound_controller
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 
@@ -133,6 +134,12 @@ def _distinguished(suite: str, site: Site) -> Iterator[object]:
         yield name, tuple(origin == each for each in compared) if asked else origin
 
 
+def available_packages(site: Site) -> Available | None:
+    """Return what the origin of `site` has on a controller with a lock and an EasyBuild."""
+    with sound_controller(site):
+        return packages_at(ROOT, site)
+
+
 def entries(site: Site, available: Available) -> Iterator[Entry]:
     """Yield each suite on `site`, whose origin has `available`."""
     made = plans(site)
@@ -151,7 +158,7 @@ def matrix(names: Sequence[str] = NAMES) -> Iterator[str]:
         site = sites()[name]
         title = f"{name} ({site.partition.provision_from})"
         try:
-            available = packages_at(ROOT, site)
+            available = available_packages(site)
         except BadInput as error:
             columns[title] = [f"refused: {error}"] * len(benchmarks().suites)
             continue

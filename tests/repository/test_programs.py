@@ -56,7 +56,7 @@ HOME = "common/home.sh"
 NO_PROGRAMS = {
     *("acceptance", "adopt", "baseline", "cases", "check", "explain", "export", "modes"),
     *("a", "add", "commit", "fetch", "ticks", "x"),
-    *("arch", "cache", "external", "ior", "lock", "other"),
+    *("cache", "external", "ior", "lock", "other"),
     *(
         "gate",
         "guard",

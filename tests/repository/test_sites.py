@@ -3,32 +3,48 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from tests.fixtures.controllers import SYSTEMS, on_system
 from tests.folders import ROOT
 from tests.sites import (
     NAMES,
     SMALL,
     Entry,
+    available_packages,
     benchmarks,
     entries,
     machines,
     matrix,
     of_origin,
+    plans,
     sites,
 )
 
+from proofmark.cli.command_inputs import packages_of_kit
+from proofmark.common.errors import BadInput, InputError
 from proofmark.plan.expansion import make_plan
-from proofmark.plan.lacking import Code, available_at, in_words, lacking
+from proofmark.plan.lacking import (
+    Available,
+    Code,
+    available_at,
+    in_words,
+    lacking,
+    lacking_mistakes,
+    refuse_install,
+    refuse_lacking,
+)
 from proofmark.plan.plan import Plan
 from proofmark.site.inventory import Site
-from proofmark.software.provider import packages_at
+from proofmark.software.providers.spack import Spack
+from proofmark.software.request import ProvisionRequest
+from proofmark.software.spack.system import this_system
 
 ENVIRONMENTS = ROOT / "environments"
 ORIGINS = ("system", "spack", "easybuild", "preinstalled", "twin")
@@ -113,7 +129,7 @@ def _built_by_npb(program: str, site: Site) -> bool:
 def of_site(name: str, origin: str) -> list[Entry]:
     """Return the suites of a partition with the programs of an origin."""
     site = of_origin(sites()[name], origin)
-    available = packages_at(ROOT, site)
+    available = available_packages(site)
     assert available is not None
     return list(entries(site, available))
 
@@ -134,7 +150,7 @@ def test_each_suite_can_be_built_or_is_refused(name: str, origin: str) -> None:
     origin = origin or sites()[name].partition.provision_from
     site = of_origin(sites()[name], origin)
     if built(site) is None:
-        _, (mistake,) = available_at(site, lambda each: packages_at(ROOT, each))
+        _, (mistake,) = available_at(site, available_packages)
         assert mistake.code == Code.ORIGIN_HAS_NO_PROGRAMS
         return
     found = of_site(name, origin)
@@ -156,7 +172,7 @@ def test_each_suite_can_be_built_or_is_refused(name: str, origin: str) -> None:
 def test_the_default_suite_runs_on_each_shipped_site_but_one(name: str) -> None:
     site = sites()[name]
     quick = make_plan(benchmarks(), "quick", site, machines(site), digest=False)
-    lacks = in_words(lacking(quick.packages(), packages_at(ROOT, site)))
+    lacks = in_words(lacking(quick.packages(), available_packages(site)))
     assert lacks == (LACKING_ON_P595 if name == "p595/p595" else "")
 
 
@@ -169,8 +185,75 @@ def test_the_default_suite_can_be_built_on_each_architecture(
     partition = site.partition.model_copy(update={"environment": architecture})
     site = site.model_copy(update={"partition": partition})
     made = make_plan(benchmarks(), "quick", site, machines(site), digest=False)
-    assert lacking(made.packages(), packages_at(ROOT, site)) == ()
+    assert lacking(made.packages(), available_packages(site)) == ()
     assert buildable(made, site)
+
+
+def answer(mistakes: Iterable[InputError]) -> set[tuple[str, str]]:
+    """Return the codes of a refusal with their commands; a suite that lacks programs is one."""
+    return {(each.code, each.command) for each in mistakes}
+
+
+def refused_by(ask: Callable[[], object]) -> set[tuple[str, str]]:
+    """Return the codes with which `ask` refuses; empty if it does not."""
+    try:
+        ask()
+    except BadInput as error:
+        return answer(error.mistakes)
+    return set()
+
+
+@pytest.mark.fault("no-lock-of-the-controller")
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("name", SMALL)
+def test_check_plan_and_install_agree_on_each_controller(name: str, system: str) -> None:
+    """Each suite of each site. The origin is that of the site, and the systems are stand-ins.
+
+    What the provider itself answers when it looks for missing programs is the measure.
+    """
+    site = sites()[name]
+    origin = site.partition.provision_from
+    with on_system(system):
+        known, why = available_at(site, packages_of_kit)
+        for suite, plan in plans(site).items():
+            if plan is None:
+                continue
+
+            def packages(asked: Site) -> Available | None:
+                """Return what `packages_of_kit` has returned or raised above."""
+                if why:
+                    raise BadInput(*why)
+                return known
+
+            needed = {package: [*names] for package, names in plan.packages().items()}
+            planned = [plan]
+            checked = [*why, *lacking_mistakes(site, planned, known, suite, benchmarks())]
+            created = refused_by(
+                partial(refuse_lacking, plan, benchmarks(), site, machines(site), packages)
+            )
+            installed = refused_by(partial(refuse_install, suite, needed, site, packages))
+            assert answer(checked) == created == installed, (suite, system)
+            if origin == "spack" and not lacking(needed, known):
+                assert own_answer(site, needed.keys() - OWN) == created, (suite, system)
+
+
+@cache
+def _own_answer(site: str, system: str, needed: frozenset[str]) -> frozenset[tuple[str, str]]:
+    of_site = sites()[site]
+    request = ProvisionRequest(
+        kit=ROOT,
+        arch=of_site.partition.environment,
+        programs={package: () for package in needed},
+        prefixes=Path("/nowhere"),
+        site_locks=of_site.inventory / "locks",
+    )
+    return frozenset(refused_by(Spack(request).missing))
+
+
+def own_answer(site: Site, needed: Iterable[str]) -> set[tuple[str, str]]:
+    """Return the codes with which Spack's provider refuses to look for missing programs."""
+    system = this_system().name
+    return {*_own_answer(f"{site.name}/{site.partition_name}", system, frozenset(needed))}
 
 
 @pytest.mark.parametrize("names", [SMALL, pytest.param(NAMES, marks=pytest.mark.soak)])

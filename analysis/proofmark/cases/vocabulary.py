@@ -37,6 +37,8 @@ LAYOUT_AXES = ("stripe_count", "stripe_bytes", STORAGE_TARGET)
 file system that cannot set one leaves out the point. The value `UNSET` keeps the layout."""
 HINTS = "hints"
 """Sweep axis that every case may use: hints for MPI-IO (``romio_cb_write=enable,cb_nodes=4``)."""
+MPI, ROMIO = "mpi", "romio"
+"""The MPI of the programs as a package, and the part of it that reads hints."""
 NAMING_AXES = ("test", "clients")
 """Sweep axes that every case may use, and that are only parameters of the figures: the name of a
 use in a suite, and the number of nodes that run the step at the same time, each for itself. Figures

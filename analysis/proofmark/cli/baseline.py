@@ -1,4 +1,4 @@
-"""The command ``baseline``: it accepts runs as the reference of later runs, and lists them."""
+"""The command ``baseline``: it accepts runs as the reference of later runs, and shares them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ from argparse import ArgumentParser, Namespace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proofmark.cli.command import ArgumentUse, Command, Rights, run_argument, verb_argument
-from proofmark.cli.command_inputs import site_arguments, site_of_run
+from proofmark.cli.command import (
+    ArgumentUse,
+    Command,
+    Rights,
+    Words,
+    complete,
+    run_argument,
+    verb_argument,
+)
+from proofmark.cli.command_inputs import kit_benchmarks, site_arguments, site_of_run
 from proofmark.cli.evidence import checked_acceptance
 from proofmark.cli.output import print_line, print_table
 from proofmark.common.errors import bad_input
+from proofmark.common.files import write_whole
 from proofmark.runs.run_names import open_names
 from proofmark.site.accepted_baseline import (
     ACCEPTED,
@@ -21,6 +30,7 @@ from proofmark.site.accepted_baseline import (
     read_baseline,
     write_baseline,
 )
+from proofmark.site.baseline_elsewhere import as_yaml, names_of_hosts
 from proofmark.site.inventory import Site
 
 
@@ -34,7 +44,11 @@ def arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--name", default=ACCEPTED, help=f"of the baseline (default: {ACCEPTED})")
     parser.add_argument("--reason", default="", help="why a run is accepted that is UNJUDGED")
-    parser.add_argument("--label", default="", help="who made the figures of an imported run")
+    note = "who made the figures: of an imported run, or of an exported file"
+    parser.add_argument("--label", default="", help=note)
+    note = f"the exported file (default: {EXPORTED})"
+    output = parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=note)
+    complete(output, Words.PATH)
     parser.add_argument(
         "--replace", action="store_true", help="remove the earlier runs from the baseline"
     )
@@ -107,13 +121,36 @@ def _rows(site: Site, name: str) -> list[tuple[str, ...]]:
     ]
 
 
-def _remove(options: Namespace) -> None:
-    """Remove a baseline of the partition of a run; the runs stay."""
+def _export(options: Namespace) -> None:
+    """Write the figures of a baseline, without names of hosts, for other sites."""
+    from proofmark.judge.exporting import exported
+
     site = site_of_run(options, open_names(options.folder))
+    name, folder = options.name, _known_folder(options, site)
+    hosts = names_of_hosts([*site.partition_hosts, *site.hosts], site.aliases)
+    baseline, figures = read_baseline(folder)
+    hosts |= names_of_hosts(baseline.states(), {})
+    found = exported(baseline, figures, kit_benchmarks(), hosts, options.label)
+    path = options.output or Path(EXPORTED)
+    write_whole(path, as_yaml(found.content))
+    count = len(found.content.figures)
+    models = len(found.content.models)
+    print_line(f"exported: {count} figures of {models} node models of baseline {name}: {path}")
+    for reason, number in found.left_out.most_common():
+        print_line(f"left out: {number} values: {reason}")
+
+
+def _known_folder(options: Namespace, site: Site) -> Path:
+    """Return the folder of the baseline that ``--name`` names."""
     names = known_baselines(site.inventory, site.partition_name)
     if options.name not in names:
         raise bad_input("--name", "", options.name, ", ".join(names) or "no baseline exists")
-    folder = baseline_folder(site.inventory, site.partition_name, options.name)
+    return baseline_folder(site.inventory, site.partition_name, options.name)
+
+
+def _remove(options: Namespace) -> None:
+    """Remove a baseline of the partition of a run; the runs stay."""
+    folder = _known_folder(options, site_of_run(options, open_names(options.folder)))
     shutil.rmtree(folder)
     print_line(f"removed: {folder}")
 
@@ -121,11 +158,16 @@ def _remove(options: Namespace) -> None:
 SIGNERS = "allowed_signers"
 """The file of the inventory with the keys whose signatures the site accepts (ssh-keygen(1))."""
 
-VERBS = {"accept": _accept, "remove": _remove, "show": _show}
+EXPORTED = "baseline-elsewhere.yml"
+"""The file for other sites, in the current folder."""
+
+VERBS = {"accept": _accept, "export": _export, "remove": _remove, "show": _show}
 
 USES = (
-    ArgumentUse(("--signers", "--reason", "--label", "--replace"), beside=("accept",)),
-    ArgumentUse(("--name",), beside=("accept", "remove")),
+    ArgumentUse(("--signers", "--reason", "--replace"), beside=("accept",)),
+    ArgumentUse(("--label",), beside=("accept", "export")),
+    ArgumentUse(("--output",), beside=("export",)),
+    ArgumentUse(("--name",), beside=("accept", "export", "remove")),
 )
 """The options that would be ignored beside others."""
 

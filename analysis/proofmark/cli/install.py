@@ -30,9 +30,10 @@ from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.owner import as_owner
 from proofmark.runs.run_names import NamedRun, RunNames, open_names
 from proofmark.runs.stage_faults import noting_faults
+from proofmark.site.partition import Toolchain
 from proofmark.software.own_programs import build, not_built, own_packages, with_own
 from proofmark.software.provider import PROVIDERS
-from proofmark.software.request import ProvisionRequest, Sources, Toolchain
+from proofmark.software.request import ProvisionRequest, Sources
 from proofmark.software.spack import buildcache
 from proofmark.software.spack import bundle as bundles
 from proofmark.software.spack import install as spack
@@ -69,9 +70,8 @@ def _install_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--toolchain",
-        default="foss",
         choices=list(Toolchain),
-        help="of EasyBuild: built, or the site's",
+        help="of EasyBuild: built, or the site's (default: that of the inventory)",
     )
     _source_arguments(parser)
     parser.add_argument("--cache-key", type=Path, metavar="FILE", help="the public key of --cache")
@@ -98,9 +98,10 @@ def _cache_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--key", required=True, help="a key of your GnuPG keyring that signs")
 
 
-def lock_arguments(parser: ArgumentParser, os_note: str) -> None:
-    """Add ARCH, ``--os`` and ``-i``, which select a lock, to `parser`."""
-    arch = parser.add_argument("arch", metavar="ARCH", help="an environment")
+def lock_arguments(parser: ArgumentParser, os_note: str, *, every: bool = False) -> None:
+    """Add ARCH, ``--os`` and ``-i``, which select a lock, to `parser`; `every`: ARCH may be all."""
+    about = "an environment; all: each with a lock of this system" if every else "an environment"
+    arch = parser.add_argument("arch", metavar="ARCH", help=about)
     complete(arch, Words.ENVIRONMENT)
     parser.add_argument("--os", help=os_note)
     site_argument(parser, "the site whose own lock is used, if it has one (default: the kit's)")
@@ -147,6 +148,7 @@ def _install(options: Namespace, run: NamedRun) -> int:
     modules = read_stdin(dict[str, str]) if options.modules else {}
     # The site has folders of locks, and names of modules.
     site = site_of_run(options, run, {"provision_from": options.origin})
+    site = site.model_copy(update={"toolchain": Toolchain(options.toolchain or site.toolchain)})
     programs, environments = _programs(run.names), kit / "environments"
     refuse_install(run.names.suite, programs, site, packages_of_kit)
     own = programs.keys() & own_packages(environments) - site.partition.preinstalled.keys()
@@ -165,7 +167,7 @@ def _install(options: Namespace, run: NamedRun) -> int:
         ),
         site_locks=site.inventory / "locks",
         bundle=options.bundle,
-        toolchain=Toolchain(options.toolchain),
+        toolchain=site.toolchain,
         jobs=options.jobs,
         facts=site.partition.facts,
         preinstalled=site.partition.preinstalled,

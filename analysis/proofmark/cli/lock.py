@@ -4,34 +4,68 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from proofmark.cli.command import ArgumentUse, Command
 from proofmark.cli.install import lock_arguments, ready, spack_arguments, system_of
 from proofmark.cli.output import print_line
 from proofmark.cli.site import inventory_of
-from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import write_whole
 from proofmark.common.kit import kit_folder
 from proofmark.common.processes import run_command
-from proofmark.common.progress_lines import say
+from proofmark.common.progress_lines import say, while_working
+from proofmark.site.inventory import Inventory, read_sites
 from proofmark.software.probed_programs import module_variables
-from proofmark.software.spack.lock_check import check, load_mapping, read_spack_yaml
-from proofmark.software.spack.lock_file import read_lock
-from proofmark.software.spack.lock_make import Checkouts, make, make_from
-from proofmark.software.spack.site_choice import KIT, choose_blas, choose_mpi, wanted_blas
+from proofmark.software.spack.lock_check import (
+    check,
+    check_externals,
+    load_mapping,
+    read_spack_yaml,
+)
+from proofmark.software.spack.lock_file import Lock, lock_changes, read_lock
+from proofmark.software.spack.lock_hashes import HashState, hashes_of_lock
+from proofmark.software.spack.lock_make import Checkouts, copied_environment, make, make_from
+from proofmark.software.spack.site_choice import (
+    KIT,
+    choose_blas,
+    choose_mpi,
+    programs_of_choice,
+    wanted_blas,
+)
 from proofmark.software.spack.site_environment import (
     SiteParts,
     environment_text,
+    is_open_mpi,
     site_environment,
 )
-from proofmark.software.spack.site_parts import SitePart, find_blas, find_mpis
+from proofmark.software.spack.site_parts import (
+    SitePart,
+    find_blas,
+    find_file_systems,
+    find_mpis,
+    with_build,
+)
 from proofmark.software.spack.site_tools import choose_compiler, find_tools
 
 FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
 """Folders of programs of a system."""
+
+ALL = "all"
+"""The name that means each environment with a lock."""
+
+DIFFERENT = 1
+"""The exit code if a lock differs from the pinned recipes."""
+
+STATES = {
+    HashState.NO_RECIPE: "no recipe at the pins",
+    HashState.RECIPE: "the recipe, its source or a patch differs: make the lock again",
+    HashState.SPEC: "the lock was edited: its hash is not that of its content",
+}
 
 ROOT = Path("/")
 
@@ -43,13 +77,18 @@ LINES = 3
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    lock_arguments(parser, "the system of the lock; it must be this one")
+    lock_arguments(parser, "the system of the lock; it must be this one", every=True)
     spack_arguments(parser)
+    parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="write nothing; compare the lock with the pinned recipes by Spack's hashes: seconds",
+    )
     site = parser.add_argument_group("a lock of the site of -i, with what the site has")
     site.add_argument(
         "--find", action="store_true", help="find MPI, BLAS, gcc, tools; write spack.yaml"
     )
-    site.add_argument("--mpi", default="", help=f"package, path of one that was found, or {KIT}")
+    site.add_argument("--mpi", default="", help=f"package, prefix with bin/mpicc, or {KIT}")
     site.add_argument("--blas", default="", help=f"package, path of one that was found, or {KIT}")
     site.add_argument("--compiler", default="", help="gcc@VERSION or its prefix")
     site.add_argument(
@@ -58,47 +97,133 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def lock(options: Namespace) -> int:
-    """Write the lock of an environment, or of a site."""
+    """Write the lock of an environment, or of a site; or compare it with the pinned recipes."""
     kit, system = kit_folder(), system_of(options)
-    site = inventory_of(options).folder if options.inventory else None
+    inventory = inventory_of(options) if options.inventory else None
+    site = inventory.folder if inventory else None
     if site is None and options.find:
         raise bad_input("-i", "", "nothing", "the folder of a site, whose lock is made")
+    locks = site.resolve() / "locks" if site else kit / "environments"
+    names = _existing(locks, system) if options.arch == ALL else [options.arch]
     installation = ready(options, kit)
-    cache = installation.root / "cache"
-    checkouts = Checkouts(installation.spack, installation.packages, installation.python, cache)
-    if site is None:
-        print_line(f"{make(kit, options.arch, system, checkouts) / 'spack.lock'}")
-        return 0
-    folder = site.resolve() / "locks" / options.arch / system
-    if options.find:
-        _find(options, kit, folder, checkouts)
-    source = folder / "spack.yaml"
-    read_spack_yaml(source)
-    make_from(kit, source, folder, checkouts)
-    made = read_lock(folder / "spack.lock")
-    built = sorted(spec.label for spec in made.missing(made.roots, ()))
-    say(f"{len(built)} packages to build: {', '.join(built)}")
-    if mistakes := check(kit, options.arch, system, folder.parents[1]):
+    spack, packages, python = installation.spack, installation.packages, installation.python
+    checkouts = Checkouts(spack, packages, python, installation.index)
+    if options.compare:
+        different = 0
+        for name in names:
+            different += _compare(kit, locks / name / system, checkouts)
+        return DIFFERENT if different else 0
+    mistakes: list[InputError] = []
+    for name in names:
+        try:
+            if inventory is None:
+                _write_of_kit(kit, name, system, checkouts)
+            else:
+                _write_of_site(options, inventory, locks / name / system, checkouts)
+        except BadInput as error:  # the other locks are made all the same
+            mistakes += error.mistakes
+    if mistakes:
         raise BadInput(*mistakes)
-    print_line(f"{folder / 'spack.lock'}")
     return 0
 
 
-def _find(options: Namespace, kit: Path, folder: Path, checkouts: Checkouts) -> None:
-    """Find the parts of the site, print them, and write ``spack.yaml``."""
-    arch, system = folder.parts[-2:]
+def _existing(locks: Path, system: str) -> list[str]:
+    """Return the environments that have a lock for `system`.
+
+    Raises:
+        BadInput: there is none.
+    """
+    names = sorted(path.parents[1].name for path in locks.glob(f"*/{system}/spack.lock"))
+    if not names:
+        raise bad_input(locks, ALL, f"no lock of {system}", "an environment with a lock")
+    return names
+
+
+def _write_of_kit(kit: Path, name: str, system: str, checkouts: Checkouts) -> None:
+    path = kit / "environments" / name / system / "spack.lock"
+    before = read_lock(path) if path.is_file() else None
+    make(kit, name, system, checkouts)
+    _print_written(path, before)
+
+
+def _write_of_site(
+    options: Namespace, inventory: Inventory, folder: Path, checkouts: Checkouts
+) -> None:
+    kit, (name, system) = kit_folder(), folder.parts[-2:]
+    path = folder / "spack.lock"
+    before = read_lock(path) if path.is_file() else None
+    if options.find and not _find(options, inventory, folder, checkouts):
+        say(f"{path} stays: it was made from these parts, recipes and pins")
+        print_line(f"{path}")
+        return
+    source = folder / "spack.yaml"
+    read_spack_yaml(source)
+    check_externals(source, kit / "environments" / name, system)
+    make_from(kit, source, folder, checkouts)
+    made = read_lock(path)
+    built = sorted(spec.label for spec in made.missing(made.roots, ()))
+    say(f"{len(built)} packages to build: {', '.join(built)}")
+    if mistakes := check(kit, name, system, folder.parents[1]):
+        raise BadInput(*mistakes)
+    _print_written(path, before)
+
+
+def _print_written(path: Path, before: Lock | None) -> None:
+    """Print the path of a lock, and say what differs from the lock that it replaced."""
+    print_line(f"{path}")
+    changes = lock_changes(before, read_lock(path)) if before else []
+    if before and not changes:
+        say("every package is as before")
+    other = [each for each in changes if each.before != each.after]
+    for each in other:
+        old, new = (", ".join(versions) or "none" for versions in (each.before, each.after))
+        say(f"{each.package}: {old} before, {new} now")
+    if again := [each.package for each in changes if each not in other]:
+        say(f"the same version, built again: {', '.join(again)}")
+
+
+def _compare(kit: Path, folder: Path, checkouts: Checkouts) -> int:
+    """Print how the specs of a lock differ from the pinned recipes; return how many do."""
+    lock_file = folder / "spack.lock"
+    read_lock(lock_file)
+    of_kit = folder.parents[1] == kit / "environments"
+    source = (folder.parent if of_kit else folder) / "spack.yaml"
+    with copied_environment(kit, source, folder, checkouts) as copied:
+        shutil.copy(lock_file, copied.folder / "spack.lock")
+        hashes = hashes_of_lock(copied)
+    wrong = [each for each in hashes if each.state is not HashState.EQUAL]
+    for each in wrong:
+        print_line(f"{lock_file}: {each.label}: {STATES[each.state]}")
+    print_line(f"{lock_file}: {len(hashes) - len(wrong)} of {len(hashes)} specs are equal")
+    return len(wrong)
+
+
+def _find(options: Namespace, inventory: Inventory, folder: Path, checkouts: Checkouts) -> bool:
+    """Find the parts of the site, print them, and write ``spack.yaml``.
+
+    Returns:
+        whether the lock has to be made: the parts changed, or there is no current lock.
+    """
+    kit, (arch, system) = kit_folder(), folder.parts[-2:]
     environment = read_spack_yaml(kit / "environments" / arch / "spack.yaml")
-    folders = _program_folders(kit, options.module)
+    variables = _module_variables(kit, options.module)
+    folders = _absolute(variables["PATH"]) if "PATH" in variables else [*FOLDERS]
+    given = programs_of_choice(options.mpi)
+    of_mpi = [str(given)] if given else []
+    of_mpi += [*folders, *_absolute(os.environ.get("PATH", ""))]
     wanted = wanted_blas(environment)
-    mpis = find_mpis(ROOT, platform.machine(), folders, options.module)
+    mpis = [
+        with_build(ROOT, each, os.environ | variables)
+        for each in find_mpis(ROOT, platform.machine(), of_mpi, options.module)
+    ]
     libraries = find_blas(ROOT)
     _print("MPI", mpis)
     _print("BLAS", libraries)
     mpi = choose_mpi(mpis, options.mpi)
     blas = choose_blas(libraries, wanted, options.blas)
-    say("searching build tools with spack external find")
     toolsets = [f"{path}" for path in sorted(ROOT.glob(TOOLSETS))]
-    tools = find_tools(checkouts, [*folders, *toolsets])
+    with while_working("searching build tools with spack external find"):
+        tools = find_tools(checkouts, [*folders, *toolsets])
     _print("tools", tools.tools)
     compilers = kit / f"environments/common/compilers-{system}.yaml"
     known = load_mapping(compilers)["packages"]["gcc"]["externals"] if compilers.is_file() else []
@@ -107,11 +232,49 @@ def _find(options: Namespace, kit: Path, folder: Path, checkouts: Checkouts) -> 
         say(f"chosen {name}: {f'{part.spec} in {part.prefix}' if part else 'built by Spack'}")
     if blas is None:
         say(f"BLAS of the environment: {wanted.package} threads={wanted.threads}")
-    parts = SiteParts(mpi, blas, tools.tools, compiler)
+    systems = find_file_systems(ROOT)
+    scratches = set() if mpi else _scratches(inventory, arch)
+    parts = SiteParts(mpi, blas, tools.tools, compiler, scratches, systems)
+    if mpi is None:
+        say(_drivers_line(environment, parts))
     folder.mkdir(parents=True, exist_ok=True)
+    source, made = folder / "spack.yaml", folder / "spack.lock"
     text = environment_text(arch, system, site_environment(environment, parts))
-    write_whole(folder / "spack.yaml", text)
-    say(f"wrote {folder / 'spack.yaml'}")
+    if source.is_file() and source.read_text(encoding="utf-8") == text and _current(kit, folder):
+        return False
+    made.unlink(missing_ok=True)  # it is of other parts: a stopped solver leaves none
+    write_whole(source, text)
+    say(f"wrote {source}")
+    return True
+
+
+def _current(kit: Path, folder: Path) -> bool:
+    """Return whether the lock in `folder` is one of the recipes, pins and rules of now."""
+    arch, system = folder.parts[-2:]
+    try:
+        return not check(kit, arch, system, folder.parents[1])
+    except BadInput:
+        return False
+
+
+def _drivers_line(environment: Mapping[str, Any], parts: SiteParts) -> str:
+    """Return the line about the drivers of files of the MPI that Spack builds."""
+    scratches = ", ".join(sorted(parts.scratches)) or "no declared type"
+    required = environment["packages"].get("mpi", {}).get("require", [])
+    if not any(map(is_open_mpi, required)):
+        return f"drivers of files: those of the recipe of the MPI; scratch: {scratches}"
+    lacking = "".join(f"; {each}: no headers on this system" for each in parts.without_headers)
+    return f"drivers of files: {', '.join(parts.drivers)}; scratch: {scratches}{lacking}"
+
+
+def _scratches(inventory: Inventory, arch: str) -> set[str]:
+    """Return the types of the scratches of the partitions that use an environment."""
+    sites, _ = read_sites(inventory, "all")
+    kinds: set[str] = set()
+    for site in sites:
+        if site.partition.environment == arch:
+            kinds |= {each.type for each in site.partition.scratches.values() if each.type}
+    return kinds
 
 
 def _print(title: str, parts: Iterable[SitePart]) -> None:
@@ -123,25 +286,32 @@ def _print(title: str, parts: Iterable[SitePart]) -> None:
         say(line)
 
 
-def _program_folders(kit: Path, modules: Sequence[str]) -> list[str]:
-    """Return the folders of programs after loading modules, or those of the system.
+def _module_variables(kit: Path, modules: Sequence[str]) -> dict[str, str]:
+    """Return the variables that loading the modules sets or changes.
 
     Raises:
         BadInput: a module cannot be loaded.
     """
     if not modules:
-        return list(FOLDERS)
+        return {}
     script = kit / "roles/provision/files/modules.sh"
     done = run_command(["sh", str(script), *modules])
     if done.returncode:
         errors = " / ".join(done.stderr.split("\n")[:LINES]).strip(" /") or "no message"
         raise bad_input("--module", " ".join(modules), errors, "modules of a login shell")
     variables, _secrets = module_variables(done.stdout)
-    path = variables.get("PATH", os.pathsep.join(FOLDERS))
+    return variables
+
+
+def _absolute(path: str) -> list[str]:
+    """Return the folders of a PATH, without those that depend on the current folder."""
     return [folder for folder in path.split(os.pathsep) if folder.startswith("/")]
 
 
-USES = (ArgumentUse(("--mpi", "--blas", "--compiler", "--module"), beside=("--find",)),)
+USES = (
+    ArgumentUse(("--mpi", "--blas", "--compiler", "--module"), beside=("--find",)),
+    ArgumentUse(("--compare",), without=("--find",)),
+)
 """The options that would be ignored beside others."""
 
 COMMANDS = {"lock": Command(lock, "lock knl", _arguments, uses=USES)}

@@ -142,7 +142,7 @@ def plan(options: Namespace) -> int:
         write_asked(run, {name: str(value) for name, value in given.items() if value})
     if continued and options.expected:
         say(f"expected: {run.id} is continued, and keeps the expected figures of its start")
-    notes = (note.line for note in plan_notes(made, benchmarks, site, machines))
+    notes = (note.line for note in plan_notes(made, benchmarks, site, machines, probe))
     for line in (*steps_left(made), *notes, *unjudged_lines(unjudged)):
         say(line)
     print_json(
@@ -170,7 +170,7 @@ def _print_json(
     for site in sites:
         made, machines, probe = plan_of(options, benchmarks, site)
         refuse_lacking(made, benchmarks, site, machines, packages_of_kit)
-        notes = [note.line for note in plan_notes(made, benchmarks, site, machines)]
+        notes = [note.line for note in plan_notes(made, benchmarks, site, machines, probe)]
         notes += place(site, options)
         unjudged = unjudged_of(made, benchmarks, site, machines, probe, options.baseline)
         shown.append(ShownPlan(made, site.partition.queue, notes, unjudged))

@@ -17,6 +17,7 @@ from proofmark.cli.command import Words, complete
 from proofmark.common.errors import BadInput
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.text import duration
+from proofmark.judge.foreseen import facts_of_modes, judged_elsewhere
 from proofmark.judge.stability.sampling import ahead
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
@@ -60,7 +61,7 @@ class NoteKind(StrEnum):
     TERMS = "terms"
     """What the terms of a stability run need, and their risks."""
     LIMIT = "limit"
-    """A limit of the site that judges no figure of the plan."""
+    """A limit of the site that judges no figure of the plan, and what other sites accepted."""
 
 
 class Note(NamedTuple):
@@ -77,9 +78,21 @@ class Note(NamedTuple):
 
 
 def plan_notes(
-    made: Plan, benchmarks: Benchmarks, site: Site, machines: Callable[[str], Machine]
+    made: Plan,
+    benchmarks: Benchmarks,
+    site: Site,
+    machines: Callable[[str], Machine],
+    probe: str = "",
 ) -> Iterator[Note]:
-    """Yield a note for each unknown fact, doubt, idle core and limit without a figure."""
+    """Yield a note for each unknown fact, doubt, idle core, limit without a figure, and other site.
+
+    Args:
+        made: the plan.
+        benchmarks: the cases and suites.
+        site: the partition.
+        machines: its machine in each mode.
+        probe: the output of the probe of a node; empty if the hardware is declared.
+    """
     for line in unread_lines(machines(site.partition.current_mode).unread):
         yield Note(NoteKind.UNKNOWN, line)
     for line in doubts(site, benchmarks):
@@ -100,6 +113,10 @@ def plan_notes(
         made = counted_plan(made)
     for line in without_figures(made, benchmarks, site, machines):
         yield Note(NoteKind.LIMIT, line)
+    if site.elsewhere:
+        facts = facts_of_modes(made, site, machines, probe)
+        for line in judged_elsewhere(made, benchmarks, site, facts):
+            yield Note(NoteKind.LIMIT, line)
 
 
 SHORT_JOB_S = 60

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -91,7 +91,7 @@ class Planned:
         longest = max(self._times.values(), key=lambda each: each.requested_s)
         unjudged = self._unjudged()
         notes: dict[NoteKind, list[str]] = {kind: [] for kind in NoteKind}
-        for note in plan_notes(plan, self.benchmarks, site, self.machines):
+        for note in plan_notes(plan, self.benchmarks, site, self.machines, self.foreseen.probe):
             notes[note.kind].append(note.text)
         kinds: Mapping[str, Sequence[str]] = {
             "": [*mode_lines(plan, site.partition), *notes[NoteKind.LIMIT], *steps_left(plan)],
@@ -153,9 +153,10 @@ class Planned:
         """Yield why a run would be refused."""
         plan, site = self.plan, self.site
         available, wrong = available_at(site, packages_of_kit)
-        for each in (*wrong, *site_mistakes(site, [plan])):
+        yield from (f"{replace(each, file=f'{site.facts}')}" for each in wrong)
+        for each in site_mistakes(site, [plan]):
             yield f"{each.key}: {each.found}"
-        if lacks := in_words(lacking(plan.packages(), available)):
+        if lacks := in_words(lacking(plan.needs(), available)):
             yield f"{site.partition.provision_from!r} lacks {lacks}"
         yield from (f"job {job}: {why}" for job, why in self.preview.refused.items())
 

@@ -1,4 +1,4 @@
-"""Writes and checks the locks of ``environments/``: ``python -m proofmark.cli.spacklock``.
+"""Checks the locks of ``environments/``: ``python -m proofmark.cli.spacklock``.
 
 Exit codes: 0 no error, 1 errors (one line each), 3 bad input.
 """
@@ -13,29 +13,19 @@ from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput
 from proofmark.common.progress_lines import say
 from proofmark.software.spack.lock_check import check, guard
-from proofmark.software.spack.lock_make import Checkouts, make
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="spacklock", description=__doc__)
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout of Proofmark")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    for verb in ("make", "check"):
-        one = verbs.add_parser(verb, epilog=f"example: spacklock {verb} knl debian12")
-        one.add_argument("arch")
-        one.add_argument("os")
-        if verb == "make":
-            one.add_argument("--spack", type=Path, required=True, help="Spack at its pinned commit")
-            one.add_argument("--packages", type=Path, required=True, help="its recipes")
-        else:
-            one.add_argument(
-                "-i", "--inventory", type=Path, help="a site, whose own lock is checked"
-            )
-    three = verbs.add_parser(
-        "guard", epilog="example: spacklock guard --target skylake_avx512 bin/*"
-    )
-    three.add_argument("--target", required=True, help="the archspec name of the CPU of the nodes")
-    three.add_argument("programs", type=Path, nargs="+")
+    one = verbs.add_parser("check", epilog="example: spacklock check knl debian12")
+    one.add_argument("arch")
+    one.add_argument("os")
+    one.add_argument("-i", "--inventory", type=Path, help="a site, whose own lock is checked")
+    two = verbs.add_parser("guard", epilog="example: spacklock guard --target skylake_avx512 bin/*")
+    two.add_argument("--target", required=True, help="the archspec name of the CPU of the nodes")
+    two.add_argument("programs", type=Path, nargs="+")
     return parser
 
 
@@ -47,13 +37,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 3 if error.code else 0
     root: Path = chosen.root.resolve()
     try:
-        if chosen.verb == "make":
-            make(root, chosen.arch, chosen.os, Checkouts(chosen.spack, chosen.packages))
         if chosen.verb == "guard":
             mistakes = guard(chosen.target, chosen.programs)
         else:
-            site = chosen.inventory if chosen.verb == "check" else None
-            locks = site.resolve() / "locks" if site else None
+            locks = chosen.inventory.resolve() / "locks" if chosen.inventory else None
             mistakes = check(root, chosen.arch, chosen.os, locks)
     except BadInput as error:
         for mistake in error.mistakes:

@@ -20,10 +20,9 @@ from proofmark.common.parallel import gc_paused, parallel_map
 from proofmark.common.progress_lines import say
 from proofmark.common.text import percent
 from proofmark.common.translation import ENGLISH, in_language
-from proofmark.judge.compare import Difference, RunComparison
+from proofmark.judge.compare import Difference, RunComparison, program_differences
 from proofmark.judge.compare import compare as compare_runs
 from proofmark.judge.judging import judge_run
-from proofmark.judge.shared_traits import differences, software_traits
 from proofmark.judge.trend.past_run import (
     LeftOut,
     PastFigure,
@@ -167,6 +166,9 @@ def _print_comparison(comparison: RunComparison, *, every: bool) -> None:
         return
     note = "* an interval with 95 % confidence excludes 0 %"
     print_line(f"{comparison.later} compared with {comparison.first} ({note})")
+    if other := sum(each.other_programs for each in comparison.differences):
+        total = len(comparison.differences)
+        print_line(f"{other} of {total} figures were measured with other programs")
     headers = ("metric", "first", "later", "unit", "change", "interval", "confidence")
     found = sorted(comparison.differences, key=lambda each: -abs(each.change or 0.0))
     if every:
@@ -203,7 +205,8 @@ def _row(each: Difference) -> tuple[str, ...]:
         interval = f"{100 * each.interval.low:+.1f} … {100 * each.interval.high:+.1f} %"
         confidence = f"{100 * each.interval.confidence:.1f} %"
     mark = " *" if each.clear else ""
-    metric = " ".join(filter(None, (*each.key[:6], each.key[8])))
+    programs = "(other programs)" if each.other_programs else ""
+    metric = " ".join(filter(None, (*each.key[:6], each.key[8], programs)))
     change = "–" if each.change is None else f"{100 * each.change:+.1f} %{mark}"
     values = (metric, f"{each.first:g}", f"{each.later:g}", each.unit, change)
     seen = "–" if math.isnan(each.visible) else f"{percent(each.visible)} %"
@@ -211,10 +214,9 @@ def _row(each: Difference) -> tuple[str, ...]:
 
 
 def _changed_programs(first: Run, later: Run) -> Iterator[str]:
-    """Yield a line for each trait of programs that differs: versions, and run-time variables."""
-    traits = (software_traits(software_of(run)) for run in (first, later))
-    for trait, before, after in differences(*traits):
-        yield f"changed: {trait}: {before or '–'} → {after or '–'}"
+    """Yield a line for each difference of the programs of two runs."""
+    for each in program_differences(software_of(first), software_of(later)):
+        yield f"changed: {each.package}: {each.what}: {each.first or '–'} → {each.later or '–'}"
 
 
 COMMANDS = {"trend": Command(trend, "trend runs/before runs/after", _arguments, traced=False)}

@@ -35,6 +35,7 @@ class InputError:
         accepted: the values that are accepted there.
         code: the code of the reason; empty if the place is enough.
         nodes: the nodes with the error, as a node set; empty if it is of no node.
+        command: the command that mends it; empty if none does.
     """
 
     file: str
@@ -43,13 +44,15 @@ class InputError:
     accepted: str
     code: str = ""
     nodes: str = ""
+    command: str = ""
 
     def __str__(self) -> str:
         """Return one line: the place, the value found, the values accepted."""
         place = self.key or (f"on {self.nodes}" if self.nodes else "")
         where = f"{self.file}: {place}" if place else self.file
         where = f"{where}: {self.code}" if self.code else where
-        return one_line(f"{where}: found {self.found}; accepted: {self.accepted}")
+        mends = f"; run: {self.command}" if self.command else ""
+        return one_line(f"{where}: found {self.found}; accepted: {self.accepted}{mends}")
 
 
 class ProofmarkError(Exception):

@@ -147,6 +147,7 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "absent-no-libraries": "the program is static, or of another architecture",
     "absent-not-found": "not found by the dynamic linker",
     "absent-no-blas": "no known BLAS is linked",
+    "absent-no-drivers": "the library names no driver of files",
     "absent-no-mpi": "no known MPI is linked",
     "absent-no-family": "the library contains the name of no known family",
     "absent-no-mpirun": "no bin/mpirun in a directory above the library",
@@ -198,6 +199,11 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "the names are those of secrets. If a program needs one, set it in "
     "partition.preinstalled.{package}.environment.",
     "derived": "{package} is DERIVED, built from the site's own lock: {parts}.",
+    "mpi-unread": "{library} states no release: whether it is {wanted} of the lock is unknown.",
+    "variants-default": "{part}: no fact of the site chose {variants}; the recipe did.",
+    "variants-unknown": "{part} of the site: its programs do not state {variants}: unknown.",
+    "drivers-default": "{part}: its recipe has no choice of ROMIO's drivers. On a parallel file "
+    "system it writes by the generic one, without stripes.",
     "derived-same": "the same versions, built in another way",
     # twin: what the model contains
     "model-value": "{value}",

@@ -19,7 +19,8 @@ def localized(text: str) -> str:
 WORDS: tuple[str, ...] = (
     # the verdicts, the kinds of references, the origins
     *("PASS", "FAIL", "INVALID", "UNJUDGED", "NO FAULT FOUND"),
-    *("contract", "expected", "floor", "baseline", "peers", "links", "over time"),
+    *("contract", "expected", "floor", "baseline", "baseline elsewhere"),
+    *("peers", "links", "over time"),
     *("measured", "emulated", "predicted", "imported"),
     # the states of jobs that ended
     *("lost a node", "stopped at its time limit", "cancelled by another user"),

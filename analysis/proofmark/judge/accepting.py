@@ -17,11 +17,13 @@ from proofmark.common.strict_model import StrictModel
 from proofmark.judge.baseline.changes import capacity_of, node_states
 from proofmark.judge.baseline.circumstances import Circumstances
 from proofmark.judge.judging import read_and_judge
+from proofmark.judge.references.deciding import accepted_programs
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.site.accepted_baseline import (
     COLUMNS,
     AcceptedNodes,
+    AcceptedPrograms,
     AcceptedRun,
     Baseline,
     refuse_predicted,
@@ -78,6 +80,8 @@ class JudgedFigures(StrictModel):
         code: the exit code of its verdict.
         word: its verdict in a word.
         libraries: the traits of the programs and their libraries, each with its value.
+        programs: what decides the figures of the programs, by the value of the column ``program``.
+        network: the technology between its nodes, as the site states it; else empty.
         nodes: the state of its nodes.
         figures: their values, with the columns `COLUMNS`.
     """
@@ -89,6 +93,8 @@ class JudgedFigures(StrictModel):
     code: int
     word: str
     libraries: tuple[tuple[Message, str], ...]
+    programs: dict[str, AcceptedPrograms]
+    network: str
     nodes: tuple[AcceptedNodes, ...]
     figures: Annotated[
         pl.DataFrame, PlainValidator(_as_table), PlainSerializer(pl.DataFrame.write_json)
@@ -109,6 +115,8 @@ def judged_figures(run: Run) -> JudgedFigures:
         code=verdict.exit_code(),
         word=verdict.headline().word,
         libraries=tuple(about.libraries().items()),
+        programs=accepted_programs(about.software),
+        network=site.partition.fabric.network.kind if site.partition.fabric.network else "",
         nodes=node_states(about.traits(), capacities),
         figures=about.values(aggregates, benchmarks_of(run)).select(*COLUMNS),
     )
@@ -152,6 +160,8 @@ def accepted_baseline(
         verdict=verdict,
         reason=stated.reason,
         libraries=judged.libraries,
+        programs=judged.programs,
+        network=judged.network,
     )
     made = Baseline(
         name=stated.name,

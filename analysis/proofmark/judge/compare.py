@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain
 from statistics import median
@@ -14,10 +14,46 @@ from proofmark.common.errors import bad_input
 from proofmark.common.message import NOTHING, Message
 from proofmark.judge.intervals import CONFIDENCE, Interval
 from proofmark.judge.power import MaterialOf, change_seen, material_of, too_noisy
+from proofmark.judge.shared_traits import build_traits, differences
 from proofmark.judge.shift import ratio, ratio_interval
 from proofmark.judge.verdict import Result
+from proofmark.software.software import Software
 
 Key = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ProgramDifference:
+    """A difference of the programs of two runs.
+
+    Attributes:
+        package: as the cases name it.
+        what: the trait that differs.
+        first, later: its values; empty if the run has none.
+    """
+
+    package: str
+    what: Message
+    first: str
+    later: str
+
+
+def program_differences(first: Software, later: Software) -> tuple[ProgramDifference, ...]:
+    """Return each difference of the programs of two runs, package by package.
+
+    Of a package: release, variants, compiler, flags, BLAS, MPI, variables, then the hashes of its
+    programs, of its build and of its libraries.
+    """
+    found: list[ProgramDifference] = []
+    for name in dict.fromkeys((*first.packages, *later.packages)):
+        before, after = first.packages.get(name), later.packages.get(name)
+        if before is None or after is None:
+            versions = (each.version if each else "" for each in (before, after))
+            found.append(ProgramDifference(name, Message("trait-only"), *versions))
+            continue
+        for trait, old, new in differences(build_traits(before), build_traits(after)):
+            found.append(ProgramDifference(name, trait, old, new))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -37,6 +73,7 @@ class Difference:
         noise: why a material change would not be seen; `NOTHING` if it would be, or if it is not
             known.
         least: the least change that matters, as a part of the value; NaN without an interval.
+        other_programs: whether the runs measured it with other programs.
     """
 
     key: Key
@@ -49,6 +86,7 @@ class Difference:
     visible: float = math.nan
     noise: Message = NOTHING
     least: float = math.nan
+    other_programs: bool = False
 
     @property
     def material(self) -> bool:
@@ -81,8 +119,9 @@ def compare(
 ) -> list[RunComparison]:
     """Compare every later run with the first.
 
-    Like figures have the same case, benchmark, metric, mode, placement, parameters, environment and
-    unit. Values of all nodes of a run are put together, unless `nodes` is true.
+    Like figures have the same case, benchmark, metric, mode, placement, parameters and unit. A
+    figure of other programs is compared if each run has it with one set of programs. Values of all
+    nodes of a run are put together, unless `nodes` is true.
 
     Args:
         runs: results by run; the others are compared with the first.
@@ -143,14 +182,38 @@ def _key(result: Result, nodes: bool) -> Key:
 def _compare_two(
     first: str, before: Mapping[Key, _Figure], later: str, after: Mapping[Key, _Figure]
 ) -> RunComparison:
-    differences = tuple(
-        _difference(key, before[key], after[key]) for key in sorted(before.keys() & after.keys())
+    pairs = {key: key for key in before.keys() & after.keys()}
+    pairs |= _of_other_programs(before.keys() - pairs.keys(), after.keys() - pairs.keys())
+    found = tuple(
+        replace(_difference(key, before[key], after[pairs[key]]), other_programs=key != pairs[key])
+        for key in sorted(pairs)
     )
     alone = {
-        first: tuple(sorted(before.keys() - after.keys())),
-        later: tuple(sorted(after.keys() - before.keys())),
+        first: tuple(sorted(before.keys() - pairs.keys())),
+        later: tuple(sorted(after.keys() - {*pairs.values()})),
     }
-    return RunComparison(first, later, differences, alone)
+    return RunComparison(first, later, found, alone)
+
+
+_PROGRAMS = 6
+"""The place of the digest of the programs in a key."""
+
+
+def _of_other_programs(before: Set[Key], after: Set[Key]) -> dict[Key, Key]:
+    """Return the keys that differ only in the programs, by that of the first run.
+
+    A figure that a run has with several programs has no partner.
+    """
+    sides: list[dict[Key, list[Key]]] = [{}, {}]
+    for keys, side in zip((before, after), sides, strict=True):
+        for key in keys:
+            side.setdefault((*key[:_PROGRAMS], *key[_PROGRAMS + 1 :]), []).append(key)
+    first, later = sides
+    return {
+        keys[0]: later[rest][0]
+        for rest, keys in first.items()
+        if len(keys) == 1 and len(later.get(rest, ())) == 1
+    }
 
 
 def _difference(key: Key, before: _Figure, after: _Figure) -> Difference:

@@ -26,6 +26,8 @@ from proofmark.runs.predictions import Predictions
 from proofmark.runs.stability_log import Look
 from proofmark.runs.stage_faults import StageFault
 from proofmark.runs.waivers import Waiver
+from proofmark.site.accepted_baseline import AcceptedPrograms
+from proofmark.site.baseline_elsewhere import BaselineElsewhere
 from proofmark.site.contract_document import CheckItem, ContractItem
 from proofmark.site.hardware import StatedNode
 from proofmark.site.judge_expected import JUDGE_EXPECTED, JudgeExpected
@@ -88,6 +90,21 @@ class DecidedExecutions:
 
 
 @dataclass(frozen=True)
+class Elsewhere:
+    """What other sites accepted.
+
+    Attributes:
+        files: those that the site takes.
+        programs: what decides the figures of each case of the run.
+        network: the technology between the nodes, as the site states it; else empty.
+    """
+
+    files: Sequence[BaselineElsewhere] = ()
+    programs: Mapping[str, AcceptedPrograms] = field(default_factory=dict)
+    network: str = ""
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What a run and its site show. No judge reads anything else.
 
@@ -117,6 +134,7 @@ class Evidence:
         doubts: of figures, by case and metric.
         checks: the functional items of the contract.
         looks: what the scheduler said about the nodes during the run.
+        elsewhere: what other sites accepted, and what figures are compared with it by.
     """
 
     run: str
@@ -144,6 +162,7 @@ class Evidence:
     doubts: Mapping[tuple[str, str], Doubt] = field(default_factory=dict)
     checks: Sequence[CheckItem] = ()
     looks: Sequence[Look] = ()
+    elsewhere: Elsewhere = Elsewhere()
 
     @cached_property
     def sources(self) -> Mapping[str, str]:
@@ -163,5 +182,9 @@ class Evidence:
     @cached_property
     def references(self) -> list[OfCase]:
         """The references that judge."""
-        expected = self.judge_expected.wanted
-        return ordered_references(self.benchmarks, self.limits, expected=expected)
+        return ordered_references(
+            self.benchmarks,
+            self.limits,
+            expected=self.judge_expected.wanted,
+            elsewhere=self.elsewhere.files,
+        )

@@ -12,10 +12,19 @@ from typing import Any, Literal
 
 from proofmark.cases.reference import TYPICAL, Reference
 from proofmark.cases.suite import Benchmarks, Required
-from proofmark.cases.vocabulary import PART_AXES, RESOLVED_AXES
+from proofmark.cases.vocabulary import PART_AXES, RESOLVED_AXES, Scalar
 from proofmark.common.call_settings import setting
 from proofmark.common.errors import InputError
 from proofmark.common.message import NOTHING, Message, joined
+from proofmark.judge.references.elsewhere import (
+    ElsewhereReference,
+    Measured,
+    Settings,
+    elsewhere_references,
+    tolerance_of,
+    unknown_figures,
+    value_elsewhere,
+)
 from proofmark.judge.references.typical import (
     ONLY_SLOWER,
     UNKNOWN_BUILD,
@@ -32,6 +41,7 @@ from proofmark.plan.stability_plan import counted_plan
 from proofmark.plan.step import COUNTED, Step
 from proofmark.plan.traits import StepFigures, figures_of
 from proofmark.site.accepted_baseline import chosen_baseline
+from proofmark.site.baseline_elsewhere import AcceptedFigure
 from proofmark.site.contract_document import CONTRACT
 from proofmark.site.declared_node import declared_node
 from proofmark.site.installed_parts import declared_parts
@@ -131,12 +141,7 @@ def unjudged_of(
         plan = counted_plan(plan)
     if site.partition.origin != "measured":
         return []
-    facts = {
-        group.mode: parse_probe(probe, "probe of this machine")
-        if not site.partition.node.topology
-        else declared_node(site, machines(group.mode))
-        for group in plan.groups
-    }
+    facts = facts_of_modes(plan, site, machines, probe)
     outlook = _Outlook(plan, benchmarks, site, facts)
     found: list[Unjudged] = []
     if chosen_baseline(site.inventory, site.partition_name, baseline) is None:
@@ -146,6 +151,25 @@ def unjudged_of(
     for case in outlook.figures:
         found += outlook.of_references(case)
     return list(dict.fromkeys(found))
+
+
+def facts_of_modes(
+    plan: Plan, site: Site, machines: Callable[[str], Machine], probe: str
+) -> dict[str, NodeFacts]:
+    """Return the facts of a node in each mode of a plan.
+
+    Args:
+        plan: the plan.
+        site: the partition.
+        machines: its machine in each mode.
+        probe: the output of the probe of a node; empty if the hardware is declared.
+    """
+    return {
+        group.mode: parse_probe(probe, "probe of this machine")
+        if not site.partition.node.topology
+        else declared_node(site, machines(group.mode))
+        for group in plan.groups
+    }
 
 
 @dataclass(frozen=True)
@@ -171,6 +195,11 @@ class _Outlook:
                 case = self.benchmarks.cases[step.case]
                 of_case[known] = figures_of(step, case, self.plan.system, mode)
         return {case: [*figures.values()] for case, figures in found.items()}
+
+    @cached_property
+    def of_other_sites(self) -> list[tuple[str, ElsewhereReference]]:
+        """What other sites accepted, by case."""
+        return [*elsewhere_references(self.site.elsewhere, self.benchmarks)]
 
     def of_required(self, required: Required, *, sanity: bool) -> Iterator[Unjudged]:
         """Yield the metrics of `required` that are not judged on a class of nodes, by reason."""
@@ -201,27 +230,30 @@ class _Outlook:
         """Yield each limit, and each reference by a rule, that cannot judge a figure."""
         for each in self._references(case):
             limit, rule = each.kind == "contract", each.rule or ""
-            if not limit and (not rule or rule in TYPICAL):
+            of_others = isinstance(each, ElsewhereReference)
+            if not limit and not of_others and (not rule or rule in TYPICAL):
                 continue
             for figures in self.figures[case]:
-                if self._applies(each, figures) and (why := self._why_not(each, figures)):
+                if self.applies(each, figures) and (why := self.why_not(each, figures)):
                     kind: Kind = "limit" if limit else "reference"
-                    yield Unjudged(kind, described(each, case), rule, why)
+                    by = f"{each.kind} ({each.source})" if of_others else rule
+                    yield Unjudged(kind, described(each, case), by, why)
 
     def _references(self, case: str) -> Iterator[Reference]:
         for each in self.benchmarks.cases[case].references:
             if each.kind != "expected" or self.site.partition.expected.wanted:
                 yield each
+        yield from (of_others for name, of_others in self.of_other_sites if name == case)
         yield from (item for item in self.site.items.values() if item.case == case)
 
     def _open(self, case: str, metric: str, figures: StepFigures, sanity: bool) -> Message:
         """Return why `metric` will be neither PASS nor FAIL; with `sanity` a floor suffices."""
         named = (each for each in self._references(case) if each.metric == metric)
-        applying = [each for each in named if self._applies(each, figures)]
+        applying = [each for each in named if self.applies(each, figures)]
         judging = [each for each in applying if each.kind != "floor" or sanity]
         reasons: list[Message] = []
         for each in judging:
-            why = self._why_not(each, figures)
+            why = self.why_not(each, figures)
             if not why:
                 return NOTHING
             # No table has the hardware: there is nothing to compare with, nor to say.
@@ -230,29 +262,30 @@ class _Outlook:
         code = "floor-only" if len(judging) < len(applying) else "no-reference"
         return joined(reasons) or Message(code)
 
-    def _applies(self, reference: Reference, figures: StepFigures) -> bool:
+    def applies(self, reference: Reference, figures: StepFigures) -> bool:
+        """Return whether `reference` is for `figures`."""
         threads = figures.step.recorded.get("threads")
         part = threads is not None and threads != self.facts[figures.mode].cores
         return selects(reference, figures) and not (reference.all_cores and part)
 
-    def _why_not(self, reference: Reference, figures: StepFigures) -> Message:
+    def why_not(self, reference: Reference, figures: StepFigures) -> Message:
         """Return why `reference` cannot judge `figures`; `NOTHING` if it can."""
         if (against := reference.against) is not None:
             others = self.figures.get(against.case or figures.step.case, [])
             name = f"{against.case or figures.step.case} {against.metric}"
             known = has_partner(against, figures, others)
             return NOTHING if known else Message("not-measured", name=name)
-        if reference.rule is None:
-            return NOTHING
         node, count = self.site.partition.node, _nodes(figures.step)
         facts = {"node": self.facts[figures.mode]}
         stated = nominal_parts(facts, statements(facts, declared_parts(node), {}))
-        setting = Setting(
-            [*facts.values()] * count,
-            node,
-            UNKNOWN_BUILD,
-            [*stated.values()] * count,
-        )
+        of_nodes = [*facts.values()] * count, [*stated.values()] * count
+        if isinstance(reference, ElsewhereReference):
+            network = self.site.partition.fabric.network
+            measured = Measured(*of_nodes, None, network.kind if network else "")
+            return self._of_others(reference, figures, measured)
+        if reference.rule is None:
+            return NOTHING
+        setting = Setting(of_nodes[0], node, UNKNOWN_BUILD, of_nodes[1])
         parameters = {"nodes": count, **figures.step.counts, **figures.step.recorded}
         found = value_of_rule(reference.rule, setting, parameters)
         if isinstance(found, Message):
@@ -262,6 +295,37 @@ class _Outlook:
         text = Message("figure-expected")
         return Message("conditions-open", text=text, conditions=open_) if open_ else NOTHING
 
+    def _of_others(
+        self, reference: ElsewhereReference, figures: StepFigures, measured: Measured
+    ) -> Message:
+        """Return why what another site accepted cannot judge `figures`; `NOTHING` if it can.
+
+        A setting that only the output shows can be that of the other site.
+        """
+        tolerance = self.site.partition.expected.tolerance or tolerance_of(
+            self.benchmarks.cases[figures.step.case].metrics[reference.metric]
+        )
+        reasons: list[Message] = []
+        for known in reference.figures:
+            settings = Settings(
+                known.figure.benchmark,
+                known.figure.unit,
+                len(measured.facts),
+                figures.mode,
+                figures.step.placement,
+                _with_printed(figures, known.figure),
+            )
+            one = reference.model_copy(update={"figures": (known,)})
+            found = value_elsewhere(one, settings, measured, tolerance)
+            if isinstance(found, Message):
+                reasons.append(found)
+            elif not (open_ := joined(found.unheld)):
+                return NOTHING
+            else:
+                text = Message("figure-elsewhere")
+                reasons.insert(0, Message("conditions-open", text=text, conditions=open_))
+        return reasons[0]
+
     def _class(self, figures: StepFigures) -> str:
         """Return the nodes, the mode and the part that a figure is about, in words."""
         several = ["several nodes"] if _nodes(figures.step) > 1 else []
@@ -269,6 +333,40 @@ class _Outlook:
         known = figures.step.recorded
         parts = [f"{axis} {known[axis]}" for axis in RESOLVED_AXES if axis in known]
         return ", ".join([*several, *mode, *parts])
+
+
+def _with_printed(figures: StepFigures, accepted: AcceptedFigure) -> dict[str, Scalar]:
+    """Return the planned settings of `figures`, and those of `accepted` that they can print."""
+    found: dict[str, Scalar] = dict(figures.step.recorded)
+    for name, value in accepted.settings.items():
+        trait = figures.traits.get(name)
+        if name not in found and trait is not None and trait.allows(value):
+            found[name] = value
+    return found
+
+
+def judged_elsewhere(
+    plan: Plan, benchmarks: Benchmarks, site: Site, facts: Mapping[str, NodeFacts]
+) -> Iterator[Message]:
+    """Yield for each file of another site which metrics of a plan it can judge, before the run."""
+    outlook = _Outlook(plan, benchmarks, site, facts)
+    metrics: dict[str, dict[str, bool]] = {each.source: {} for each in site.elsewhere}
+    for case, reference in outlook.of_other_sites:
+        for figures in outlook.figures.get(case, ()):
+            if outlook.applies(reference, figures):
+                of_file, name = metrics[reference.source], f"{case} {reference.metric}"
+                judges = not outlook.why_not(reference, figures)
+                of_file[name] = of_file.get(name, False) or judges
+    for source, found in metrics.items():
+        judged = [name for name, judges in found.items() if judges]
+        yield Message(
+            "elsewhere-judges",
+            source=source,
+            judged=len(judged),
+            total=len(found),
+            metrics=", ".join(judged) or "–",
+        )
+    yield from unknown_figures(site.elsewhere, benchmarks)
 
 
 def _nodes(step: Step) -> int:

@@ -6,14 +6,25 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, get_args
 
+from proofmark.cases.reference import ELSEWHERE as ELSEWHERE
 from proofmark.cases.reference import Kind
 from proofmark.common.message import Message, joined
 from proofmark.judge.baseline import comparison
+from proofmark.judge.references.judgement import PEERS
 
 CONTRACT, EXPECTED, FLOOR = get_args(Kind)
 BASELINE = comparison.KIND
-PASSING = (CONTRACT, EXPECTED, BASELINE)
+PASSING = (CONTRACT, EXPECTED, ELSEWHERE, BASELINE)
 """The kinds of limits that make a PASS."""
+JUDGED_BY: Mapping[str, str] = {
+    CONTRACT: "judged-contract",
+    EXPECTED: "judged-expected",
+    ELSEWHERE: "judged-elsewhere",
+    BASELINE: "judged-baseline",
+    FLOOR: "judged-floor",
+    PEERS: "judged-peers",
+}
+"""The message of each kind of limits that judged."""
 SANITY = "NO FAULT FOUND"
 """The word of a verdict without PASS and FAIL: floors and peers show no fault."""
 
@@ -60,7 +71,7 @@ class Headline:
         """What judged: ``14 of 14 contract limits``."""
         judged: list[Message] = []
         for kind, of in self.kinds.items():
-            judged.append(Message(f"judged-{kind}", met=of.met, total=of.total))
+            judged.append(Message(JUDGED_BY[kind], met=of.met, total=of.total))
             if of.waived:
                 judged.append(Message("items-waived", count=of.waived))
             if of.minor:

@@ -15,6 +15,7 @@ from proofmark.common.expressions import variables_in
 from proofmark.common.message import Message, joined
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.references.bounds import judging_bounds
+from proofmark.judge.references.elsewhere import ElsewhereReference
 from proofmark.judge.references.judgement import Judgement, traits
 from proofmark.records.columns import Record
 
@@ -99,7 +100,7 @@ def _to_compare(record: Record, reference: Reference) -> str:
         return MODE
     if reference.system is not None:
         return SYSTEM
-    if reference.rule is not None:
+    if reference.rule is not None or isinstance(reference, ElsewhereReference):
         return FACTS
     if reference.all_cores:
         return CORES

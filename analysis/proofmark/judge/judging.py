@@ -16,10 +16,17 @@ from proofmark.judge.baseline.of_run import BaselineOfRun
 from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.diagnosis.file_system_faults import looks_after_failures
 from proofmark.judge.diagnosis.rma import as_csv, rma
-from proofmark.judge.evidence import DecidedExecutions, Evidence, ReportedScratch, SiteNetwork
+from proofmark.judge.evidence import (
+    DecidedExecutions,
+    Elsewhere,
+    Evidence,
+    ReportedScratch,
+    SiteNetwork,
+)
 from proofmark.judge.gate.rolling_nodes import with_rolling
 from proofmark.judge.judges import judge
 from proofmark.judge.links.paths import paths_of
+from proofmark.judge.references.deciding import programs_of_cases
 from proofmark.judge.references.derived import active_ports
 from proofmark.judge.references.typical import builds
 from proofmark.judge.repeats import granted_more
@@ -157,6 +164,11 @@ def evidence_of(run: Run) -> Evidence:
         stage_faults=(*read_stage_faults(run), *_changes(run), *_other_waivers(run, waived)),
         replaced=site.replaced,
         waivers=waived.items,
+        elsewhere=Elsewhere(
+            site.elsewhere,
+            programs_of_cases(software, benchmarks) if site.elsewhere else {},
+            partition.fabric.network.kind if partition.fabric.network else "",
+        ),
     )
 
 

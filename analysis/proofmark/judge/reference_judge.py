@@ -77,6 +77,8 @@ def judge_by_references(
         evidence.builds,
         evidence.judge_expected.tolerance,
         stated,
+        evidence.elsewhere.programs,
+        evidence.elsewhere.network,
     )
     imported = (
         ImportedRules(evidence.benchmarks, evidence.network.proven, comparison.tolerance)

@@ -32,6 +32,7 @@ from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.headline import (
     BASELINE,
     CONTRACT,
+    ELSEWHERE,
     EXPECTED,
     FLOOR,
     Headline,
@@ -200,9 +201,10 @@ class Verdict:
     def kinds(self) -> Mapping[str, Judged]:
         """What each kind of limits judged."""
         found = {CONTRACT: self._of_limits(CONTRACT)}
-        outcomes = [each.outcomes for each in self.limits if each.kind == EXPECTED]
-        alike, off = (sum(each.get(word, 0) for each in outcomes) for word in ("PASS", "FAIL"))
-        found[EXPECTED] = Judged(alike + off, alike, off)
+        for kind in (EXPECTED, ELSEWHERE):
+            outcomes = [each.outcomes for each in self.limits if each.kind == kind]
+            alike, off = (sum(each.get(word, 0) for each in outcomes) for word in ("PASS", "FAIL"))
+            found[kind] = Judged(alike + off, alike, off)
         if self.baseline:
             passed, worse = (self.baseline.outcome(each) for each in ("passed", "worse"))
             met = np.setdiff1d(passed, worse)

@@ -59,18 +59,38 @@ def _kind(point: Mapping[str, Any], partition: Partition) -> str:
 HINTS_FILE = "romio-hints"
 """The input of a step with its hints. ROMIO opens it in the working directory of a rank."""
 
+API, MPI_IO = "api", "MPIIO"
+"""The sweep axis of the interface to files, and its value for MPI-IO: both are those of IOR."""
+
+BT_IO = ("full", "simple")
+"""The kinds of BT-IO that write by MPI-IO (NPB, README of BT-IO)."""
+
+PRINTS_DRIVER = {"ROMIO_PRINT_HINTS": "1"}
+"""With it, the first rank prints the hints of each file that it opens, and the driver."""
+
 _HINT = re.compile(r"(?P<key>[A-Za-z_]\w*)=(?P<value>[^\s,=]+)", re.ASCII)
 
 
 def hints_environment(point: Mapping[str, Any]) -> dict[str, str]:
-    """Return the variables by which ROMIO reads the hints of a point; empty without hints.
+    """Return the variables by which ROMIO prints its driver, and reads the hints of a point.
 
-    ROMIO reads the file that ``ROMIO_HINTS`` names (ROMIO User's Guide, "Hints"). Open MPI uses
-    ROMIO only without its own component ``ompio``; other MPI libraries ignore this variable.
+    It is empty for a point without hints and without the API of MPI-IO. ROMIO reads the file that
+    ``ROMIO_HINTS`` names (ROMIO User's Guide, "Hints"), and prints its driver as one of the hints.
+    Open MPI uses ROMIO only without its own component ``ompio``; other MPI libraries ignore this
+    variable.
     """
-    if point.get(HINTS, UNSET) == UNSET:
-        return {}
-    return {"ROMIO_HINTS": HINTS_FILE, "OMPI_MCA_io": "^ompio"}
+    if point.get(HINTS, UNSET) != UNSET:
+        return {"ROMIO_HINTS": HINTS_FILE, "OMPI_MCA_io": "^ompio", **PRINTS_DRIVER}
+    return {**PRINTS_DRIVER} if point.get(API) == MPI_IO else {}
+
+
+def writes_by_mpi_io(environment: Mapping[str, str], parameters: Mapping[str, Any]) -> bool:
+    """Return whether a step with these variables and parameters writes by MPI-IO.
+
+    IOR does by its API, BT-IO by its kind.
+    """
+    prints = not PRINTS_DRIVER.keys().isdisjoint(environment)
+    return prints or parameters.get("subtype") in BT_IO
 
 
 def hints_input(point: Mapping[str, Any], file: str) -> dict[str, str]:

@@ -10,15 +10,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.vocabulary import DEFAULT_SUITE
+from proofmark.cases.vocabulary import DEFAULT_SUITE, MPI
 from proofmark.common.errors import BadInput, InputError
+from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machines
 
 Available = Mapping[str, Collection[str] | None]
-"""The programs that an origin has, by package; None if it has every program of the package."""
+"""The programs that an origin has, by package; None if it has every program of the package. `MPI`
+is among them if the parts of the MPI are known."""
 Packages = Callable[[Site], Available | None]
 """Returns what the origin of a site has, or None if that is not known. It raises `BadInput` if the
 origin cannot have programs there."""
@@ -31,7 +33,10 @@ class Code(StrEnum):
     SUITE_LACKS_PROGRAMS = "SUITE_LACKS_PROGRAMS"
     """The origin does not have programs that steps of the suite start."""
     ORIGIN_HAS_NO_PROGRAMS = "ORIGIN_HAS_NO_PROGRAMS"
-    """The environment of the partition does not have the files of the origin."""
+    """The environment of the partition does not have the files of the origin. A reason that the
+    provider names by a code of its own keeps that code."""
+    MPI_LACKS_ROMIO = "MPI_LACKS_ROMIO"
+    """The MPI of the lock has no ROMIO, without which hints for files have no effect."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class Refusal:
     Attributes:
         lacks: what the origin lacks, at least one.
         has: the packages that the origin has.
+        environment: the environment of the partition.
         nearest: the suite with the most cases in common that lacks nothing; empty if there is none,
             and None if the other suites were not planned.
     """
@@ -61,13 +67,13 @@ class Refusal:
     origin: str
     lacks: tuple[Lacked, ...]
     has: tuple[str, ...]
+    environment: str
     nearest: str | None = None
 
     def line(self) -> str:
         """Return the refusal in short, for a list of suites."""
         nearest = f"; the nearest suite that works is {self.nearest}" if self.nearest else ""
-        code = Code.SUITE_LACKS_PROGRAMS
-        return f"{self.suite}: {code}: {self.origin!r} lacks {in_words(self.lacks)}{nearest}"
+        return f"{self.suite}: {self.code}: {self.origin!r} lacks {in_words(self.lacks)}{nearest}"
 
     def mistake(self) -> InputError:
         """Return the mistake in the facts of the partition, without a file."""
@@ -78,7 +84,17 @@ class Refusal:
             works = f"the nearest suite that works is {self.nearest}"
             works = works if self.nearest else "no suite works with this origin"
         accepted = f"the packages of the suite ({works})"
-        return InputError("", KEY, found, accepted, Code.SUITE_LACKS_PROGRAMS)
+        if self.code == Code.MPI_LACKS_ROMIO:
+            arch = of_person(self.environment, "ARCH")
+            command = PrintedCommand("proofmark", "lock", arch, "-i", "SITE", "--find", "--mpi=kit")
+            accepted = f"an MPI with ROMIO; `{command}` makes a lock with one"
+        return InputError("", KEY, found, accepted, self.code)
+
+    @property
+    def code(self) -> Code:
+        """Return why: packages come before the parts of the MPI."""
+        only_mpi = all(each.package == MPI for each in self.lacks)
+        return Code.MPI_LACKS_ROMIO if only_mpi else Code.SUITE_LACKS_PROGRAMS
 
 
 def in_words(lacks: Iterable[Lacked]) -> str:
@@ -93,15 +109,19 @@ def available_at(site: Site, packages: Packages) -> tuple[Available | None, list
     except BadInput as error:
         name = site.partition.provision_from
         return None, [
-            InputError(
-                "",
-                KEY,
-                f"{name!r}: {each.file}: {each.found}",
-                each.accepted,
-                Code.ORIGIN_HAS_NO_PROGRAMS,
+            replace(
+                each,
+                file="",
+                key=KEY,
+                found=f"{name!r}: {_place(each)}: {each.found}",
+                code=each.code or Code.ORIGIN_HAS_NO_PROGRAMS,
             )
             for each in error.mistakes
         ]
+
+
+def _place(mistake: InputError) -> str:
+    return f"{mistake.file}: {mistake.key}" if mistake.key else mistake.file
 
 
 def lacking(
@@ -110,7 +130,7 @@ def lacking(
     """Return what `available` lacks of `needed`; nothing if it is not known.
 
     Args:
-        needed: the programs of a plan by package (`proofmark.plan.plan.Plan.packages`).
+        needed: the programs of a plan by package (`proofmark.plan.plan.Plan.needs`).
         available: what the origin has.
     """
     if available is None:
@@ -120,6 +140,8 @@ def lacking(
 
 def _lacking(needed: Mapping[str, Collection[str]], available: Available) -> Iterator[Lacked]:
     for package, programs in sorted(needed.items()):
+        if package == MPI and package not in available:
+            continue  # nobody looked at it; the probe does before the run
         if package not in available:
             yield Lacked(package)
             continue
@@ -144,14 +166,15 @@ def refusal(
         available: what its origin has; None if that is not known.
         benchmarks: all cases and suites.
     """
-    lacks = lacking(plan.packages(), available)
+    lacks = lacking(plan.needs(), available)
     if not lacks:
         return None
     return Refusal(
         plan.suite,
         site.partition.provision_from,
         lacks,
-        tuple(sorted(available or ())),
+        tuple(sorted(set(available or ()) - {MPI})),
+        site.partition.environment,
         nearest_suite(plan, offered_suites(plans, site, benchmarks), available),
     )
 
@@ -174,7 +197,7 @@ def nearest_suite(plan: Plan, plans: Iterable[Plan], available: Available | None
         return len(cases & theirs) / len(cases | theirs)
 
     others = [each for each in plans if each.suite != plan.suite]
-    works = [each for each in others if not lacking(each.packages(), available)]
+    works = [each for each in others if not lacking(each.needs(), available)]
     return max(works, key=common).suite if works else ""
 
 
@@ -201,7 +224,7 @@ def lacking_mistakes(
     """
     wanted = [plan for plan in plans if plan.suite == (asked or DEFAULT_SUITE)]
     if not wanted and plans:
-        wanted = [min(plans, key=lambda plan: len(lacking(plan.packages(), available)))]
+        wanted = [min(plans, key=lambda plan: len(lacking(plan.needs(), available)))]
     for plan in wanted:
         if found := refusal(plan, plans, site, available, benchmarks):
             yield found.mistake()
@@ -223,7 +246,7 @@ def refuse_lacking(
         BadInput: the message names what is lacking, and the nearest suite that works.
     """
     available, mistakes = available_at(site, packages)
-    if not mistakes and lacking(plan.packages(), available):
+    if not mistakes and lacking(plan.needs(), available):
         plans = plans_of_suites(benchmarks, site, machines)
         found = refusal(plan, plans, site, available, benchmarks)
         mistakes = [found.mistake()] if found else []
@@ -241,8 +264,9 @@ def refuse_install(
     """
     available, mistakes = available_at(site, packages)
     if lacks := lacking(needed, available):
-        has = tuple(sorted(available or ()))
-        mistakes.append(Refusal(suite, site.partition.provision_from, lacks, has).mistake())
+        has = tuple(sorted(set(available or ()) - {MPI}))
+        origin, environment = site.partition.provision_from, site.partition.environment
+        mistakes.append(Refusal(suite, origin, lacks, has, environment).mistake())
     if mistakes:
         raise BadInput(*(replace(mistake, file=f"{site.facts}") for mistake in mistakes))
 

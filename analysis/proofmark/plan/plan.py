@@ -11,9 +11,11 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from proofmark.cases.vocabulary import MPI, ROMIO
 from proofmark.common.message import Message
 from proofmark.common.nodesets import Nodes
 from proofmark.common.strict_model import StrictModel
+from proofmark.plan.file_layout import HINTS_FILE
 from proofmark.plan.search import Search
 from proofmark.plan.step import COUNTED, Identifier
 from proofmark.plan.step import SCRATCH as SCRATCH
@@ -183,6 +185,14 @@ class Plan(StrictModel):
         for step in self.programs():
             found.setdefault(step.package, set()).add(step.program)
         return {package: sorted(names) for package, names in sorted(found.items())}
+
+    def needs(self) -> dict[str, list[str]]:
+        """Return `packages`, and what the plan needs of the `MPI` itself.
+
+        A step with hints for files measures nothing without ROMIO: only ROMIO reads them.
+        """
+        hints = any(HINTS_FILE in step.inputs for step in self.programs())
+        return {**self.packages(), **({MPI: [ROMIO]} if hints else {})}
 
     def binds_memory(self) -> bool:
         """Return whether a program of the plan binds memory."""

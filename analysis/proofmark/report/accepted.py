@@ -5,6 +5,7 @@ from __future__ import annotations
 from proofmark.cases.reference import Reference
 from proofmark.common.translation import _
 from proofmark.judge.references.bounds import Bounds
+from proofmark.judge.references.elsewhere import ElsewhereReference
 from proofmark.report.words import number
 from proofmark.site.contract_document import CheckItem, ContractItem, Item
 
@@ -75,6 +76,8 @@ def reference_text(reference: Reference, case: str, unit: str = "") -> str:
         return f"{number(reference.value)} {reference.unit or unit}".rstrip()
     if reference.rule is not None:
         return reference.rule
+    if isinstance(reference, ElsewhereReference):
+        return _("what another site accepted")
     against = reference.against
     assert against is not None  # a reference has one of the three
     where = "".join(f" at {key} {value}" for key, value in against.where.items())

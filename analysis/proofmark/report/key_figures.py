@@ -16,7 +16,7 @@ from proofmark.common.nodesets import hosts_of
 from proofmark.common.text import percent
 from proofmark.common.translation import N_, _, translated
 from proofmark.common.units import factor
-from proofmark.judge.headline import BASELINE, CONTRACT, EXPECTED, FLOOR
+from proofmark.judge.headline import BASELINE, CONTRACT, ELSEWHERE, EXPECTED, FLOOR
 from proofmark.judge.references.derived import NOTHING_STATED, derive
 from proofmark.judge.references.judgement import PEERS, Judgement
 from proofmark.judge.results import WORDS, Result
@@ -62,7 +62,7 @@ PEAKS: Mapping[str, HardwareRule] = {
     "bandwidth": "link_bandwidth",
 }
 """The hardware limit of which a key figure is stated as a share."""
-_KINDS = (CONTRACT, EXPECTED, BASELINE, FLOOR, PEERS)
+_KINDS = (CONTRACT, EXPECTED, ELSEWHERE, BASELINE, FLOOR, PEERS)
 """The kinds of limits, the first one of which is shown."""
 _WORST = ("INVALID", "FAIL", "UNJUDGED", "PASS")
 

@@ -17,6 +17,7 @@ from proofmark.common.moments import moment_of
 from proofmark.judge.claim_source import Answer
 from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.verdict import Verdict
+from proofmark.plan.file_layout import writes_by_mpi_io
 from proofmark.report.additions import RunAddition, additions_of
 from proofmark.runs.attempts import finished_executions
 from proofmark.runs.binding_file import UNREADABLE
@@ -28,6 +29,7 @@ from proofmark.runs.run_lock import is_locked
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.blas import reported_kernels
+from proofmark.software.mpi import reported_drivers, writing_drivers
 from proofmark.software.software import BLAS_KERNEL, Software
 
 MOST_COMMANDS = 500
@@ -43,6 +45,7 @@ class RunData:
         states: state of each step, in the order of the plan.
         commands: command that starts the program, by step, from its ``run.sh``.
         kernels: names of kernels that the BLAS printed, by choice of the variant ``blas_kernel``.
+        drivers: the drivers of MPI-IO that wrote, by case; an empty tuple: unknown.
         started: start of the first step, UTC; None if no step has ended.
         ended: end of the last step, UTC; None if no step has ended.
         written: time of the report, UTC, or SOURCE_DATE_EPOCH.
@@ -59,6 +62,7 @@ class RunData:
     states: Sequence[StepState]
     commands: Mapping[str, str]
     kernels: Mapping[str, tuple[str, ...]]
+    drivers: Mapping[str, tuple[str, ...]]
     started: datetime | None
     ended: datetime | None
     written: datetime
@@ -100,6 +104,7 @@ def gather(run: Run, verdict: Verdict, written: datetime | None = None) -> RunDa
         states=states,
         commands=_commands(run, states),
         kernels=_kernels(run, states, software),
+        drivers=drivers_that_wrote(run, states, software),
         started=min(times, default=None),
         ended=max(times, default=None),
         written=written or _now(),
@@ -150,3 +155,25 @@ def _kernels(
             names = reported_kernels(program.blas.family, text_or_empty(path))
             reported.setdefault(step.variants[BLAS_KERNEL], set()).update(names)
     return {choice: tuple(sorted(names)) for choice, names in reported.items()}
+
+
+def drivers_that_wrote(
+    run: Run, states: Sequence[StepState], software: Software | None
+) -> dict[str, tuple[str, ...]]:
+    """Return the drivers by which the programs of each case wrote with MPI-IO."""
+    drivers: dict[str, set[str]] = {}
+    for state in states:
+        step = state.step
+        package = software.packages.get(step.package) if software else None
+        program = package.programs.get(step.program) if package else None
+        executions = finished_executions(run.files.step(step.id))
+        writes = writes_by_mpi_io(step.environment, step.parameters)
+        if not writes or program is None or program.mpi is None or not executions:
+            continue
+        printed: set[str] = set()
+        for each in executions:
+            for path in (each.stdout, each.stderr):
+                printed.update(reported_drivers(text_or_empty(path)))
+        wrote = writing_drivers(sorted(printed), program.mpi.drivers)
+        drivers.setdefault(step.case, set()).update(wrote)
+    return {case: tuple(sorted(names)) for case, names in drivers.items()}

@@ -74,6 +74,7 @@ class Capacity(StrictModel):
         dimm_mt_per_s: the speed of the slowest DIMM; 0 if it is not known.
         port_gbit_per_s: the rate of each of `ports`, the fastest first; empty if not known.
         accelerators: the number of accelerators; 0 if it is not known.
+        virtual: the hypervisor; empty for a real node; None if an earlier version accepted it.
     """
 
     cores: _Count
@@ -85,6 +86,7 @@ class Capacity(StrictModel):
     dimm_mt_per_s: _Count = 0
     port_gbit_per_s: tuple[float, ...] = ()
     accelerators: _Count = 0
+    virtual: str | None = None
 
 
 class AcceptedNodes(StrictModel):
@@ -93,6 +95,29 @@ class AcceptedNodes(StrictModel):
     nodes: _Text
     capacity: Capacity
     traits: dict[str, str]
+
+
+class AcceptedPrograms(StrictModel):
+    """The programs of a package, as far as they decide its figures.
+
+    Attributes:
+        package: as the cases name it.
+        version: of the package.
+        blas: family and version of its BLAS; empty if it calls none, or an unknown one.
+        kernel: the kernel that the BLAS chose; empty if it is not known.
+        mpi: family and version of its MPI; empty if it calls none, or an unknown one.
+        transport: the variables that choose the transport of its MPI
+            (`proofmark.site.run_variables.transports`).
+        streaming_stores: whether its stores pass the caches on x86; None if it is not known.
+    """
+
+    package: _Text
+    version: str
+    blas: str = ""
+    kernel: str = ""
+    mpi: str = ""
+    transport: dict[str, str] = {}
+    streaming_stores: bool | None = None
 
 
 class AcceptedRun(StrictModel):
@@ -106,6 +131,9 @@ class AcceptedRun(StrictModel):
         verdict: the word of its verdict.
         reason: the reason of an acceptance although the verdict is not PASS; else empty.
         libraries: the traits of the programs and their libraries, each with its value.
+        programs: what decides the figures of the programs, by the value of the column ``program``;
+            empty if an earlier version accepted the run.
+        network: the technology between the nodes, as the site states it; else empty.
     """
 
     run: _Name
@@ -115,6 +143,8 @@ class AcceptedRun(StrictModel):
     verdict: Literal["PASS", "UNJUDGED"]
     reason: str = ""
     libraries: tuple[tuple[Message, str], ...] = ()
+    programs: dict[str, AcceptedPrograms] = {}
+    network: str = ""
 
 
 class Baseline(StrictModel):

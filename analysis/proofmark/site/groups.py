@@ -43,6 +43,8 @@ READS_GROUP_VARS = {
 """Settings of Ansible. Without one of these words, it does not read the folder ``group_vars``."""
 PARTITION = "partition"
 """The variable of a group with the facts of the partition."""
+TOOLCHAIN = "provision_toolchain"
+"""The variable of a group with the toolchain of EasyBuild's programs."""
 
 
 class PartitionGroup(StrictModel):
@@ -54,6 +56,7 @@ class PartitionGroup(StrictModel):
         partition: the templated variable ``partition`` of the first host under the limit, if there
             is one.
         tuned: the templated variable `TUNED` of this host, if there is one.
+        toolchain: the templated variable `TOOLCHAIN` of this host, if there is one.
         local: whether all hosts are this machine.
         access: how the hosts are reached; None if the firmware's facts name the command.
         passwords: for sudo, by host. A run never stores them.
@@ -66,6 +69,7 @@ class PartitionGroup(StrictModel):
     all_hosts: tuple[str, ...]
     partition: Any = None
     tuned: Any = None
+    toolchain: Any = None
     local: bool = False
     access: Access | None = None
     passwords: dict[str, str] = {}
@@ -285,10 +289,11 @@ def resolved_groups(
         hosts = tuple(host.name for host in group.get_hosts())
         selected = tuple(host for host in hosts if host in chosen)
         if selected:
-            own = values_of(selected[0], (PARTITION, TUNED))
-            facts, tuned = own.get(PARTITION), own.get(TUNED)
+            own = values_of(selected[0], (PARTITION, TUNED, TOOLCHAIN))
+            facts = own.get(PARTITION)
             made = _group(hosts, selected, facts, reader, lambda host: values_of(host, wanted))
-            groups[group.name] = made.model_copy(update={"tuned": tuned, "siblings": siblings})
+            further = {"tuned": own.get(TUNED), "toolchain": own.get(TOOLCHAIN)}
+            groups[group.name] = made.model_copy(update={**further, "siblings": siblings})
     return groups
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,11 @@ from proofmark.common.nodesets import ACCEPTED, HostName, Nodes, is_name
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import placed
 from proofmark.site.access import Access
+from proofmark.site.baseline_elsewhere import (
+    BaselineElsewhere,
+    names_of_hosts,
+    read_elsewhere,
+)
 from proofmark.site.choice import LINK, chosen_site, missing_inventory
 from proofmark.site.contract_document import (
     CONTRACT,
@@ -28,8 +33,14 @@ from proofmark.site.contract_document import (
 )
 from proofmark.site.firmware import SSH
 from proofmark.site.former_keys import with_new_keys
-from proofmark.site.groups import ALIASES, PartitionGroup, read_groups, unread_group_vars
-from proofmark.site.partition import PREDICTED, Partition
+from proofmark.site.groups import (
+    ALIASES,
+    TOOLCHAIN,
+    PartitionGroup,
+    read_groups,
+    unread_group_vars,
+)
+from proofmark.site.partition import PREDICTED, Partition, Toolchain
 from proofmark.site.partition_facts import (
     fact_mistakes,
     open_question,
@@ -37,6 +48,7 @@ from proofmark.site.partition_facts import (
     paths_of_user,
     predicted_mistake,
     replaced_facts,
+    variable_files,
     without_keys,
     without_wrong_facts,
 )
@@ -62,6 +74,8 @@ class Site(StrictModel):
         contract: the document of the acceptance, if there is one.
         replaced: the values of the inventory that extra variables replace, and their values, by
             the name of the variable.
+        elsewhere: what other sites accepted, of the files that the partition names.
+        toolchain: the compiler, MPI and BLAS of EasyBuild's programs: the variable `TOOLCHAIN`.
     """
 
     name: str
@@ -77,6 +91,10 @@ class Site(StrictModel):
     aliases: dict[str, list[str]] = {}
     contract: Contract | None = None
     replaced: dict[str, tuple[str, str]] = Field(default={}, exclude_if=lambda given: not given)
+    elsewhere: tuple[BaselineElsewhere, ...] = Field(default=(), exclude_if=lambda given: not given)
+    toolchain: Toolchain = Field(
+        default=Toolchain.FOSS, exclude_if=lambda given: given == Toolchain.FOSS
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -256,6 +274,25 @@ def load_sites(
     return sites
 
 
+def _unknown_toolchain(file: Path, toolchain: object) -> InputError | None:
+    """Return that the variables of a partition name a toolchain that the kit does not have."""
+    if not toolchain or toolchain in {*Toolchain}:
+        return None
+    where, _ = placed(variable_files(file), [TOOLCHAIN])
+    found = f"{toolchain!r}{nearest(f'{toolchain}', map(str, Toolchain))}"
+    return InputError(where or f"{file}", TOOLCHAIN, found, ", ".join(Toolchain))
+
+
+def _taken(
+    folder: Path, files: Sequence[str], hosts: Collection[str]
+) -> tuple[tuple[BaselineElsewhere, ...], Sequence[InputError]]:
+    """Return what other sites accepted, and the mistakes in their files."""
+    try:
+        return read_elsewhere(folder, files, hosts), ()
+    except BadInput as error:
+        return (), error.mistakes
+
+
 def read_sites(
     inventory: Path | Inventory,
     limit: str,
@@ -282,6 +319,9 @@ def read_sites(
 
     def site_of(name: str, group: PartitionGroup, partition: Partition) -> Site:
         firmware = partition.firmware
+        names = names_of_hosts(group.all_hosts, group.aliases)
+        elsewhere, wrong = _taken(folder, partition.expected.elsewhere, names)
+        mistakes.extend(wrong)
         stated = replaced_facts(with_tuned(group.partition, group.tuned), overrides or {})
         return Site(
             name=folder.name,
@@ -297,6 +337,8 @@ def read_sites(
             aliases=group.aliases,
             contract=contract,
             replaced=stated,
+            elsewhere=elsewhere,
+            toolchain=Toolchain(group.toolchain or Toolchain.FOSS),
         )
 
     groups = source.groups if source.groups is not None else read_groups(source.source, limit)
@@ -313,6 +355,9 @@ def read_sites(
         if group.partition is None:
             missing = InputError(str(file), "partition", "nothing", "the partition's facts")
             mistakes += (unread_group_vars() if file.is_dir() else []) or [missing]
+            continue
+        if unknown := _unknown_toolchain(file, group.toolchain):
+            mistakes.append(unknown)
             continue
         try:
             own = with_tuned(group.partition, group.tuned)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
 from archspec.cpu import TARGETS
@@ -59,6 +60,17 @@ class Preinstalled(StrictModel):
     environment: dict[Variable, str] = {}
 
 
+class Toolchain(StrEnum):
+    """The compiler, MPI and BLAS of EasyBuild's programs.
+
+    `FOSS` is the toolchain of the easystack: EasyBuild builds it. `SYSTEM` is what the controller
+    has: its ``gcc`` and ``mpicc``, and the libraries in ``LIBBLAS``, by default OpenBLAS.
+    """
+
+    FOSS = "foss"
+    SYSTEM = "system"
+
+
 class Partition(StrictModel):
     """The facts of one partition: the variable ``partition`` of its group.
 
@@ -80,7 +92,8 @@ class Partition(StrictModel):
         firmware: how modes are set. Without it no mode but the current one is entered.
         host_cpus: CPUs of the machine behind virtual nodes, whose records are emulated.
         expected: ``off``, or ``tolerance``: the part by which a figure may be below the value that
-            its hardware reaches elsewhere.
+            its hardware reaches elsewhere; and ``elsewhere``: files of figures that other sites
+            accepted.
     """
 
     node: StatedNode = StatedNode()

@@ -15,10 +15,9 @@ from proofmark.common.child_environment import without_secrets
 from proofmark.common.errors import Stopped
 from proofmark.common.files import open_to_append
 from proofmark.common.processes import traced
+from proofmark.common.progress_lines import IDLE_S
 from proofmark.common.signals import on_stop_signal
 
-IDLE_S = 30.0
-"""`run` calls `idle` after each such time, in seconds."""
 GRACE_S = 60.0
 """The time between SIGTERM and SIGKILL."""
 

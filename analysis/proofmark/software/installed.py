@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from pydantic import Field
+
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
@@ -54,6 +56,8 @@ class Provided(StrictModel):
         environment: the variables that every program of the package needs.
         site_parts: its parts that are not the kit's; None if it is exactly the kit's program.
         findings: what the site should know.
+        built: how Spack built it, by ``variants``, ``flags``, ``compiler``, ``mpi`` and ``blas``;
+            empty for other providers.
     """
 
     version: str
@@ -65,6 +69,7 @@ class Provided(StrictModel):
     environment: dict[str, str] = {}
     site_parts: tuple[DerivedPart, ...] | None = None
     findings: tuple[Message, ...] = ()
+    built: dict[str, str] = Field(default={}, exclude_if=lambda given: not given)
 
 
 class Installed(StrictModel):

@@ -18,6 +18,8 @@ from proofmark.software.program import LAUNCHERS, unprobed
 from proofmark.software.provider import SYSTEM
 from proofmark.software.software import Package, Software
 from proofmark.software.spack.lock_check import read_spack_yaml
+from proofmark.software.spack.measured_variants import lock_at, unchosen_variants
+from proofmark.software.spack.system import this_system
 from proofmark.software.system_file import System
 
 PREFIX = "@PREFIX@"
@@ -26,6 +28,7 @@ PREFIX = "@PREFIX@"
 A shell needs no quotes for it.
 """
 PREINSTALLED = "preinstalled"
+SPACK = "spack"
 ASSUMED_MPI = "openmpi"
 EASYBUILD_MPI = "openmpi"
 """The MPI of EasyBuild's toolchains foss and gompi (docs.easybuild.io, "Common toolchains")."""
@@ -70,7 +73,17 @@ def planned_software(kit: Path, site: Site, plan: Plan) -> tuple[Software, list[
                 for each in programs
             },
         )
+    if site.partition.provision_from == SPACK:
+        unknown += _unchosen(kit, site, packages)
     return Software(packages=packages), unknown
+
+
+def _unchosen(kit: Path, site: Site, packages: Iterable[str]) -> list[str]:
+    """Return a line for what nobody chose of what decides a measurement; nothing without a lock."""
+    lock = lock_at(kit, site.inventory, site.partition.environment, this_system().name)
+    if lock is None:
+        return []
+    return [*map(str, unchosen_variants(lock, lock.roots.keys() & set(packages)))]
 
 
 def _stated(environments: Path, site: Site, package: str, programs: Iterable[str]) -> Stated:
@@ -84,11 +97,11 @@ def _stated(environments: Path, site: Site, package: str, programs: Iterable[str
         source = load(folder / "system.yml", System).packages.get(package)
         if source:
             return source.paths(PREFIX), source.variables(PREFIX), source.mpi
-    if origin in ("spack", "easybuild"):
+    if origin in (SPACK, "easybuild"):
         known = getattr(spellings(environments), origin).get(package, Spelling()).programs
         facts = partition.facts
         paths = {name: f"{PREFIX}/bin/{with_facts(file, facts)}" for name, file in known.items()}
-        return paths, {}, _spack_mpi(folder, site) if origin == "spack" else EASYBUILD_MPI
+        return paths, {}, _spack_mpi(folder, site) if origin == SPACK else EASYBUILD_MPI
     return {}, {}, ""
 
 

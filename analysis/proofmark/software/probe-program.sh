@@ -131,6 +131,21 @@ blas() { # PROGRAM LIBRARIES...: a library of an implementation replaces the int
     absent blas no-blas
 }
 
+# MPI-IO: the drivers of files are in the library, or in plug-ins of Open MPI beside it.
+files_io() { # LIBRARY
+    if [ "$1" != "${io_of:-}" ]; then
+        io_of=$1
+        io=$({
+            printf '%s\n' "$1"
+            ! holds 'Open MPI' "$1" ||
+                find "${1%/*}"/openmpi* \( -name 'mca_io_*.so' -o -name 'mca_fs_*.so' \) 2>/dev/null
+        } | tr '\n' '\0' | xargs -0 grep -a -o -h \
+            'ADIOI\{0,1\}_[A-Z0-9]*_\|mca_fs_[a-z0-9]*_component\|mca_io_[a-z0-9]*_component' \
+            2>/dev/null | sort -u | tr '\n' ' ')
+    fi
+    if [ -n "$io" ]; then fact io "${io% }"; else absent mpi.io no-drivers; fi
+}
+
 mpi() { # LIBRARIES...
     section mpi
     for library; do
@@ -143,6 +158,7 @@ mpi() { # LIBRARIES...
         elif holds 'Open MPI' "$library"; then fact family openmpi
         elif holds MPICH "$library"; then fact family mpich
         else absent mpi.family no-family; fi
+        files_io "$library"
         prefix=${library%/*}
         while [ -n "$prefix" ]; do
             prefix=${prefix%/*}

@@ -9,6 +9,7 @@ from proofmark.common.errors import BadInput, InputError
 from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.probe_text import ProbeStream, read_streams
+from proofmark.software.mpi import file_drivers
 
 Launcher = Literal["openmpi", "hydra", "plain"]
 LAUNCHERS: dict[str, Launcher] = {
@@ -61,12 +62,16 @@ class Blas(StrictModel):
 
 
 class Mpi(StrictModel):
-    """The MPI library that a program calls, and the ``mpirun`` of the same installation."""
+    """The MPI library that a program calls, and the ``mpirun`` of the same installation.
+
+    `drivers` are its drivers of files, ``romio:ufs`` or ``ompio:lustre``; empty if unknown.
+    """
 
     family: str | None
     version: str | None
     library: str
     mpirun: str | None
+    drivers: tuple[str, ...] = ()
 
 
 class Program(StrictModel):
@@ -199,10 +204,13 @@ def _mpi(stream: ProbeStream, packages: dict[str, str | None]) -> Mpi | None:
     # mpirun prints the release. Without mpirun, the version of the package is used.
     output = " ".join(line for line in stream.lines("mpi") if line.startswith("says: "))
     release = re.search(r"\d+\.\d+(\.\d+)*", output)
+    if ("Open MPI" in output) != (facts.get("family") == "openmpi"):
+        release = None  # the mpirun in the prefix is that of another MPI
     package = packages.get(facts["library"])
     return Mpi(
         family=facts.get("family"),
         version=release[0] if release else package and package.partition(" ")[2],
         library=facts["library"],
         mpirun=facts.get("mpirun"),
+        drivers=file_drivers(facts.get("io", "")),
     )

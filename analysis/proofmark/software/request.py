@@ -4,21 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 
-from proofmark.site.partition import Preinstalled
-
-
-class Toolchain(StrEnum):
-    """The compiler, MPI and BLAS of EasyBuild's programs.
-
-    `FOSS` is the toolchain of the easystack: EasyBuild builds it. `SYSTEM` is what the controller
-    has: its ``gcc`` and ``mpicc``, and the libraries in ``LIBBLAS``, by default OpenBLAS.
-    """
-
-    FOSS = "foss"
-    SYSTEM = "system"
+from proofmark.site.partition import Preinstalled, Toolchain
 
 
 @dataclass(frozen=True)

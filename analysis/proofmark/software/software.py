@@ -61,6 +61,7 @@ class Package(_WithDigest):
         variants: environment by choice by variant (``blas_kernel``: ``as-installed``, ``right``).
         site_parts: its parts that are not the kit's; None: the kit's program, or no lock.
         findings: what the site should know.
+        built: how Spack built it (`Provided.built`).
         environment_hash: SHA-256 of `identity`.
     """
 
@@ -77,6 +78,7 @@ class Package(_WithDigest):
     variants: dict[str, dict[str, dict[str, str]]] = Field(default_factory=dict)
     site_parts: tuple[DerivedPart, ...] | None = None
     findings: tuple[Message, ...] = ()
+    built: dict[str, str] = Field(default={}, exclude_if=lambda given: not given)
 
     def identity(self) -> object:
         """Return versions, hashes of programs and libraries, and run-time variables; no path."""

@@ -7,11 +7,13 @@ step. A job therefore compares its nodes with the target before its first step: 
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 
 from archspec.cpu import TARGETS, UnsupportedMicroarchitecture
 
 from proofmark.common.errors import bad_input, nearest
+from proofmark.common.processes import run_command
 from proofmark.site.node.cpu import POWER
 
 _LINUX_NAMES = {"sse3": "pni"}
@@ -69,3 +71,10 @@ def gcc_flags(target: str, version: str) -> str:
         accepted = ", ".join(str(entry["versions"]) for entry in known.compilers["gcc"])
         raise bad_input("gcc", target, version, f"gcc {accepted}") from None
     return flags
+
+
+def controller_gcc() -> str:
+    """Return the version of the ``gcc`` in PATH, ``12.2.0``; empty if there is none."""
+    gcc = shutil.which("gcc")
+    done = gcc and run_command([gcc, "-dumpfullversion"])
+    return done.stdout.strip() if done and done.returncode == 0 else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -30,10 +31,16 @@ case "$*" in
     cp "$0.packages" "$SPACK_USER_CONFIG_PATH/packages.yaml"
     ;;
 *concretize*)
-    while [ "$1" != -e ]; do shift; done
+    echo "$*" >>"$0.calls"
+    while [ "$1" != -e ]; do
+        [ "$1" = --config-scope ] && cp "$2/packages.yaml" "$0.scope"
+        shift
+    done
+    [ ! -e "$0.fails" ] || [ "${2##*/}" != "$(cat "$0.fails")" ] || exit 1
     cp "$2/spack.yaml" "$0.used"
     cp "$0.lock" "$2/spack.lock"
     ;;
+*hash_script.py) cat "$0.hashes" ;;
 *' python '*) cat "$0.sources" ;;
 *) exit 2 ;;
 esac
@@ -101,9 +108,42 @@ def test_the_parts_of_the_site_are_in_its_spack_yaml_and_the_kit_stays(
     assert (tmp_path / "spack/bin/spack.used").read_text() == (folder / "spack.yaml").read_text()
     packages = yaml.safe_load((folder / "spack.yaml").read_text())["spack"]["packages"]
     assert packages["mpich"]["externals"] == [{"spec": "mpich@4.0.2", "prefix": "/usr"}]
+    assert packages["mpich"]["require"] == "@4.0.2", "it replaces the version of the kit"
     assert packages["automake"]["buildable"] is False
     assert "gcc" not in packages, "it is the gcc of the kit"
     assert (ROOT / "environments/local/debian12/spack.lock").read_bytes() == before
+
+
+def test_a_lock_that_is_current_stays_and_one_of_other_parts_does_not(
+    system: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """`make acceptance PROGRAMS=spack` asks each time: MPI=kit after a first run counts."""
+    whole = ROOT / "environments/local/debian12/spack.lock"
+    mpich = json.loads(whole.read_text())
+    (tmp_path / "spack/bin/spack.lock").write_text(json.dumps(mpich))
+    site = tmp_path / "mysite"
+    site.mkdir()
+    folder = site / "locks/local/debian12"
+    find = ["lock", "local", "-i", str(site), "--find"]
+    assert main(find) == 0
+    made = (folder / "spack.lock").stat().st_mtime_ns
+    assert main(find) == 0
+    assert "stays: it was made from these parts" in capfd.readouterr().err
+    assert (folder / "spack.lock").stat().st_mtime_ns == made
+    assert main([*find, "--mpi", "kit"]) == 0
+    kit_made = (folder / "spack.lock").stat().st_mtime_ns
+    assert kit_made != made
+    assert "mpi" not in yaml.safe_load((folder / "spack.yaml").read_text())["spack"][
+        "packages"
+    ] or ("chosen MPI: built by Spack" in capfd.readouterr().err)
+    for stale in ("overlay.sha256", "spack.lock"):
+        (folder / stale).write_text("0" * 64)
+        assert main([*find, "--mpi", "kit"]) == 0
+        assert (folder / stale).read_text() != "0" * 64
+    program = tmp_path / "spack/bin/spack"
+    program.write_text(program.read_text().replace("*concretize*)", "*concretize*) exit 1"))
+    assert main(find) == 3, "a stopped solver"
+    assert not (folder / "spack.lock").exists(), "the lock of the former parts does not stay"
 
 
 @pytest.mark.parametrize(
@@ -141,5 +181,94 @@ def test_a_spack_yaml_without_its_lock_is_not_replaced_by_the_lock_of_the_kit(
     assert choose_lock(request, "debian12").of_site is False
     (tmp_path / "locks/local/debian12").mkdir(parents=True)
     (tmp_path / "locks/local/debian12/spack.yaml").write_text("spack: {}\n")
-    with pytest.raises(BadInput, match=r"spack\.lock: found no such file; .*proofmark lock local"):
+    with pytest.raises(
+        BadInput, match=r"LOCK_NOT_MADE: found .*; run: proofmark lock local -i \S+$"
+    ):
         choose_lock(request, "debian12")
+
+
+@pytest.fixture
+def kit(system: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of the kit with locks of local and knl alone."""
+    folder = tmp_path / "kit"
+    for part in ("environments", "spack-repo"):
+        shutil.copytree(ROOT / part, folder / part)
+    for path in folder.glob("environments/*/*/spack.lock"):
+        if path.parts[-3] not in ("local", "knl"):
+            path.unlink()
+    monkeypatch.setattr(lock, "kit_folder", lambda: folder)
+    return folder
+
+
+def test_all_makes_each_lock_of_the_system_also_after_a_failure(
+    kit: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The first lock fails: the second is made, its changes are said, and the exit code is 3."""
+    (tmp_path / "spack/bin/spack.fails").write_text("knl")
+    before = (kit / "environments/knl/debian12/spack.lock").read_bytes()
+    assert main(["lock", "all"]) == 3
+    printed = capfd.readouterr()
+    assert printed.out == f"{kit}/environments/local/debian12/spack.lock\n"
+    assert "environments/knl: spack concretize: found no solution" in printed.err
+    assert "every package is as before" in printed.err
+    assert (kit / "environments/knl/debian12/spack.lock").read_bytes() == before
+    (tmp_path / "spack/bin/spack.fails").unlink()
+    assert main(["lock", "all"]) == 0
+    changed = capfd.readouterr().err
+    assert "blis: 2.0 before, none now\n" in changed
+    assert "openblas: none before, 0.3.28 now\n" in changed
+    assert "the same version, built again: " in changed
+
+
+def test_all_of_a_site_without_a_lock_is_refused(
+    system: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mysite").mkdir()
+    assert main(["lock", "all", "-i", str(tmp_path / "mysite")]) == 3
+    assert "all: found no lock of debian12" in capfd.readouterr().err
+
+
+def test_the_versions_of_a_site_are_a_scope_of_spack_above_all_others(
+    system: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """One line in one file is for all environments of the site, also after --find."""
+    site = tmp_path / "mysite"
+    (site / "locks").mkdir(parents=True)
+    choice = 'packages: {openblas: {require: "@0.3.99"}}\n'
+    (site / "locks/packages.yaml").write_text(choice)
+    assert main(["lock", "local", "-i", str(site), "--find"]) == 3
+    calls = (tmp_path / "spack/bin/spack.calls").read_text()
+    assert calls.index("--config-scope ") < calls.index(" -e ")
+    assert (tmp_path / "spack/bin/spack.scope").read_text() == choice
+    refused = "openblas.version: found 0.3.28; accepted: 0.3.99, which packages require"
+    assert refused in capfd.readouterr().err
+
+
+def hashes(**changes: str | None) -> dict[str, str | None]:
+    """Return the hashes of a spec that is equal, with changes."""
+    equal = {"locked_spec": "s", "spec": "s", "locked_recipe": "r", "recipe": "r"}
+    return {"label": "ior@4.0.0", **equal, **changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "words"),
+    [
+        ({}, 0, "1 of 1 specs are equal"),
+        ({"recipe": "other"}, 1, "ior@4.0.0: the recipe, its source or a patch differs"),
+        ({"spec": "other"}, 1, "ior@4.0.0: the lock was edited"),
+        ({"recipe": None}, 1, "ior@4.0.0: no recipe at the pins"),
+    ],
+)
+def test_a_lock_is_compared_with_the_pinned_recipes(
+    kit: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    changes: dict[str, str | None],
+    code: int,
+    words: str,
+) -> None:
+    (tmp_path / "spack/bin/spack.hashes").write_text(json.dumps([hashes(**changes)]))
+    before = {path: path.read_bytes() for path in kit.rglob("*") if path.is_file()}
+    assert main(["lock", "local", "--compare"]) == code
+    assert words in capfd.readouterr().out
+    assert {path: path.read_bytes() for path in kit.rglob("*") if path.is_file()} == before

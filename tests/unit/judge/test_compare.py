@@ -10,13 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.fleet import fleet_run
+from tests.folders import ROOT
 from tests.unit.judge.test_verdict import record
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.common.message import NOTHING
-from proofmark.judge.compare import Difference, compare
+from proofmark.judge.compare import Difference, compare, program_differences
 from proofmark.judge.verdict import Result
+from proofmark.software.software import Package, Software
+from proofmark.software.spack.lock_file import build_of, read_lock
+
+ENVIRONMENTS = ROOT / "environments"
 
 
 def result(*values: float, verdict: str = "PASS", **changes: Any) -> Result:
@@ -86,7 +91,6 @@ class TestLikeFigures:
             {"mode": "flat"},
             {"placement": "spread"},
             {"parameters": {"size": 2}},
-            {"environment_hash": "other"},
             {"unit": "GB/s"},
         ],
     )
@@ -94,6 +98,23 @@ class TestLikeFigures:
         (comparison,) = compare({"old": [result(100)], "new": [result(100, **other)]})
         assert comparison.differences == ()
         assert [len(keys) for keys in comparison.alone.values()] == [1, 1]
+
+    def test_a_figure_of_other_programs_is_compared_and_marked(self) -> None:
+        runs = {"old": [result(100)], "new": [result(90, environment_hash="other")]}
+        (comparison,) = compare(runs)
+        (found,) = comparison.differences
+        assert found.other_programs and found.change == pytest.approx(-0.1)
+        assert not any(comparison.alone.values())
+
+    def test_a_figure_of_several_programs_has_no_partner(self) -> None:
+        """The same programs are partners; which of the others belong together is not known."""
+        two = [result(90, environment_hash="b"), result(80, environment_hash="c")]
+        (comparison,) = compare({"old": [result(100, environment_hash="a")], "new": two})
+        assert comparison.differences == ()
+        two.append(result(100, environment_hash="a"))
+        (comparison,) = compare({"old": [result(100, environment_hash="a")], "new": two})
+        assert [each.other_programs for each in comparison.differences] == [False]
+        assert [len(keys) for keys in comparison.alone.values()] == [0, 2]
 
     def test_nodes_are_compared_together_or_one_by_one(self) -> None:
         runs = {"old": [result(100, node="n1")], "new": [result(90, node="n2")]}
@@ -133,3 +154,164 @@ def test_the_command_prints_changes_and_figures_without_a_partner(
     assert "0 metrics only in" in printed
     assert main(["trend", str(old.folder), "--nodes"]) == 3
     assert main(["trend", str(old.folder), str(old.folder)]) == 3
+
+
+LIBRARY = {"name": "libm.so", "path": "/m", "sha256": "3" * 64, "package": None}
+MADE: dict[str, Any] = {
+    "origin": "spack",
+    "version": "2.3",
+    "spec": "fake@2.3 ^openmpi",
+    "hash": "abc",
+    "target": "zen3",
+    "launcher": "plain",
+    "built": {
+        "variants": "+openmp",
+        "flags": "cflags=-O2",
+        "compiler": "gcc@12.2.0",
+        "blas": "openblas@0.3.28 threads=openmp",
+        "mpi": "openmpi@4.1.4 fabrics=none",
+    },
+    "run_environment": {"UCX_TLS": "rc"},
+}
+PROGRAM: dict[str, Any] = {
+    "name": "fake",
+    "path": "/fake",
+    "sha256": "1" * 64,
+    "package": None,
+    "libraries": (LIBRARY,),
+    "missing": (),
+    "blas": {
+        "family": "openblas",
+        "version": "0.3.28",
+        "library": "/b",
+        "chosen": "Zen",
+        "why_unknown": None,
+        "tried": {},
+        "forced": None,
+        "built_for": None,
+    },
+    "mpi": {"family": "openmpi", "version": "4.1.4", "library": "/mpi", "mpirun": None},
+    "absent": {},
+}
+BUILT = MADE["built"]
+CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
+    "release": ({"version": "2.2"}, {}, ["trait-version"]),
+    "variants": ({"built": {**BUILT, "variants": "~openmp"}}, {}, ["trait-variants"]),
+    "compiler": ({"built": {**BUILT, "compiler": "gcc@13.1.0"}}, {}, ["trait-compiler"]),
+    "flags": ({"built": {**BUILT, "flags": "cflags=-O3"}}, {}, ["trait-flags"]),
+    "no flags": ({"built": {**BUILT, "flags": ""}}, {}, ["trait-flags"]),
+    "variants of the MPI": ({"built": {**BUILT, "mpi": "mpich@4.2"}}, {}, ["trait-mpi-built"]),
+    "variants of the BLAS": ({"built": {**BUILT, "blas": "blis@1"}}, {}, ["trait-blas-built"]),
+    "request": ({"spec": "fake@2.3 ^mpich"}, {}, ["trait-request"]),
+    "target": ({"target": "zen2"}, {}, ["trait-target"]),
+    "provider": ({"origin": "easybuild"}, {}, ["trait-provider"]),
+    "hash of the build": ({"hash": "xyz"}, {}, ["trait-build"]),
+    "variable": ({"run_environment": {"UCX_TLS": "tcp"}}, {}, ["trait-variable"]),
+    "BLAS": ({}, {"blas": {**PROGRAM["blas"], "version": "0.3.20"}}, ["trait-blas"]),
+    "kernel": ({}, {"blas": {**PROGRAM["blas"], "chosen": "Haswell"}}, ["trait-kernel"]),
+    "MPI": ({}, {"mpi": {**PROGRAM["mpi"], "family": "mpich"}}, ["trait-mpi"]),
+    "program": ({}, {"sha256": "2" * 64}, ["trait-program"]),
+    "program of a distribution": (
+        {},
+        {"package": "fake 2.3-1", "sha256": "2" * 64},
+        ["trait-program"],
+    ),
+    "library": ({}, {"libraries": ({**LIBRARY, "sha256": "4" * 64},)}, ["trait-library"]),
+}
+
+
+def software(package: dict[str, Any], program: dict[str, Any]) -> Software:
+    made = {**MADE, **package, "programs": {"fake": {**PROGRAM, **program}}}
+    return Software(packages={"fake": Package(**made)})
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_each_difference_of_programs_is_named(change: str) -> None:
+    package, program, codes = CHANGES[change]
+    found = program_differences(software({}, {}), software(package, program))
+    assert [each.what.code for each in found] == codes
+    (one,) = found
+    assert one.package == "fake" and one.first != one.later
+    (back,) = program_differences(software(package, program), software({}, {}))
+    assert (back.first, back.later) == (one.later, one.first)
+
+
+def test_the_same_programs_have_no_difference() -> None:
+    """Control of the differences."""
+    assert program_differences(software({}, {}), software({}, {})) == ()
+
+
+def test_all_differences_are_in_one_order() -> None:
+    package: dict[str, Any] = {}
+    program: dict[str, Any] = {}
+    for of_package, of_program, _ in CHANGES.values():
+        package |= of_package
+        program |= of_program
+    package["built"] = {name: f"{text} other" for name, text in BUILT.items()}
+    program["blas"] = {**PROGRAM["blas"], "version": "1", "chosen": "Haswell"}
+    found = program_differences(software({}, {}), software(package, program))
+    assert [each.what.code for each in found] == [
+        *("trait-version", "trait-variants", "trait-compiler", "trait-flags"),
+        *("trait-blas-built", "trait-mpi-built", "trait-request"),
+        *("trait-target", "trait-provider", "trait-variable", "trait-blas", "trait-kernel"),
+        *("trait-mpi", "trait-program", "trait-build", "trait-library"),
+    ]
+
+
+def test_a_package_of_one_run_is_named() -> None:
+    (found,) = program_differences(software({}, {}), Software(packages={}))
+    assert (found.what.code, found.first, found.later) == ("trait-only", "2.3", "")
+
+
+def test_the_command_names_programs_first_and_then_compares(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rates = {f"n{number}": 100.0 + number for number in range(4)}
+    slower = {host: rate / 2 for host, rate in rates.items()}
+    old = fleet_run(tmp_path / "old", rates, package={**MADE, "programs": {"fake": PROGRAM}})
+    mpich = {**PROGRAM, "mpi": {**PROGRAM["mpi"], "family": "mpich", "version": "4.0.2"}}
+    built = {**BUILT, "mpi": "mpich@4.0.2 device=ch4"}
+    other = {**MADE, "built": built, "programs": {"fake": mpich}}
+    new = fleet_run(tmp_path / "new", slower, package=other)
+    assert main(["trend", str(old.folder), str(new.folder)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    changed = [line for line in lines if line.startswith("changed: ")]
+    assert lines[: len(changed)] == changed and len(changed) == 2
+    assert changed[0].endswith("openmpi@4.1.4 fabrics=none → mpich@4.0.2 device=ch4")
+    assert changed[1].endswith("openmpi 4.1.4 → mpich 4.0.2")
+    assert "1 of 1 figures were measured with other programs" in lines
+    assert any("-50.0 % *" in line for line in lines)
+    assert main(["trend", str(old.folder), str(new.folder), "--all"]) == 0
+    assert "(other programs)" in capsys.readouterr().out
+
+
+def of_lock(arch: str) -> Software:
+    """Return the packages of a shipped lock, as a run of them states them."""
+    lock = read_lock(ENVIRONMENTS / arch / "debian12" / "spack.lock")
+    packages = {}
+    for name in lock.roots:
+        root = lock.root(name)
+        stated: dict[str, Any] = {"version": root.version, "spec": root.requested}
+        stated |= {"hash": root.hash, "target": root.target, "built": build_of(lock, name)}
+        packages[name] = Package(**{**MADE, "run_environment": {}, **stated, "programs": {}})
+    return Software(packages=packages)
+
+
+def test_two_locks_differ_in_what_their_specs_say() -> None:
+    """One shipped lock has MPICH and the other Open MPI: the six packages have other hashes."""
+    found = program_differences(of_lock("zen3"), of_lock("power9"))
+    by_package: dict[str, dict[str, tuple[str, str]]] = {}
+    for each in found:
+        by_package.setdefault(each.package, {})[each.what.code] = (each.first, each.later)
+    assert len(by_package) == 6
+    for name, differing in by_package.items():
+        assert {"trait-build", "trait-target"} <= differing.keys()
+        if name == "stream":
+            before, after = differing["trait-variants"]
+            assert "+nontemporal" in before and "~nontemporal" in after
+            assert "trait-mpi-built" not in differing
+        else:
+            before, after = differing["trait-mpi-built"]
+            assert before.startswith("mpich@") and after.startswith("openmpi@")
+            assert "fabrics=" in after and "trait-blas-built" not in differing
+    assert program_differences(of_lock("zen3"), of_lock("zen3")) == ()

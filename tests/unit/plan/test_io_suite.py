@@ -200,7 +200,9 @@ class TestAxes:
         made = self.planned(tmp_path, None, hints=["default", "romio_cb_write=enable,cb_nodes=4"])
         without, step = made.steps()
         assert step.inputs == {"romio-hints": "romio_cb_write enable\ncb_nodes 4\n"}
-        assert step.environment == {"ROMIO_HINTS": "romio-hints", "OMPI_MCA_io": "^ompio"}
+        prints = {"ROMIO_PRINT_HINTS": "1"}
+        hints = {"ROMIO_HINTS": "romio-hints", "OMPI_MCA_io": "^ompio"}
+        assert step.environment == hints | prints
         assert not without.inputs and not without.environment
         assert step.parameters["hints"] == "romio_cb_write=enable,cb_nodes=4"
 

@@ -11,7 +11,14 @@ from tests.fixtures.kit import SYMBOLS, Kit, make_kit, topology
 from proofmark.cases.alternatives import alternative, members_from
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
-from proofmark.plan.lacking import Lacked, lacking, nearest_suite, refuse_install, refuse_lacking
+from proofmark.plan.lacking import (
+    Code,
+    Lacked,
+    lacking,
+    nearest_suite,
+    refuse_install,
+    refuse_lacking,
+)
 from proofmark.plan.members import members_at
 from proofmark.plan.plan import Plan
 from proofmark.site.inventory import Site
@@ -159,4 +166,30 @@ def test_a_plan_is_refused_with_code_programs_origin_and_suite(kit: Kit, injecte
         planned.code,
         planned.key,
         planned.found,
+    )
+
+
+@pytest.mark.fault("hints-without-romio")
+@pytest.mark.parametrize("parts", [["romio"], None, []], ids=["control", "unknown", "fault"])
+def test_a_plan_with_hints_needs_an_mpi_with_romio(kit: Kit, parts: list[str] | None) -> None:
+    """OMPI_MCA_io=^ompio would leave an Open MPI without ROMIO no component for files."""
+    titles = {name: {"title": name} for name in ("both", "apart", "hinted")}
+    kit.suites(quick=OF_TWO, **titles)
+    sweep = {"size": 1, "hints": "cb_nodes=4"}
+    kit.case("delta", package="two", program="b", sweep=sweep, suites={"hinted": {}})
+    site, made = site_of(kit, "spack"), plan_of(kit, "hinted")
+    has: dict[str, list[str] | None] = {"two": None}
+    if parts is not None:
+        has["mpi"] = parts
+    if parts != []:
+        refuse_lacking(made, kit.benchmarks(), site, MACHINE, lambda _: has)
+        return
+    with pytest.raises(BadInput) as raised:
+        refuse_lacking(made, kit.benchmarks(), site, MACHINE, lambda _: has)
+    (mistake,) = raised.value.mistakes
+    assert mistake.code == Code.MPI_LACKS_ROMIO
+    assert mistake.found == "'spack', which has two: hinted lacks romio of mpi"
+    assert "--find --mpi=kit` makes a lock with one" in mistake.accepted
+    refuse_lacking(
+        plan_of(kit, "apart"), kit.benchmarks(), site, MACHINE, lambda _: {"three": None}
     )

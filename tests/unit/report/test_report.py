@@ -28,8 +28,8 @@ from tests.fixtures.report_run import (
 
 from proofmark.cli.main import main
 from proofmark.judge.verdict import WORDS, Coverage, Verdict
-from proofmark.report.run_data import gather
-from proofmark.report.sections import issues, node_provenance
+from proofmark.report.run_data import drivers_that_wrote, gather
+from proofmark.report.sections import file_drivers, issues, node_provenance
 from proofmark.report.short.summary import headline, overall, summary
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of
@@ -103,6 +103,31 @@ def test_the_sections_and_the_head_of_the_report(good: tuple[Run, Verdict, str])
 
 def test_the_report_is_smaller_than_1_5_mb(good: tuple[Run, Verdict, str]) -> None:
     assert len(good[2].encode()) < 1_500_000
+
+
+def test_the_driver_that_wrote_by_mpi_io_is_that_of_the_output(tmp_path: Path) -> None:
+    """The first step prints its driver, the other has an MPI with two of them."""
+    printing, silent = "0016-imb-pingpong", "0015-imb-collectives"
+    line = "key = romio_filesystem_type     value = NFS: driver of a test\n"
+
+    def change(outputs: Outputs) -> None:
+        outputs[printing]["stderr"] = line
+
+    run = made_run(tmp_path, change=change)
+    data = gather(run, written_verdict(run))
+    assert data.drivers == {} and file_drivers.sections(data) == ()
+    writes = {"environment": {"ROMIO_PRINT_HINTS": "1"}}
+    states = [
+        replace(each, step=each.step.model_copy(update=writes))
+        for each in data.states
+        if each.step.id in (printing, silent)
+    ]
+    found = drivers_that_wrote(run, states, data.software)
+    assert found == {"imb-pingpong": ("romio:nfs",), "imb-collectives": ()}
+    (made,) = file_drivers.sections(replace(data, drivers=found))
+    text = str(made)
+    assert "imb-pingpong: romio:nfs" in text
+    assert "imb-collectives: unknown" in text
 
 
 def test_both_blas_kernels_are_compared(good: tuple[Run, Verdict, str]) -> None:

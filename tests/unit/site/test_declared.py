@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.fixtures.controllers import sound_controller
 from tests.fixtures.kit import Kit, make_kit, write_contract
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.folders import ROOT
@@ -20,6 +21,7 @@ from proofmark.cli.site_checks import site_checks
 from proofmark.common.errors import BadInput
 from proofmark.jobs.site_check import job_mistakes
 from proofmark.plan.expansion import make_plan
+from proofmark.plan.lacking import Available
 from proofmark.plan.layout import Layouts
 from proofmark.plan.validation import SiteChecks, validate
 from proofmark.site.fabric import Fabric
@@ -186,14 +188,13 @@ def copied(tmp_path: Path, inventory: str) -> Path:
 
 
 def check(inventory: Path, limit: str = "compute", suite: str | None = None) -> list[str]:
+    def packages(site: Site) -> Available | None:
+        with sound_controller(site):
+            return packages_of_kit(site)
+
     benchmarks = shipped_benchmarks()
-    checked = validate(
-        inventory,
-        limit,
-        benchmarks,
-        SiteChecks(site_checks(ROOT), packages_of_kit, job_mistakes),
-        suite,
-    )
+    checks = SiteChecks(site_checks(ROOT), packages, job_mistakes)
+    checked = validate(inventory, limit, benchmarks, checks, suite)
     return [f"{mistake}" for mistake in checked.mistakes]
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from tests.folders import ROOT
 
-from proofmark.software.build_process import IDLE_S, run
+from proofmark.common.progress_lines import IDLE_S
+from proofmark.software.build_process import run
 from proofmark.software.spack.build_progress import BuildProgress
 from proofmark.software.spack.build_times import (
     MeasuredTime,
@@ -74,7 +75,7 @@ def test_progress_has_count_name_and_time_left() -> None:
     assert lines == [
         "1 of 2: a@1.0, for 0 s; left: about 1 min 50 s",
         "1 of 2: a@1.0, for 15 s; left: about 1 min 35 s",
-        "1 of 2: a@1.0, for 30 s; left: about 1 min 30 s",
+        "1 of 2: a@1.0, for 30 s, late by 10 s; left after it: about 1 min 30 s",
         "2 of 2: b@1.0, for 0 s; left: about 1 min 30 s",
     ]
     assert progress.built == {"a": 30.0}
@@ -82,6 +83,25 @@ def test_progress_has_count_name_and_time_left() -> None:
     progress.read("==> Error: ProcessError: Command exited with status 2:")
     assert lines[-1] == "b@1.0 failed after 45 s"
     assert progress.built == {"a": 30.0}
+
+
+def test_a_late_build_says_by_how_much_and_its_lateness_grows() -> None:
+    """The time left of the others stands still meanwhile, and alone it would be a promise."""
+    lines: list[str] = []
+    clock = Clock()
+    progress = BuildProgress([ONE, TWO], lines.append, {"a": 60.0, "b": 78.0}, 2, now=clock)
+    progress.read(f"==> Installing a-1.0-{ONE.hash} [1/5]")
+    for clock.seconds in (60.0, 90.0, 540.0):
+        progress.report()
+    progress.read(f"[+] /store/a-1.0-{ONE.hash}")
+    clock.seconds = 570.0
+    progress.report()
+    assert lines[1:] == [
+        "1 of 2: a@1.0, for 1 min 00 s; left: about 1 min 18 s",
+        "1 of 2: a@1.0, for 1 min 30 s, late by 30 s; left after it: about 1 min 18 s",
+        "1 of 2: a@1.0, for 9 min 00 s, late by 8 min 00 s; left after it: about 1 min 18 s",
+        "2 of 2: a@1.0, for 9 min 30 s; left: about 1 min 18 s",
+    ]
 
 
 def test_a_failed_package_is_named_once_and_the_next_one_is_not_accused() -> None:

@@ -56,7 +56,7 @@ def test_everything_that_is_missing_is_named_at_once(tmp_path: Path) -> None:
 
 def test_an_old_easybuild_is_refused(tmp_path: Path) -> None:
     said = mistakes({**environment(tmp_path, version="4.9.4"), **LMOD})
-    assert said == "eb: version: found 4.9.4; accepted: 5.0 or later"
+    assert said == "eb: version: NO_EASYBUILD: found 4.9.4; accepted: 5.0 or later"
     assert easybuild_command({**environment(tmp_path, version="5.0.0"), **LMOD}, 1000)
 
 
@@ -94,7 +94,7 @@ def test_an_easybuild_without_pyyaml_is_reported_with_the_command_that_adds_it(
 ) -> None:
     python = python_with_only_easybuild(tmp_path)
     said = mistakes({**environment(tmp_path), **LMOD, "EB_PYTHON": str(python)})
-    assert said.startswith("eb: Python: found no PyYAML in ")
+    assert said.startswith("eb: Python: NO_EASYBUILD: found no PyYAML in ")
     assert said.endswith("-m pip install PyYAML")
 
 

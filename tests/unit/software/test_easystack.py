@@ -8,7 +8,6 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -16,6 +15,7 @@ from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
 from proofmark.common.processes import run_command
+from proofmark.site.partition import Toolchain
 from proofmark.software.environments import environments_with
 from proofmark.software.installed import spellings
 from proofmark.software.providers.easybuild import (
@@ -29,7 +29,7 @@ from proofmark.software.providers.easybuild import (
     read_plan,
     system_gcc,
 )
-from proofmark.software.request import Toolchain
+from proofmark.software.spack.lock_check import read_environment
 from proofmark.software.target import gcc_flags
 
 LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
@@ -128,7 +128,7 @@ def test_a_system_without_gcc_has_no_system_toolchain(
     if code is not None:
         (tmp_path / "gcc").write_text(f"#!/bin/sh\nexit {code}\n")
         (tmp_path / "gcc").chmod(0o755)
-    with pytest.raises(BadInput, match=r"gcc: found no such command"):
+    with pytest.raises(BadInput, match=r"gcc: NO_COMPILER: found no such command"):
         system_gcc()
 
 
@@ -139,14 +139,8 @@ def test_the_version_of_gcc_is_complete() -> None:
 
 def spack_versions(arch: str) -> dict[str, str]:
     """Return the versions of the packages of a Spack environment, by package."""
-    definitions: list[dict[str, Any]] = []
-    for path in (ENVIRONMENTS / "common/suite.yaml", ENVIRONMENTS / arch / "spack.yaml"):
-        content = yaml.safe_load(path.read_text())
-        definitions += content.get("spack", content)["definitions"]
-    specs = [
-        each for one in definitions for name in ("suite", "sized") for each in one.get(name, [])
-    ]
-    return dict(spec.split()[0].split("@") for spec in specs)
+    environment = read_environment(ENVIRONMENTS / arch, "debian12")
+    return {package: environment.versions[package] for package in environment.roots}
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

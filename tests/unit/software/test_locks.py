@@ -18,10 +18,12 @@ from proofmark.cli.spacklock import main
 from proofmark.common.errors import BadInput, InputError
 from proofmark.software.environments import check_environment
 from proofmark.software.spack import lock_make
+from proofmark.software.spack.install import check_recipes
 from proofmark.software.spack.installation import SpackInstallation, not_pinned
 from proofmark.software.spack.lock_check import (
     OVERLAY,
     check,
+    check_externals,
     guard,
     read_environment,
 )
@@ -40,6 +42,10 @@ from proofmark.software.spack.system import OperatingSystem, operating_system
 ARCHITECTURES = sorted(path.parent.name for path in ROOT.glob("environments/*/spack.yaml"))
 LOCKS = sorted(ROOT.glob("environments/*/*/spack.lock"))
 SUITE = {"hpl", "intel-mpi-benchmarks", "ior", "npb", "osu-micro-benchmarks", "stream"}
+
+
+INCLUDED = "include: [../common/suite.yaml]"
+"""What the spack.yaml of a site has of the kit, in the tests of versions."""
 
 
 def compiler() -> dict[str, Any]:
@@ -222,6 +228,65 @@ def test_a_lock_of_another_environment_is_refused(
     assert mistakes(example(), overlay, **change) == [key]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "accepted"),
+    [
+        ("4.0.0", True),
+        ("4.0", True),
+        ("4", True),
+        ("4.0.1", False),
+        ("4.0.0-1", False),
+        ("40", False),
+    ],
+)
+def test_a_locked_version_is_the_one_that_packages_require(
+    overlay: Path, wanted: str, accepted: bool
+) -> None:
+    found = mistakes(example(), overlay, versions={"ior": wanted, "of_no_lock": "1"})
+    assert found == ([] if accepted else ["ior.version"])
+
+
+def test_each_version_stands_in_one_place() -> None:
+    """The files of the environments name none, and the common files name each package once."""
+    files = sorted((ROOT / "environments").glob("*/spack.yaml"))
+    lines = [line for path in files for line in path.read_text().splitlines()]
+    assert [line for line in lines if "@" in line and not line.startswith("#")] == []
+    names = []
+    for path in (ROOT / "environments/common").glob("*.yaml"):
+        packages = yaml.safe_load(path.read_text()).get("packages", {})
+        names += [name for name, each in packages.items() if isinstance(each.get("require"), str)]
+    assert sorted(names) == sorted({*names, *SUITE, "openblas", "mpich", "openmpi", "mvapich2"})
+
+
+def test_the_first_scope_that_names_a_version_counts(tmp_path: Path) -> None:
+    """The file of the site, its spack.yaml, and the files of the kit; a range is left to Spack."""
+    source = tmp_path / "locks/local/debian12/spack.yaml"
+    source.parent.mkdir(parents=True)
+    packages = 'packages: {ior: {require: "@3.3.0"}, mpich: {require: "@4.2"}}'
+    source.write_text(f"spack: {{{INCLUDED}, specs: [ior], {packages}}}")
+    assert (
+        read_environment(ROOT / "environments/local", "debian12", source).versions["ior"] == "3.3.0"
+    )
+    choice = 'packages: {ior: {require: "@3.2.0"}, mpich: {require: "@4.2:"}, npb: {require: [x]}}'
+    (tmp_path / "locks/packages.yaml").write_text(choice)
+    kit = read_environment(ROOT / "environments/local", "debian12").versions
+    site = read_environment(ROOT / "environments/local", "debian12", source).versions
+    assert site == {**kit, "ior": "3.2.0", "mpich": "4.2"}
+
+
+def test_an_external_of_another_version_than_required_is_refused(tmp_path: Path) -> None:
+    """Such files were written before packages required versions; Spack only finds no solution."""
+    source = tmp_path / "locks/local/debian12/spack.yaml"
+    source.parent.mkdir(parents=True)
+    external = "{externals: [{spec: openmpi@4.1.4 +cxx, prefix: /usr}]}"
+    source.write_text(f"spack: {{{INCLUDED}, specs: [ior], packages: {{openmpi: {external}}}}}")
+    with pytest.raises(BadInput, match=r"openmpi\.require: found @5.* of the external \(openmpi@4"):
+        check_externals(source, ROOT / "environments/local", "debian12")
+    required = external.replace("{externals", '{require: "@4.1.4", externals')
+    source.write_text(f"spack: {{{INCLUDED}, specs: [ior], packages: {{openmpi: {required}}}}}")
+    check_externals(source, ROOT / "environments/local", "debian12")
+
+
 def test_every_package_for_another_target_or_system_is_named(overlay: Path) -> None:
     assert mistakes(example(), overlay, target="nehalem") == [
         f"{name}.arch.target" for name in ("gcc", "hpl", "ior", "compiler-wrapper")
@@ -389,6 +454,39 @@ def test_the_other_variables_of_the_user_reach_spack(
     monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
     installation = SpackInstallation(tmp_path, tmp_path, tmp_path)
     assert installation.environment()["https_proxy"] == "http://proxy.example:3128"
+
+
+@pytest.mark.fault("recipe-of-another-program")
+@pytest.mark.parametrize("printed", ["{}", '{"ior@4.0.0": ["of-lock", "of-recipe"]}', ""])
+def test_recipes_that_would_build_other_programs_are_refused(tmp_path: Path, printed: str) -> None:
+    """Git can be told not to look at a file; the hash of the recipe shows the change."""
+    program = tmp_path / "spack/bin/spack"
+    program.parent.mkdir(parents=True)
+    command = f"echo '{printed}'" if printed else "exit 1"
+    program.write_text(f"#!/bin/sh\n{command}\n")
+    program.chmod(0o755)
+    installation = SpackInstallation(tmp_path, tmp_path / "spack", tmp_path)
+    if printed == "{}":
+        check_recipes(installation, tmp_path)
+        return
+    with pytest.raises(BadInput) as raised:
+        check_recipes(installation, tmp_path)
+    (mistake,) = raised.value.mistakes
+    assert mistake.file == f"{tmp_path / 'spack.lock'}"
+    if printed:
+        assert (mistake.key, mistake.found) == ("ior@4.0.0: package_hash", "of-recipe")
+        assert mistake.accepted == "of-lock, the recipe of the lock"
+    else:
+        assert (mistake.key, mistake.found) == ("package_hash", "exit code 1")
+
+
+def test_a_hook_of_git_does_not_change_which_checkout_is_read(
+    pinned: tuple[Path, dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout, pin = pinned
+    monkeypatch.setenv("GIT_DIR", str(ROOT / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", "/nonexistent")
+    assert not_pinned(checkout, pin) == ""
 
 
 def test_pins_are_full_commits() -> None:

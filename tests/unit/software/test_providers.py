@@ -19,7 +19,14 @@ from proofmark.software.installed import find_programs
 from proofmark.software.probed_programs import preinstalled
 from proofmark.software.providers.easybuild import read_plan
 from proofmark.software.spack.lock_check import read_target
-from proofmark.software.spack.lock_file import Lock, Spec, derived_parts, read_lock
+from proofmark.software.spack.lock_file import (
+    Lock,
+    LockChange,
+    Spec,
+    derived_parts,
+    lock_changes,
+    read_lock,
+)
 
 LOCKS = sorted((ROOT / "environments").glob("*/*/spack.lock"))
 
@@ -102,6 +109,24 @@ def test_the_mpi_and_the_threads_of_the_blas_are_read_from_a_committed_lock(path
     threads = committed.specs[hpl.virtuals["blas"]].threads
     assert threads == ("openmp" if "+openmp" in hpl.requested else "none")
     assert committed.specs[hpl.virtuals["mpi"]].name in ("mpich", "mvapich2", "openmpi")
+
+
+def test_the_requested_spec_of_a_root_has_the_version_of_the_lock() -> None:
+    local = read_lock(ROOT / "environments/local/debian12/spack.lock")
+    assert local.root("hpl").requested == "hpl@2.3~openmp target=x86_64_v3"
+    assert local.root("ior").requested == "ior@4.0.0 target=x86_64_v3"
+
+
+def test_the_packages_that_differ_between_two_locks_are_listed() -> None:
+    """zen3 builds none of the packages of local; both have the same gcc of Debian."""
+    zen3 = read_lock(ROOT / "environments/zen3/debian12/spack.lock")
+    local = read_lock(ROOT / "environments/local/debian12/spack.lock")
+    assert lock_changes(zen3, zen3) == []
+    changes = {each.package: each for each in lock_changes(local, zen3)}
+    assert changes["hpl"] == LockChange("hpl", ("2.3",), ("2.3",))
+    assert changes["libfabric"].before and changes["libfabric"].after == ()
+    back = {each.package: each for each in lock_changes(zen3, local)}
+    assert back["libfabric"].after == changes["libfabric"].before
 
 
 def test_a_file_that_is_not_a_lock_is_refused(tmp_path: Path) -> None:

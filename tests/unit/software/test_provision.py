@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.fixtures.kit import local_site
+from tests.fixtures.kit import Kit, local_site, make_kit
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 
@@ -18,14 +18,21 @@ from proofmark.common.files import read_json
 from proofmark.common.message import Message
 from proofmark.common.yaml_models import load
 from proofmark.plan.expansion import make_plan
+from proofmark.plan.lacking import Code
+from proofmark.plan.plan import Plan
 from proofmark.runs.run import Run
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.machine import Machine
 from proofmark.site.node.facts import parse_probe
 from proofmark.software.installed import Installed, Provided
-from proofmark.software.program import parse_programs
-from proofmark.software.provision import ProgramProbes, make_software, provide_software
-from proofmark.software.software import Software
+from proofmark.software.program import parse_programs, unprobed
+from proofmark.software.provision import (
+    ProgramProbes,
+    make_software,
+    provide_software,
+    without_romio,
+)
+from proofmark.software.software import Package, Software
 from proofmark.software.system_file import System, system_needs
 
 DATA = ROOT / "tests/data/probe"
@@ -277,3 +284,43 @@ def test_an_installed_program_without_a_probe_is_named(run: Run, tmp_path: Path)
     probes = ProgramProbes.model_validate({"node": FACTS, "packages": {}})
     with pytest.raises(BadInput, match=r"probes of fio: fio: .*/opt/bin/fio"):
         provide_software(run, tmp_path / "environments", probes, by_installed=True)
+
+
+OMPIO = "mca_io_ompio_component mca_fs_ufs_component"
+
+
+def with_mpi(kit: Kit, io: str, family: str = "openmpi") -> tuple[Plan, Software]:
+    """Return a plan with hints, and its program with an MPI that has the drivers `io`."""
+    kit.case(package="fake", program="fake", sweep={"size": 1, "hints": "cb_nodes=4"})
+    mpi = f"=== mpi\n| library: /opt/lib/libmpi.so\n| family: {family}\n| io: {io}\n=== end\n"
+    probe = program("fake", "/opt/bin/fake").partition("=== mpi")[0] + mpi
+    (probed,) = parse_programs(probe, "fake.probe")
+    fake = unprobed("fake", "/opt/bin/fake", family).model_copy(update={"mpi": probed.mpi})
+    package = Package(
+        origin="preinstalled", version="1", launcher="openmpi", programs={"fake": fake}
+    )
+    return kit.plan(), Software(packages={"fake": package})
+
+
+@pytest.mark.parametrize(
+    ("io", "family", "refused"),
+    [
+        (OMPIO, "openmpi", True),
+        (f"{OMPIO} ADIOI_UFS_", "openmpi", False),
+        ("", "openmpi", False),
+        (OMPIO, "mpich", False),
+    ],
+)
+def test_a_probed_open_mpi_without_romio_is_refused_for_hints(
+    tmp_path: Path, io: str, family: str, refused: bool
+) -> None:
+    mistakes = list(without_romio(*with_mpi(make_kit(tmp_path), io, family)))
+    assert [each.code for each in mistakes] == [Code.MPI_LACKS_ROMIO] * refused
+
+
+def test_a_release_of_the_mpirun_of_another_mpi_is_not_believed() -> None:
+    says = "=== mpi\n| library: /usr/lib/libmpich.so\n| family: mpich\n| says: {}\n=== end\n"
+    base = program("fake", "/opt/bin/fake").partition("=== mpi")[0]
+    for said, version in (("mpirun (Open MPI) 4.1.4", None), ("Version: 4.0.2", "4.0.2")):
+        (found,) = parse_programs(base + says.format(said), "fake.probe")
+        assert found.mpi is not None and found.mpi.version == version

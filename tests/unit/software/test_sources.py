@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.fixtures.site_locks import write_site_lock
 from tests.folders import ROOT
 
 from proofmark.cli import install as of_install
@@ -275,15 +276,9 @@ SYSTEM = "debian12"
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     """Return a site with a lock of its own, in which only STREAM is built."""
-    ours, site = ROOT / "environments/local" / SYSTEM, tmp_path / "inventory/mine"
-    place = site / "locks/local" / SYSTEM
-    place.mkdir(parents=True)
+    site = tmp_path / "inventory/mine"
+    write_site_lock(ROOT, site, "stream", SYSTEM)
     (site / "hosts.yml").write_text("all: {}\n")
-    raw = json.loads((ours / "spack.lock").read_text())
-    raw["roots"] = [root for root in raw["roots"] if root["spec"].startswith("stream")]
-    (place / "spack.lock").write_text(json.dumps(raw))
-    for name in ("overlay.sha256", FILE):
-        (place / name).write_text((ours / name).read_text())
     return site
 
 

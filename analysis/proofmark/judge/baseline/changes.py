@@ -58,6 +58,7 @@ def capacity_of(facts: NodeFacts) -> Capacity:
         dimm_mt_per_s=parts.dimm_mt_per_s or 0,
         port_gbit_per_s=parts.ports or (),
         accelerators=parts.accelerators or 0,
+        virtual=facts.virtual or "",
     )
 
 

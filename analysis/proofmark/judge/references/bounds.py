@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Self
 
-from proofmark.cases.reference import TYPICAL, Reference
+from proofmark.cases.reference import OF_EXPECTED, TYPICAL, Reference
 
 
 class Bounds(NamedTuple):
@@ -46,7 +46,7 @@ def judging_bounds(
         of_site: the tolerance that the site states for expected values; None if it states none.
         of_source: the tolerance of the source of a typical value; None if it is not known.
     """
-    tolerance = of_site if reference.kind == "expected" else None
+    tolerance = of_site if reference.kind in OF_EXPECTED else None
     if reference.rule in TYPICAL:
         tolerance = of_source if tolerance is None else tolerance
         return Bounds(None if tolerance is None else 1 - tolerance)

@@ -22,6 +22,12 @@ from proofmark.judge.references.derived import (
     Derived,
     Nominal,
 )
+from proofmark.judge.references.elsewhere import (
+    ElsewhereReference,
+    Measured,
+    Settings,
+    value_elsewhere,
+)
 from proofmark.judge.references.judgement import Judgement, Nodes, traits
 from proofmark.judge.references.limit_confidence import (
     FAR,
@@ -40,6 +46,7 @@ from proofmark.judge.references.typical import (
     value_of_rule,
 )
 from proofmark.records.columns import VIRTUAL, Record
+from proofmark.site.accepted_baseline import AcceptedPrograms
 from proofmark.site.adopted_site import IMPORTED
 from proofmark.site.hardware import StatedNode
 from proofmark.site.partition import PREDICTED
@@ -47,6 +54,8 @@ from proofmark.site.partition import PREDICTED
 BELIEVED = 10.0
 """An output of others that is this many times better than an agreed value proves nothing: it is
 edited, in another unit, or of another machine."""
+NO_PROGRAMS = AcceptedPrograms(package="?", version="")
+"""Stands for programs of which nothing is known."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +131,8 @@ class Comparison:
         builds: how the program of each case was built.
         tolerance: the site's tolerance of expected values; None is that of each value.
         stated: the stated parts of each node.
+        programs: what decides the figures of each case; for the figures of other sites.
+        network: the technology between the nodes, as the site states it; for them too.
     """
 
     figures: Figures
@@ -130,6 +141,8 @@ class Comparison:
     builds: Mapping[str, Build] = field(default_factory=dict)
     tolerance: float | None = None
     stated: Mapping[str, Nominal] = field(default_factory=dict)
+    programs: Mapping[str, AcceptedPrograms] = field(default_factory=dict)
+    network: str = ""
     _known: dict[tuple[object, ...], Derived | Message] = field(default_factory=dict, init=False)
 
     def judge(self, figure: Figure, reference: Reference) -> Judgement:
@@ -227,6 +240,8 @@ class Comparison:
     def _against(self, record: Record, reference: Reference) -> _Against:
         """Return what a figure is compared with."""
         source = reference.source
+        if isinstance(reference, ElsewhereReference):
+            return self._elsewhere(record, reference)
         if reference.value is not None:
             times = factor(reference.unit or record.unit, record.unit)
             assert times is not None  # the units were checked when the cases were read
@@ -260,6 +275,24 @@ class Comparison:
         stated = [self.stated.get(host, NOTHING_STATED) for host in hosts]
         build = self.builds.get(record.case, UNKNOWN_BUILD)
         return value_of_rule(rule, Setting(facts, self.node, build, stated), record.parameters)
+
+    def _elsewhere(self, record: Record, reference: ElsewhereReference) -> _Against:
+        hosts = hosts_of(record.node)
+        known = all(host in self.nodes for host in hosts)
+        measured = Measured(
+            [self.nodes[host] for host in hosts] if known else [],
+            [self.stated.get(host, NOTHING_STATED) for host in hosts] if known else [],
+            self.programs.get(record.case, NO_PROGRAMS),
+            self.network,
+        )
+        bounds = judging_bounds(reference, self.tolerance)
+        tolerance = max(abs(1 - bound) for bound in bounds.each)
+        settings = Settings.of(record, len(hosts))
+        found = value_elsewhere(reference, settings, measured, tolerance)
+        if isinstance(found, Message):
+            return _Against(None, found, reference.source)
+        name = shared("figure-elsewhere")
+        return _Against(found.value, name, found.source, unheld=found.unheld)
 
     def _measured(self, record: Record, reference: Reference) -> _Against:
         against = reference.against

@@ -12,7 +12,9 @@ from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import Message
 from proofmark.judge.intervals import noise
 from proofmark.judge.references.bounds import Bounds
+from proofmark.judge.references.elsewhere import elsewhere_references
 from proofmark.records.columns import Record, Records
+from proofmark.site.baseline_elsewhere import BaselineElsewhere
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.hardware import UNRECORDED
 from proofmark.site.node.facts import NodeFacts
@@ -121,18 +123,26 @@ class OfCase:
 
 
 def ordered_references(
-    benchmarks: Benchmarks, limits: Sequence[ContractItem], *, expected: bool
+    benchmarks: Benchmarks,
+    limits: Sequence[ContractItem],
+    *,
+    expected: bool,
+    elsewhere: Sequence[BaselineElsewhere] = (),
 ) -> list[OfCase]:
-    """Return the references of all cases, then the limits of the contract.
+    """Return the references of all cases, then what other sites accepted, then the contract.
 
-    In this order they judge a figure. There are no expected values unless the site wants them
-    (`expected`).
+    In this order they judge a figure. There are no expected values, and none of other sites, unless
+    the site wants them (`expected`).
     """
     ordered: list[OfCase] = []
     for name, case in benchmarks.cases.items():
         for each in case.references:
             if expected or each.kind != "expected":
                 ordered.append(OfCase(name, each, case.judged_with(each.metric)))
+    for name, of_others in elsewhere_references(elsewhere if expected else (), benchmarks):
+        ordered.append(
+            OfCase(name, of_others, benchmarks.cases[name].judged_with(of_others.metric))
+        )
     for limit in limits:
         limited = benchmarks.cases.get(limit.case)
         labels = limited.judged_with(limit.metric) if limited else NO_LABELS

@@ -95,13 +95,14 @@ class Setting:
 def builds(software: Software, benchmarks: Benchmarks) -> dict[str, Build]:
     """Return how the program of each case was built."""
     return {
-        name: _build(package)
+        name: build_of(package)
         for name, case in benchmarks.cases.items()
         if (package := software.packages.get(case.package))
     }
 
 
-def _build(package: Package) -> Build:
+def build_of(package: Package) -> Build:
+    """Return how the programs of a package were built."""
     families = {program.blas.family for program in package.programs.values() if program.blas}
     known = package.origin in STREAMING_RECIPES and package.programs
     return Build(

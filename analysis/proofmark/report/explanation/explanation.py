@@ -79,7 +79,10 @@ def reference_rows(context: Context) -> list[ExplainedRow]:
 def _applying(context: Context) -> Iterator[Reference]:
     limits = [*context.site.items.values()]
     expected = context.site.partition.expected.wanted
-    for each in ordered_references(context.benchmarks, limits, expected=expected):
+    elsewhere = context.site.elsewhere
+    for each in ordered_references(
+        context.benchmarks, limits, expected=expected, elsewhere=elsewhere
+    ):
         case, reference = each.case, each.reference
         if case == context.step.case and selects(reference, context.figures):
             yield reference

@@ -271,11 +271,13 @@ def _stopped(run_data: RunData) -> Iterator[Block]:
 
 def _findings(run_data: RunData) -> Iterator[Block]:
     software = run_data.software
-    findings = []
+    found: dict[str, list[str]] = {}
     for package, provided in software.packages.items() if software else ():
-        findings += [f"{package}: {localized(finding)}" for finding in provided.findings]
-    if findings:
-        yield listed(_("Findings about the software"), findings)
+        for finding in provided.findings:
+            found.setdefault(localized(finding), []).append(package)
+    if found:
+        lines = [f"{', '.join(packages)}: {text}" for text, packages in found.items()]
+        yield listed(_("Findings about the software"), lines)
 
 
 def _counters(run_data: RunData, *, invalid: bool) -> Iterator[Block]:

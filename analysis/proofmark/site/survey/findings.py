@@ -232,7 +232,8 @@ def _programs(
             locks = ", ".join(environment.locks) or "none"
             found["provision_from.lock"] = Question(
                 f"provision_from: which lock for Spack? environments/{chosen} has {locks}. The "
-                f"node runs {one_line(facts.os)}. `make lock ARCH={chosen} OS=…` makes one there."
+                f"node runs {one_line(facts.os)}. There, `proofmark lock {chosen} -i SITE --find` "
+                "makes one."
             )
     if not exact:
         found["environment.exact"] = Question(

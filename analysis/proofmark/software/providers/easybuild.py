@@ -7,9 +7,10 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,14 @@ from typing import Any
 import yaml
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
+from proofmark.common.kit import result_folder
+from proofmark.common.printed_command import PrintedCommand
 from proofmark.common.processes import run_command
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
+from proofmark.site.groups import TOOLCHAIN
 from proofmark.site.inventory import Site
+from proofmark.site.partition import Toolchain
 from proofmark.software.build_failure import error_of_build, read_failure, read_log, refused
 from proofmark.software.build_process import Say, complete_installation, run
 from proofmark.software.installed import (
@@ -31,10 +36,17 @@ from proofmark.software.installed import (
     spellings,
     with_facts,
 )
+from proofmark.software.linked_blas import (
+    DEFAULT_BLAS,
+    LIBBLAS,
+    linked_file,
+    other_blas,
+    outside_blas,
+)
 from proofmark.software.provider import Provider
-from proofmark.software.request import Toolchain
+from proofmark.software.spack.linked_libraries import loaded_libraries
 from proofmark.software.spack.lock_check import read_target
-from proofmark.software.target import gcc_flags
+from proofmark.software.target import controller_gcc, gcc_flags
 
 EASYCONFIGS = Path("environments/common/easyconfigs")
 
@@ -68,8 +80,26 @@ PLANNED = re.compile(r"^ \* \[(?P<state>.)\] (?P<file>.+) \(module: (?P<module>[
 SYSTEM_TOOLCHAIN = ("--try-toolchain=GCC,system", "--disable-map-toolchains")
 """Options that replace the toolchain of each easyconfig by the gcc of the site."""
 
+HPL = "hpl"
+"""The package with a BLAS."""
+
 WIDE = "10000"
 """EasyBuild breaks its lines at ``COLUMNS``, by default at 80."""
+
+
+class Code(StrEnum):
+    """Why EasyBuild installs nothing on this controller."""
+
+    NO_EASYBUILD = "NO_EASYBUILD"
+    """No usable EasyBuild: the command, its version, its Python or PyYAML."""
+    NO_MODULE_TOOL = "NO_MODULE_TOOL"
+    """Neither Lmod nor Environment Modules is set up in this shell."""
+    AS_ROOT = "AS_ROOT"
+    """Root has not accepted that EasyBuild installs as root."""
+    NO_COMPILER = "NO_COMPILER"
+    """The toolchain of the system has no gcc."""
+    OLD_COMPILER = "OLD_COMPILER"
+    """The gcc of the toolchain does not know the processor."""
 
 
 class EasyStack(StrictModel):
@@ -117,6 +147,19 @@ def easystack_of(kit: Path, wanted: Collection[str]) -> Iterator[Path]:
         yield path
 
 
+def own_environment(kit: Path) -> Path:
+    """Return the folder of the EasyBuild that `make easybuild` installs; create nothing."""
+    return result_folder(kit, ".provision") / "easybuild/venv"
+
+
+def easybuild_variables(kit: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return `environment` with the EasyBuild of `make easybuild` in PATH, unless it has one."""
+    own, path = own_environment(kit) / "bin", environment.get("PATH", "")
+    if shutil.which("eb", path=path) or not (own / "eb").is_file():
+        return {**environment}
+    return {**environment, "PATH": f"{own}{os.pathsep}{path}", "EB_PYTHON": f"{own / 'python'}"}
+
+
 @dataclass(frozen=True)
 class EasyBuildPython:
     """The Python that ``eb`` starts: its path, EasyBuild's version, whether it has PyYAML."""
@@ -141,17 +184,20 @@ def easybuild_command(environment: Mapping[str, str], user: int | None = None) -
     program = shutil.which("eb", path=environment.get("PATH"))
     if program is None:
         accepted = "EasyBuild in PATH, or another provision_from"
-        mistakes.append(InputError("eb", "", "no such command on the controller", accepted))
+        found = "no such command on the controller"
+        missing = InputError("eb", "", found, accepted, Code.NO_EASYBUILD)
+        mistakes.append(replace(missing, command=PrintedCommand("make", "easybuild")))
     else:
         mistakes += _mistakes(easybuild_python(environment))
     tools = [options for name, options in MODULE_TOOLS.items() if environment.get(name)]
     if not tools:
         names = ", ".join(MODULE_TOOLS)
         accepted = "Lmod, or Environment Modules 4.3 or later, set up in this shell"
-        mistakes.append(InputError(names, "", "no module tool", accepted))
+        mistakes.append(InputError(names, "", "no module tool", accepted, Code.NO_MODULE_TOOL))
     if (os.geteuid() if user is None else user) == 0 and not environment.get(AS_ROOT):
         accepted = f"another user, or {AS_ROOT}=1"
-        mistakes.append(InputError("eb", "user", "root, which EasyBuild refuses", accepted))
+        found = "root, which EasyBuild refuses"
+        mistakes.append(InputError("eb", "user", found, accepted, Code.AS_ROOT))
     if program is None or mistakes:
         raise BadInput(*mistakes)
     return [program, *tools[0]]
@@ -169,15 +215,17 @@ def easybuild_python(environment: Mapping[str, str]) -> EasyBuildPython | None:
 
 
 def _mistakes(found: EasyBuildPython | None) -> list[InputError]:
+    code = Code.NO_EASYBUILD
     if found is None:
         accepted = "a Python in PATH or EB_PYTHON that imports easybuild"
-        return [InputError("eb", "Python", "none that has EasyBuild", accepted)]
+        return [InputError("eb", "Python", "none that has EasyBuild", accepted, code)]
     mistakes = []
     if int(found.version.partition(".")[0]) < OLDEST:
-        mistakes.append(InputError("eb", "version", found.version, f"{OLDEST}.0 or later"))
+        mistakes.append(InputError("eb", "version", found.version, f"{OLDEST}.0 or later", code))
     if not found.yaml:
         accepted = f"PyYAML, which easystacks need: {found.python} -m pip install PyYAML"
-        mistakes.append(InputError("eb", "Python", f"no PyYAML in {found.python}", accepted))
+        without = f"no PyYAML in {found.python}"
+        mistakes.append(InputError("eb", "Python", without, accepted, code))
     return mistakes
 
 
@@ -245,6 +293,45 @@ class EasyBuildInstallation:
         read_target(self.kit / "environments" / self.arch)  # refuses an unknown environment
         return list(entries_of(self.kit))
 
+    def variables(self) -> dict[str, str]:
+        """Return the variables of ``eb``."""
+        return {**easybuild_variables(self.kit, os.environ), "COLUMNS": WIDE}
+
+    def gcc_options(self) -> str:
+        """Return the options of the gcc of the toolchain for the target.
+
+        Raises:
+            BadInput: the environment has no target, or this gcc does not know it.
+        """
+        of_site = self.toolchain is Toolchain.SYSTEM
+        gcc = system_gcc() if of_site else spellings(self.kit / "environments").easybuild_gcc
+        try:
+            return gcc_flags(self.target, gcc)
+        except BadInput as error:
+            (mistake,) = error.mistakes
+            accepted = f"{mistake.accepted}, in PATH"
+            if not of_site:
+                accepted += (
+                    f", and {TOOLCHAIN}: {Toolchain.SYSTEM} in the inventory, which takes it"
+                )
+            code = Code.OLD_COMPILER
+            raise BadInput(replace(mistake, accepted=accepted, code=code)) from None
+
+    def refuse_controller(self) -> None:
+        """Refuse a controller on which `command` cannot be made.
+
+        Raises:
+            BadInput: it has all reasons.
+        """
+        mistakes: list[InputError] = []
+        for check in (lambda: easybuild_command(self.variables()), self.gcc_options):
+            try:
+                check()
+            except BadInput as error:
+                mistakes += error.mistakes
+        if mistakes:
+            raise BadInput(*mistakes)
+
     def command(self, easystack: Path, *words: str) -> list[str]:
         """Return the command line of ``eb`` for `easystack` with the arguments `words`.
 
@@ -252,18 +339,16 @@ class EasyBuildInstallation:
             BadInput: the environment has no target, gcc does not know it, or see
                 `easybuild_command`.
         """
-        system = self.toolchain is Toolchain.SYSTEM
-        gcc = system_gcc() if system else spellings(self.kit / "environments").easybuild_gcc
         downloads = self.prefix / "sources"
         return [
-            *easybuild_command(os.environ),
+            *easybuild_command(self.variables()),
             f"--easystack={easystack}",
             f"--robot={self.kit / EASYCONFIGS}",
             f"--prefix={self.prefix}",
             f"--installpath={self.prefix}",
             f"--sourcepath={downloads}" + (f":{self.sources.resolve()}" if self.sources else ""),
-            f"--optarch=GCC:{gcc_flags(self.target, gcc)}",
-            *(SYSTEM_TOOLCHAIN if system else ()),
+            f"--optarch=GCC:{self.gcc_options()}",
+            *(SYSTEM_TOOLCHAIN if self.toolchain is Toolchain.SYSTEM else ()),
             *([f"--parallel={self.jobs}"] if self.jobs else ()),
             *words,
         ]
@@ -275,7 +360,7 @@ class EasyBuildInstallation:
             BadInput: see `command`; or EasyBuild cannot resolve the easystack.
         """
         with easystack_of(self.kit, self.wanted) as stack:
-            done = run_command(self.command(stack, "--dry-run"), environment=_wide())
+            done = run_command(self.command(stack, "--dry-run"), environment=self.variables())
         modules = read_plan(done.stdout)
         if done.returncode != 0 or not modules:
             last = " / ".join((done.stdout + done.stderr).strip().splitlines()[-3:])
@@ -301,7 +386,7 @@ class EasyBuildInstallation:
         outputs = self.prefix / "tmp"
         with easystack_of(self.kit, self.wanted) as stack:
             command = self.command(stack, "--rpath", f"--tmpdir={outputs}")
-            code = run(command, _wide(), log, read)
+            code = run(command, self.variables(), log, read)
         if not code:
             return
         failure = read_failure(lines)
@@ -311,21 +396,16 @@ class EasyBuildInstallation:
         raise refused("eb", failure, error or None, log)
 
 
-def _wide() -> dict[str, str]:
-    return {**os.environ, "COLUMNS": WIDE}
-
-
 def system_gcc() -> str:
     """Return the version of the ``gcc`` of the controller, ``12.2.0``.
 
     Raises:
         BadInput: there is none.
     """
-    gcc = shutil.which("gcc")
-    done = gcc and run_command([gcc, "-dumpfullversion"])
-    if not done or done.returncode != 0:
-        raise bad_input("gcc", "", "no such command on the controller", "the gcc of the site")
-    return done.stdout.strip()
+    if version := controller_gcc():
+        return version
+    found, code = "no such command on the controller", Code.NO_COMPILER
+    raise BadInput(InputError("gcc", "", found, "the gcc of the site", code))
 
 
 def installed_packages(
@@ -363,7 +443,27 @@ def installed_packages(
             prefix=str(prefix),
             programs=find_programs(prefix, names, files),
         )
+    if HPL in packages:
+        _check_blas(easybuild, packages[HPL].programs.values())
     return Installed(origin="easybuild", packages=packages)
+
+
+def _check_blas(easybuild: EasyBuildInstallation, programs: Iterable[str]) -> None:
+    """Refuse programs that load another BLAS than the toolchain gave to the linker.
+
+    Raises:
+        BadInput: it names each such program and its library.
+    """
+    mistakes: list[InputError] = []
+    for program in programs:
+        libraries = loaded_libraries(program)
+        if easybuild.toolchain is Toolchain.FOSS:
+            mistakes += outside_blas(program, libraries, easybuild.prefix)
+        else:
+            link = os.environ.get(LIBBLAS) or DEFAULT_BLAS
+            mistakes += other_blas(program, libraries, linked_file(link))
+    if mistakes:
+        raise BadInput(*mistakes)
 
 
 class EasyBuild(Provider):
@@ -392,9 +492,14 @@ class EasyBuild(Provider):
         """Return the packages of the easystack.
 
         Raises:
-            BadInput: the environment has no target, or the easystack is wrong.
+            BadInput: the environment has no target, the easystack is wrong, or see
+                `EasyBuildInstallation.refuse_controller`.
         """
-        return EasyBuildInstallation(kit, site.partition.environment, kit).packages()
+        environment = site.partition.environment
+        installation = EasyBuildInstallation(kit, environment, kit, site.toolchain)
+        packages = installation.packages()
+        installation.refuse_controller()
+        return packages
 
     @cached_property
     def _easybuild(self) -> EasyBuildInstallation:

@@ -9,9 +9,11 @@ from proofmark.site.inventory import Site
 from proofmark.software.build_process import Say
 from proofmark.software.installed import Installed
 from proofmark.software.provider import Provider
-from proofmark.software.spack.install import install, missing_specs
-from proofmark.software.spack.installation import check_length
-from proofmark.software.spack.lock_check import read_roots
+from proofmark.software.request import ProvisionRequest
+from proofmark.software.spack.install import choose_lock, install, missing_specs
+from proofmark.software.spack.installation import check_blanks, check_length
+from proofmark.software.spack.lock_check import read_target
+from proofmark.software.spack.measured_variants import lock_at, parts_of_mpi
 from proofmark.software.spack.system import this_system
 
 
@@ -24,21 +26,35 @@ class Spack(Provider):
 
     @classmethod
     def packages(cls, kit: Path, site: Site) -> Collection[str]:
-        """Return the packages that the environment requests of Spack.
+        """Return the packages of the lock from which this controller would install.
 
         Raises:
-            BadInput: the environment has no ``spack.yaml``.
+            BadInput: see `choose_lock`; or the environment has no ``spack.yaml``.
         """
-        return read_roots(kit / "environments" / site.partition.environment)
+        arch, locks = site.partition.environment, site.inventory / "locks"
+        read_target(kit / "environments" / arch)  # refuses an unknown environment
+        request = ProvisionRequest(kit, arch, {}, kit, site_locks=locks)
+        return choose_lock(request, this_system().name).lock.roots.keys()
+
+    @classmethod
+    def mpi_parts(cls, kit: Path, site: Site) -> Collection[str] | None:
+        """Return ``romio`` if the MPI of the lock has it; None without a lock.
+
+        Raises:
+            BadInput: the file of the lock is no lock.
+        """
+        lock = lock_at(kit, site.inventory, site.partition.environment, this_system().name)
+        return parts_of_mpi(lock) if lock else None
 
     @classmethod
     def check_prefixes(cls, prefixes: Path) -> None:
-        """Refuse a folder whose path is too long for Spack.
+        """Refuse a folder whose path is too long for Spack, or has a blank.
 
         Raises:
-            BadInput: it is too long.
+            BadInput: it is too long, or has a blank.
         """
         check_length(prefixes)
+        check_blanks(prefixes)
 
     def install(self, say: Say) -> Installed:
         """Install the missing specs of the lock and return the packages of the request.

@@ -103,11 +103,13 @@ class BuildProgress:
         ended = self._done | self._failed
         left = [spec for spec in self.missing if spec.hash not in ended]
         rest = expected(left, times, self.cached)
-        of_current = min(spent, times.get(self._current.name, 0.0))
+        current = [] if self._current.hash in ended else [self._current]
+        estimate = expected(current, times, self.cached).seconds
         number = min(len(ended) + 1, len(self.missing))
+        late = f", late by {duration(spent - estimate)}" if 0 < estimate < spent else ""
         self.say(
-            f"{number} of {len(self.missing)}: {self._current.label}, for {duration(spent)}; "
-            f"left: {_text(rest, rest.seconds - of_current)}"
+            f"{number} of {len(self.missing)}: {self._current.label}, for {duration(spent)}{late}; "
+            f"left{' after it' if late else ''}: {_text(rest, rest.seconds - min(spent, estimate))}"
         )
 
 

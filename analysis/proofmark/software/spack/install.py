@@ -1,7 +1,6 @@
 """Installs the packages of a plan from a committed lock, with Spack.
 
-One process at a time installs into a folder. The BLAS that an installed program loads is compared
-with the BLAS of its spec.
+One process at a time installs into a folder.
 """
 
 from __future__ import annotations
@@ -9,28 +8,29 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, TextIO
 
 import yaml
-from pydantic import AwareDatetime, ValidationError
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import open_to_append, write_whole
 from proofmark.common.message import Message
-from proofmark.common.printed_command import PrintedCommand, of_person
+from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.processes import run_command
+from proofmark.common.progress_lines import IDLE_S
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import duration
 from proofmark.software.build_failure import error_of_build, read_log, refused
-from proofmark.software.build_process import IDLE_S, Say, complete_installation, run
+from proofmark.software.build_process import Say, complete_installation, run
 from proofmark.software.installed import DerivedPart, Installed, Provided, find_programs, spellings
 from proofmark.software.request import ProvisionRequest, Sources
 from proofmark.software.spack import buildcache
@@ -44,23 +44,12 @@ from proofmark.software.spack.installation import (
     check_length,
     installation_in,
 )
-from proofmark.software.spack.lock_check import OVERLAY, PINS, check
-from proofmark.software.spack.lock_file import Lock, Spec, derived_parts, read_lock
-from proofmark.software.spack.lock_rules import overlay_digest
+from proofmark.software.spack.linked_libraries import check_installed_mpi, check_linked
+from proofmark.software.spack.lock_check import PINS, check, read_target
+from proofmark.software.spack.lock_file import Lock, Spec, build_of, derived_parts, read_lock
+from proofmark.software.spack.measured_variants import unchosen_variants
 from proofmark.software.spack.mirror import located_sources, search_sources
-from proofmark.software.spack.site_parts import openblas_of
-
-LIBRARIES = {
-    "openblas": r"libopenblas\w*\.",
-    "blis": r"libblis[\w-]*\.",
-    "amdblis": r"libblis[\w-]*\.",
-    "armpl-gcc": r"libarmpl\w*\.",
-    "nvpl-blas": r"libnvpl_blas_core\.",
-    "essl": r"libessl\w*\.",
-    "intel-oneapi-mkl": r"libmkl_core\.",
-    "cray-libsci": r"libsci_\w+\.",
-}
-"""The file name of the library of a BLAS, by Spack's package."""
+from proofmark.software.target import controller_gcc, gcc_flags
 
 POLL_S = 0.5
 """The time between two attempts to take the lock."""
@@ -70,55 +59,6 @@ LONGEST_NOTE = 1000
 
 SPACK_JOBS = 16
 """Largest number of processes of a build by default: ``build_jobs`` in the defaults of Spack."""
-
-
-def check_blas(lock: Lock, package: str, programs: Iterable[str]) -> None:
-    """Refuse programs that load another BLAS than their spec, or one with other threads.
-
-    Only a program that loads a BLAS is compared. An MPI or a compiler is not a BLAS.
-
-    Raises:
-        BadInput: names each such program, its library and the spec.
-    """
-    spec_hash = lock.root(package).virtuals.get("blas")
-    if spec_hash is None:
-        return
-    mistakes: list[InputError] = []
-    for program in programs:
-        mistakes += blas_mistakes(program, loaded_libraries(program), lock.specs[spec_hash])
-    if mistakes:
-        raise BadInput(*mistakes)
-
-
-def loaded_libraries(program: str) -> dict[str, Path]:
-    """Return the libraries that the dynamic linker loads for `program`, by name."""
-    return read_ldd(run_command(["ldd", program]).stdout)
-
-
-def read_ldd(text: str) -> dict[str, Path]:
-    """Return the libraries in an output of ``ldd`` that were found, by name."""
-    return {name: Path(path) for name, path in re.findall(r"^\s*(\S+) => (/\S+)", text, re.M)}
-
-
-def blas_mistakes(program: str, libraries: dict[str, Path], wanted: Spec) -> list[InputError]:
-    """Return how the BLAS among the libraries of a program differs from the spec `wanted`."""
-    expected = f"{wanted.label} threads={wanted.threads}" if wanted.threads else wanted.label
-    mistakes = []
-    for name, path in sorted(libraries.items()):
-        families = [each for each, file in LIBRARIES.items() if re.match(file, name)]
-        if not families:
-            continue
-        if wanted.name not in families:
-            found = f"{families[0]} ({path})"
-        elif wanted.name == "openblas":
-            version, threads = openblas_of(path.read_bytes())
-            if (version, threads) == (wanted.version, wanted.threads or threads):
-                continue
-            found = f"openblas@{version} threads={threads} ({path.resolve()})"
-        else:
-            continue
-        mistakes.append(InputError(program, "BLAS", found, f"{expected}, the spec of the lock"))
-    return mistakes
 
 
 class LockHolder(StrictModel):
@@ -231,47 +171,98 @@ class ChosenLock:
         return None if parts is None else tuple(parts)
 
 
+class LockCode(StrEnum):
+    """Why no lock serves this controller."""
+
+    NO_LOCK = "NO_LOCK"
+    """Neither the site nor the kit has a lock for its operating system."""
+    LOCK_NOT_MADE = "LOCK_NOT_MADE"
+    """The site has a ``spack.yaml`` without its lock: the solver was interrupted."""
+    LOCK_STALE = "LOCK_STALE"
+    """The lock does not match the recipes, the pins or the ``spack.yaml`` of now."""
+
+
 def choose_lock(request: ProvisionRequest, system: str) -> ChosenLock:
     """Return the lock of the operating system `system`: the site's if it exists, else the kit's.
 
     Raises:
-        BadInput: there is no lock, it is stale, or the site has a ``spack.yaml`` without a lock.
+        BadInput: see `LockCode`. Each error has the command that makes the lock.
     """
-    kit_lock = request.kit / "environments" / request.arch / system / "spack.lock"
-    site_lock = request.site_locks and request.site_locks / request.arch / system / "spack.lock"
+    kit, arch, locks = request.kit, request.arch, request.site_locks
+    kit_lock = kit / "environments" / arch / system / "spack.lock"
+    site_lock = locks and locks / arch / system / "spack.lock"
     if site_lock and not site_lock.is_file() and site_lock.with_name("spack.yaml").is_file():
-        makes = PrintedCommand("proofmark", "lock", of_person(request.arch, "ARCH"), "-i", "SITE")
-        made = f"the file that `{makes}` makes from spack.yaml"
-        raise bad_input(site_lock, "", "no such file", made)
+        accepted = "the lock that is made from spack.yaml beside it"
+        code, command = LockCode.LOCK_NOT_MADE, makes_lock(arch, locks)
+        mistake = InputError(f"{site_lock}", "", "no such file", accepted, code, command=command)
+        raise BadInput(mistake)
     if site_lock and site_lock.is_file():
-        digest = overlay_digest(request.kit / OVERLAY)
-        digest_file = site_lock.with_name("overlay.sha256")
-        recorded = digest_file.read_text().strip() if digest_file.is_file() else "nothing"
-        if recorded != digest:
-            accepted = f"{digest} (recipes changed: make the site's lock again)"
-            raise bad_input(digest_file, "", recorded, accepted)
-        lock = read_lock(site_lock)
-        return ChosenLock(lock, True, read_lock(kit_lock) if kit_lock.is_file() else None)
+        words = () if site_lock.with_name("spack.yaml").is_file() else ("--find",)
+        _refuse_stale(site_lock, request, system, makes_lock(arch, locks, *words))
+        of_kit = read_lock(kit_lock) if kit_lock.is_file() else None
+        return ChosenLock(read_lock(site_lock), True, of_kit)
     if not kit_lock.is_file():
-        systems = sorted(path.parent.name for path in kit_lock.parents[1].glob("*/spack.lock"))
-        accepted = f"an operating system with a lock ({', '.join(systems) or 'none'})"
-        make = f"`make lock ARCH={request.arch} OS={system}` on this system"
-        raise bad_input(kit_lock, "", "no such file", f"{accepted}, or {make}")
-    if mistakes := check(request.kit, request.arch, system):
-        raise BadInput(*mistakes)
+        raise BadInput(_no_lock(kit_lock, read_target(kit_lock.parents[1]), locks))
+    made = (of_person(f"ARCH={arch}", "ARCH"), of_person(f"OS={system}", "OS"))
+    of_kit_only = replace(request, site_locks=None)
+    _refuse_stale(kit_lock, of_kit_only, system, PrintedCommand("make", "lock", *made))
     return ChosenLock(read_lock(kit_lock))
+
+
+def makes_lock(arch: str, site_locks: Path | None, *words: str | Part) -> PrintedCommand:
+    """Return the command that makes the lock of the site whose locks are in `site_locks`."""
+    site = of_person(site_locks.parent if site_locks else "SITE", "SITE", "-i")
+    return PrintedCommand("proofmark", "lock", of_person(arch, "ARCH"), site, *words)
+
+
+def _no_lock(kit_lock: Path, target: str, site_locks: Path | None) -> InputError:
+    """Return the error of a system without a lock. The lock of a site is the usual one."""
+    systems = sorted(path.parent.name for path in kit_lock.parents[1].glob("*/spack.lock"))
+    arch, system = kit_lock.parts[-3:-1]
+    found, accepted = f"no lock of {arch} for {system}", "a lock of the site"
+    words: list[str | Part] = ["--find"]
+    if version := controller_gcc():
+        try:
+            gcc_flags(target, version)
+        except BadInput as error:
+            (mistake,) = error.mistakes
+            found += f", and gcc {version}, which does not know {target}"
+            accepted += f" with {mistake.accepted}, whose prefix --compiler takes"
+            words += ["--compiler", "PREFIX"]
+    accepted += f"; the kit has locks for {', '.join(systems) or 'no system'}"
+    command = makes_lock(arch, site_locks, *words)
+    return InputError(f"{kit_lock}", "", found, accepted, LockCode.NO_LOCK, command=command)
+
+
+def _refuse_stale(lock: Path, request: ProvisionRequest, system: str, command: str) -> None:
+    """Refuse a lock that `check` refuses, with the command that makes it again.
+
+    Raises:
+        BadInput: the first difference, with the number of the others.
+    """
+    try:
+        mistakes = check(request.kit, request.arch, system, request.site_locks)
+    except BadInput as error:
+        mistakes = [*error.mistakes]
+    if not mistakes:
+        return
+    first, others = mistakes[0], len(mistakes) - 1
+    found = f"{first.found}, and {others} more differences" if others else first.found
+    code = LockCode.LOCK_STALE
+    raise BadInput(replace(first, file=f"{lock}", found=found, code=code, command=command))
 
 
 def missing_specs(request: ProvisionRequest, system: str) -> list[Spec]:
     """Return the specs that `install` would install; change nothing and run no Spack.
 
     Raises:
-        BadInput: see `choose_lock`, `check_length`, `check_blanks` and `located_sources`; or a
-            package is not in the lock.
+        BadInput: see `choose_lock`, `check_length`, `check_blanks`, `check_installed_mpi` and
+            `located_sources`; or a package is not in the lock.
     """
     check_length(request.prefixes)
     check_blanks(request.prefixes)
     lock = choose_lock(request, system).lock
+    check_installed_mpi(lock, request.programs)
     installation = installation_in(request.prefixes, request.sources)
     cached = buildcache.cached_manifests(request.sources.cache)
     located_sources(lock, request.programs, installation, request.sources)
@@ -364,6 +355,7 @@ def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack, 
     progress.begin()
     say(f"output of Spack: {log}")
     progress.report()
+    check_recipes(installation, spack.environment)
     roots = [f"/{chosen.lock.root(package).hash}" for package in request.programs]
     words = ("-e", str(spack.environment), "install", "--only-concrete", *roots)
     command = installation.command(*words)
@@ -374,6 +366,40 @@ def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack, 
         write_whole(times_file, json.dumps(now_known, indent=1, sort_keys=True) + "\n")
     if code:
         raise _refused(progress.lines, code, installation, log)
+
+
+RECIPES = Path(__file__).with_name("recipe_script.py")
+_CHANGED = TypeAdapter(dict[str, tuple[str, str]])
+
+
+def check_recipes(installation: SpackInstallation, environment: Path) -> None:
+    """Refuse a lock of which the recipes would build other programs under the same hashes.
+
+    The hashes are Spack's own. They find what ``git status`` does not: a file that git is told not
+    to look at, and a recipe that another repository replaces.
+
+    Args:
+        installation: Spack.
+        environment: the folder of the environment with the lock.
+
+    Raises:
+        BadInput: names each package; or Spack cannot read its recipe.
+    """
+    command = installation.command("-e", str(environment), "python", str(RECIPES))
+    done = run_command(command, environment=installation.environment())
+    try:
+        changed = _CHANGED.validate_json(done.stdout if done.returncode == 0 else "")
+    except ValidationError:
+        last = " / ".join(done.stderr.strip().splitlines()[-3:]) or f"exit code {done.returncode}"
+        accepted = "a recipe for each package of the lock"
+        raise bad_input(environment / "spack.lock", "package_hash", last, accepted) from None
+    file = str(environment / "spack.lock")
+    mistakes = (
+        InputError(file, f"{label}: package_hash", now, f"{locked}, the recipe of the lock")
+        for label, (locked, now) in sorted(changed.items())
+    )
+    if found := tuple(mistakes):
+        raise BadInput(*found)
 
 
 def _refused(
@@ -417,7 +443,12 @@ def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Install
         files = spelling[name].programs if name in spelling else {}
         parts = chosen.site_parts(name)
         paths = find_programs(prefix, programs, files)
-        check_blas(chosen.lock, name, paths.values())
+        findings = (
+            *check_linked(chosen.lock, name, paths.values()),
+            *unchosen_variants(chosen.lock, [name]),
+        )
+        if parts is not None:
+            findings = (derived_finding(name, parts), *findings)
         packages[name] = Provided(
             version=root.version,
             spec=root.requested,
@@ -426,6 +457,7 @@ def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Install
             prefix=str(prefix),
             programs=paths,
             site_parts=parts,
-            findings=() if parts is None else (derived_finding(name, parts),),
+            built=build_of(chosen.lock, name),
+            findings=findings,
         )
     return Installed(origin="spack", packages=packages)

@@ -21,6 +21,7 @@ import yaml
 from proofmark.common.child_environment import of_spack
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import run_command
+from proofmark.common.progress_lines import while_working
 from proofmark.software.build_process import Say
 from proofmark.software.request import Sources
 from proofmark.software.spack.system import release_variables, this_system, write_release
@@ -35,6 +36,10 @@ NO_PROXY = "http://127.0.0.1:9"
 """The discard port: nothing listens there, and nothing leaves the machine."""
 CONFIGURATION = "etc/spack"
 """The folder of a checkout of Spack whose files Spack reads before those of the user."""
+OF_A_HOOK = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"}) | {
+    *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX"),
+}
+"""The variables by which git, as in a hook, would read another repository than the one named."""
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy")
 NO_NETWORK = {
     **dict.fromkeys(_PROXIES, NO_PROXY),
@@ -65,6 +70,11 @@ class SpackInstallation:
     def mirror(self) -> Path:
         """The mirror with links to the sources of a lock."""
         return self.root / "mirror"
+
+    @property
+    def index(self) -> Path:
+        """The folder of Spack's index of all recipes, for locks and for installations."""
+        return self.root / "misc"
 
     @property
     def keyring(self) -> Path:
@@ -115,7 +125,7 @@ class SpackInstallation:
             "install_tree": store,
             "build_stage": [str(self.root / "stage")],
             "source_cache": str(self.root / "source"),
-            "misc_cache": str(self.root / "misc"),
+            "misc_cache": str(self.index),
         }
         if jobs:
             config["build_jobs"] = jobs
@@ -142,6 +152,35 @@ class SpackInstallation:
                 if record["installed"] and record["path"] and Path(record["path"]).is_dir():
                     prefixes[spec_hash] = Path(record["path"])
         return prefixes
+
+
+@dataclass(frozen=True)
+class CopiedEnvironment:
+    """A copy of an environment, and what starts Spack on it.
+
+    Attributes:
+        words: the command line of Spack, without environment and command.
+        folder: the folder of the copy, with ``spack.yaml`` and, once it is made, ``spack.lock``.
+        variables: the variables of Spack's process.
+    """
+
+    words: tuple[str, ...]
+    folder: Path
+    variables: Mapping[str, str]
+
+    def output_of(self, script: Path) -> str:
+        """Run a script with ``spack python`` and return what it prints.
+
+        Raises:
+            BadInput: it failed; repeats the end of its message.
+        """
+        words = [*self.words, "-e", str(self.folder), "python", str(script)]
+        done = run_command(words, environment=self.variables)
+        if done.returncode:
+            last = " / ".join(done.stderr.strip().splitlines()[-3:])
+            found = last or f"exit code {done.returncode}"
+            raise bad_input(self.folder / "spack.lock", script.stem, found, "a lock of these pins")
+        return done.stdout
 
 
 def installation_in(prefixes: Path, sources: Sources) -> SpackInstallation:
@@ -171,14 +210,16 @@ def bootstrap(
         (sources.spack, installation.spack, pins["spack"], "spack.git"),
         (sources.packages, installation.packages, pins["spack_packages"], "packages.git"),
     ):
+        if not site_checkout:  # a killed clone has left it
+            shutil.rmtree(_unfinished(folder), ignore_errors=True)
         found = not_pinned(folder, pin)
         if not found:
             continue
         if site_checkout:
             raise bad_input(folder, "HEAD", found, f"{pin['commit']} ({pin['tag']}), unchanged")
         address = f"file://{sources.bundle / name}" if sources.bundle else str(pin["git"])
-        say(f"cloning {pin['tag']} from {address}")
-        _clone(address, pin["tag"], pin["commit"], folder)
+        with while_working(f"cloning {pin['tag']} from {address}", say):
+            _clone(address, pin["tag"], pin["commit"], folder)
     make_venv(installation.root / "venv", kit / "requirements/spack.txt", sources.bundle, say)
 
 
@@ -208,9 +249,27 @@ def not_pinned(checkout: Path, pin: Mapping[str, Any]) -> str:
 
 
 def _clone(address: str, tag: str, commit: str, folder: Path) -> None:
-    fresh = folder.with_name(f"{folder.name}.new")
-    shutil.rmtree(fresh, ignore_errors=True)
+    fresh = _unfinished(folder)
     fresh.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        _fetch(address, tag, commit, fresh)
+        shutil.rmtree(folder, ignore_errors=True)
+        fresh.rename(folder)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _unfinished(folder: Path) -> Path:
+    """Return the folder into which a checkout is cloned before it is whole."""
+    return folder.with_name(f"{folder.name}.new")
+
+
+def _fetch(address: str, tag: str, commit: str, fresh: Path) -> None:
+    """Clone a tag, which must be of `commit`, into the folder `fresh`.
+
+    Raises:
+        BadInput: there is no such tag, it is of another commit, or the repository is not complete.
+    """
     _git("init", "--quiet", str(fresh))
     in_fresh = ("-C", str(fresh))
     done = _git(*in_fresh, "fetch", "--quiet", "--depth=1", address, f"refs/tags/{tag}")
@@ -222,12 +281,13 @@ def _clone(address: str, tag: str, commit: str, folder: Path) -> None:
     done = _git(*in_fresh, "checkout", "--quiet", "--detach", commit)
     if done.returncode != 0:
         raise bad_input(address, tag, done.stderr.strip(), "a complete repository")
-    shutil.rmtree(folder, ignore_errors=True)
-    fresh.rename(folder)
 
 
 def _git(*words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
+    environment = {
+        **{name: value for name, value in os.environ.items() if name not in OF_A_HOOK},
+        "GIT_TERMINAL_PROMPT": "0",
+    }
     return run_command(["git", "-c", "advice.detachedHead=false", *words], environment=environment)
 
 
@@ -242,7 +302,12 @@ def make_venv(folder: Path, lock: Path, bundle: Path | None, say: Say) -> None:
     lock_copy = folder / "lock.txt"
     if lock_copy.is_file() and lock_copy.read_bytes() == lock.read_bytes():
         return
-    say("installing the solver of Spack")
+    with while_working("installing the solver of Spack", say):
+        _install_venv(folder, lock, bundle)
+    shutil.copy(lock, lock_copy)
+
+
+def _install_venv(folder: Path, lock: Path, bundle: Path | None) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     offline = ["--no-index", f"--find-links={bundle / 'wheels'}"] if bundle else []
     pip = [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", "--no-input"]
@@ -252,7 +317,6 @@ def make_venv(folder: Path, lock: Path, bundle: Path | None, say: Say) -> None:
         if done.returncode != 0:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             raise bad_input(lock, "", last, "wheels that pip can install on this system")
-    shutil.copy(lock, lock_copy)
 
 
 # The folders under which Spack can install: short ones, without blanks.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import archspec.cpu
 import yaml
 from archspec.cpu import TARGETS
 
-from proofmark.common.errors import InputError, bad_input, nearest
+from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.processes import run_command
 from proofmark.software.spack.lock_file import read_lock
@@ -25,6 +27,9 @@ from proofmark.software.spack.site_environment import declared_externals
 
 OVERLAY = Path("spack-repo/spack_repo/proofmark")
 PINS = Path("environments/common/spack-pins.yaml")
+ONE_VERSION = re.compile(r"@=?([\w.-]+)")
+PACKAGES = "packages.yaml"
+"""The file in the folder of a site's locks with the versions that the site chooses."""
 
 
 def read_environment(
@@ -41,10 +46,15 @@ def read_environment(
         BadInput: there is no such environment or operating system, or not exactly one target.
     """
     source, environment = _spack_yaml(directory)
+    of_site: list[dict[str, Any]] = []
     if site:
         environment = read_spack_yaml(site)
-    definitions = _definitions([environment, *_included(source, environment, operating_system)])
+        choice = site.parents[2] / PACKAGES
+        of_site = [load_mapping(choice)] if choice.is_file() else []
+    scopes = [environment, *_included(source, environment, operating_system)]
+    definitions = _definitions(scopes)
     return LockedEnvironment(
+        versions=_versions([*of_site, *scopes]),
         system=operating_system,
         roots=root_names(environment, definitions),
         target=read_target(directory),
@@ -66,16 +76,31 @@ def read_spack_yaml(path: Path) -> dict[str, Any]:
     return content
 
 
-def read_roots(directory: Path) -> set[str]:
-    """Return the root packages of an environment. They are the same on all operating systems.
+def check_externals(source: Path, directory: Path, operating_system: str) -> None:
+    """Refuse externals of a site whose version is not the one that packages require.
+
+    Spack would only say that there is no solution.
+
+    Args:
+        source: the ``spack.yaml`` of the site.
+        directory: the folder of the kit's environment.
+        operating_system: the name that Spack uses for it.
 
     Raises:
-        BadInput: there is no such environment.
+        BadInput: names each such package.
     """
-    source, environment = _spack_yaml(directory)
-    shared = [name for name in environment.get("include", []) if "$" not in name]
-    scopes = _included(source, {"include": shared}, "")
-    return root_names(environment, _definitions([environment, *scopes]))
+    versions = read_environment(directory, operating_system, source).versions
+    mistakes = []
+    for name, entry in read_spack_yaml(source).get("packages", {}).items():
+        specs = [str(each["spec"]) for each in entry.get("externals", ())]
+        labels = [each.split()[0].replace("@=", "@") for each in specs]
+        wanted = f"{name}@{versions.get(name, '')}"
+        if name in versions and specs and wanted not in labels:
+            accepted = f'"@VERSION" of the external ({", ".join(labels)}), or `--find` again'
+            key = f"packages.{name}.require"
+            mistakes.append(InputError(str(source), key, f"@{versions[name]}", accepted))
+    if mistakes:
+        raise BadInput(*mistakes)
 
 
 def read_target(directory: Path) -> str:
@@ -129,6 +154,20 @@ def _definitions(scopes: list[dict[str, Any]]) -> dict[str, list[Any]]:
     return definitions
 
 
+def _versions(scopes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the version that each package must have, by the first of the scopes that names one.
+
+    A requirement that is no single version, such as a range, is left to Spack.
+    """
+    versions: dict[str, str] = {}
+    for scope in scopes:
+        for name, entry in scope.get("packages", {}).items():
+            required = entry.get("require")
+            if isinstance(required, str) and (version := ONE_VERSION.fullmatch(required)):
+                versions.setdefault(name, version[1])
+    return versions
+
+
 def _included(source: Path, environment: dict[str, Any], system: str) -> list[dict[str, Any]]:
     """Return the content of the files that an environment includes."""
     scopes = []
@@ -164,7 +203,8 @@ def check(
         locks: the folder of a site's locks; None for the kit's.
 
     Raises:
-        BadInput: the lock, its ``spack.yaml``, or the digest of its recipes, is missing.
+        BadInput: the lock, its ``spack.yaml``, or the digest of its recipes, is missing, or the
+            file is no lock.
     """
     directory = (locks or root / "environments") / arch
     lock = directory / operating_system / "spack.lock"
@@ -178,6 +218,7 @@ def check(
                 words += [of_person(operating_system, "OS", "--os")]
             command = PrintedCommand(*words)
             raise bad_input(path, "", "no such file", f"the file that `{command}` writes")
+    specs = read_lock(lock)
     kit = root / "environments" / arch
     source = lock.with_name("spack.yaml") if locks else None
     mistakes = check_lock(
@@ -186,7 +227,7 @@ def check(
         overlay=root / OVERLAY,
         pins=load_mapping(root / PINS),
     )
-    return [*mistakes, *check_sources(read_lock(lock))]
+    return [*mistakes, *check_sources(specs)]
 
 
 def guard(target: str, programs: list[Path]) -> list[InputError]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,17 +16,25 @@ VIRTUALS = ("mpi", "blas")
 """The virtual packages of a program whose provider a report names, most important first."""
 
 
+FLAGS = ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
+"""The parameters of a spec that are flags of its compiler."""
+NO_VARIANTS = (*FLAGS, "patches", "dev_path")
+COMPILERS = ("gcc", "llvm", "intel-oneapi-compilers", "aocc", "nvhpc", "cce", "acfl", "armgcc")
+"""The packages of Spack that are compilers."""
+
+
 @dataclass(frozen=True)
 class Spec:
     """One concrete spec.
 
     Attributes:
         target: archspec's name of the processor that it is built for.
-        requested: the spec that the environment requests for a root, else name and version.
+        requested: name and version; of a root with the rest that the environment requests.
         run: hashes of the dependencies of types `link` and `run`.
         build: hashes of the dependencies that only the build needs.
         prefix: the prefix of an external; empty for a spec that Spack builds.
         threads: the variant ``threads`` of a BLAS; empty for other packages.
+        variants: all its variants, and flags of compilers; an external has those that are known.
         virtuals: hashes of the dependencies that are its ``mpi`` and ``blas``.
     """
 
@@ -39,12 +48,33 @@ class Spec:
     build: tuple[str, ...]
     prefix: str = ""
     threads: str = ""
+    variants: Mapping[str, Any] = field(default_factory=dict)
     virtuals: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
         """Name and version, ``ior@4.0.0``."""
         return f"{self.name}@{self.version}"
+
+    @property
+    def switches(self) -> str:
+        """The variants without the flags, in the notation of Spack, in order."""
+        variants: list[str] = []
+        for name, value in sorted(self.variants.items()):
+            if name in NO_VARIANTS:
+                continue
+            switch = {True: f"+{name}", False: f"~{name}"}
+            text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            variants.append(switch[value] if isinstance(value, bool) else f"{name}={text}")
+        return " ".join(variants)
+
+    @property
+    def flags(self) -> str:
+        """The flags of its compiler, in the notation of Spack, in order."""
+        given = {name: self.variants.get(name) for name in FLAGS}
+        return " ".join(
+            f"{name}={' '.join(map(str, words))}" for name, words in given.items() if words
+        )
 
 
 @dataclass(frozen=True)
@@ -141,14 +171,42 @@ def _spec(key: str, raw: dict[str, Any], requested: dict[str, str]) -> Spec:
         version=version,
         hash=key,
         target=target if isinstance(target, str) else str(target["name"]),
-        requested=requested.get(key, f"{name}@{version}"),
+        requested=f"{name}@{version}{_without_version(requested.get(key, ''), name)}",
         external=bool(external),
         run=tuple(other for other, kinds in edges if kinds & {"link", "run"}),
         build=tuple(other for other, kinds in edges if not kinds & {"link", "run"}),
         prefix=str(external.get("path") or "") if external else "",
         threads=_threads(raw.get("parameters", {}).get("threads", "")),
+        variants=raw.get("parameters", {}),
         virtuals=virtuals,
     )
+
+
+def build_of(lock: Lock, package: str) -> dict[str, str]:
+    """Return how Spack builds a package: variants, flags, compiler, and its MPI and BLAS.
+
+    What a spec does not have is left out.
+
+    Raises:
+        BadInput: the lock has no such package.
+    """
+    root = lock.root(package)
+    compilers = [lock.specs[each] for each in root.build if lock.specs[each].name in COMPILERS]
+    found = {
+        "variants": root.switches,
+        "flags": root.flags,
+        "compiler": ", ".join(sorted(each.label for each in compilers)),
+    }
+    for virtual in VIRTUALS:
+        if virtual in root.virtuals:
+            spec = lock.specs[root.virtuals[virtual]]
+            found[virtual] = " ".join(filter(None, (spec.label, spec.switches)))
+    return {name: text for name, text in found.items() if text}
+
+
+def _without_version(requested: str, name: str) -> str:
+    """Return a requested spec without its name and version: ``+openmp target=zen3``."""
+    return re.sub(r"^@[^\s+~%^]+", "", requested.removeprefix(name))
 
 
 def _threads(value: str | bool | list[str]) -> str:
@@ -192,6 +250,40 @@ def derived_parts(kit_lock: Lock, site_lock: Lock, package: str) -> list[Derived
                 )
             )
     return parts
+
+
+@dataclass(frozen=True)
+class LockChange:
+    """A package that differs between two locks.
+
+    Attributes:
+        before: its versions in the first lock; empty if it has none.
+        after: its versions in the second. If they are equal, the package is built in another way.
+    """
+
+    package: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+def lock_changes(before: Lock, after: Lock) -> list[LockChange]:
+    """Return the packages that differ between two locks, by name."""
+    old, new = _by_package(before), _by_package(after)
+    found = []
+    for package in sorted(old.keys() | new.keys()):
+        one, other = old.get(package, {}), new.get(package, {})
+        if one.keys() != other.keys():
+            versions = [tuple(sorted(set(each.values()))) for each in (one, other)]
+            found.append(LockChange(package, *versions))
+    return found
+
+
+def _by_package(lock: Lock) -> dict[str, dict[str, str]]:
+    """Return the version by hash, by package."""
+    found: dict[str, dict[str, str]] = {}
+    for spec in lock.specs.values():
+        found.setdefault(spec.name, {})[spec.hash] = spec.version
+    return found
 
 
 def _closure(lock: Lock, hashes: Iterable[str]) -> list[Spec]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,8 +17,15 @@ import yaml
 from proofmark.common.child_environment import of_spack
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import run_command
-from proofmark.software.spack.installation import not_pinned
-from proofmark.software.spack.lock_check import OVERLAY, PINS, load_mapping, read_environment
+from proofmark.common.progress_lines import while_working
+from proofmark.software.spack.installation import CopiedEnvironment, not_pinned
+from proofmark.software.spack.lock_check import (
+    OVERLAY,
+    PACKAGES,
+    PINS,
+    load_mapping,
+    read_environment,
+)
 from proofmark.software.spack.lock_rules import canonicalise, overlay_digest
 from proofmark.software.spack.lock_sources import FILE, sources_from_spack
 from proofmark.software.spack.system import release_variables, this_system, write_release
@@ -30,6 +38,7 @@ class Checkouts:
     Attributes:
         python: the Python that runs Spack and that has the solver.
         cache: the folder of Spack's index of all recipes, which needs minutes; None: the user's.
+            It is that of the installation (`SpackInstallation.index`): one index serves both.
     """
 
     spack: Path
@@ -55,7 +64,9 @@ class Checkouts:
             **release_variables(folder),
         }
         if self.cache:
-            variables["SPACK_USER_CACHE_PATH"] = str(self.cache)
+            config = yaml.safe_dump({"config": {"misc_cache": str(self.cache)}})
+            (folder / "user/config.yaml").write_text(config)
+            variables["SPACK_USER_CACHE_PATH"] = str(folder / "cache")
         return variables
 
     def check(self, pins: Mapping[str, Any]) -> None:
@@ -93,9 +104,6 @@ def make(root: Path, arch: str, operating_system: str, checkouts: Checkouts) -> 
 def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> None:
     """Concretize the file `source`; write its canonical lock and its sources into `folder`.
 
-    Spack works on a copy in a temporary folder with a separate configuration. So the lock depends
-    on neither the user's configuration nor the path of the checkout.
-
     Args:
         root: the checkout of Proofmark.
         source: the ``spack.yaml``; its paths of `include` start in a folder of ``environments/``.
@@ -105,6 +113,37 @@ def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> N
     Raises:
         BadInput: see `make`.
     """
+    with copied_environment(root, source, folder, checkouts) as copied:
+        words = [*copied.words, "-e", str(copied.folder), "concretize", "--force"]
+        with while_working("Spack reads its recipes and solves"):
+            done = subprocess.run(words, env=copied.variables, check=False, stdout=sys.stderr)
+        if done.returncode:
+            found = f"no solution (exit code {done.returncode}, the message of Spack is above)"
+            accepted = f"an environment that the compiler of {folder.name} can build"
+            raise bad_input(source.parent, "spack concretize", found, accepted)
+        lock: dict[str, Any] = yaml.safe_load((copied.folder / "spack.lock").read_text())
+        with while_working("Spack lists the sources of the lock"):
+            sources = sources_from_spack(copied)
+        # Of the copy that was solved: somebody can edit a recipe meanwhile.
+        digest = overlay_digest(copied.folder.parents[1] / OVERLAY)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "spack.lock").write_text(canonicalise(lock))
+    (folder / FILE).write_text(sources)
+    (folder / "overlay.sha256").write_text(digest + "\n")
+
+
+@contextmanager
+def copied_environment(
+    root: Path, source: Path, folder: Path, checkouts: Checkouts
+) -> Iterator[CopiedEnvironment]:
+    """Copy the environment of the file `source` into a temporary folder, for Spack.
+
+    Spack has a separate configuration there. So its results depend on neither the user's
+    configuration nor the path of the checkout. The arguments are those of `make_from`.
+
+    Raises:
+        BadInput: a checkout is not at its pinned commit, or Spack runs on another operating system.
+    """
     checkouts.check(load_mapping(root / PINS))
     arch, system = folder.parts[-2:]
     with TemporaryDirectory() as name:
@@ -113,25 +152,18 @@ def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> N
             shutil.copytree(root / part, scratch / part)
         environment = scratch / "environments" / arch
         shutil.copy(source, environment / "spack.yaml")
+        command = checkouts.command()
+        of_site = folder.parents[1] / PACKAGES
+        if of_site.is_file():
+            (scratch / "site").mkdir()
+            shutil.copy(of_site, scratch / "site" / PACKAGES)
+            command += ["--config-scope", str(scratch / "site")]
         variables = of_spack(checkouts.variables(scratch))
-        spack_system = _output(*checkouts.command("arch", "-o"), env=variables)
+        spack_system = _output(*command, "arch", "-o", env=variables)
         if spack_system != system:
             accepted = f"{spack_system}, because Spack runs on it"
             raise bad_input("OS", "", system, accepted)
-        words = ("-e", str(environment), "concretize", "--force")
-        done = subprocess.run(
-            checkouts.command(*words), env=variables, check=False, stdout=sys.stderr
-        )
-        if done.returncode:
-            found = f"no solution (exit code {done.returncode}, the message of Spack is above)"
-            accepted = f"an environment that the compiler of {system} can build"
-            raise bad_input(source.parent, "spack concretize", found, accepted)
-        lock: dict[str, Any] = yaml.safe_load((environment / "spack.lock").read_text())
-        sources = sources_from_spack(checkouts.command(), environment, variables)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "spack.lock").write_text(canonicalise(lock))
-    (folder / FILE).write_text(sources)
-    (folder / "overlay.sha256").write_text(overlay_digest(root / OVERLAY) + "\n")
+        yield CopiedEnvironment(tuple(command), environment, variables)
 
 
 def _output(*command: str, env: dict[str, str]) -> str:

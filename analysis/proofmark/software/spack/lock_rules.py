@@ -126,12 +126,14 @@ class LockedEnvironment:
         roots: the names of the requested packages.
         target: archspec name of the target.
         externals: the prefixes that a site declares, by package; the kit declares none but gcc's.
+        versions: the version that a package must have, if the lock has the package.
     """
 
     system: str
     roots: set[str]
     target: str
     externals: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ def check_lock(
         mistakes.append(InputError(written.name, key, str(found), accepted))
 
     if written.text != canonicalise(lock):
-        wrong("", "a lock that is not canonical", "the text that `spacklock make` writes")
+        wrong("", "a lock that is not canonical", "the text that `make lock` writes")
     digest = overlay_digest(overlay)
     recorded = written.recorded_digest.strip()
     if recorded != digest:
@@ -203,6 +205,10 @@ def _spec_mistakes(
             yield key, found, accepted
     if not re.fullmatch(r"[\w.+-]+", str(spec.get("version", ""))):
         yield "version", spec.get("version"), "one version"
+    wanted = environment.versions.get(spec["name"])
+    # `@2.3` of Spack also means 2.3.7 and 2.3-1.
+    if wanted and not re.match(rf"{re.escape(wanted)}($|[.-])", str(spec.get("version"))):
+        yield "version", spec.get("version"), f"{wanted}, which packages require"
     if not (spec.get("external") or spec.get("package_hash")):
         yield "package_hash", None, "the hash of the recipe"
     namespace = "proofmark" if spec["name"] in overlay_names else "builtin"

@@ -7,15 +7,15 @@ without a network. `proofmark lock` writes it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from proofmark.common.errors import InputError, bad_input
-from proofmark.common.processes import run_command
 from proofmark.common.strict_model import StrictModel
+from proofmark.software.spack.installation import CopiedEnvironment
 from proofmark.software.spack.lock_file import Lock
 
 FILE = "sources.json"
@@ -112,20 +112,10 @@ def check_sources(lock: Lock) -> Iterator[InputError]:
                 yield InputError(str(path), label, file.place, f"a place with {file.sha256}")
 
 
-def sources_from_spack(command: list[str], environment: Path, variables: Mapping[str, str]) -> str:
+def sources_from_spack(environment: CopiedEnvironment) -> str:
     """Return the canonical text of ``sources.json`` for the lock in an environment.
-
-    Args:
-        command: the command line of Spack.
-        environment: the folder of the environment, with ``spack.yaml`` and ``spack.lock``.
-        variables: the variables of Spack's process.
 
     Raises:
         BadInput: Spack failed.
     """
-    words = [*command, "-e", str(environment), "python", str(SCRIPT)]
-    done = run_command(words, environment=variables)
-    if done.returncode != 0:
-        last = " / ".join(done.stderr.strip().splitlines()[-3:]) or f"exit code {done.returncode}"
-        raise bad_input(environment / "spack.lock", "sources", last, "recipes of all its packages")
-    return canonical(_parse(done.stdout, SCRIPT))
+    return canonical(_parse(environment.output_of(SCRIPT), SCRIPT))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.software.spack.site_parts import Problem, SitePart
+from proofmark.software.spack.site_parts import MPICC, Problem, SitePart
 
 KIT = "kit"
 """The choice of the kit's own library, which Spack builds."""
 
 REMEDIES = {
-    Problem.NO_HEADERS: "its headers (libopenmpi-dev, libmpich-dev; openmpi-devel, mpich-devel)",
+    Problem.NO_HEADERS: "include/mpi.h in its prefix, or the package with its headers"
+    " (libopenmpi-dev, libmpich-dev; openmpi-devel, mpich-devel)",
     Problem.NOT_SELECTED: "an MPI that is mpicc (as root: update-alternatives --set mpi {file})",
 }
 
@@ -47,6 +50,25 @@ def _chosen(option: str, found: Sequence[SitePart], choice: str) -> list[SitePar
     return parts
 
 
+def programs_of_choice(choice: str) -> Path | None:
+    """Return the folder of the ``mpicc`` that a choice of an MPI names; None if it is no path.
+
+    The path is a prefix, its folder of programs, or the wrapper itself.
+
+    Raises:
+        BadInput: there is no ``mpicc`` at the path.
+    """
+    if "/" not in choice:
+        return None
+    path = Path(os.path.abspath(Path(choice).expanduser()))  # noqa: PTH100 - keeps links
+    for wrapper in (path / MPICC, path / "mpicc", path):
+        if wrapper.is_file():
+            return wrapper.parent
+    kind = "no such folder" if not path.exists() else f"no {MPICC} in it"
+    accepted = f"a prefix with {MPICC} and include/mpi.h, or its mpicc"
+    raise bad_input("--mpi", "", f"{path}: {kind}", accepted)
+
+
 def _listed(parts: Sequence[SitePart]) -> str:
     return "; ".join(f"{part.label} ({part.file})" for part in parts)
 
@@ -56,8 +78,8 @@ def choose_mpi(found: Sequence[SitePart], choice: str) -> SitePart | None:
 
     Args:
         found: all that were found.
-        choice: a package, ``package@version``, a prefix or a wrapper; `KIT`; empty if the site
-            chooses none.
+        choice: a package, ``package@version``, a prefix, its ``bin`` or a wrapper; `KIT`; empty if
+            the site chooses none.
 
     Raises:
         BadInput: none or several were found, or the choice cannot be used.
@@ -65,10 +87,14 @@ def choose_mpi(found: Sequence[SitePart], choice: str) -> SitePart | None:
     if choice == KIT:
         return None
     if not found:
-        accepted = f"a path, a module (--module), or {KIT}, which builds the MPI of the kit"
-        raise bad_input("--mpi", "", "no MPI on this system", accepted)
-    usable = [part for part in found if not part.problem]
-    parts = _chosen("--mpi", found, choice) if choice else usable or list(found)
+        looked = "no mpicc in PATH and in the usual folders of systems and vendors"
+        accepted = (
+            f"a prefix with {MPICC} and include/mpi.h, a module (--module), or {KIT}, which builds"
+            " the MPI of the kit"
+        )
+        raise bad_input("--mpi", "", looked, accepted)
+    parts = _named(found, choice) if choice else list(found)
+    parts = [part for part in parts if not part.problem] or parts
     if len(parts) > 1:
         accepted = f"one of them as --mpi PACKAGE or PATH, or {KIT}"
         raise bad_input("--mpi", choice, _listed(parts), accepted)
@@ -77,6 +103,19 @@ def choose_mpi(found: Sequence[SitePart], choice: str) -> SitePart | None:
         found_text = f"{part.label} ({part.file}): {part.problem.value}"
         raise bad_input("--mpi", "", found_text, REMEDIES[part.problem].format(file=part.file))
     return part
+
+
+def _named(found: Sequence[SitePart], choice: str) -> list[SitePart]:
+    """Return the MPIs that a choice names; a path can lead over links, and to the wrapper."""
+    folder = programs_of_choice(choice)
+    if folder is None:
+        return _chosen("--mpi", found, choice)
+    files = [part for part in found if part.file == choice]
+    return files or [part for part in found if _same_folder(Path(part.file).parent, folder)]
+
+
+def _same_folder(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
 
 
 def choose_blas(found: Sequence[SitePart], wanted: WantedBlas, choice: str) -> SitePart | None:

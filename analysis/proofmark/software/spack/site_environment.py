@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,10 @@ from proofmark.software.spack.site_parts import SitePart
 COMPILERS = "../common/compilers-$operating_system.yaml"
 NETWORK = ("libfabric", "ucx", "rdma-core")
 """Libraries below the kit's MPI; requirements for them mean nothing beside the site's MPI."""
+
+GENERIC = ("nfs", "ufs")
+PARALLEL = ("gpfs", "lustre")
+"""The drivers of ROMIO that an MPI of the kit can have."""
 
 HEADER = """\
 # What this site has, for the programs of environments/{arch} on {system}. Made by
@@ -32,12 +36,28 @@ class SiteParts:
         blas: the BLAS; None: the kit's own is built.
         tools: build tools.
         compiler: the entry of `externals` of another gcc than the kit's; None: the kit's.
+        scratches: the types of the file systems to which the programs write.
+        file_systems: those whose headers the system has.
     """
 
     mpi: SitePart | None
     blas: SitePart | None
     tools: Sequence[SitePart]
     compiler: Mapping[str, Any] | None = None
+    scratches: Collection[str] = ()
+    file_systems: Sequence[SitePart] = ()
+
+    @property
+    def drivers(self) -> list[str]:
+        """The drivers of ROMIO for the scratches, those that every Unix has first."""
+        with_headers = {each.package for each in self.file_systems}
+        return [*GENERIC, *sorted(with_headers & set(self.scratches))]
+
+    @property
+    def without_headers(self) -> list[str]:
+        """The parallel file systems of the scratches whose headers the system lacks."""
+        with_headers = {each.package for each in self.file_systems}
+        return sorted(set(self.scratches) & set(PARALLEL) - with_headers)
 
 
 def site_environment(kit: Mapping[str, Any], parts: SiteParts) -> dict[str, Any]:
@@ -53,8 +73,12 @@ def site_environment(kit: Mapping[str, Any], parts: SiteParts) -> dict[str, Any]
         if part:
             packages[virtual] = {"require": [f"{part.label} {part.variants}".strip()]}
     if parts.mpi:
+        # Spack would complete the MPI with the defaults of its recipe: variants nobody looked at.
+        made["concretizer"] = {"externals": {"completion": "architecture_only"}}
         for name in NETWORK:
             packages.pop(name, None)
+    else:
+        _choose_drivers(packages, parts)
     for each in (parts.mpi, parts.blas, *parts.tools):
         if each:
             packages[each.package] = _external(each)
@@ -69,11 +93,31 @@ def site_environment(kit: Mapping[str, Any], parts: SiteParts) -> dict[str, Any]
     return made
 
 
+def _choose_drivers(packages: dict[str, Any], parts: SiteParts) -> None:
+    """Give the kit's Open MPI the drivers for the scratches; the recipe of MPICH has no choice."""
+    drivers = parts.drivers
+    words = ["+romio", f"romio-filesystem={','.join(drivers)}"]
+    words += [f"{'+' if name in drivers else '~'}{name}" for name in PARALLEL]
+    required = packages["mpi"]["require"]
+    packages["mpi"] = {
+        "require": [" ".join([each, *words]) if is_open_mpi(each) else each for each in required]
+    }
+    for each in parts.file_systems:
+        if each.package == "lustre" and "lustre" in drivers:
+            packages["lustre"] = _external(each)
+
+
+def is_open_mpi(requirement: str) -> bool:
+    """Return whether a requirement is of Open MPI, whose recipe has variants for drivers."""
+    return requirement.startswith("openmpi@")
+
+
 def _external(part: SitePart) -> dict[str, Any]:
     external: dict[str, Any] = {"spec": part.spec, "prefix": part.prefix}
     if part.modules:
         external["modules"] = list(part.modules)
-    return {"buildable": False, "externals": [external]}
+    # It replaces the version that the kit requires.
+    return {"buildable": False, "require": f"@{part.version}", "externals": [external]}
 
 
 def environment_text(arch: str, system: str, environment: Mapping[str, Any]) -> str:

@@ -1,23 +1,40 @@
 """The MPI and BLAS libraries that a system has, by the layouts of distributions and vendors.
 
-All functions read below a folder `root`, which is ``/`` on a node. They start no program: the
-header of an MPI has its name and version, and an OpenBLAS has its threads in its text.
+All functions that find read below a folder `root`, which is ``/`` on a node. They start no program:
+the header of an MPI has its name and version, and an OpenBLAS has its threads in its text. Only
+`with_build` starts the programs of an MPI that state how it was built.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
 from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
+from proofmark.software import mpi
+
+FILE_SYSTEM_HEADERS = (
+    ("lustre", "usr/include/lustre/lustreapi.h"),
+    ("gpfs", "usr/include/gpfs.h"),
+)
+"""The headers of parallel file systems; a driver is built only with them."""
 
 MPICC = "bin/mpicc"
+HEADERS = (
+    *("../../include", "../../include/*", "../../include/*/*"),
+    *("../../lib*/*/include", "../../lib*/*/*/include"),
+)
+"""Patterns of the folder with ``mpi.h`` in any prefix, relative to the wrapper.
+
+The first is that of every ``make install``; the others are those of packages with several
+processors or several MPIs.
+"""
 
 
 class Problem(StrEnum):
@@ -106,28 +123,46 @@ def find_mpis(
         modules: the modules that were loaded to get `folders`.
     """
     found: dict[Path, SitePart] = {}
-    for folder in folders:
-        wrapper = root / folder.lstrip("/") / "mpicc"
-        layout = MpiLayout(wrapper="", prefix="../..", headers=("../../include",))
-        known = any(wrapper.match(each.wrapper) for each in layouts().mpi)
-        usual = folder.rstrip("/") in ("/usr/bin", "/bin")  # Debian's layout describes it
-        if wrapper.is_file() and not usual and not known:
-            found.setdefault(wrapper.resolve(), _mpi(root, wrapper, layout, machine, modules))
     for layout in layouts().mpi:
         for wrapper in sorted(root.glob(layout.wrapper)):
             found.setdefault(_target(root, wrapper), _mpi(root, wrapper, layout, machine, modules))
+    any_prefix = MpiLayout(wrapper="", prefix="../..", headers=HEADERS)
+    for folder in folders:
+        wrapper = root / folder.lstrip("/") / "mpicc"
+        # A prefix of links to the files of another one is a prefix of its own; /usr/bin is not.
+        usual = wrapper.parent.resolve() == (root / "usr/bin").resolve()
+        key = _target(root, wrapper) if usual else wrapper.parent.resolve() / wrapper.name
+        if key not in found and _target(root, wrapper).exists():
+            found[key] = _mpi(root, wrapper, any_prefix, machine, modules)
     return sorted(found.values(), key=lambda part: (part.package, part.version, part.prefix))
+
+
+def with_build(
+    root: Path, part: SitePart, environment: Mapping[str, str] | None = None
+) -> SitePart:
+    """Return an MPI with the variants that its own programs state.
+
+    Args:
+        root: the folder of the system.
+        part: the MPI.
+        environment: the variables of its modules; None: those of this process.
+    """
+    info = mpi.info_of(part.package, (root / part.file.lstrip("/")).parent, environment)
+    contents = (file.read_bytes() for file in mpi.romio_files(info))
+    drivers = next((found for each in contents if (found := mpi.romio_drivers(each))), ())
+    built = mpi.built_variants(part.package, part.version, info, drivers)
+    return replace(part, variants=f"{part.variants} {built}".strip())
 
 
 def _mpi(
     root: Path, wrapper: Path, layout: MpiLayout, machine: str, modules: Sequence[str]
 ) -> SitePart:
     def beside(pattern: str) -> list[Path]:
-        if pattern.startswith("../"):
-            return [(wrapper / pattern).resolve()]
+        if pattern.startswith("../../"):  # a link to the wrapper would lead out of its prefix
+            return sorted(wrapper.parent.parent.glob(pattern.removeprefix("../../")))
         return sorted(root.glob(pattern))
 
-    prefix = beside(layout.prefix)[0] if layout.prefix != "usr" else root / "usr"
+    prefix = wrapper.parent.parent if layout.prefix == "../.." else root / layout.prefix
     headers = [folder / "mpi.h" for pattern in layout.headers for folder in beside(pattern)]
     header = next((path for path in headers if path.is_file()), None)
     text = header.read_text(encoding="utf-8", errors="replace") if header else ""
@@ -186,6 +221,19 @@ def _target(root: Path, path: Path) -> Path:
         link = path.readlink()
         path = root / link.relative_to("/") if link.is_absolute() else path.parent / link
     return path.parent.resolve() / path.name
+
+
+def find_file_systems(root: Path) -> list[SitePart]:
+    """Return the parallel file systems below `root` whose headers an MPI needs for its driver."""
+    found = []
+    for package, pattern in FILE_SYSTEM_HEADERS:
+        for header in sorted(root.glob(pattern)):
+            stated = header.with_name("lustre_ver.h")
+            text = stated.read_text(encoding="utf-8", errors="replace") if stated.is_file() else ""
+            version = re.search(r'LUSTRE_VERSION_STRING\s+"(\d[\w.]*)', text)
+            number = version[1] if version else "unknown"
+            found.append(SitePart(package, number, "/usr", file=f"/{header.relative_to(root)}"))
+    return found
 
 
 def find_blas(root: Path) -> list[SitePart]:

@@ -15,6 +15,8 @@ from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
 
 OS_RELEASE = Path("/etc/os-release")
+_OF_DISTRO = {"opensuse-leap": "opensuse"}
+"""Names of systems in the package distro, which Spack asks, by their ID (`NORMALIZED_OS_ID`)."""
 
 
 class Rebuild(StrictModel):
@@ -59,7 +61,9 @@ def operating_system(os_release: str) -> OperatingSystem:
             return OperatingSystem(rebuild.original, platform[1])
         if rebuild.like in release.get("ID_LIKE", "").split():
             return OperatingSystem(rebuild.original, major)
-    return OperatingSystem(system, version if system == "ubuntu" else major)
+    # As the package distro and Spack name it: openSUSE Leap 15.6 is opensuse15.
+    name = _OF_DISTRO.get(system, system).replace("-", "")
+    return OperatingSystem(name, version if system == "ubuntu" else major)
 
 
 def _assignments(lines: Iterable[str]) -> dict[str, str]:

@@ -12,6 +12,8 @@ from spack.package import *
 class Blis(BuiltinBlis):
     """BLIS, with its ``knl`` configuration where the target is a Knights Landing."""
 
+    maintainers("proofmark")
+
     conflicts("%c=gcc@15:", when="target=mic_knl", msg="gcc 15 removed the Xeon Phi")
 
     def edit(self, spec, prefix):

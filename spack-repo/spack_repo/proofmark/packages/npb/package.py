@@ -3,8 +3,6 @@
 The builtin recipe is not enough for a parallel I/O acceptance:
 
 - it has no way to build the I/O variants of BT (``full``, ``simple``, ``fortran``, ``epio``);
-- the 3.3 series compiles one program per process count, and BT takes square counts only, but the
-  builtin list is the powers of two up to 128. The paper ran up to 1,024;
 - it compiles the programs one after the other, because all of them share the same object files.
   Here each program has its own copy of the source, so that they are compiled at the same time;
 - it searches libraries and headers of the MPI below its prefix. The MPI of a distribution has them
@@ -18,10 +16,6 @@ from spack_repo.builtin.packages.npb.package import Npb as BuiltinNpb
 
 from spack.package import *
 
-SQUARES = tuple(n * n for n in range(1, 33))
-POWERS_OF_TWO = tuple(2**n for n in range(11))
-COUNTS = tuple(str(n) for n in sorted({*SQUARES, *POWERS_OF_TWO}))
-SQUARE_ONLY = ("bt", "sp")
 PROGRAMS = {  # I/O variant: how the name of its program ends
     "full": "mpi_io_full",
     "simple": "mpi_io_simple",
@@ -33,25 +27,24 @@ PROGRAMS = {  # I/O variant: how the name of its program ends
 class Npb(BuiltinNpb):
     """The NAS Parallel Benchmarks with the parallel I/O variants of BT."""
 
+    maintainers("proofmark")
+    # Terms of its own, at the head of each source file.
+    license("LicenseRef-NPB")
+
     variant(
         "btio",
         values=any_combination_of(*PROGRAMS),
         description="Parallel I/O variants of BT",
     )
     variant("plain", default=True, description="BT without I/O")
-    variant(
-        "nprocs",
-        default=",".join(COUNTS),
-        # Spelt out: Spack does not split a default where the values are a predicate.
-        values=COUNTS,
-        multi=True,
-        description="Process counts (3.3 series: one program each; 3.4 takes them at run time)",
-    )
+    # It replaces the list of the builtin recipe, which only the 3.3 series reads.
+    variant("nprocs", default="any", values=("any",), description="Process counts")
     for subtype in PROGRAMS:
         for implementation in ("serial", "openmp"):
             conflicts(f"btio={subtype}", when=f"implementation={implementation}")
 
     conflicts("~plain", when="btio=none", msg="no variant of BT is left")
+    conflicts("@:3.3", when="implementation=mpi", msg="3.3 has a program for each process count")
 
     parallel = True
 
@@ -100,24 +93,17 @@ class Npb(BuiltinNpb):
         make("-f", "programs.mk", "all")
 
     def suite_lines(self, spec):
-        """One line a program: name, class, process count (3.3 only) and I/O variant."""
-        per_count = spec.satisfies("@:3.3")
+        """One line a program: name, class and I/O variant."""
         subtypes = [v for v in spec.variants["btio"].value if v != "none"]
         lines = []
         for name in spec.variants["names"].value:
-            counts = SQUARES if name in SQUARE_ONLY else POWERS_OF_TWO
-            wanted = [int(n) for n in spec.variants["nprocs"].value]
-            columns = [str(n) for n in sorted(wanted) if n in counts] if per_count else [""]
             for size in spec.variants["classes"].value:
-                if name == "is" and (size == "F" or (size == "E" and per_count)):
+                if name == "is" and size == "F":
                     continue
                 kinds = [""]
                 if name == "bt":
                     kinds = [*(kinds if spec.satisfies("+plain") else []), *subtypes]
-                for subtype in kinds:
-                    lines += [
-                        " ".join(filter(None, (name, size, count, subtype))) for count in columns
-                    ]
+                lines += [" ".join(filter(None, (name, size, subtype))) for subtype in kinds]
         return lines
 
     @run_after("install")
@@ -132,6 +118,5 @@ class Npb(BuiltinNpb):
 
     def program_name(self, line):
         """Name of the program that a line of suite.def asks for: bt.A.x.mpi_io_full."""
-        name, size, *rest = line.split()
-        count = rest.pop(0) if rest and rest[0].isdigit() else "x"
-        return ".".join([name, size, count, *(PROGRAMS[subtype] for subtype in rest)])
+        name, size, *subtypes = line.split()
+        return ".".join([name, size, "x", *(PROGRAMS[subtype] for subtype in subtypes)])

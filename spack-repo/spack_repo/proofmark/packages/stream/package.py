@@ -11,9 +11,7 @@ The builtin recipe follows the head of a git copy, without a commit, and compile
   again from cache and the vectoriser aligned it. Both are said by parameters; the source stays as
   it is. gcc 12 then does so for Scale and Triad, and glibc's memcpy for Copy; Add keeps ordinary
   stores;
-- what came out is read back from the program by ``objdump``; a build without them fails;
-- ``+tuned`` replaces the kernels by ones with explicit streaming stores. STREAM calls this category
-  "tuned": the program has another name, and its figures never stand for standard ones.
+- what came out is read back from the program by ``objdump``; a build without them fails.
 """
 
 import os
@@ -63,6 +61,10 @@ class Stream(Package):
     homepage = "https://www.cs.virginia.edu/stream/"
     url = "https://www.cs.virginia.edu/stream/FTP/Code/stream.c"
 
+    maintainers("proofmark")
+    # Terms of its own, at the head of the source file.
+    license("LicenseRef-STREAM")
+
     version(
         "5.10",
         sha256="a52bae5e175bea3f7832112af9c085adab47117f7d2ce219165379849231692b",
@@ -73,19 +75,12 @@ class Stream(Package):
     variant("stream_array_size", default="64000000", values=is_count, description="Elements")
     variant("ntimes", default="10", values=is_count, description="Repeats; the best is reported")
     variant("nontemporal", default=True, description="Streaming stores by the compiler, checked")
-    variant("tuned", default=False, description="Own kernels: a tuned result, never a standard one")
 
     depends_on("c", type="build")
 
     for family in ("ppc64le:", "ppc64:", "aarch64:"):
         conflicts("+nontemporal", when=f"target={family}", msg="no flag gives them here")
-    conflicts("+nontemporal ~tuned", when="%c=llvm", msg="clang has no flag for streaming stores")
-    conflicts("+tuned", when="~nontemporal", msg="tuned means explicit streaming stores")
-
-    @property
-    def program(self):
-        """Name of the program: a tuned one cannot be taken for the standard one."""
-        return "stream_tuned" if self.spec.satisfies("+tuned") else "stream"
+    conflicts("+nontemporal", when="%c=llvm", msg="clang has no flag for streaming stores")
 
     def flags(self):
         """Compiler flags, complete: what is not here comes from the target alone."""
@@ -97,50 +92,28 @@ class Stream(Package):
             flags.append("-mcmodel=medium")
         if "avx512f" in spec.target:
             flags.append(FULL_WIDTH[compiler])
-        if spec.satisfies("+nontemporal ~tuned"):
+        if spec.satisfies("+nontemporal"):
             flags += STREAMING[compiler]
         for macro in ("stream_array_size", "ntimes"):
             flags.append(f"-D{macro.upper()}={spec.variants[macro].value}")
         return flags
 
     def install(self, spec, prefix):
-        source = "stream.c"
-        if spec.satisfies("+tuned"):
-            source = self.tuned_source()
         mkdirp(prefix.bin)
-        Executable(spack_cc)(*self.flags(), source, "-o", os.path.join(prefix.bin, self.program))
-
-    def tuned_source(self):
-        """Write stream.c with its stub kernels replaced by ours; returns the file's name."""
-        with open("stream.c") as stream:
-            text = stream.read()
-        head, marker, _ = text.partition('/* stubs for "tuned" versions of the kernels */')
-        if not marker:
-            raise InstallError("stream.c has no stub kernels: not the 5.10 of the checksum")
-        kernels = os.path.join(os.path.dirname(__file__), "tuned_kernels.h")
-        install(kernels, ".")
-        title = 'printf("STREAM version $Revision: 5.10 $\\n");'
-        if title not in head:
-            raise InstallError("stream.c prints no version line to mark as tuned")
-        head = head.replace(title, title + '\n    printf("TUNED kernels: not standard STREAM\\n");')
-        with open("stream_tuned.c", "w") as stream:
-            # stream.c redefines abs: the system's headers come before it.
-            stream.write("#define TUNED\n#include <immintrin.h>\n#include <stdint.h>\n")
-            stream.write(head + '#endif\n#include "tuned_kernels.h"\n')
-        return "stream_tuned.c"
+        Executable(spack_cc)(*self.flags(), "stream.c", "-o", os.path.join(prefix.bin, "stream"))
 
     @run_after("install")
     def check_instructions(self):
         """Read the instructions back: vector width, streaming stores, nothing the target lacks."""
         if self.spec.target.family.name != "x86_64":
             return
-        program = os.path.join(self.prefix.bin, self.program)
+        program = os.path.join(self.prefix.bin, "stream")
         listing = which("objdump", required=True)("-d", "--no-show-raw-insn", program, output=str)
         widths = {"avx512f": "zmm", "avx": "ymm"}
         width = next((widths[has] for has in widths if has in self.spec.target), "xmm")
         if f"%{width}" not in listing:
-            raise InstallError(f"no %{width} register in {self.program}: not the full vector width")
+            raise InstallError(f"no %{width} register in stream: not the full vector width")
         streaming = len(re.findall(rf"\bv?movntp[ds]\s+%{width}", listing))
         if self.spec.satisfies("+nontemporal") and not streaming:
-            raise InstallError(f"no streaming store of %{width} in {self.program}")
-        tty.info(f"{self.program}: %{width}, {streaming} streaming stores")
+            raise InstallError(f"no streaming store of %{width} in stream")
+        tty.info(f"stream: %{width}, {streaming} streaming stores")
