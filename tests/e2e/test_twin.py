@@ -69,6 +69,7 @@ def kit(tmp_path: Path, compiled: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     (tmp_path / "prefixes").symlink_to(compiled)
     shutil.copytree(ROOT / "benchmarks", folder / "benchmarks")
     shutil.copytree(ROOT / "environments", folder / "environments")
+    shutil.copytree(ROOT / "spack-repo", folder / "spack-repo")
     shutil.copy(ROOT / "galaxy.yml", folder)
     case = folder / "benchmarks/imb-collectives.yml"
     content = yaml.safe_load(case.read_text())

@@ -215,6 +215,8 @@ def site_lock(kit: Kit) -> None:
     lock["concrete_specs"][LIBRARY]["version"] = "2.0"
     text = canonicalise(lock).replace(SHELL, SITE_SHELL)
     (site / "spack.lock").write_text(canonicalise(json.loads(text)))
+    (site / "sources.json").write_text(canonical({"lib-one@2.0": (), "shell@1.0": ()}))
+    shutil.copy(ours.parent / "spack.yaml", site)
 
 
 def builders(kit: Kit) -> list[str]:
@@ -237,7 +239,7 @@ def test_stale_lock_and_moved_tag_are_refused_before_anything_is_installed(spack
     upstream = spack.folder.parent / "upstream"
     git(upstream, "commit", "--quiet", "--allow-empty", "--message=moved")
     git(upstream, "tag", "--force", "v1")
-    played = spack.play("playbooks/build.yml")
+    played = build(spack)
     assert played.code == 2
     assert played.printed("the pinned commit")
     assert not (spack.folder / ".provision/spack/spack").exists()
@@ -323,7 +325,7 @@ def test_a_missing_easybuild_is_reported_and_with_it_the_easystack_is_installed(
             AS_ROOT: "1",
         },
     )
-    built = kit.play("playbooks/build.yml")
+    built = build(kit)
     assert built.code == 0, built.output
     assert built.printed("processing EasyBuild easyconfig Shell-1.0-GCC.eb")
     package = software(kit)

@@ -141,7 +141,7 @@ def _existing(locks: Path, system: str) -> list[str]:
 
 def _write_of_kit(kit: Path, name: str, system: str, checkouts: Checkouts) -> None:
     path = kit / "environments" / name / system / "spack.lock"
-    before = read_lock(path) if path.is_file() else None
+    before = _earlier(path)
     make(kit, name, system, checkouts)
     _print_written(path, before)
 
@@ -151,7 +151,7 @@ def _write_of_site(
 ) -> None:
     kit, (name, system) = kit_folder(), folder.parts[-2:]
     path = folder / "spack.lock"
-    before = read_lock(path) if path.is_file() else None
+    before = _earlier(path)
     if options.find and not _find(options, inventory, folder, checkouts):
         say(f"{path} stays: it was made from these parts, recipes and pins")
         print_line(f"{path}")
@@ -166,6 +166,14 @@ def _write_of_site(
     if mistakes := check(kit, name, system, folder.parents[1]):
         raise BadInput(*mistakes)
     _print_written(path, before)
+
+
+def _earlier(path: Path) -> Lock | None:
+    """Return the lock that is replaced; None if there is none, or it is damaged."""
+    try:
+        return read_lock(path) if path.is_file() else None
+    except BadInput:
+        return None
 
 
 def _print_written(path: Path, before: Lock | None) -> None:

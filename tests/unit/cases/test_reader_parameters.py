@@ -34,7 +34,13 @@ CHANGES = [
     ("fio-cache", FIO, '"bs" : "2m"', '"bssplit" : "4k/50:64k/50"', "transfer_sizes"),
     ("fio-cache", FIO, '"bs" : "2m"', '"time_based" : "1", "runtime" : "9"', "file_bytes"),
     ("fio-cache", FIO, '"bs" : "2m"', '"runtime" : "9"', "runtime"),
-    ("fio-cache", FIO, '"bs" : "2m"', '"bs" : "2m", "io_size" : "8m"', "block_bytes"),
+    (
+        "fio-cache",
+        FIO,
+        '"bs" : "2m"',
+        '"bs" : "2m", "io_size" : "8m", "ramp_time" : "1"',
+        "block_bytes",
+    ),
 ]
 
 

@@ -113,7 +113,7 @@ def test_a_declared_site_gives_hosts_and_limits(
 ) -> None:
     site = tmp_path / "inventory" / "example-xeon"
     shutil.copytree(ROOT / "inventory" / "example-xeon", site)
-    limit = {"case": "stream", "metric": "triad", "value": 1, "unit": "MB/s", "at_least": 1}
+    limit = {"case": "stream", "metric": "triad", "value": 20000, "unit": "MB/s", "at_least": 1}
     write_contract(site, [limit])
     for number in (1, 2):
         (vendor / f"n{number}").rename(vendor / f"xeon00{number}")
@@ -172,7 +172,7 @@ def test_the_summary_shows_each_limit_with_its_own_outcome(
     shutil.copy(SAMPLES / "stream-5.10_N2000000_serial.txt", vendor / "n2" / "stream.log")
     site = tmp_path / "inventory" / "vendor"
     shutil.copytree(ROOT / "inventory" / "example-xeon", site)
-    base = {"case": "stream", "value": 1, "unit": "MB/s", "at_least": 1}
+    base = {"case": "stream", "value": 20000, "unit": "MB/s", "at_least": 1}
     items = [
         {**base, "text": "first", "metric": "triad", "where": {"placement": "close"}},
         {**base, "text": "second", "metric": "copy"},

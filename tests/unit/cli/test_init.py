@@ -156,7 +156,9 @@ class TestSlurmAndLustre:
         reads(node_that_reports(SKL.replace("CentOS Linux 7 (Core)", system)))
         called("init", inventory, "--from-node", NODE, "--scheduler", "slurm")
         text = (inventory / "group_vars/normal/partition.yml").read_text(encoding="utf-8")
-        question = f"environments/skl has debian12. The node runs {system}. `make lock ARCH=skl"
+        question = (
+            f"environments/skl has debian12. The node runs {system}. There, `proofmark lock skl"
+        )
         assert (question in text) == asked
 
     def test_the_facts_are_those_of_the_scheduler_and_the_node(

@@ -120,7 +120,18 @@ def test_a_lock_that_is_current_stays_and_one_of_other_parts_does_not(
     """`make acceptance PROGRAMS=spack` asks each time: MPI=kit after a first run counts."""
     whole = ROOT / "environments/local/debian12/spack.lock"
     mpich = json.loads(whole.read_text())
+    of_system = {"mpich": "4.0.2", "automake": "1.16.5"}
+    for spec in mpich["concrete_specs"].values():
+        if spec["name"] in of_system:
+            spec["version"] = of_system[spec["name"]]
+            spec["external"] = {"path": "/usr", "module": None, "extra_attributes": {}}
     (tmp_path / "spack/bin/spack.lock").write_text(json.dumps(mpich))
+    sources = tmp_path / "spack/bin/spack.sources"
+    of_kit = json.loads(sources.read_text())
+    built = {
+        label: files for label, files in of_kit.items() if label.partition("@")[0] not in of_system
+    }
+    sources.write_text(json.dumps(built))
     site = tmp_path / "mysite"
     site.mkdir()
     folder = site / "locks/local/debian12"
@@ -130,6 +141,13 @@ def test_a_lock_that_is_current_stays_and_one_of_other_parts_does_not(
     assert main(find) == 0
     assert "stays: it was made from these parts" in capfd.readouterr().err
     assert (folder / "spack.lock").stat().st_mtime_ns == made
+    # Now Spack builds the MPI.
+    for spec in mpich["concrete_specs"].values():
+        if spec["name"] == "mpich":
+            spec["version"] = "4.3.2"
+            del spec["external"]
+    (tmp_path / "spack/bin/spack.lock").write_text(json.dumps(mpich))
+    sources.write_text(json.dumps({**built, "mpich@4.3.2": of_kit["mpich@4.3.2"]}))
     assert main([*find, "--mpi", "kit"]) == 0
     kit_made = (folder / "spack.lock").stat().st_mtime_ns
     assert kit_made != made

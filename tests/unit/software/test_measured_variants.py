@@ -113,11 +113,11 @@ def test_the_scratch_of_the_site_chooses_the_drivers_of_open_mpi(
     parts = SiteParts(None, None, (), None, scratches, find_file_systems(tmp_path))
     kit = read_spack_yaml(ROOT / "environments/power10/spack.yaml")
     made = site_environment(kit, parts)
-    assert made["packages"]["mpi"] == {"require": [f"openmpi@5.0.10 fabrics=ucx {expected}"]}
+    assert made["packages"]["mpi"] == {"require": [f"openmpi fabrics=ucx {expected}"]}
     assert ("lustre" in made["packages"]) is ("+lustre" in expected)
     assert parts.without_headers == sorted(scratches - set(parts.drivers) - {"nfs"})
     mpich = site_environment(read_spack_yaml(ROOT / "environments/zen3/spack.yaml"), parts)
-    assert mpich["packages"]["mpi"] == {"require": ["mpich@4.3.2 device=ch4 netmod=ucx"]}
+    assert mpich["packages"]["mpi"] == {"require": ["mpich device=ch4 netmod=ucx"]}
 
 
 def test_the_driver_that_wrote_is_the_reported_one_or_the_only_one() -> None:

@@ -135,6 +135,7 @@ class TextRun:
         self._spec = spec
         self._started = self._request = request
         self._next_request = request
+        self._next_settings: dict[str, Parameter] = {}  # those of its command line
         self.mixed = NOTHING  # why the output is a mixture
         self.closed = False
         self._doubts: dict[Message, Iterable[str]] = {}  # problem → metrics of the figures
@@ -157,6 +158,7 @@ class TextRun:
         """Return the next run in the same output."""
         run = TextRun(self._spec, self._rules, self._started)
         run._request = self._next_request
+        run._notes.settings = self._next_settings
         run.foreign = self.foreign
         return run
 
@@ -339,11 +341,11 @@ class TextRun:
     def _command(self, rule: CommandLine, match: Match) -> None:
         words = match["command"].split()
         found = of_command(words, self._spec.no_setting)
-        self._notes.settings = {**self._notes.settings, **found}
         request = self._started or StartedCommand(words)
         if self._notes.run.builders:
-            self._next_request = request
+            self._next_request, self._next_settings = request, found
         else:
+            self._notes.settings = {**self._notes.settings, **found}
             self._request = request
             self._notes.exact |= exact_sizes(rule, StartedCommand(words))
 

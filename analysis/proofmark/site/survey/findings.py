@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proofmark.common.errors import BadInput
+from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.text import one_line, size
 from proofmark.site.bmc_vendors.vendor_model import recognized
 from proofmark.site.hardware import NODE
@@ -230,10 +231,12 @@ def _programs(
         found["provision_from"] = Assumed("spack", reason)
         if not environment.has_lock(facts.os):
             locks = ", ".join(environment.locks) or "none"
+            command = PrintedCommand(
+                "proofmark", "lock", of_person(chosen, "ARCH"), "-i", "SITE", "--find"
+            )
             found["provision_from.lock"] = Question(
                 f"provision_from: which lock for Spack? environments/{chosen} has {locks}. The "
-                f"node runs {one_line(facts.os)}. There, `proofmark lock {chosen} -i SITE --find` "
-                "makes one."
+                f"node runs {one_line(facts.os)}. There, `{command}` makes one."
             )
     if not exact:
         found["environment.exact"] = Question(

@@ -241,15 +241,16 @@ def _refuse_stale(lock: Path, request: ProvisionRequest, system: str, command: s
         BadInput: the first difference, with the number of the others.
     """
     try:
-        mistakes = check(request.kit, request.arch, system, request.site_locks)
+        differences = check(request.kit, request.arch, system, request.site_locks)
+        mistakes = [replace(each, file=f"{lock}") for each in differences]
     except BadInput as error:
-        mistakes = [*error.mistakes]
+        mistakes = [*error.mistakes]  # of the file that is missing or damaged
     if not mistakes:
         return
     first, others = mistakes[0], len(mistakes) - 1
     found = f"{first.found}, and {others} more differences" if others else first.found
     code = LockCode.LOCK_STALE
-    raise BadInput(replace(first, file=f"{lock}", found=found, code=code, command=command))
+    raise BadInput(replace(first, found=found, code=code, command=command))
 
 
 def missing_specs(request: ProvisionRequest, system: str) -> list[Spec]:

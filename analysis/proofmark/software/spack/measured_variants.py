@@ -58,13 +58,14 @@ def lock_at(kit: Path, site: Path, arch: str, system: str) -> Lock | None:
 
 
 def environment_of(lock: Lock) -> dict[str, Any]:
-    """Return the ``spack`` mapping from which a lock was made.
+    """Return the ``spack`` mapping from which a lock was made; empty if its file is gone.
 
     Raises:
-        BadInput: there is no such file.
+        BadInput: the file is damaged.
     """
     beside = lock.source.with_name("spack.yaml")
-    return read_spack_yaml(beside if beside.is_file() else lock.source.parents[1] / "spack.yaml")
+    source = beside if beside.is_file() else lock.source.parents[1] / "spack.yaml"
+    return read_spack_yaml(source) if source.is_file() else {}
 
 
 def parts_of_mpi(lock: Lock) -> Collection[str] | None:

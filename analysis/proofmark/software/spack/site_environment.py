@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -109,7 +110,7 @@ def _choose_drivers(packages: dict[str, Any], parts: SiteParts) -> None:
 
 def is_open_mpi(requirement: str) -> bool:
     """Return whether a requirement is of Open MPI, whose recipe has variants for drivers."""
-    return requirement.startswith("openmpi@")
+    return re.split(r"[^a-z0-9-]", requirement, maxsplit=1)[0] == "openmpi"
 
 
 def _external(part: SitePart) -> dict[str, Any]:
