@@ -52,7 +52,8 @@ def kit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-PLAN = ("plan", "-i", "inventory/nurion", "-l", "knl", "--suite", "p1")
+SITE = ("-i", "inventory/nurion", "-l", "knl", "--suite", "p1", "--prefixes", "/opt/proofmark")
+PLAN = ("plan", *SITE)
 
 
 @pytest.mark.fault("advice-of-another-command")
@@ -78,7 +79,7 @@ def test_a_command_without_the_option_names_the_program_of_the_variable(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """`plan` without ``--create`` refuses ``--accept-unjudged``."""
-    for words in (PLAN, ("check", *PLAN[1:])):
+    for words in (PLAN, ("check", *SITE)):
         assert main([*words]) == 0
         assert "without -e accept_unjudged=true of ansible-playbook" in capsys.readouterr().out
 

@@ -21,6 +21,8 @@ from proofmark.software.providers.easybuild import AS_ROOT
 from proofmark.software.spack.system import operating_system
 
 WITH_LOCK = "debian12"
+PREFIXES = ("--prefixes", "/opt/proofmark")
+"""A folder of installations that suits each origin, whatever the path of the checkout is."""
 CODE = re.compile(r"partition\.provision_from: ([A-Z_]+): found .*?(?:; run: (.+))?$", re.M)
 
 
@@ -47,7 +49,7 @@ def run(site: Path, tmp_path: Path) -> Path:
 
 def of_plan(site: Path, tmp_path: Path) -> list[str]:
     runs = ["--runs", f"{tmp_path / 'runs'}"]
-    return ["plan", "-i", f"{site}", "-l", "local", "--suite", "p3", *runs]
+    return ["plan", "-i", f"{site}", "-l", "local", "--suite", "p3", *runs, *PREFIXES]
 
 
 def answers(
@@ -56,11 +58,12 @@ def answers(
     """Yield each verb with the codes and commands that it prints; empty if it accepts."""
     planned = [*of_plan(site, tmp_path), *words]
     origin = words[1] if words else "spack"
+    install = ["install", f"{run}", "-i", f"{site}", *PREFIXES]
     verbs = {
-        "check": ["check", "-i", f"{site}", "--suite", "p3"],
+        "check": ["check", "-i", f"{site}", "--suite", "p3", *PREFIXES],
         "plan --json": [*planned, "--json"],
         "plan --create": [*planned, "--create", "--no-link", "--fresh", "--accept-unjudged"],
-        "install --check": ["install", f"{run}", "-i", f"{site}", "--from", origin, "--check"],
+        "install --check": [*install, "--from", origin, "--check"],
     }
     if words:
         del verbs["check"]  # it has no option for another origin

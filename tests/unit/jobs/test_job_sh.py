@@ -55,7 +55,7 @@ def let_probes_end(run: Run) -> None:
     """Give the probe of a job that was told to end the time of a loaded machine."""
     script = job(run) / "job.sh"
     text = script.read_text(encoding="utf-8")
-    for bound, longer in (("\tbounded 20 ", "\tbounded 250 "), ("\tsleep 10 &", "\tsleep 250 &")):
+    for bound, longer in (("\tbounded 20 ", "\tbounded 250 "), (" sleep 10 &", " sleep 250 &")):
         assert text.count(bound) == 1
         text = text.replace(bound, longer)
     script.write_text(text, encoding="utf-8")

@@ -11,6 +11,7 @@
 cd "$RUN" || exit 74
 read -r HOST </proc/sys/kernel/hostname
 STOPPED=
+OWN=$RUN/jobs/ # marks what waits for this job: a step must not take it for a process left behind
 # What schedulers send before SIGKILL, at a time limit or for a cancel, to all processes of a job: Flux
 # SIGALRM and SIGHUP, LSF SIGUSR2 and SIGINT, pjsub SIGXCPU, Grid Engine SIGUSR1, all of them SIGTERM.
 SIGNALS='INT TERM HUP ALRM USR1 USR2 XCPU'
@@ -22,7 +23,7 @@ if [ "${1-}" = --stay ]; then
 	# being started may lose any other signal.
 	# shellcheck disable=SC2086 # one word a signal
 	trap 'STOPPED=yes; [ -z "$STEP" ] || kill -KILL "$STEP" 2>/dev/null' $SIGNALS
-	sleep 100000000 &
+	PROOFMARK_HELPER=$OWN sleep 100000000 &
 	STEP=$!
 	[ -z "$STOPPED" ] || kill -KILL "$STEP" 2>/dev/null
 	wait "$STEP"
@@ -92,10 +93,10 @@ bounded() {
 	(
 		# A process that is being started may lose any signal but KILL.
 		trap '[ "$!" = "$all" ] || kill -KILL "$!"; exit' TERM
-		sleep "$seconds" &
+		PROOFMARK_HELPER=$OWN sleep "$seconds" &
 		wait "$!"
 		kill -TERM "$all" 2>/dev/null
-		sleep 10 &
+		PROOFMARK_HELPER=$OWN sleep 10 &
 		wait "$!"
 		kill -KILL "$all" 2>/dev/null
 	) </dev/null >/dev/null 2>&1 &
