@@ -21,8 +21,6 @@ from proofmark.software.providers.easybuild import AS_ROOT
 from proofmark.software.spack.system import operating_system
 
 WITH_LOCK = "debian12"
-PREFIXES = ("--prefixes", "/opt/proofmark")
-"""A folder of installations that suits each origin, whatever the path of the checkout is."""
 CODE = re.compile(r"partition\.provision_from: ([A-Z_]+): found .*?(?:; run: (.+))?$", re.M)
 
 
@@ -48,8 +46,13 @@ def run(site: Path, tmp_path: Path) -> Path:
 
 
 def of_plan(site: Path, tmp_path: Path) -> list[str]:
-    runs = ["--runs", f"{tmp_path / 'runs'}"]
-    return ["plan", "-i", f"{site}", "-l", "local", "--suite", "p3", *runs, *PREFIXES]
+    runs = ["--runs", f"{tmp_path / 'runs'}", *prefixes(tmp_path)]
+    return ["plan", "-i", f"{site}", "-l", "local", "--suite", "p3", *runs]
+
+
+def prefixes(tmp_path: Path) -> list[str]:
+    """Return the option of a folder that suits each origin, whatever the checkout's path is."""
+    return ["--prefixes", f"{tmp_path / 'p'}"]
 
 
 def answers(
@@ -58,9 +61,9 @@ def answers(
     """Yield each verb with the codes and commands that it prints; empty if it accepts."""
     planned = [*of_plan(site, tmp_path), *words]
     origin = words[1] if words else "spack"
-    install = ["install", f"{run}", "-i", f"{site}", *PREFIXES]
+    install = ["install", f"{run}", "-i", f"{site}", *prefixes(tmp_path)]
     verbs = {
-        "check": ["check", "-i", f"{site}", "--suite", "p3", *PREFIXES],
+        "check": ["check", "-i", f"{site}", "--suite", "p3", *prefixes(tmp_path)],
         "plan --json": [*planned, "--json"],
         "plan --create": [*planned, "--create", "--no-link", "--fresh", "--accept-unjudged"],
         "install --check": [*install, "--from", origin, "--check"],

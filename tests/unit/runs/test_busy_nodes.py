@@ -32,6 +32,13 @@ def noted(folder: Path, *lines: str) -> str | None:
     return warning_of_job(RunFiles(folder), "j")
 
 
+@pytest.fixture
+def low(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Warn of any share of a CPU: a loaded machine gives a busy process a small one."""
+    monkeypatch.setattr("proofmark.runs.busy_nodes.LEAST_PERCENT", 1)
+
+
+@pytest.mark.usefixtures("low")
 def test_a_run_warns_of_the_processes_before_its_first_step(kit: Kit) -> None:
     run = kit.run()
     (run.folder / "probe.sh").write_bytes(PROBE.read_bytes())
@@ -44,6 +51,7 @@ def test_a_run_warns_of_the_processes_before_its_first_step(kit: Kit) -> None:
     assert "fail_fast" in warning
 
 
+@pytest.mark.usefixtures("low")
 def test_the_probe_of_this_machine_warns_and_leaves_out_the_caller() -> None:
     with hogs():
         probe = probe_here()
