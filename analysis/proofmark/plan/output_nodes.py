@@ -7,10 +7,11 @@ pair: then the paths separate them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from proofmark.common.host_names import HostTable
+from proofmark.common.host_names import HostTable, canonical, domain_of, shared_domain, short_name
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 
@@ -33,7 +34,10 @@ class NodesOfOutputs:
 
 
 def nodes_of_outputs(
-    named: Mapping[str, Names], printed: Mapping[str, Names], measured: Collection[str]
+    named: Mapping[str, Names],
+    printed: Mapping[str, Names],
+    measured: Collection[str],
+    programs: Mapping[str, str],
 ) -> NodesOfOutputs:
     """Return the nodes of each output.
 
@@ -41,11 +45,17 @@ def nodes_of_outputs(
     its first node. If the jobs of outputs with other nodes in their paths print one and the same
     other node, it may be the host that started them, and nothing decides.
 
+    Texts print names with and without the domain of the machine. Both are one node, which has the
+    short name if anything uses it. A name with another domain is another node.
+
     Args:
         named: the nodes that each path names; may be empty.
         printed: the nodes that each text names; may be empty.
         measured: the paths of the texts in which the program itself names them.
+        programs: the program of each output.
     """
+    hosts = _Hosts(named, printed, programs)
+    printed = {path: hosts.nodes(path, names) for path, names in printed.items()}
     paths_of: dict[frozenset[str], set[frozenset[str]]] = {}
     for path, text in printed.items():
         if text and named[path]:
@@ -55,11 +65,11 @@ def nodes_of_outputs(
     unsure: dict[str, Message] = {}
     for path, of_path in named.items():
         text = printed[path]
-        if not text or not of_path or _has(of_path, text):
+        if not text or not of_path or hosts.has(path, of_path, text):
             nodes[path] = of_path or text
             continue
         shared = len(paths_of[frozenset(text)]) > 1
-        part = _has(text, of_path)
+        part = hosts.has(path, text, of_path)
         if shared and part:
             nodes[path] = of_path
         elif shared and path not in measured:
@@ -71,7 +81,67 @@ def nodes_of_outputs(
     return NodesOfOutputs(nodes, contradicted, unsure)
 
 
-def _has(nodes: Names, names: Names) -> bool:
-    """Return whether all of `names` are names of `nodes`."""
-    table = HostTable.of(nodes)
-    return all(table.find(name) is not None for name in names)
+class _Hosts:
+    """The hosts of all outputs, and the domains that they share.
+
+    Hosts whose names differ only in their numbers share a domain. If one program prints it and
+    another one does not, what the outputs of the program share counts.
+    """
+
+    def __init__(
+        self,
+        named: Mapping[str, Names],
+        printed: Mapping[str, Names],
+        programs: Mapping[str, str],
+    ) -> None:
+        self._programs = programs
+        self._short: dict[str, str] = {}
+        for names in (*named.values(), *printed.values()):
+            self._short |= {canonical(name): name for name in names if not domain_of(name)}
+        together: dict[tuple[str, str], set[str]] = {}
+        for path, names in printed.items():
+            for name in names:
+                for program in ("", programs[path]):
+                    together.setdefault((program, _scheme(name)), set()).add(canonical(name))
+        self._shared = {key: _domain(names) for key, names in together.items()}
+
+    def nodes(self, path: str, names: Names) -> Names:
+        """Return the names that the text at `path` prints as those of nodes, each once."""
+        found: dict[str, None] = {}
+        for name in names:
+            short = self._short.get(short_name(canonical(name)), name)
+            found[short if self._is_own(path, name) else name] = None
+        return tuple(found)
+
+    def has(self, path: str, nodes: Names, names: Names) -> bool:
+        """Return whether all of `names` are names of `nodes`; the text at `path` prints either."""
+        table = HostTable.of(nodes)
+        for name in names:
+            host = table.find(name)
+            if host is None:
+                return False
+            if canonical(host) == canonical(name):
+                continue
+            if not (self._is_own(path, host) and self._is_own(path, name)):
+                return False
+        return True
+
+    def _is_own(self, path: str, name: str) -> bool:
+        """Return whether `name` has no other domain than the hosts with such names."""
+        scheme = _scheme(name)
+        shared = self._shared.get(("", scheme)) or self._shared.get((self._programs[path], scheme))
+        return domain_of(name) in ("", shared)
+
+
+def _scheme(name: str) -> str:
+    """Return the name of a host without its numbers and its domain."""
+    return re.sub("[0-9]+", "0", short_name(canonical(name)))
+
+
+def _domain(names: Collection[str]) -> str | None:
+    """Return the domain that most hosts share; see `shared_domain`.
+
+    A name without a domain says nothing of a host whose domain another name states.
+    """
+    full = {short_name(name) for name in names if domain_of(name)}
+    return shared_domain(name for name in names if domain_of(name) or name not in full)

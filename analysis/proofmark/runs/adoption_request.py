@@ -237,6 +237,7 @@ def _outputs(
         named,
         {path: text.nodes for path, text in texts.items()},
         {path for path, text in texts.items() if text.measured},
+        {path: members[0].case for path, members in given.items()},
     )
     if not stated:
         problems |= found.unsure
@@ -268,11 +269,13 @@ def _output(path: str, nodes: tuple[str, ...], part: Part, rule: PathRule | None
 
 def _told_apart(adoption: Adoption, site: Site | None) -> Adoption:
     """Return `adoption`; a site has refused such hosts itself."""
-    hosts: dict[str, tuple[()]] = {}
+    files: dict[str, str] = {}
     for each in adoption.outputs:
-        hosts |= {host: () for host in each.nodes}
-    if site is None and (alike := clashes(hosts)):
-        raise BadInput(*(alike_error("--node", "", each) for each in alike))
+        for host in each.nodes:
+            files.setdefault(host, each.source)
+    if site is None and (alike := clashes(dict.fromkeys(files, ()))):
+        found = [[f"{host} ({files[host]})" for host in hosts] for hosts in alike]
+        raise BadInput(*(alike_error("--node", "", each) for each in found))
     return adoption
 
 
