@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from proofmark.cases.reader.line_marks import without_marks
+from proofmark.cases.reader.line_marks import program_text
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.suite import Benchmarks
 
 Lines = tuple[tuple[int, int | None], ...]
 """Ranges of lines: the first one, from 0, and the one after the last; None: to the end."""
 
+_DOCUMENT = re.compile(r"\n\{")
 _Cases = list[tuple[str, re.Pattern[str] | None]]
 """The cases that one program may be of, each with the line that only its outputs have."""
 
@@ -31,10 +34,13 @@ class Part(NamedTuple):
     Attributes:
         case: the case that reads it.
         lines: its lines; empty: all.
+        nodes: the nodes that the text names for these lines; empty if it names none, or the same
+            ones for all lines.
     """
 
     case: str
     lines: Lines = ()
+    nodes: tuple[str, ...] = ()
 
 
 def lines_of(text: str, lines: Lines) -> str:
@@ -84,6 +90,10 @@ class Banners:
         texts = (f"(?P<b{number}>{text})" for number, text in enumerate(plain))
         self._any = _of_lines("|".join(texts))
 
+    def plain(self, text: str) -> str:
+        """Return an output without the marks before its lines, which remain as many."""
+        return program_text(text, self._starts)
+
     def parts(self, text: str, *, cut: bool = False) -> list[Part]:
         """Return the outputs of programs in `text`, in the order of their banners.
 
@@ -92,11 +102,12 @@ class Banners:
         program the one whose own line is in its lines counts.
 
         Args:
-            text: an output.
+            text: an output; see `plain`.
             cut: whether it is the begin of an output only: a program can end after it.
         """
-        text = f"\n{without_marks(text, self._starts)}"
-        sections = self._sections(text, cut=cut)
+        text = f"\n{text}"
+        runs = self._runs(text, cut=cut)
+        sections = [next(of_program) for _, of_program in groupby(runs, itemgetter(0))]
         if not sections:
             documents = (
                 _chosen(cases, text)
@@ -117,20 +128,22 @@ class Banners:
                 parts.append(Part(case, ranges))
         return parts
 
-    def _sections(self, text: str, *, cut: bool) -> list[tuple[int, int]]:
-        """Return each program that begins after another one, with the place of its banner."""
+    def begins(self, text: str) -> list[int]:
+        """Return the line of `text` with which each run of a program, or each document, begins."""
+        text = f"\n{text}"
+        places = [begin for _, begin in self._runs(text, cut=False)]
+        places = places or [match.start() for match in _DOCUMENT.finditer(text)]
+        return [text.count("\n", 0, place) for place in places]
+
+    def _runs(self, text: str, *, cut: bool) -> list[tuple[int, int]]:
+        """Return the number of each program that begins, with the place of its banner."""
         found = [(int(f"{each.lastgroup}"[1:]), each.start()) for each in self._any.finditer(text)]
-        sections: list[tuple[int, int]] = []
-        begin = 0  # of the last run of the program
+        runs: list[tuple[int, int]] = []
         for number, here in found:
-            if not sections:
-                sections, begin = [(number, here)], here
-            elif number == sections[-1][0]:
-                begin = here
-            elif not self._is_inside(text, sections[-1][0], (begin, here), cut=cut):
-                sections.append((number, here))
-                begin = here
-        return sections
+            within = runs and number != runs[-1][0]
+            if not within or not self._is_inside(text, runs[-1][0], (runs[-1][1], here), cut=cut):
+                runs.append((number, here))
+        return runs
 
     def _is_inside(self, text: str, outer: int, places: tuple[int, int], *, cut: bool) -> bool:
         """Return whether a banner is part of the program `outer`, which has not ended before it.
@@ -154,7 +167,6 @@ class Banners:
 
     def nodes(self, case: str, text: str) -> list[str]:
         """Return the names of hosts in the lines that the reader of `case` takes them from."""
-        text = without_marks(text, self._starts)
         matches = (pattern.finditer(f"\n{text}") for pattern in self._nodes[case])
         nodes = []
         for each in matches:

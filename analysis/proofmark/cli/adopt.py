@@ -269,12 +269,12 @@ def _plan(folder: OutputFolder, adoption: Adoption, given: Sequence[Part]) -> It
         for each in outputs
     }
     for title, wanted in (("nodes in paths", True), ("nodes in outputs or job scripts", False)):
-        if some := [each.nodes for each in outputs if named[each.source] is wanted]:
+        if some := [each for each in outputs if named[each.source] is wanted]:
             collected: set[str] = set()
             for each in some:
-                collected.update(each)
-            nodes = folded(collected)
-            yield f"{title}: {_count(len(some), 'file')} of {nodes}"
+                collected.update(each.nodes)
+            number = len({each.source for each in some})
+            yield f"{title}: {_count(number, 'file')} of {folded(collected)}"
     for label in request.labels:
         values = Counter(str(each.parameters.get(label.name, "without")) for each in outputs)
         found = ", ".join(f"{value} {number}" for value, number in sorted(values.items()))

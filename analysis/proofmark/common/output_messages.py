@@ -40,6 +40,7 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "completely would not be detected",
     # adopt: files that are left over
     "adopt-no-pattern": "no pattern of a case",
+    "adopt-nodes-mixed": "outputs of {nodes} in one file, and nothing says which is whose",
     "adopt-no-banner": "no banner of a case",
     "adopt-no-node": "no node in its path, in its text or in a job script beside it",
     "adopt-unsure-node": "are they nodes, counts or repeats: {words}? nodes: --node {option}; "

@@ -16,28 +16,30 @@ from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 
 Names = tuple[str, ...]
+Output = tuple[str, Names]
+"""An output: the path of its file, and its nodes if the file has outputs of several nodes."""
 
 
 @dataclass(frozen=True)
 class NodesOfOutputs:
-    """The nodes of outputs, by path.
+    """The nodes of outputs.
 
     Attributes:
         nodes: of each output for which something decides.
-        contradicted: the node sets of path and text, where the text decided.
-        unsure: what path and text name, where nothing decides.
+        contradicted: the node sets of path and text, where the text decided, by path.
+        unsure: what path and text name, where nothing decides, by path.
     """
 
-    nodes: Mapping[str, Names]
+    nodes: Mapping[Output, Names]
     contradicted: Mapping[str, tuple[str, str]]
     unsure: Mapping[str, Message]
 
 
 def nodes_of_outputs(
-    named: Mapping[str, Names],
-    printed: Mapping[str, Names],
+    named: Mapping[Output, Names],
+    printed: Mapping[Output, Names],
     measured: Collection[str],
-    programs: Mapping[str, str],
+    programs: Mapping[Output, str],
 ) -> NodesOfOutputs:
     """Return the nodes of each output.
 
@@ -49,34 +51,34 @@ def nodes_of_outputs(
     short name if anything uses it. A name with another domain is another node.
 
     Args:
-        named: the nodes that each path names; may be empty.
-        printed: the nodes that each text names; may be empty.
+        named: the nodes that the path of each output names; may be empty.
+        printed: the nodes that its text names; may be empty.
         measured: the paths of the texts in which the program itself names them.
         programs: the program of each output.
     """
     hosts = _Hosts(named, printed, programs)
-    printed = {path: hosts.nodes(path, names) for path, names in printed.items()}
+    printed = {output: hosts.nodes(output, names) for output, names in printed.items()}
     paths_of: dict[frozenset[str], set[frozenset[str]]] = {}
-    for path, text in printed.items():
-        if text and named[path]:
-            paths_of.setdefault(frozenset(text), set()).add(frozenset(named[path]))
-    nodes: dict[str, Names] = {}
+    for output, text in printed.items():
+        if text and named[output]:
+            paths_of.setdefault(frozenset(text), set()).add(frozenset(named[output]))
+    nodes: dict[Output, Names] = {}
     contradicted: dict[str, tuple[str, str]] = {}
     unsure: dict[str, Message] = {}
-    for path, of_path in named.items():
-        text = printed[path]
-        if not text or not of_path or hosts.has(path, of_path, text):
-            nodes[path] = of_path or text
+    for output, of_path in named.items():
+        text, path = printed[output], output[0]
+        if not text or not of_path or hosts.has(output, of_path, text):
+            nodes[output] = of_path or text
             continue
         shared = len(paths_of[frozenset(text)]) > 1
-        part = hosts.has(path, text, of_path)
+        part = hosts.has(output, text, of_path)
         if shared and part:
-            nodes[path] = of_path
+            nodes[output] = of_path
         elif shared and path not in measured:
             both = {"path": folded(of_path), "text": folded(text)}
             unsure[path] = Message("adopt-two-answers", **both)
         else:
-            nodes[path] = text
+            nodes[output] = text
             contradicted[path] = folded(of_path), folded(text)
     return NodesOfOutputs(nodes, contradicted, unsure)
 
@@ -90,31 +92,31 @@ class _Hosts:
 
     def __init__(
         self,
-        named: Mapping[str, Names],
-        printed: Mapping[str, Names],
-        programs: Mapping[str, str],
+        named: Mapping[Output, Names],
+        printed: Mapping[Output, Names],
+        programs: Mapping[Output, str],
     ) -> None:
         self._programs = programs
         self._short: dict[str, str] = {}
         for names in (*named.values(), *printed.values()):
             self._short |= {canonical(name): name for name in names if not domain_of(name)}
         together: dict[tuple[str, str], set[str]] = {}
-        for path, names in printed.items():
+        for output, names in printed.items():
             for name in names:
-                for program in ("", programs[path]):
+                for program in ("", programs[output]):
                     together.setdefault((program, _scheme(name)), set()).add(canonical(name))
         self._shared = {key: _domain(names) for key, names in together.items()}
 
-    def nodes(self, path: str, names: Names) -> Names:
-        """Return the names that the text at `path` prints as those of nodes, each once."""
+    def nodes(self, output: Output, names: Names) -> Names:
+        """Return the names that the text of an output prints as those of nodes, each once."""
         found: dict[str, None] = {}
         for name in names:
             short = self._short.get(short_name(canonical(name)), name)
-            found[short if self._is_own(path, name) else name] = None
+            found[short if self._is_own(output, name) else name] = None
         return tuple(found)
 
-    def has(self, path: str, nodes: Names, names: Names) -> bool:
-        """Return whether all of `names` are names of `nodes`; the text at `path` prints either."""
+    def has(self, output: Output, nodes: Names, names: Names) -> bool:
+        """Return whether all of `names` are names of `nodes`; its text prints either."""
         table = HostTable.of(nodes)
         for name in names:
             host = table.find(name)
@@ -122,14 +124,16 @@ class _Hosts:
                 return False
             if canonical(host) == canonical(name):
                 continue
-            if not (self._is_own(path, host) and self._is_own(path, name)):
+            if not (self._is_own(output, host) and self._is_own(output, name)):
                 return False
         return True
 
-    def _is_own(self, path: str, name: str) -> bool:
+    def _is_own(self, output: Output, name: str) -> bool:
         """Return whether `name` has no other domain than the hosts with such names."""
         scheme = _scheme(name)
-        shared = self._shared.get(("", scheme)) or self._shared.get((self._programs[path], scheme))
+        shared = self._shared.get(("", scheme)) or self._shared.get(
+            (self._programs[output], scheme)
+        )
         return domain_of(name) in ("", shared)
 
 

@@ -17,7 +17,7 @@ from proofmark.common.nodesets import folded
 from proofmark.plan.adopted_plan import Output
 from proofmark.plan.adoption_rules import case_patterns, label_rules
 from proofmark.plan.node_names import NamedNodes, named_nodes
-from proofmark.plan.output_nodes import nodes_of_outputs
+from proofmark.plan.output_nodes import Names, nodes_of_outputs
 from proofmark.plan.output_paths import LabelRule, PathRule
 from proofmark.runs.adopted import Contradiction
 from proofmark.runs.output_folder import OutputFolder, find_outputs, named_errors
@@ -223,33 +223,37 @@ def _outputs(
     """
     outputs: list[Output] = []
     problems: dict[str, Message] = {}
-    given: dict[str, list[Output]] = {}
+    given: dict[str, list[tuple[Output, Part]]] = {}
     for path, of_path in parts.items():
         try:
             sure = request.rule if path not in unsure else None
             nodes = (tuple(sure.nodes(path)) if sure else ()) or request.nodes
-            given[path] = [_output(path, nodes, part, request.rule) for part in of_path]
+            given[path] = [(_output(path, nodes, part, request.rule), part) for part in of_path]
         except ValueError as error:
             problems[path] = Message("adopted-unread", problem=str(error))
-    texts = {path: files.head(path) for path in given}
-    named = {path: members[0].nodes for path, members in given.items()}
-    found = nodes_of_outputs(
-        named,
-        {path: text.nodes for path, text in texts.items()},
-        {path for path, text in texts.items() if text.measured},
-        {path: members[0].case for path, members in given.items()},
-    )
+    named: dict[tuple[str, Names], Names] = {}
+    printed: dict[tuple[str, Names], Names] = {}
+    programs: dict[tuple[str, Names], str] = {}
+    for path, members in given.items():
+        for output, part in members:
+            key = (path, part.nodes)
+            named[key], programs[key] = output.nodes, output.case
+            printed[key] = part.nodes or files.head(path).nodes
+    measured = {path for path in given if files.head(path).measured}
+    found = nodes_of_outputs(named, printed, measured, programs)
     if not stated:
         problems |= found.unsure
     for path, members in given.items():
         if path in problems:
             continue
-        nodes = found.nodes.get(path, named[path]) or files.of_scripts(path)
-        if not nodes:
-            problems[path] = Message("adopt-no-node")
-        for each in members if nodes else ():
-            output = replace(each, nodes=nodes)
-            outputs.append(replace(output, parameters=files.labelled(output, request)))
+        for output, part in members:
+            key = (path, part.nodes)
+            nodes = found.nodes.get(key, named[key]) or files.of_scripts(path)
+            if not nodes:
+                problems[path] = Message("adopt-no-node")
+                continue
+            decided = replace(output, nodes=nodes)
+            outputs.append(replace(decided, parameters=files.labelled(decided, request)))
     contradicted = {
         path: Contradiction(path=named, text=text)
         for path, (named, text) in found.contradicted.items()
@@ -289,7 +293,7 @@ def _parts_of(whole: str | Message | None, head: OutputHead) -> Sequence[Part] |
     if whole:
         return whole if isinstance(whole, Message) else [Part(whole)]
     if head.problem:
-        return Message("adopted-unread", problem=head.problem)
+        return head.problem
     if not head.parts:
         return Message("adopt-job-script" if head.script else "adopt-no-banner")
     return head.parts

@@ -22,8 +22,9 @@ MOST_NAMED = 10
 """The largest number of files that an error names."""
 
 
-HEAD = 1 << 16
-"""The bytes of a file in which its banner and its nodes are looked for."""
+HEAD = 1 << 22
+"""The bytes of a file in which its banners and its nodes are looked for."""
+_ARCHIVE_HEAD = 1 << 16
 _ARCHIVE = re.compile(r".*(\.tar(\.\w+)?|\.t[bgx]z2?)", re.DOTALL | re.IGNORECASE)
 
 
@@ -111,7 +112,7 @@ def opened(folder: Path, most: int = MAX_OUTPUT_BYTES) -> Iterator[OutputFolder]
 def _extract(folder: Path, path: str, place: str, most: int, not_read: dict[str, str]) -> bool:
     """Write the files of the archive `path`; return whether it is one."""
     try:
-        if not is_archive(read_bytes_below(folder, path, HEAD, cut=True)):
+        if not is_archive(read_bytes_below(folder, path, _ARCHIVE_HEAD, cut=True)):
             return False
         target = Path(place, path)
         target.mkdir(parents=True)

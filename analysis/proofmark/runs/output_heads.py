@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from proofmark.cases.banners import Banners, Part, lines_of
-from proofmark.common.nodesets import is_name, unfold
+from proofmark.common.message import NOTHING, Message
+from proofmark.common.nodesets import folded, is_name, unfold
 from proofmark.common.parallel import parallel_map
 from proofmark.plan.node_names import is_node
+from proofmark.runs.nodes_in_turn import Statement, in_turn, parts_of_nodes
 from proofmark.runs.output_folder import HEAD, OutputFolder, text_of
 
 BATCH = 500
@@ -19,7 +21,7 @@ ONE_PROCESS = 2000
 """One process looks at at most this number of files: a second costs more time."""
 _SCRIPT = re.compile(r"#!.*\n(?:.*\n)*?#(?:SBATCH|PBS|BSUB|\$|FLUX:|COBALT)[ \t]")
 _NAMED = re.compile(
-    r"""\n[ \t]*(?:
+    r"""\n(?:[ \t]*(?:
     (?:export\ |declare\ -x\ )?SLURM(?:D_NODENAME|_(?:JOB_|STEP_)?NODELIST)[ \t]*[=:]
     |NodeList=|exec_host[ \t]*=
     |\#SBATCH[ \t]+(?:-w[ \t]?|--nodelist[=\ ])
@@ -28,10 +30,13 @@ _NAMED = re.compile(
      (?:[ \t]*(?:compute[ \t]+)?(?:host|node)s?\b[ \t]*:?)?
     |(?:compute[ \t]+|allocated[ \t]+|execution[ \t]+)?
      (?:host(?:name)?s?|nodes?|node[ \t]?list)[ \t]*[=:]
-    )(?P<nodes>.{1,4000})""",
+    )(?P<nodes>.{1,4000})
+    |(?:ok|changed|failed|fatal):\ \[(?P<host>[^]\s]+)(?:\ ->\ [^]\n]*)?\].*=>
+    |(?P<of>\S+)\ \|\ [A-Z]+!?\ (?:\|\ rc=\d+\ )?(?:>>|=>)
+    )""",
     re.VERBOSE | re.IGNORECASE,
 )
-"""Lines of schedulers, job scripts and job outputs that name nodes."""
+"""Lines of schedulers, job scripts, job outputs and Ansible that name nodes."""
 
 
 @dataclass(frozen=True)
@@ -43,30 +48,60 @@ class OutputHead:
         nodes: the nodes that it names.
         measured: whether the program itself names them, and not a job or a scheduler.
         script: whether it is a job script.
-        problem: why it cannot be read; empty if it can.
+        problem: why it cannot be read, or has no nodes; `NOTHING` if it can and has.
     """
 
     parts: tuple[Part, ...] = ()
     nodes: tuple[str, ...] = ()
     measured: bool = False
     script: bool = False
-    problem: str = ""
+    problem: Message = NOTHING
 
 
 def head_of(outputs: OutputFolder, banners: Banners, path: str) -> OutputHead:
     """Return what the begin of one file shows."""
     try:
         content = outputs.head(path)
-        text = text_of(content)
     except OSError as error:
-        return OutputHead(problem=error.strerror or "unreadable")
-    parts = tuple(banners.parts(text, cut=len(content) >= HEAD))
-    printed = []
+        problem = error.strerror or "unreadable"
+        return OutputHead(problem=Message("adopted-unread", problem=problem))
+    cut = len(content) >= HEAD
+    text = text_of(content)
+    text = banners.plain(text[: text.rfind("\n") + 1] if cut else text)
+    parts = banners.parts(text, cut=cut)
+    printed: dict[str, None] = {}
     for part in parts:
-        names = banners.nodes(part.case, lines_of(text, part.lines))
-        printed += [name for name in names if is_name(name)]
-    nodes = tuple(dict.fromkeys(printed or _named(text)))
-    return OutputHead(parts, nodes, bool(printed), not parts and bool(_SCRIPT.match(text)))
+        printed |= dict.fromkeys(_printed(banners, part.case, lines_of(text, part.lines)))
+    statements = list(_statements(text))
+    named = dict.fromkeys(name for each in statements for name in each.nodes)
+    nodes = tuple(printed or named)
+    found: list[Part] | Message = parts
+    if parts and len(nodes) > 1:
+        found = _in_turn(text, banners, parts, statements)
+    if isinstance(found, Message) or (cut and any(part.nodes for part in found)):
+        return OutputHead(problem=Message("adopt-nodes-mixed", nodes=folded(nodes)))
+    script = not parts and bool(_SCRIPT.match(text))
+    return OutputHead(tuple(found), nodes, bool(printed), script)
+
+
+def _printed(banners: Banners, case: str, text: str) -> list[str]:
+    """Return the nodes that the program of `case` prints."""
+    return [name for name in banners.nodes(case, text) if is_name(name)]
+
+
+def _in_turn(
+    text: str, banners: Banners, parts: Sequence[Part], statements: Sequence[Statement]
+) -> list[Part] | Message:
+    """Return `parts`, divided by nodes if their runs have different ones; see `parts_of_nodes`."""
+    begins = banners.begins(text)
+    cases = {part.case for part in parts}
+    printed = []
+    for begin, end in zip(begins, [*begins[1:], None], strict=True):
+        run = lines_of(text, ((begin, end),))
+        names = dict.fromkeys(name for case in cases for name in _printed(banners, case, run))
+        printed.append(tuple(names))
+    turns = in_turn(begins, printed, statements)
+    return parts_of_nodes(parts, turns, begins[0]) if turns else list(parts)
 
 
 def heads_of(outputs: OutputFolder, banners: Banners) -> dict[str, OutputHead]:
@@ -85,14 +120,23 @@ def _batch(outputs: OutputFolder, banners: Banners, paths: Sequence[str]) -> lis
     return [head_of(outputs, banners, path) for path in paths]
 
 
-def _named(text: str) -> Iterator[str]:
-    """Yield the nodes that lines of a scheduler, a job script or a job output name."""
+def _statements(text: str) -> Iterator[Statement]:
+    """Yield the lines of a scheduler, a job script, a job output or Ansible that name nodes."""
+    line = before = 0
     for match in _NAMED.finditer(f"\n{text}"):
-        for word in re.split("[ \t+\"']+", match["nodes"].strip(" \t\"'")):
-            try:
-                names = unfold([re.split("[:/*;]", word.rstrip(",."))[0]])
-            except ValueError:
-                break
-            if not all(map(is_node, names)):
-                break
-            yield from names
+        line += text.count("\n", before, match.start())
+        before = match.start()
+        if nodes := tuple(dict.fromkeys(_names(match["nodes"] or match["host"] or match["of"]))):
+            yield Statement(line, nodes)
+
+
+def _names(words: str) -> Iterator[str]:
+    """Yield the nodes of a list; it ends with the first word that is none."""
+    for word in re.split("[ \t+\"']+", words.strip(" \t\"'")):
+        try:
+            names = unfold([re.split("[:/*;]", word.rstrip(",."))[0]])
+        except ValueError:
+            break
+        if not all(map(is_node, names)):
+            break
+        yield from names

@@ -23,6 +23,7 @@ from proofmark.runs import output_folder
 from proofmark.runs.adopted import Adopted
 from proofmark.runs.adoption import adopt_folder
 from proofmark.runs.adoption_request import AdoptionRequest
+from proofmark.runs.output_folder import HEAD
 from proofmark.runs.run import Run, open_run
 from proofmark.site.inventory import Site
 from proofmark.twin.smpi import unpack
@@ -202,7 +203,7 @@ class TestFaults:
         """Its begin, which decides the node, names none."""
         path = tmp_path / "vendor" / "n1" / "a.out"
         put(path, IOR)
-        path.write_text("Loading modules\n" * 5000 + path.read_text())
+        path.write_text("Loading modules\n" * (HEAD // 15) + path.read_text())
         run, _ = adopt(benchmarks, tmp_path / "vendor", {"ior": ["*.out"]})
         records, verdict = judged(run)
         assert verdict.exit_code() == 2

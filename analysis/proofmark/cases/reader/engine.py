@@ -18,7 +18,7 @@ from proofmark.cases.reader.builder import (
 )
 from proofmark.cases.reader.command_line import StartedCommand
 from proofmark.cases.reader.json_output import find_document, read_documents
-from proofmark.cases.reader.line_marks import without_marks, without_tags
+from proofmark.cases.reader.line_marks import program_text
 from proofmark.cases.reader.other_programs import other_program
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.reader.text_reader import read_text
@@ -100,7 +100,7 @@ def program_runs(
     """Return the runs of the program in `text`; see `read_output`."""
     if "\x1b" in text:
         text = _ANSI.sub("", text)
-    text = without_tags(without_marks(without_tags(text), spec.begins))
+    text = program_text(text, spec.begins)
     if spec.document and (start := find_document(text)) is not None:
         runs = read_documents(spec, spec.document, text, start)
     elif spec.text:

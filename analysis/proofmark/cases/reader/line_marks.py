@@ -24,6 +24,16 @@ _TAGS = (
 )
 
 
+def program_text(text: str, banners: Sequence[re.Pattern[str]]) -> str:
+    """Return `text` as the program printed it: without rank tags, time stamps or indentation.
+
+    Args:
+        text: an output.
+        banners: the lines that begin an output; see `without_marks`.
+    """
+    return without_tags(without_marks(without_tags(text), banners))
+
+
 def without_tags(text: str) -> str:
     """Return `text` without rank tags; unchanged if not every line has a tag of the same form."""
     *lines, last = text.split("\n")
@@ -76,8 +86,10 @@ def without_marks(text: str, banners: Sequence[re.Pattern[str]]) -> str:
     for number, line in enumerate(lines):
         place = next((start for start in _starts(line) if _begins(banners, line, start)), 0)
         form = _form(line[:place]) if place else None
+        if form is None:
+            continue
         following = next((each for each in lines[number + 1 :] if each.strip()), "")
-        if form and _mark(form, following):
+        if _mark(form, following):
             return "\n".join(_bare(lines, form, number))
     return text
 

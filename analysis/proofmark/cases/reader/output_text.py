@@ -1,10 +1,11 @@
-"""The text of an output file: its compression and its encoding."""
+"""The text of an output file: its compression, its encoding, and what Ansible put around it."""
 
 from __future__ import annotations
 
 import codecs
 import zlib
 
+from proofmark.cases.reader.ansible_results import program_lines
 from proofmark.common.input_limits import MAX_OUTPUT_BYTES
 
 _GZIP = b"\x1f\x8b"
@@ -22,17 +23,22 @@ def output_text(content: bytes, limit: int = MAX_OUTPUT_BYTES) -> str:
     """Return the text in `content`: UTF-8, or UTF-16 (PowerShell), and both may be in gzip.
 
     Bytes that are not of the encoding are replaced. A gzip file that is damaged, or has more than
-    `limit` bytes of text, ends with the message of gzip, which no finished output has.
+    `limit` bytes of text, ends with the message of gzip, which no finished output has. The lines
+    of registered results are those of their programs.
     """
     content, damaged = _unpacked(content, limit)
+    return program_lines(f"{_decoded(content)}{damaged}")
+
+
+def _decoded(content: bytes) -> str:
     for mark, encoding in _ENCODINGS.items():
         if content.startswith(mark):
-            return content.decode(encoding, "replace") + damaged
+            return content.decode(encoding, "replace")
     sample = content[:_SAMPLE]
     if sample and sample.count(0) * 3 > len(sample):  # ASCII in UTF-16 without a mark
         little = sample[1::2].count(0) > sample[::2].count(0)
-        return content.decode("utf-16-le" if little else "utf-16-be", "replace") + damaged
-    return content.decode("utf-8", "replace") + damaged
+        return content.decode("utf-16-le" if little else "utf-16-be", "replace")
+    return content.decode("utf-8", "replace")
 
 
 def _unpacked(content: bytes, limit: int) -> tuple[bytes, str]:

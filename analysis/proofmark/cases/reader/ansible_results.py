@@ -1,0 +1,71 @@
+"""Outputs in what Ansible prints of a registered result.
+
+Its callbacks print the lines of a program as a list in JSON or YAML, or the whole result in one
+line (`ansible-playbook -v`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import yaml
+
+_ITEM = r'[ \t]*"(?:[^"\\\n]|\\.)*",?[ \t]*'
+_JSON = re.compile(rf'(stdout_lines": \[)\n((?:{_ITEM}\n)+)')
+_YAML = re.compile(r"((?:^|\n) *[\w.]*stdout_lines:[ ]*)\n((?:[ ]*- .*\n|[ ]*-\n)+)")
+_TEXT = re.compile(r'"(?:[\w.]+\.)?stdout": ("(?:[^"\\\n]|\\.)*")')
+_RESULT = re.compile(r"^(\w+: \[[^\]\n]+\].*? => )(\{.*\})$", re.MULTILINE)
+_MARK = "stdout"
+
+
+def program_lines(text: str) -> str:
+    """Return `text` with the lines of registered outputs as the programs printed them.
+
+    A result has its output twice, as a text and as a list of lines. The list counts.
+    """
+    if _MARK not in text:
+        return text
+    text = _RESULT.sub(_of_result, text)
+    text, lists = _JSON.subn(lambda match: f"{match[1]}\n{_of_json(match[2])}", text)
+    text, more = _YAML.subn(lambda match: f"{match[1]}\n{_of_yaml(match[2])}", text)
+    return text if lists or more else _TEXT.sub(_of_text, text)
+
+
+def _of_result(match: re.Match[str]) -> str:
+    """Return a result in one line as the lines of its output; unchanged if it has none."""
+    try:
+        result = json.loads(match[2])
+    except ValueError:
+        return match[0]
+    # A loop has a result for each item.
+    results: list[Any] = result.get("results") or [result]
+    texts = [each["stdout"] for each in results if isinstance(each, dict) and _has_output(each)]
+    return "\n".join([match[1], *texts]) if texts else match[0]
+
+
+def _has_output(result: dict[str, Any]) -> bool:
+    return isinstance(result.get("stdout"), str)
+
+
+def _of_json(items: str) -> str:
+    lines = (line.strip(" \t").removesuffix(",") for line in items[:-1].split("\n"))
+    return "".join(f"{json.loads(line, strict=False)}\n" for line in lines)
+
+
+def _of_yaml(items: str) -> str:
+    """Return the items of a list as lines. An item in several lines is not recognised as a list."""
+    lines = []
+    for item in items[:-1].split("\n"):
+        try:
+            read = yaml.load(item, Loader=yaml.CBaseLoader)  # makes texts, lists and mappings only
+        except yaml.YAMLError:
+            read = item
+        lines.append(read[0] if isinstance(read, list) and isinstance(read[0], str) else item)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _of_text(match: re.Match[str]) -> str:
+    text: str = json.loads(match[1], strict=False)
+    return f'"stdout":\n{text}\n' if "\n" in text else match[0]
