@@ -78,7 +78,7 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "same-machine": "{nodes} are one machine: {key} {value}",
     "same-output": "{nodes} have the same output of {case}: the digits of all values are equal "
     "({steps})",
-    "same-file": "{nodes} have one file of {case}, with the same times of day (SHA-256 {digest}…)",
+    "same-file": "{nodes} have one output of {case}: its numbers and its times of day are equal",
     "peers-too-good": "too good to be true: {metric} is {ratio} × the median of {nodes} like nodes "
     "({value})",
     "above-nominal": "too good to be true: {metric} is {ratio} × the bandwidth of the memory "

@@ -23,7 +23,11 @@ class AdoptedFile(StrictModel):
         source: its path below the adopted folder, as `shown` returns it.
         sha256: of its content, in hexadecimal digits; empty if it was not read.
         bytes: its size.
-        moments: the number of times of day in it.
+        moments: the number of times of day in its lines.
+        figures: the number of different numbers in its lines that have a decimal point and four
+            digits or more.
+        numbers: the SHA-256 of all numbers and times in its lines, in hexadecimal digits; empty if
+            it was not read. Names of hosts and other words are no part of it.
         problem: why it was not read; empty if it was.
         lines: of the program; empty: all. The copy has the whole file.
     """
@@ -32,6 +36,8 @@ class AdoptedFile(StrictModel):
     sha256: str = ""
     bytes: int = 0
     moments: int = 0
+    figures: int = 0
+    numbers: str = ""
     problem: str = ""
     lines: Lines = ()
 

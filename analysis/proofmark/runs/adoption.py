@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from proofmark.cases.banners import lines_of
 from proofmark.cases.reader.output_text import output_text
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, InputError, bad_input
@@ -29,7 +30,9 @@ from proofmark.runs.start import RunInputs, check_run_id, make_run, new_run_id, 
 from proofmark.site.adopted_site import hosts_by_name, site_of_hosts
 from proofmark.site.inventory import Site
 
-_MOMENT = re.compile(r"\b\d{1,2}:\d\d:\d\d\b", re.ASCII)
+_NUMBER = re.compile(r"(?<![\w.-])[-+]?\d[\d.:]*(?:[eE][-+]?\d+)?(?![\w.-])", re.ASCII)
+_FIGURE = re.compile(r"[-+]?(?=[\d.]{5})\d+\.\d+(?:[eE][-+]?\d+)?", re.ASCII)
+_MOMENT = re.compile(r"\d{1,2}:\d\d:\d\d(?:\.\d+)?", re.ASCII)
 BATCH = 250
 """The number of files that one process copies at a time."""
 ONE_PROCESS = 2000
@@ -139,10 +142,17 @@ def _copy(
             copies.append((name, AdoptedFile(source=shown(path), problem=problem)))
             continue
         execution.stdout.write_bytes(content)
-        digest = hashlib.sha256(content).hexdigest()
-        moments = len(_MOMENT.findall(output_text(content)))
-        file = AdoptedFile(source=shown(path), sha256=digest, bytes=len(content), moments=moments)
-        copies.append((name, file.model_copy(update={"lines": lines})))
+        numbers = _NUMBER.findall(lines_of(output_text(content), lines))
+        file = AdoptedFile(
+            source=shown(path),
+            sha256=hashlib.sha256(content).hexdigest(),
+            bytes=len(content),
+            moments=len([*filter(_MOMENT.fullmatch, numbers)]),
+            figures=len({*filter(_FIGURE.fullmatch, numbers)}),
+            numbers=hashlib.sha256("\n".join(numbers).encode()).hexdigest(),
+            lines=lines,
+        )
+        copies.append((name, file))
     return copies
 
 

@@ -42,6 +42,19 @@ def test_one_file_of_several_nodes_is_named(tmp_path: Path, nodes: int) -> None:
     assert verdict.exit_code() == 1
 
 
+@pytest.mark.fault("copied-output")
+@pytest.mark.parametrize("others", [4, 18, 60])
+def test_two_edited_copies_among_sound_files_are_named(tmp_path: Path, others: int) -> None:
+    """The copy has the name of another host and other words. Its numbers are the same."""
+    moments = [f"Sat Nov 21 08:{23 + at // 30:02d}:{at % 30 + 10:02d} 2026" for at in range(others)]
+    texts = [hpl(TIMES.format(START, end)) for end in moments]
+    copied = hpl(TIMES.format(START, END))
+    edited = copied.replace("HPLinpack 2.3", "HPLinpack 2.3 ").replace("Wall", "wall")
+    verdict = verdict_of(tmp_path, [*texts, f"# host node{others}\n{copied}", f"# on x\n{edited}"])
+    named = {fault.node for fault in verdict.faults if "same-file" in fault.reason.codes()}
+    assert named == {f"node{others:03d}", f"node{others + 1:03d}"}
+
+
 def test_files_of_other_times_are_not_named(tmp_path: Path) -> None:
     """The control."""
     texts = [hpl(TIMES.format(START, END.replace("09", f"{at:02d}"))) for at in range(20, 26)]
