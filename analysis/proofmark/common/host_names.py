@@ -81,9 +81,12 @@ def clashes(names: Mapping[str, Iterable[str]]) -> list[list[str]]:
     return [list(hosts) for hosts in dict.fromkeys(alike)]
 
 
-def alike_error(file: str, key: str, hosts: Iterable[str]) -> InputError:
-    """Return the error of `hosts` that have one name without the domain."""
-    found = f"{', '.join(hosts)}: one host name"
+def alike_error(
+    file: str, key: str, hosts: Iterable[str], places: Iterable[str] = ()
+) -> InputError:
+    """Return the error of `hosts` that have one name without the domain, found at `places`."""
+    where = ", in ".join(["", *places])
+    found = f"{', '.join(hosts)}: one host name{where}"
     accepted = "hosts whose names differ without the domain, and by more than case"
     return InputError(file, key, found, accepted, "hosts-alike")
 

@@ -16,6 +16,7 @@ from proofmark.runs.run import Run, reported_names
 from proofmark.site.adopted_site import IMPORTED
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes, stated_ceilings
 from proofmark.site.inventory import Site
+from proofmark.site.machines import counted_node
 from proofmark.software.software import Software
 
 
@@ -57,7 +58,7 @@ class RunFacts:
         }
         self._with_ceilings = HostTable.of(self._ceilings)
         # The nodes of imported outputs were not probed.
-        self._others = stated_ceilings(self.partition.node) if run.plan.imported else UNIVERSAL
+        self._others = stated_ceilings(counted_node(site)) if run.plan.imported else UNIVERSAL
 
     def ceilings(self, hosts: Sequence[str]) -> Ceilings:
         """Return the physical ceilings of `hosts` together."""

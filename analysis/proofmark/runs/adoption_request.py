@@ -278,8 +278,9 @@ def _told_apart(adoption: Adoption, site: Site | None) -> Adoption:
         for host in each.nodes:
             files.setdefault(host, each.source)
     if site is None and (alike := clashes(dict.fromkeys(files, ()))):
-        found = [[f"{host} ({files[host]})" for host in hosts] for hosts in alike]
-        raise BadInput(*(alike_error("--node", "", each) for each in found))
+        raise BadInput(
+            *(alike_error("--node", "", each, [files[host] for host in each]) for each in alike)
+        )
     return adoption
 
 

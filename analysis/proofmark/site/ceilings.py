@@ -21,9 +21,10 @@ MARGIN = 1.5
 """Factor of every ceiling that is computed from facts. It covers the part of a large working set
 that stays in the caches (at most a third), overclocked modules, and adders beside the FMA units."""
 
-ALL_CORES = 1.25
-"""Above the HPL of any processor ÷ Rpeak nominal (1.01, ``data/processors.yml``): the turbo ends
-where all cores multiply. It bounds outputs of others only."""
+NOMINAL = 1.1
+"""Above HPL ÷ Rpeak nominal of any processor (1.01, ``data/processors.yml``: the turbo ends where
+all cores multiply), and above Triad ÷ the rate of the memory modules. It bounds outputs of others
+only, whose parts are stated."""
 
 HIGHEST_HZ = 6.5e9
 """Above the fastest clock of any processor on sale (6.2 GHz)."""
@@ -216,12 +217,12 @@ def _memory(facts: NodeFacts, table: ProcessorLimits | None) -> Ceiling | None:
     return _modules(channels, max(speeds), fast)
 
 
-def _modules(channels: int, mt_per_s: int, fast: float) -> Ceiling:
+def _modules(channels: int, mt_per_s: int, fast: float, margin: float = MARGIN) -> Ceiling:
     """Return the ceiling of the memory; `fast` is the rate of that in the packages, byte/s."""
     source = f"{channels} channels × 8 B × {mt_per_s} MT/s"
     if fast:
         source = f"({source} + in the package {fast / 1e9:g} GB/s)"
-    return Ceiling(MARGIN * (channels * 8e6 * mt_per_s + fast), f"{MARGIN} × {source}")
+    return Ceiling(margin * (channels * 8e6 * mt_per_s + fast), f"{margin} × {source}")
 
 
 def _link(facts: NodeFacts) -> Ceiling:
@@ -268,14 +269,14 @@ def stated_ceilings(node: StatedNode) -> Ceilings:
         each = _arithmetic(cores, per_cycle, clock)
         changes["core_flops"], changes["flops"] = each
         if row and row.base_hz:
-            nominal = ALL_CORES * cores * per_cycle * row.base_hz
-            source = f"{ALL_CORES} × Rpeak nominal of {cores} cores, stated"
+            nominal = NOMINAL * cores * per_cycle * row.base_hz
+            source = f"{NOMINAL} × Rpeak nominal of {cores} cores, stated"
             changes["flops"] = min(each[1], Ceiling(nominal, source))
     modules = memory.channels or memory.modules
     if modules and memory.mt_per_s:
         of_socket = (row and row.fast_memory_bytes_per_s) or 0.0
         fast = memory.fast_bytes_per_s or of_socket * (node.sockets or 1)
-        changes["memory"] = _modules(modules, memory.mt_per_s, fast)
+        changes["memory"] = _modules(modules, memory.mt_per_s, fast, NOMINAL)
         changes["llc_bytes"] = _caches(node, row)
     if rails.bytes_per_s:
         ports = rails.number or 1

@@ -81,6 +81,20 @@ def declared(site: Site, node: StatedNode, mode: str) -> Machine:
     return _complete(Machine(symbols, topology, topology.unread))
 
 
+def counted_node(site: Site) -> StatedNode:
+    """Return the stated node; its topology states the cores and processors that it does not count.
+
+    Raises:
+        BadInput: the topology cannot be read.
+    """
+    node = site.partition.node
+    if not node.topology:
+        return node
+    symbols = declared(site, node, site.partition.current_mode).symbols
+    counted = {key: getattr(node, key) or symbols[key] for key in ("cores", "sockets")}
+    return node.model_copy(update=counted)
+
+
 def _in_package(node: StatedNode) -> bool:
     """Return whether the processors of a node have memory in their package."""
     row = processor(node.cpu_model)

@@ -227,7 +227,7 @@ def test_every_published_figure_is_possible(
 def test_every_bound_of_the_cases_can_be_computed(case: str, machine: str) -> None:
     """An impossible value is refused by the bound of the case, not only by that of the unit."""
     parameters = {
-        **{"working_set": "memory", "n": 1000, "tasks": 2, "block_bytes": 2**30, "bytes": 8},
+        **{"array": 1 << 40, "n": 1000, "tasks": 2, "block_bytes": 2**30, "bytes": 8},
         **{"pairs": 2, "megabytes": 1 << 20},
     }
     for name, metric in benchmarks().case(case).metrics.items():

@@ -115,7 +115,8 @@ def test_outputs_of_nodes_that_cannot_be_told_apart_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert adopt(tmp_path, ["n1", "n1.racka"]) == 3
-    assert "n1, n1.racka: one host name" in capsys.readouterr().err
+    files = "in n1/stream.log, in n1.racka/stream.log"
+    assert f"n1, n1.racka: one host name, {files}" in capsys.readouterr().err
     assert main(["adopt", str(tmp_path / "vendor"), "--node", r"(?P<node>[^/]+)/"]) == 3
     assert "n1, n1.racka: one host name" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()

@@ -23,6 +23,7 @@ from proofmark.judge.fleet.critical_values import LEAST_NODES
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.fleet.like_figures import LIKE_NODES
 from proofmark.judge.references.judgement import Judgement, OfCase
+from proofmark.plan.step import StepInstance
 from proofmark.records.columns import VIRTUAL, Floats, Measurand, Records
 from proofmark.site.node.facts import NodeFacts
 
@@ -150,7 +151,8 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:
         shared = sum(map(_digits, of_output, levels(measurands)))
         if shared >= _needed(total[measurands[0]]) and not near(measurands):
             case = records.measurands[pairs[0][0]].case
-            steps = ", ".join(sorted({records.executions[each].step for each in members})[:4])
+            of_steps = {StepInstance.parse(records.executions[each].step).step for each in members}
+            steps = ", ".join(sorted(of_steps)[:4])
             message = Message("same-output", case=case, nodes=folded(names), steps=steps)
             for host in dict.fromkeys(hosts_of_nodes(names)):
                 found.setdefault(host, []).append(message)
