@@ -1,4 +1,4 @@
-"""Edited outputs of others on declared hardware, by the two commands: no figure of them is sound."""
+"""Edited outputs of others on declared hardware, by the two commands: none of them is sound."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def hpl(rate: float) -> str:
     head, _, tail = text.partition("=" * 80 + "\nT/V")
     row, _, rest = tail.partition("Finished      4")
     seconds = (2 / 3 * N**3 + 3 / 2 * N**2) / 1e9 / rate
-    row = re.sub(r"^(WR\w+) .*$", f"\\1 {N} 384 2 12 {seconds:.2f} {rate:.4e}", row, 1, re.M)
+    row = re.sub(
+        r"^(WR\w+) .*$", f"\\1 {N} 384 2 12 {seconds:.2f} {rate:.4e}", row, count=1, flags=re.M
+    )
     row = row.partition("=" * 80 + "\nT/V")[0]
     rest = rest.replace("      4 tests completed", "      1 tests completed", 1)
     return f"{head}{'=' * 80}\nT/V{row}Finished      1{rest}"
