@@ -7,6 +7,7 @@ Therefore the critical value depends on the number of nodes, and is larger for f
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -31,6 +32,7 @@ Source: Rousseeuw and Croux, JASA 88 (1993).
 
 _SEED = 20100
 _NUMBERS = 4_000_000  # random numbers of one calibration, which takes about 0.1 s
+_PART = 400_000  # of them at one time
 _RESOLVED = 1e-3  # the lowest level at which the quantile of the samples is accurate
 
 
@@ -125,8 +127,17 @@ def _worst_of_few(nodes: int) -> Floats:
 @lru_cache(maxsize=FEW)
 def _few(nodes: int) -> tuple[Floats, Floats, Floats]:
     """Return centre, spread and worst value of simulated fleets."""
-    samples = np.random.default_rng(_SEED).standard_normal((_NUMBERS // nodes, nodes))
-    return *centre_and_spread(samples), samples.max(axis=1)
+    found = [(*centre_and_spread(fleets), fleets.max(axis=1)) for fleets in _fleets(nodes)]
+    centre, spread, worst = map(np.concatenate, zip(*found, strict=True))
+    return centre, spread, worst
+
+
+def _fleets(nodes: int) -> Iterator[Floats]:
+    """Yield simulated fleets, in parts of at most `_PART` numbers: their copies need memory."""
+    random = np.random.default_rng(_SEED)
+    fleets, part = _NUMBERS // nodes, _PART // nodes
+    for first in range(0, fleets, part):
+        yield random.standard_normal((min(part, fleets - first), nodes))
 
 
 @lru_cache(maxsize=1024)
@@ -153,8 +164,7 @@ def _scales(nodes: int) -> tuple[Floats, Floats]:
         steps = np.linspace(-5, 5, 81)
         weights = np.exp(-(steps**2) / 2)
         return (1 + steps * math.sqrt(MAD_VARIANCE / nodes)) / wider, weights / weights.sum()
-    samples = np.random.default_rng(_SEED).standard_normal((_NUMBERS // nodes, nodes))
-    spread = np.sort(centre_and_spread(samples)[1])
+    spread = np.sort(np.concatenate([centre_and_spread(each)[1] for each in _fleets(nodes)]))
     # Small spreads decide the tail: all of them are kept, and every twentieth of the others.
     few = len(spread) // 20
     kept = np.concatenate([spread[:few], spread[few::20]])
