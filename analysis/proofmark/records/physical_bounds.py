@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,12 +23,29 @@ MESSAGE_S = {False: 2e-9, True: 1e-8}
 """The shortest message inside a node (a few cycles), and between nodes (light in 2 m of cable)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Bound:
-    """A bound of a value, in the unit of the value; `source` is what it was computed from."""
+    """A bound of a value, in the unit of the value.
+
+    Attributes:
+        value: the bound.
+        given: what it was computed from, or a function that returns it. The function computes the
+            bound once for each name, and few values are beyond their bound.
+    """
 
     value: float
-    source: str
+    given: str | Callable[[], str]
+
+    @property
+    def source(self) -> str:
+        """What the bound was computed from."""
+        return self.given if isinstance(self.given, str) else self.given()
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether value and source are equal."""
+        if not isinstance(other, Bound):
+            return NotImplemented
+        return self.value == other.value and self.source == other.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +84,10 @@ class StepBounds:
         base, size = measure(reading.unit)
         universal = Bound(
             nodes * LARGEST.get(base, LARGEST_OTHER) / size,
-            f"no {_plural(nodes)} {'has' if nodes == 1 else 'have'} more {base}",
+            lambda: f"no {_plural(nodes)} {'has' if nodes == 1 else 'have'} more {base}",
         )
         if base == SECONDS and (limit := self._step.timeout):
-            universal = Bound(limit / size, f"the time limit of the step is {limit} s")
+            universal = Bound(limit / size, lambda: f"the time limit of the step is {limit} s")
         if metric is None:
             return ValueBounds(None, universal)
         given = self._given(metric, reading, ceilings, nodes, size)
@@ -87,7 +104,6 @@ class StepBounds:
         if metric.bound == UNIVERSAL:
             return None
         step = self._step
-        sources = {name: ceiling.source for name, ceiling in _items(ceilings)}
         values: dict[str, Any] = {
             **step.parameters,
             **step.derived,
@@ -104,14 +120,18 @@ class StepBounds:
         value = self._computed(metric.bound, values)
         if value is None:
             return None
-        used = [
-            sources.get(name, f"{name} {given:g}")
-            for name, given in values.items()
-            if isinstance(given, (int, float))
-            and self._computed(metric.bound, {**values, name: 2 * given}) != value
-        ]
-        source = "; ".join(used) or f"by its definition {metric.bound}"
-        return Bound(value / size, source)
+
+        def explain() -> str:
+            sources = {name: ceiling.source for name, ceiling in _items(ceilings)}
+            used = [
+                sources.get(name, f"{name} {given:g}")
+                for name, given in values.items()
+                if isinstance(given, (int, float))
+                and self._computed(metric.bound, {**values, name: 2 * given}) != value
+            ]
+            return "; ".join(used) or f"by its definition {metric.bound}"
+
+        return Bound(value / size, explain)
 
     def _computed(self, bound: float | str, values: Mapping[str, Any]) -> float | None:
         try:
