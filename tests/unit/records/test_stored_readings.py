@@ -98,7 +98,7 @@ def unused(run: Run, capsys: pytest.CaptureFixture[str]) -> str:
 
 def twice(run: Run) -> None:
     """Store other values than those of the evidence, with the right key."""
-    run.products.readings.unlink()
+    run.products.readings.unlink(missing_ok=True)
     records, _ = read_and_judge(run)
     store(run, replace(records, value=2 * records.value))
 
