@@ -168,6 +168,7 @@ def test_verdict_writes_nothing_and_report_stores(run: Run) -> None:
     assert isinstance(stored_readings._stored(run), Records)
 
 
+@pytest.mark.fault("readings-forged")
 def test_what_is_signed_checked_or_accepted_is_read_from_the_evidence(run: Run) -> None:
     twice(run)
     shown, raw = verdict(run, stored_or_read), verdict(run, read_run)
@@ -190,6 +191,7 @@ class TestNotUsed:
         assert verdict(run, stored_or_read) != verdict(run, read_run)
         assert capsys.readouterr().err == ""
 
+    @pytest.mark.fault("readings-planted")
     @pytest.mark.parametrize("mode", [0o664, 0o646])
     def test_if_another_user_can_write_them(
         self, run: Run, mode: int, capsys: pytest.CaptureFixture[str]
@@ -199,6 +201,7 @@ class TestNotUsed:
         assert unused(run, capsys) == "readings-foreign"
 
     @pytest.mark.root
+    @pytest.mark.fault("readings-planted")
     def test_if_another_user_wrote_them(self, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
         twice(run)
         os.chown(run.products.readings, NOBODY, NOBODY)
@@ -210,6 +213,7 @@ class TestNotUsed:
         path.symlink_to(path.rename(path.with_name("other")))
         assert unused(run, capsys) == "readings-damaged"
 
+    @pytest.mark.fault("readings-planted")
     def test_if_the_run_is_a_copy(
         self, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -219,6 +223,7 @@ class TestNotUsed:
         assert copied
         assert unused(copied, capsys) == "readings-stale"
 
+    @pytest.mark.fault("readings-stale")
     def test_if_the_reader_changed(
         self, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -244,6 +249,7 @@ def test_each_change_of_the_reader_changes_its_digest(
         before = digest()
 
 
+@pytest.mark.fault("readings-stale")
 @examples(0.5)
 @given(text=st.binary(max_size=40), where=st.floats(0, 1), cut=st.booleans())
 def test_a_changed_output_is_read_again(
@@ -294,6 +300,7 @@ def _replaced(text: bytes) -> Change:
 PLACES = st.floats(0, 1)
 
 
+@pytest.mark.fault("readings-damaged")
 @given(
     st.one_of(
         st.builds(_flipped, PLACES, st.integers(0, 7)),
