@@ -1,8 +1,9 @@
-"""Parse, judge and report a run of many nodes: ``python -m tests.bench.scale FOLDER NODES``.
+"""Seal, judge and report a run of many nodes: ``python -m tests.bench.scale FOLDER NODES``.
 
 The outputs are real ones with other numbers, sizes and names. They are not part of the kit.
 Wall time, processor time and peak memory are printed and never asserted. The bench fails if a
-result is INVALID or missing, or if other nodes are bad than those that are slow.
+result is INVALID or missing, or if other nodes are bad than those that are slow. The commands are
+those of the playbooks.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ import argparse
 import json
 import os
 import re
-import resource
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
 
 import numpy as np
 from tests.fixtures.finished import own_number, write_software
@@ -26,14 +28,11 @@ from tests.fixtures.node_outputs import writer
 from tests.folders import BENCHMARKS, PROBES, ROOT
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.judge.judging import read_and_judge, write_results
-from proofmark.judge.verdict import Verdict
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
-from proofmark.report.run_data import gather
-from proofmark.report.write import write_page
 from proofmark.runs.evidence import open_newest
 from proofmark.runs.run import site_of
+from proofmark.runs.run_files import RunFiles
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
@@ -43,6 +42,8 @@ from proofmark.software.program import Program
 from proofmark.software.software import Package, Software
 
 REPEATS, SPREAD, BAD = 3, 0.01, 0.9
+JUDGED = (0, 1, 2, 4)
+"""The exit codes of a command that has judged a run."""
 LUSTRE = MountedFileSystem(source="mgs@o2ib:/fs", target="/PFS", kind="lustre", options="rw,flock")
 
 
@@ -179,66 +180,73 @@ def _package() -> Package:
 
 
 class Laps:
-    """Prints the wall time and the processor time of each part, with those of child processes.
+    """Runs commands, and prints the wall time, the processor time and the peak memory of each.
 
-    The peak is that of the largest process. A child has the memory of its parent when it starts.
+    The times are those of all processes of a command. The peak is that of the largest one.
     """
 
-    def __init__(self) -> None:
-        self.last, self.spent = time.perf_counter(), _cpu_s()
+    def lap(self, what: str, *words: str) -> str:
+        """Run ``proofmark`` with `words`, print what it used, and return what it printed.
 
-    def lap(self, what: str) -> None:
-        """Print what was used since the last part."""
-        now, spent = time.perf_counter(), _cpu_s()
-        peak = max(each.ru_maxrss for each in _used()) / 1024
-        print(
-            f"  {what}: {now - self.last:.1f} s wall, {spent - self.spent:.1f} s processor; "
-            f"peak {peak:.0f} MiB",
-            flush=True,
-        )
-        self.last, self.spent = now, spent
-
-
-def _cpu_s() -> float:
-    return sum(each.ru_utime + each.ru_stime for each in _used())
-
-
-def _used() -> list[resource.struct_rusage]:
-    return [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        Raises:
+            SystemExit: the command could not be executed, or its inputs are wrong.
+        """
+        begin = time.perf_counter()
+        with TemporaryFile("w+") as output:
+            command = [f"{Path(sys.executable).parent}/proofmark", *words]
+            started = subprocess.Popen(command, stdout=output)
+            _, status, used = os.wait4(started.pid, 0)
+            started.returncode = os.waitstatus_to_exitcode(status)
+            print(
+                f"  {what}: {time.perf_counter() - begin:.1f} s wall, "
+                f"{used.ru_utime + used.ru_stime:.1f} s processor; "
+                f"peak {used.ru_maxrss / 1024:.0f} MiB",
+                flush=True,
+            )
+            if started.returncode not in JUDGED:
+                raise SystemExit(f"{words}: exit code {started.returncode}")
+            output.seek(0)
+            return output.read()
 
 
 def measure(folder: Path) -> None:
-    """Judge and report a run, and print what each part used.
+    """Seal, judge and report a run as the playbooks do, and print what each command used.
 
     Raises:
         SystemExit: the verdict is not that of the written outputs.
     """
-    laps = Laps()
-    # A playbook seals in a process of its own, too.
-    collect = [f"{Path(sys.executable).parent}/proofmark", "stage", "collect", f"{folder}"]
-    subprocess.run(collect, check=True, stdout=subprocess.DEVNULL)
-    laps.lap("stage collect")
-    run = open_newest(folder)
-    records, verdict = read_and_judge(run)
-    laps.lap("parse and verdict")
-    write_results(run, records, verdict)
-    laps.lap("records.parquet, verdict.json, junit.xml, rma.csv")
-    run_data = gather(run, verdict)
-    write_page(run_data)
-    laps.lap("report.html")
-    print(f"  {len(verdict.results)} results {verdict.counts}, {len(verdict.bad.nodes)} bad nodes")
-    if mistake := _mistake(verdict, sorted(site_of(run).hosts)):
+    laps, run = Laps(), f"{folder}"
+    sealed = json.loads(laps.lap("stage collect: seal and read", "stage", "collect", run))
+    report = laps.lap("report, its readings stored", "report", run, "--json")
+    laps.lap("verdict, its readings stored", "verdict", run)
+    _forget(Path(sealed["folder"]) / "evidence")
+    laps.lap("verdict, its readings stored, cold cache", "verdict", run)
+    RunFiles(Path(sealed["folder"])).readings.unlink()
+    laps.lap("verdict, all outputs read", "verdict", run)
+    laps.lap("report, all outputs read", "report", run, "--json")
+    head = json.loads(report)
+    print(f"  counts {head['counts']}, {len(head['fleet']['nodes'])} bad nodes")
+    if mistake := _mistake(head, sorted(site_of(open_newest(folder)).hosts)):
         raise SystemExit(f"{folder}: {mistake}")
 
 
-def _mistake(verdict: Verdict, hosts: Sequence[str]) -> str:
+def _forget(folder: Path) -> None:
+    """Remove the files of `folder` from the cache of the kernel."""
+    for path in folder.iterdir():
+        file = os.open(path, os.O_RDONLY)
+        os.fsync(file)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(file)
+
+
+def _mistake(head: Mapping[str, Any], hosts: Sequence[str]) -> str:
     """Return the difference between a verdict and the written outputs; "" if there is none."""
-    invalid, coverage = verdict.counts["INVALID"], verdict.coverage
-    if invalid or coverage.measured != coverage.expected:
-        first = next((each.reason for each in verdict.results if each.verdict == "INVALID"), "")
-        measured = f"{coverage.measured} of {coverage.expected} measured"
-        return f"found {invalid} INVALID ({first}), {measured}; accepted: all steps, none INVALID"
-    bad, slow = sorted(node.host for node in verdict.bad.nodes), hosts[slow_places(len(hosts))]
+    invalid, coverage = head["counts"]["INVALID"], head["coverage"]
+    if invalid or coverage["measured"] != coverage["expected"]:
+        measured = f"{coverage['measured']} of {coverage['expected']} measured"
+        return f"found {invalid} INVALID, {measured}; accepted: all steps, none INVALID"
+    bad = sorted(node["node"] for node in head["fleet"]["nodes"])
+    slow = hosts[slow_places(len(hosts))]
     return "" if bad == slow else f"found the bad nodes {bad}; accepted: the slow ones, {slow}"
 
 

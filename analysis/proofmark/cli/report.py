@@ -25,6 +25,7 @@ from proofmark.common.translation import in_language
 from proofmark.judge.ending import ending
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.not_accepted import failed_nodes
+from proofmark.records.stored_readings import stored_or_read
 from proofmark.report.export import EXPORTS
 from proofmark.report.export import export as export_run
 from proofmark.report.products import write_products
@@ -104,7 +105,7 @@ def export(options: Namespace) -> int:
     """Write a run in the format of another program."""
     EXPORTS.get(options.format)  # an unknown format costs no judgement
     run = run_to_show(options.folder)
-    records, answer = read_and_judge(run)
+    records, answer = read_and_judge(run, stored_or_read)
     written = export_run(options.format, run, records, answer, options.output)
     for path in written:
         print_line(f"{path}")

@@ -16,7 +16,7 @@ from proofmark.cli.output import print_json, print_line
 from proofmark.cli.site import inventory_of, node_names
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes
-from proofmark.common.files import read_json
+from proofmark.common.files import is_folder, read_json
 from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.kit import kit_folder
 from proofmark.common.progress_lines import say
@@ -188,7 +188,7 @@ def _collect_arguments(parser: ArgumentParser) -> None:
 
 
 def collect(options: Namespace) -> int:
-    """Seal what is new in a run; return 1 if a node did not prove its state.
+    """Seal what is new in a run, and read it; return 1 if a node did not prove its state.
 
     With ``-i``, the run must have the limits, the contract and all other facts of that site.
     """
@@ -223,7 +223,19 @@ def collect(options: Namespace) -> int:
     for host, reason in unproven.items():
         say(f"proofmark: {host}: {reason}; its steps of this job are INVALID")
     note_failed_nodes({host: NodeFailure(reason) for host, reason in unproven.items()})
+    if is_folder(run.files.steps):
+        _read(run)
     return 1 if unproven else 0
+
+
+def _read(run: Run) -> None:
+    """Read the outputs of a sealed run, so that its verdict need not."""
+    from proofmark.records.stored_readings import read_and_store  # the other stages read none
+
+    try:
+        read_and_store(run)
+    except BadInput as error:  # it ends the verdict, not the seal
+        say(f"not read: {error}")
 
 
 CHOSEN = frozenset({"provision_from", "queue", "scratch"})

@@ -32,6 +32,7 @@ from proofmark.judge.trend.past_run import (
     run_folders,
 )
 from proofmark.judge.trend.trend import trends
+from proofmark.records.stored_readings import stored_or_read
 from proofmark.report.trend.trend_page import trend_page
 from proofmark.runs.run import Run, benchmarks_in, benchmarks_of
 from proofmark.software.software import software_of
@@ -145,7 +146,10 @@ def _compare(folders: Sequence[Path], *, nodes: bool, every: bool) -> int:
     if len({run.folder for run in runs}) < len(runs):
         named = ", ".join(run.id for run in runs)
         raise bad_input("RUNS", "", named, "two or more different runs")
-    results = {str(at): judge_run(run).results for at, run in zip(folders, runs, strict=True)}
+    results = {
+        str(at): judge_run(run, stored_or_read).results
+        for at, run in zip(folders, runs, strict=True)
+    }
     by_name = dict(zip(results, runs, strict=True))
     for comparison in compare_runs(results, nodes=nodes, benchmarks=benchmarks_of(runs[0])):
         for line in _changed_programs(runs[0], by_name[comparison.later]):

@@ -37,6 +37,7 @@ from proofmark.judge.judging import judge_run
 from proofmark.judge.predictions import FigurePredictions
 from proofmark.judge.verdict import WORDS, Result, Verdict
 from proofmark.judge.verdict_files import write_verdict
+from proofmark.records.stored_readings import stored_or_read
 from proofmark.runs.adopted import files_of_executions
 from proofmark.runs.asked import acceptance_command
 from proofmark.runs.run import Run, site_of
@@ -70,7 +71,7 @@ def verdict(options: Namespace) -> int:
         raise bad_input("RUN", "", named, "one run; several with --claims")
     with in_language(options.language):
         run = run_to_show(options.folder)
-        answer = judge_run(run)
+        answer = judge_run(run, stored_or_read)
         if options.json:
             write_verdict(sys.stdout, answer, answers_of([(run, answer)]))
         else:
@@ -197,7 +198,7 @@ def _print_expected(answer: Verdict, expected: FigurePredictions) -> None:
 
 def _claims(folders: Sequence[Path], *, as_json: bool) -> int:
     runs = [run_to_show(folder) for folder in folders]
-    answers = answers_of((run, judge_run(run)) for run in runs)
+    answers = answers_of((run, judge_run(run, stored_or_read)) for run in runs)
     if as_json:
         print_json([answer.as_json() for answer in answers])
         return 0

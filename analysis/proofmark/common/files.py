@@ -65,13 +65,13 @@ def write_whole(path: Path, text: str) -> None:
     write_whole_bytes(path, text.encode())
 
 
-def write_whole_bytes(path: Path, content: bytes) -> None:
-    """Write bytes to a file, as `write_whole`.
+def write_whole_bytes(path: Path, content: bytes, mode: int = 0o666) -> None:
+    """Write bytes to a file with the rights `mode`, as `write_whole`.
 
     Raises:
         BadInput: the file cannot be written.
     """
-    with _replacing(path) as new, _created(new, 0o666) as file:
+    with _replacing(path) as new, _created(new, mode) as file:
         file.write(content)
 
 

@@ -13,6 +13,12 @@ from proofmark.common.output_messages import OUTPUT_MESSAGES
 
 MESSAGES: Mapping[str, str] = {
     "several": "{parts}",
+    # records: what is stored beside the evidence
+    "readings-foreign": "{path}: ignored: another user owns or can write this file; the evidence "
+    "is read",
+    "readings-stale": "{path}: ignored: it is of other evidence or of another version of the "
+    "reader; the evidence is read",
+    "readings-damaged": "{path}: ignored: damaged ({problem}); the evidence is read",
     # plan: what a suite has and a plan has not
     "left-said": "{text}",
     "left-rolling": "{case}: {count} steps of several nodes do not roll; -e run_id=RUN without "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.files import exists, is_folder, replacing, write_whole, write_whole_bytes
 from proofmark.common.nodesets import folded
 from proofmark.common.parallel import gc_paused, parallel_map
@@ -53,15 +54,21 @@ from proofmark.runs.waivers import Waived, read_waivers
 from proofmark.site.inventory import Site
 from proofmark.site.message_ports import message_ports
 from proofmark.site.node.facts import NodeFacts
-from proofmark.software.software import software_of
+from proofmark.software.software import Software, software_of
 
 MANY = 20_000
 """From this number of results on, each file is written by another process."""
 
 
-def judge_run(run: Run) -> Verdict:
+Read = Callable[
+    [Run, Benchmarks, Site, Software, Mapping[str, Node], Collection[str] | None], Records
+]
+"""How the records of a run are read: `read_run`, or `stored_or_read`."""
+
+
+def judge_run(run: Run, read: Read = read_run) -> Verdict:
     """Return the verdict of `run`. Writes nothing."""
-    return read_and_judge(run)[1]
+    return read_and_judge(run, read)[1]
 
 
 def write_results(
@@ -95,14 +102,17 @@ def _write_results(run: Run, records: Records, verdict: Verdict, target: RunFile
         pass
 
 
-def read_and_judge(run: Run) -> tuple[Records, Verdict]:
-    """Return the records and the verdict of `run`. Writes nothing."""
+def read_and_judge(run: Run, read: Read = read_run) -> tuple[Records, Verdict]:
+    """Return the records and the verdict of `run`. Writes nothing.
+
+    What is signed, checked or accepted is read with `read_run`: `stored_or_read` uses a cache.
+    """
     with gc_paused():
-        return _read_and_judge(run)
+        return _read_and_judge(run, read)
 
 
-def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
-    evidence = evidence_of(run)
+def _read_and_judge(run: Run, read: Read) -> tuple[Records, Verdict]:
+    evidence = evidence_of(run, read)
     if run.plan.stability:
         site = site_of(run)
         found = tally_of(run, [*site.items.values()])
@@ -112,7 +122,7 @@ def _read_and_judge(run: Run) -> tuple[Records, Verdict]:
     return evidence.records, with_rolling(judge(evidence), evidence)
 
 
-def evidence_of(run: Run) -> Evidence:
+def evidence_of(run: Run, read: Read = read_run) -> Evidence:
     """Read the evidence in the folder of `run`.
 
     Raises:
@@ -131,9 +141,7 @@ def evidence_of(run: Run) -> Evidence:
     return Evidence(
         run=run.id,
         plan=run.plan,
-        records=read_run(
-            run, benchmarks, site, software, probes, steps=() if run.plan.stability else None
-        ),
+        records=read(run, benchmarks, site, software, probes, () if run.plan.stability else None),
         benchmarks=benchmarks,
         limits=[*site.items.values()],
         checks=site.checks,

@@ -220,6 +220,8 @@ class RunFiles(Files):
 
     evidence = RunFile("evidence", SealRule.UNSEALED)
     """The sealed archives, in an acceptance folder."""
+    readings = RunFile("evidence/readings.zip", SealRule.UNSEALED)
+    """The records of the archives in columns, beside them: a cache."""
     signed = RunFile("signed", SealRule.UNSEALED)
     """The signed products, in an acceptance folder."""
     records = RunFile("records.parquet", SealRule.UNSEALED)

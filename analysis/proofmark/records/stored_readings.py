@@ -1,0 +1,231 @@
+"""The records of sealed evidence, stored in columns beside its archives.
+
+The file is a cache, and never evidence: without it a run has the same verdict. Its key has the
+digest of the newest archive and the digest of the code that reads. The digest of an archive is
+computed each time the evidence is opened, and has those of the archives before it in it. So new
+evidence and another reader make the file stale. It is used only if nobody but root and the user of
+this process can write it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import stat
+import zipfile
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import polars as pl
+import pydantic
+
+import proofmark
+from proofmark.cases.suite import Benchmarks
+from proofmark.common.files import open_regular, write_whole_bytes
+from proofmark.common.message import NOTHING, Message, rendered
+from proofmark.common.parallel import gc_paused
+from proofmark.common.progress_lines import say
+from proofmark.common.strict_model import StrictModel
+from proofmark.records.columns import Execution, Measurand, Records
+from proofmark.records.read import read_run
+from proofmark.runs.nodes import Node, nodes_of
+from proofmark.runs.run import Run, benchmarks_of, site_of
+from proofmark.site.inventory import Site
+from proofmark.software.software import Software, software_of
+
+READERS = ("common", "cases", "site", "plan", "runs", "software", "records")
+"""The rooms whose code and data decide what is read from an output."""
+_NUMBERS = ("execution", "measurand", "node", "value", "reason")
+_MESSAGES = ("disturbed", "unsteady")
+_EXECUTION: Mapping[str, Any] = {
+    **dict.fromkeys(Execution._fields, pl.Float64),
+    **dict.fromkeys(("step", "disturbers"), pl.String),
+    **dict.fromkeys(("attempt", "repeat", *_MESSAGES), pl.Int64),
+}
+_UNUSABLE = (
+    *(OSError, zipfile.BadZipFile, ValueError, LookupError, NotImplementedError),
+    *(pl.exceptions.PolarsError, pl.exceptions.PanicException),
+)
+
+
+class _Words(StrictModel):
+    """What the numbers of the columns refer to.
+
+    Attributes:
+        measurands: see `Records`.
+        nodes: see `Records`.
+        reasons: the number of the messages that are reasons of records; they are the first ones.
+        messages: the reasons, and why executions were disturbed or unsteady.
+    """
+
+    measurands: list[tuple[str, ...]]
+    nodes: list[str]
+    reasons: int
+    messages: list[Message]
+
+
+def stored_or_read(
+    run: Run,
+    benchmarks: Benchmarks,
+    site: Site,
+    software: Software,
+    nodes: Mapping[str, Node],
+    steps: Collection[str] | None = None,
+) -> Records:
+    """Return what `read_run` returns, from the stored columns if they are of this evidence.
+
+    What is stored and cannot be used is named on stderr.
+    """
+    stored = _stored(run) if steps is None and run.seal else None
+    if isinstance(stored, Message):
+        say(rendered(stored))
+    if isinstance(stored, Records):
+        return stored
+    return read_run(run, benchmarks, site, software, nodes, steps)
+
+
+def read_and_store(run: Run) -> None:
+    """Read all executions of sealed evidence, and store their records, if they are not stored.
+
+    Raises:
+        BadInput: a file of the run is damaged, or the file cannot be written.
+    """
+    if not run.plan.stability and not _is_stored(run):
+        parts = benchmarks_of(run), site_of(run), software_of(run), nodes_of(run)
+        with gc_paused():
+            store(run, read_run(run, *parts))
+
+
+def store(run: Run, records: Records) -> None:
+    """Store all records of sealed evidence, if they are not stored.
+
+    Raises:
+        BadInput: the file cannot be written.
+    """
+    if run.seal is None or run.plan.stability or _is_stored(run):
+        return
+    content = BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.comment = _key(run)
+        for name, member in _members(records):
+            archive.writestr(zipfile.ZipInfo(name), member)
+    write_whole_bytes(run.products.readings, content.getvalue(), mode=0o444)
+
+
+def _is_stored(run: Run) -> bool:
+    try:
+        with open_regular(run.products.readings) as file:
+            return not _is_foreign(file) and zipfile.ZipFile(file).comment == _key(run)
+    except _UNUSABLE:
+        return False
+
+
+def _stored(run: Run) -> Records | Message | None:
+    """Return the stored records, why they cannot be used, or None if nothing is stored."""
+    path = run.products.readings
+    try:
+        with open_regular(path) as file:
+            if _is_foreign(file):
+                return Message("readings-foreign", path=f"{path}")
+            with zipfile.ZipFile(file) as archive:
+                if archive.comment != _key(run):
+                    return Message("readings-stale", path=f"{path}")
+                return _records(run.id, archive)
+    except FileNotFoundError:
+        return None
+    except _UNUSABLE as error:
+        return Message("readings-damaged", path=f"{path}", problem=f"{type(error).__name__}")
+
+
+def _is_foreign(file: BinaryIO) -> bool:
+    """Return whether another user than root and that of this process can write an open file."""
+    status = os.fstat(file.fileno())
+    shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return bool(shared) or status.st_uid not in (0, os.geteuid())
+
+
+def _key(run: Run) -> bytes:
+    """Return the digest of the evidence, of its place, which reasons name, and of the reader."""
+    assert run.seal is not None
+    return sha256(f"{run.seal.digest}\n{run.folder}\n{_reader()}".encode()).hexdigest().encode()
+
+
+@cache
+def _reader() -> str:
+    """Return the digest of all that decides what is read: code, data, versions of libraries."""
+    digest = sha256()
+    versions = (platform.python_version(), np.__version__, pl.__version__, pydantic.VERSION)
+    digest.update(" ".join(versions).encode())
+    package = Path(proofmark.__file__).parent
+    for room in READERS:
+        for path in sorted((package / room).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                content = sha256(path.read_bytes()).hexdigest()
+                digest.update(f"\n{path.relative_to(package)} {content}".encode())
+    return digest.hexdigest()
+
+
+def _members(records: Records) -> Iterator[tuple[str, bytes]]:
+    numbers: dict[str, int] = {}
+    messages = [*records.reasons]
+    columns = dict(zip(Execution._fields, zip(*records.executions, strict=True), strict=False))
+    for name in _MESSAGES if columns else ():
+        columns[name] = tuple(_numbered(columns[name], numbers, messages))
+    if columns:
+        columns["disturbers"] = tuple(map(json.dumps, columns["disturbers"]))
+    words = _Words(
+        measurands=[*records.measurands],
+        nodes=[*records.nodes],
+        reasons=len(records.reasons),
+        messages=messages,
+    )
+    yield "words.json", words.model_dump_json().encode()
+    yield "executions.parquet", _parquet(pl.DataFrame(columns, _EXECUTION))
+    yield "records.parquet", _parquet(pl.DataFrame({n: getattr(records, n) for n in _NUMBERS}))
+
+
+def _numbered(
+    found: Iterable[Message], numbers: dict[str, int], messages: list[Message]
+) -> Iterator[int]:
+    """Yield the place of each message in `messages`, to which new ones are added; -1: nothing."""
+    for each in found:
+        if not each:
+            yield -1
+            continue
+        if each not in numbers:
+            numbers[each] = len(messages)
+            messages.append(each)
+        yield numbers[each]
+
+
+def _parquet(frame: pl.DataFrame) -> bytes:
+    content = BytesIO()
+    frame.write_parquet(content)
+    return content.getvalue()
+
+
+def _records(run: str, archive: zipfile.ZipFile) -> Records:
+    """Return stored records. The archive has a checksum of each member."""
+    words = _Words.model_validate_json(archive.read("words.json"))
+    about = pl.read_parquet(archive.read("executions.parquet")).to_dict(as_series=False)
+    columns = pl.read_parquet(archive.read("records.parquet"))
+    messages = [*words.messages, NOTHING]
+    for name in _MESSAGES:
+        about[name] = [messages[number] for number in about[name]]
+    about["disturbers"] = [
+        tuple((name, share) for name, share in json.loads(shares)) for shares in about["disturbers"]
+    ]
+    return Records(
+        run,
+        [*map(Execution, *(about[name] for name in Execution._fields))],
+        [Measurand(*each) for each in words.measurands],
+        words.nodes,
+        words.messages[: words.reasons],
+        **{name: np.array(columns[name]) for name in _NUMBERS},
+    )
