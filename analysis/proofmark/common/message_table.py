@@ -239,6 +239,7 @@ MESSAGES: Mapping[str, str] = {
     "not-measured-step": "{step}",
     "not-measured-on": "{step}: {nodes}",
     "mode-missing": "{step}: NOT RUN: needs mode {mode}",
+    "hints-without-romio": "{part} has no ROMIO, which alone reads hints for files",
     "same-command": "runs the command of {step}: {same}",
     "same-files": "its files are those of {step}: {text}",
     "search-repeats": "the search ended: every point repeats the command of another step",

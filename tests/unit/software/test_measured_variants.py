@@ -32,9 +32,11 @@ def unchosen(path: Path) -> dict[tuple[str, str], str]:
 
 def test_a_default_of_a_recipe_is_named_and_a_requirement_is_not() -> None:
     text = unchosen(POWER10)[("variants-default", "openmpi")]
-    assert "~romio" in text and "schedulers=none" in text
-    assert "fabrics" not in text, "the environment requires it"
+    assert "schedulers=none" in text and "~cuda" in text
+    for required in ("fabrics", "romio", "lustre", "gpfs"):
+        assert required not in text, "the environment requires it"
     assert ("drivers-default", "openmpi") not in unchosen(POWER10)
+    assert ("drivers-generic", "openmpi") in unchosen(POWER10)
     mpich = unchosen(ROOT / "environments/zen3/debian12/spack.lock")
     assert ("drivers-default", "mpich") in mpich
     assert "netmod" not in mpich[("variants-default", "mpich")]
@@ -69,6 +71,23 @@ def test_what_nobody_read_of_an_mpi_of_the_site_is_unknown(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
+    ("drivers", "generic"),
+    [
+        (["nfs", "ufs"], True),
+        (["nfs", "ufs", "gpfs"], False),
+        (["lustre"], False),
+        (["none"], False),
+    ],
+)
+def test_an_mpi_of_the_kit_without_a_parallel_driver_is_named(
+    tmp_path: Path, drivers: list[str], generic: bool
+) -> None:
+    known = {"romio": True, "romio-filesystem": drivers}
+    made = edited(tmp_path, known, "openmpi@5.0.10", external=False)
+    assert (("drivers-generic", "openmpi") in unchosen(made)) is generic
+
+
+@pytest.mark.parametrize(
     ("parameters", "parts"),
     [({"romio": True}, ("romio",)), ({"romio": False}, ()), ({}, None)],
 )
@@ -81,7 +100,7 @@ def test_the_lock_of_a_site_comes_before_that_of_the_kit(
     assert parts_of_mpi(lock) == parts
     shutil.rmtree(tmp_path / "locks")
     of_kit = lock_at(ROOT, tmp_path, "power10", "debian12")
-    assert of_kit is not None and parts_of_mpi(of_kit) == ()
+    assert of_kit is not None and parts_of_mpi(of_kit) == ("romio",)
     assert lock_at(ROOT, tmp_path, "power10", "rhel9") is None
 
 

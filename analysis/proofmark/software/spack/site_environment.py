@@ -96,13 +96,17 @@ def site_environment(kit: Mapping[str, Any], parts: SiteParts) -> dict[str, Any]
 
 def _choose_drivers(packages: dict[str, Any], parts: SiteParts) -> None:
     """Give the kit's Open MPI the drivers for the scratches; the recipe of MPICH has no choice."""
-    drivers = parts.drivers
+    drivers, variants = parts.drivers, ("romio", "romio-filesystem", *PARALLEL)
     words = ["+romio", f"romio-filesystem={','.join(drivers)}"]
     words += [f"{'+' if name in drivers else '~'}{name}" for name in PARALLEL]
     required = packages["mpi"]["require"]
-    packages["mpi"] = {
-        "require": [" ".join([each, *words]) if is_open_mpi(each) else each for each in required]
-    }
+    of_kit = re.compile(rf"[+~]?({'|'.join(variants)})(=\S*)?")
+    packages["mpi"]["require"] = [
+        " ".join([*(word for word in each.split() if not of_kit.fullmatch(word)), *words])
+        if is_open_mpi(each)
+        else each
+        for each in required
+    ]
     for each in parts.file_systems:
         if each.package == "lustre" and "lustre" in drivers:
             packages["lustre"] = _external(each)
