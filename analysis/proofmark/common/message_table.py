@@ -288,6 +288,7 @@ MESSAGES: Mapping[str, str] = {
     "trait-flags": "flags of the compiler",
     "trait-blas-built": "BLAS of the build",
     "trait-mpi-built": "MPI of the build",
+    "trait-network-built": "network libraries of the build",
     "trait-request": "request to the provider",
     "trait-target": "processor that it was built for",
     "trait-only": "package",

@@ -18,7 +18,12 @@ VIRTUALS = ("mpi", "blas")
 
 FLAGS = ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
 """The parameters of a spec that are flags of its compiler."""
-NO_VARIANTS = (*FLAGS, "patches", "dev_path")
+PATCHES, DIGITS = "patches", 7
+"""The variant with the SHA-256 of each patch, and the digits of one that Spack prints."""
+
+NETWORK = ("libfabric", "ucx", "rdma-core")
+"""The libraries below an MPI that drive the network."""
+
 COMPILERS = ("gcc", "llvm", "intel-oneapi-compilers", "aocc", "nvhpc", "cce", "acfl", "armgcc")
 """The packages of Spack that are compilers."""
 
@@ -61,10 +66,12 @@ class Spec:
         """The variants without the flags, in the notation of Spack, in order."""
         variants: list[str] = []
         for name, value in sorted(self.variants.items()):
-            if name in NO_VARIANTS:
+            if name in FLAGS:
                 continue
             switch = {True: f"+{name}", False: f"~{name}"}
-            text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            digits = DIGITS if name == PATCHES else None
+            values = value if isinstance(value, list) else [value]
+            text = ",".join(str(each)[:digits] for each in values)
             variants.append(switch[value] if isinstance(value, bool) else f"{name}={text}")
         return " ".join(variants)
 
@@ -183,7 +190,7 @@ def _spec(key: str, raw: dict[str, Any], requested: dict[str, str]) -> Spec:
 
 
 def build_of(lock: Lock, package: str) -> dict[str, str]:
-    """Return how Spack builds a package: variants, flags, compiler, and its MPI and BLAS.
+    """Return how Spack builds a package: variants, flags, compiler, MPI, BLAS, and the network.
 
     What a spec does not have is left out.
 
@@ -200,8 +207,14 @@ def build_of(lock: Lock, package: str) -> dict[str, str]:
     for virtual in VIRTUALS:
         if virtual in root.virtuals:
             spec = lock.specs[root.virtuals[virtual]]
-            found[virtual] = " ".join(filter(None, (spec.label, spec.switches)))
+            found[virtual] = _with_switches(spec)
+    network = (spec for spec in _closure(lock, root.run) if spec.name in NETWORK)
+    found["network"] = "; ".join(map(_with_switches, sorted(network, key=lambda each: each.name)))
     return {name: text for name, text in found.items() if text}
+
+
+def _with_switches(spec: Spec) -> str:
+    return " ".join(filter(None, (spec.label, spec.switches, spec.flags)))
 
 
 def _without_version(requested: str, name: str) -> str:

@@ -10,12 +10,10 @@ from typing import Any
 
 import yaml
 
+from proofmark.software.spack.lock_file import NETWORK
 from proofmark.software.spack.site_parts import SitePart
 
 COMPILERS = "../common/compilers-$operating_system.yaml"
-NETWORK = ("libfabric", "ucx", "rdma-core")
-"""Libraries below the kit's MPI; requirements for them mean nothing beside the site's MPI."""
-
 GENERIC = ("nfs", "ufs")
 PARALLEL = ("gpfs", "lustre")
 """The drivers of ROMIO that an MPI of the kit can have."""
@@ -76,7 +74,7 @@ def site_environment(kit: Mapping[str, Any], parts: SiteParts) -> dict[str, Any]
     if parts.mpi:
         # Spack would complete the MPI with the defaults of its recipe: variants nobody looked at.
         made["concretizer"] = {"externals": {"completion": "architecture_only"}}
-        for name in NETWORK:
+        for name in NETWORK:  # requirements for them mean nothing beside the site's MPI
             packages.pop(name, None)
     else:
         _choose_drivers(packages, parts)

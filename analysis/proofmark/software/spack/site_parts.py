@@ -76,6 +76,10 @@ class SitePart:
         return f"{self.label} {self.variants}".strip()
 
 
+NAME_OF_OPENBLAS = "+shared symbol_suffix=none"
+"""What the name ``libopenblas.so`` states. Spack's recipe reads both when a program links it."""
+
+
 class MpiLayout(StrictModel):
     """One entry of `mpi` in ``data/site_layouts.yml``, which explains the fields."""
 
@@ -254,7 +258,7 @@ def find_blas(root: Path) -> list[SitePart]:
                 package="openblas",
                 version=version,
                 prefix=f"/{folder.relative_to(root)}",
-                variants=f"threads={threads}",
+                variants=f"threads={threads} {NAME_OF_OPENBLAS}",
                 file=f"/{link.relative_to(root)}",
             )
     return [*found.values(), *_of_vendors(root)]
