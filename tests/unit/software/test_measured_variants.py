@@ -13,7 +13,7 @@ from tests.folders import ROOT
 
 from proofmark.software import mpi
 from proofmark.software.spack.lock_check import read_spack_yaml
-from proofmark.software.spack.lock_file import read_lock
+from proofmark.software.spack.lock_file import build_of, read_lock
 from proofmark.software.spack.measured_variants import lock_at, parts_of_mpi, unchosen_variants
 from proofmark.software.spack.site_environment import SiteParts, site_environment
 from proofmark.software.spack.site_parts import find_file_systems
@@ -68,6 +68,26 @@ def test_what_nobody_read_of_an_mpi_of_the_site_is_unknown(tmp_path: Path) -> No
     assert {"schedulers", "lustre", "gpfs", "cuda"} <= set(text.split(", "))
     assert not {"fabrics", "romio", "romio-filesystem", "pmi"} & set(text.split(", "))
     assert ("variants-default", "openmpi") not in found
+
+
+def test_a_default_that_spack_adds_to_an_external_is_not_known(tmp_path: Path) -> None:
+    """The lock has each variant of the recipe: recipes of programs read some of them."""
+    completed = {"fabrics": ["ucx"], "romio": True, "gpfs": False, "schedulers": ["none"]}
+    path = edited(tmp_path, completed, "openmpi@5.0.10 fabrics=ucx", external=True)
+    source = path.with_name("spack.yaml")
+    environment = yaml.safe_load(source.read_text())
+    spec = {"spec": "openmpi@5.0.10 fabrics=ucx ~gpfs", "prefix": "/usr"}
+    environment["spack"]["packages"]["openmpi"] = {"externals": [spec]}
+    source.write_text(yaml.safe_dump(environment))
+    lock = read_lock(path)
+    (mpi_of_site,) = (each for each in lock.specs.values() if each.name == "openmpi")
+    assert mpi_of_site.variants == {"fabrics": ["ucx"], "gpfs": False}
+    assert parts_of_mpi(lock) is None
+    found = unchosen(path)
+    assert {"romio", "schedulers"} <= set(found[("variants-unknown", "openmpi")].split(", "))
+    assert ("variants-default", "openmpi") not in found
+    text = build_of(lock, "ior")["mpi"]
+    assert text == "openmpi@5.0.10 fabrics=ucx ~gpfs"
 
 
 @pytest.mark.parametrize(

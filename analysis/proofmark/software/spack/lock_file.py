@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.common.errors import bad_input
+from proofmark.common.yaml_models import parse_yaml
 from proofmark.software.installed import DerivedPart
 
 VIRTUALS = ("mpi", "blas")
@@ -137,7 +138,10 @@ class Lock:
 
 
 def read_lock(path: Path) -> Lock:
-    """Read a ``spack.lock``.
+    """Read a ``spack.lock``; of an external, only the variants that its ``spack.yaml`` states.
+
+    Spack completes an external with the defaults of its recipe, which recipes of programs read.
+    Nobody looked at these variants in the library of the site: they are not known.
 
     Raises:
         BadInput: the file is missing or is not a lock, a root has no spec, or two roots are of one
@@ -146,7 +150,11 @@ def read_lock(path: Path) -> Lock:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         requested = {root["hash"]: root["spec"] for root in raw["roots"]}
-        specs = {key: _spec(key, spec, requested) for key, spec in raw["concrete_specs"].items()}
+        stated = _stated_externals(path.with_name("spack.yaml"))
+        specs = {
+            key: _spec(key, _as_stated(spec, stated), requested)
+            for key, spec in raw["concrete_specs"].items()
+        }
     except OSError as error:
         raise bad_input(path, "", error.strerror or "unreadable", "a lock of Spack") from None
     except (ValueError, KeyError, TypeError) as error:
@@ -160,6 +168,33 @@ def read_lock(path: Path) -> Lock:
             raise bad_input(path, "roots", f"{name} twice", "one root per package")
         roots[name] = root
     return Lock(path, specs, roots)
+
+
+def states(words: str, variant: str) -> bool:
+    """Return whether a spec in the notation of Spack states a variant."""
+    name = re.escape(variant)
+    return bool(re.search(rf"[+~]{name}(?![\w-])|(?<![\w-]){name}:?=", words))
+
+
+def _stated_externals(source: Path) -> dict[str, str]:
+    """Return the specs of the externals of a ``spack.yaml``, by package; nothing without it."""
+    if not source.is_file():
+        return {}
+    loaded = parse_yaml(source.read_text(encoding="utf-8"), source)
+    found = {}
+    for name, entry in loaded["spack"].get("packages", {}).items():
+        if externals := entry.get("externals"):
+            found[name] = " ".join(str(each["spec"]) for each in externals)
+    return found
+
+
+def _as_stated(raw: dict[str, Any], stated: Mapping[str, str]) -> dict[str, Any]:
+    """Return a spec of a lock; an external of `stated` with the variants that are stated there."""
+    words = stated.get(raw["name"]) if raw.get("external") else None
+    if words is None:
+        return raw
+    known = raw.get("parameters", {}).items()
+    return {**raw, "parameters": {name: value for name, value in known if states(words, name)}}
 
 
 def _spec(key: str, raw: dict[str, Any], requested: dict[str, str]) -> Spec:

@@ -15,7 +15,7 @@ from typing import Any
 from proofmark.cases.vocabulary import ROMIO
 from proofmark.common.message import Message
 from proofmark.software.spack.lock_check import read_spack_yaml
-from proofmark.software.spack.lock_file import VIRTUALS, Lock, Spec, read_lock
+from proofmark.software.spack.lock_file import VIRTUALS, Lock, Spec, read_lock, states
 from proofmark.software.spack.site_environment import PARALLEL
 
 _GPU = ("cuda", "rocm")
@@ -108,7 +108,7 @@ def unchosen_variants(lock: Lock, packages: Iterable[str] | None = None) -> list
     for spec in _below(Lock(lock.source, lock.specs, dict(roots))):
         words = " ".join(_words(environment, spec.name))
         deciding = DECIDING[spec.name]
-        free = [each for each in deciding if not _named(each, words)]
+        free = [each for each in deciding if not states(words, each)]
         default = [_text(each, spec.variants[each]) for each in free if each in spec.variants]
         unknown = [each for each in free if each not in spec.variants and each not in CONDITIONAL]
         if default:
@@ -156,11 +156,6 @@ def _words(environment: Mapping[str, Any], package: str) -> Iterator[str]:
 
 def _listed(value: str | Iterable[Any]) -> list[str]:
     return [value] if isinstance(value, str) else [str(each) for each in value]
-
-
-def _named(variant: str, words: str) -> bool:
-    name = re.escape(variant)
-    return bool(re.search(rf"[+~]{name}(?![\w-])|(?<![\w-]){name}:?=", words))
 
 
 def _text(variant: str, value: str | bool | list[str]) -> str:

@@ -72,8 +72,6 @@ def site_environment(kit: Mapping[str, Any], parts: SiteParts) -> dict[str, Any]
         if part:
             packages[virtual] = {"require": [f"{part.label} {part.variants}".strip()]}
     if parts.mpi:
-        # Spack would complete the MPI with the defaults of its recipe: variants nobody looked at.
-        made["concretizer"] = {"externals": {"completion": "architecture_only"}}
         for name in NETWORK:  # requirements for them mean nothing beside the site's MPI
             packages.pop(name, None)
     else:

@@ -76,10 +76,6 @@ class SitePart:
         return f"{self.label} {self.variants}".strip()
 
 
-NAME_OF_OPENBLAS = "+shared symbol_suffix=none"
-"""What the name ``libopenblas.so`` states. Spack's recipe reads both when a program links it."""
-
-
 class MpiLayout(StrictModel):
     """One entry of `mpi` in ``data/site_layouts.yml``, which explains the fields."""
 
@@ -258,7 +254,7 @@ def find_blas(root: Path) -> list[SitePart]:
                 package="openblas",
                 version=version,
                 prefix=f"/{folder.relative_to(root)}",
-                variants=f"threads={threads} {NAME_OF_OPENBLAS}",
+                variants=f"threads={threads}",
                 file=f"/{link.relative_to(root)}",
             )
     return [*found.values(), *_of_vendors(root)]
