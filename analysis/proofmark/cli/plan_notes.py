@@ -14,11 +14,15 @@ from typing import NamedTuple
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import RAIL
 from proofmark.cli.command import Words, complete
+from proofmark.cli.command_inputs import packages_of_kit
 from proofmark.common.errors import BadInput
 from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.message import Message
+from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.text import duration
 from proofmark.judge.foreseen import facts_of_modes, judged_elsewhere
 from proofmark.judge.stability.sampling import ahead
+from proofmark.plan.lacking import available_at, lost_steps
 from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
 from proofmark.plan.stability_plan import counted_plan
@@ -58,6 +62,8 @@ class NoteKind(StrEnum):
     UNJUDGED = "not judged"
     DOUBT = "note"
     """A warning, or cores that stay idle."""
+    LOST = "lost"
+    """Steps that are not started and will be INVALID, because the MPI lacks a part of it."""
     TERMS = "terms"
     """What the terms of a stability run need, and their risks."""
     LIMIT = "limit"
@@ -73,7 +79,7 @@ class Note(NamedTuple):
     @property
     def line(self) -> str:
         """The text; it begins with the kind if it does not state this itself."""
-        stated = self.kind in (NoteKind.UNKNOWN, NoteKind.UNJUDGED)
+        stated = self.kind in (NoteKind.UNKNOWN, NoteKind.UNJUDGED, NoteKind.LOST)
         return f"{self.kind}: {self.text}" if stated else self.text
 
 
@@ -84,7 +90,7 @@ def plan_notes(
     machines: Callable[[str], Machine],
     probe: str = "",
 ) -> Iterator[Note]:
-    """Yield a note for each unknown fact, doubt, idle core, limit without a figure, and other site.
+    """Yield a note for each unknown fact, doubt, lost step, idle core, and limit without a figure.
 
     Args:
         made: the plan.
@@ -100,6 +106,8 @@ def plan_notes(
     launcher = site.partition.launch.launcher
     if launcher not in MPIS_OF_LAUNCHER and any(RAIL in each.parameters for each in made.steps()):
         yield Note(NoteKind.UNJUDGED, f"one rail alone, unless {RAILS_KNOWN}")
+    for line in _lost(made, site):
+        yield Note(NoteKind.LOST, line)
     for line in idle_cores(made, machines):
         yield Note(NoteKind.DOUBT, line)
     if made.stability:
@@ -117,6 +125,17 @@ def plan_notes(
         facts = facts_of_modes(made, site, machines, probe)
         for line in judged_elsewhere(made, benchmarks, site, facts):
             yield Note(NoteKind.LIMIT, line)
+
+
+def _lost(made: Plan, site: Site) -> Iterator[str]:
+    """Yield the steps that need a part of the MPI that the MPI of the origin lacks."""
+    available, _ = available_at(site, packages_of_kit)
+    if steps := lost_steps(made, available):
+        arch = of_person(site.partition.environment, "ARCH")
+        command = PrintedCommand("proofmark", "lock", arch, "-i", "SITE", "--find", "--mpi=kit")
+        reason = Message("hints-without-romio", part="the MPI of the lock")
+        names = ", ".join(step.id for step in steps)
+        yield f"{names}: INVALID, not started: {reason}; `{command}` makes a lock with ROMIO"
 
 
 SHORT_JOB_S = 60

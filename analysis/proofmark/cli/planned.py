@@ -101,6 +101,7 @@ class Planned:
                 *self._refusals(),
             ],
             "left out": plan.left_out,
+            NoteKind.LOST: notes[NoteKind.LOST],
             "degraded": [
                 f"{case}: fewer than the {intended:,} nodes of the whole partition"
                 for case, intended in plan.fewer_nodes.items()
@@ -156,7 +157,7 @@ class Planned:
         yield from (f"{replace(each, file=f'{site.facts}')}" for each in wrong)
         for each in site_mistakes(site, [plan]):
             yield f"{each.key}: {each.found}"
-        if lacks := in_words(lacking(plan.needs(), available)):
+        if lacks := in_words(lacking(plan.packages(), available)):
             yield f"{site.partition.provision_from!r} lacks {lacks}"
         yield from (f"job {job}: {why}" for job, why in self.preview.refused.items())
 

@@ -33,6 +33,7 @@ from proofmark.machine.checkout import refuse_unseen
 from proofmark.plan.search import Figures, Search
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.cost_history import measured_cost
+from proofmark.runs.decisions import add_decisions
 from proofmark.runs.evidence import acceptance_folder, read_evidence, seal
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.owner import UnsafeFolder
@@ -48,7 +49,7 @@ from proofmark.runs.run import (
 from proofmark.runs.stability_log import JobRun
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.site.inventory import Site, load_site
-from proofmark.software.provision import ProgramProbes, provide_software
+from proofmark.software.provision import ProgramProbes, provide_software, without_romio
 from proofmark.software.software import Software
 
 STOPPED_EARLY = 6
@@ -131,6 +132,10 @@ def stage(run: Run, site: Site) -> Run:
     """Write the scripts of the steps and jobs; return the run without steps that repeat others."""
     software = read_json(run.files.software, Software)
     repeated = repeated_commands(run.plan, software) | unselected_rails(run.plan, software)
+    if lost := without_romio(run.plan, software):
+        add_decisions(run.files, not_run=lost)
+        for step, why in lost.items():
+            say(f"{step}: INVALID: {why}")
     run = leave_out(run, repeated)
     for step, why in repeated.items():
         say(f"{step}: not needed: {why}")

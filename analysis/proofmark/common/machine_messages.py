@@ -204,6 +204,9 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "variants-unknown": "{part} of the site: its programs do not state {variants}: unknown.",
     "drivers-default": "{part}: its recipe has no choice of ROMIO's drivers. On a parallel file "
     "system it writes by the generic one, without stripes.",
+    "drivers-generic": "{part}: ROMIO has the drivers {drivers}. On a Lustre or GPFS it writes by "
+    "the generic one, without stripes: the other needs lustre/lustreapi.h or gpfs.h on the system "
+    "where the lock is made.",
     "derived-same": "the same versions, built in another way",
     # twin: what the model contains
     "model-value": "{value}",

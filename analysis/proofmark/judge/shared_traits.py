@@ -25,6 +25,7 @@ PARTS_OF_BUILD: Mapping[str, str] = {
     "flags": "trait-flags",
     "blas": "trait-blas-built",
     "mpi": "trait-mpi-built",
+    "network": "trait-network-built",
 }
 """The code of the trait of each key of `Package.built`, in the order of differences."""
 OF_FILES = ("trait-program", "trait-build", "trait-library")

@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.vocabulary import DEFAULT_SUITE, MPI
+from proofmark.cases.vocabulary import DEFAULT_SUITE, MPI, ROMIO
 from proofmark.common.errors import BadInput, InputError
-from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.plan.expansion import make_plan
-from proofmark.plan.plan import Plan
+from proofmark.plan.plan import Plan, Step
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machines
 
@@ -35,8 +34,6 @@ class Code(StrEnum):
     ORIGIN_HAS_NO_PROGRAMS = "ORIGIN_HAS_NO_PROGRAMS"
     """The environment of the partition does not have the files of the origin. A reason that the
     provider names by a code of its own keeps that code."""
-    MPI_LACKS_ROMIO = "MPI_LACKS_ROMIO"
-    """The MPI of the lock has no ROMIO, without which hints for files have no effect."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,8 @@ class Refusal:
     def line(self) -> str:
         """Return the refusal in short, for a list of suites."""
         nearest = f"; the nearest suite that works is {self.nearest}" if self.nearest else ""
-        return f"{self.suite}: {self.code}: {self.origin!r} lacks {in_words(self.lacks)}{nearest}"
+        code = Code.SUITE_LACKS_PROGRAMS
+        return f"{self.suite}: {code}: {self.origin!r} lacks {in_words(self.lacks)}{nearest}"
 
     def mistake(self) -> InputError:
         """Return the mistake in the facts of the partition, without a file."""
@@ -84,17 +82,7 @@ class Refusal:
             works = f"the nearest suite that works is {self.nearest}"
             works = works if self.nearest else "no suite works with this origin"
         accepted = f"the packages of the suite ({works})"
-        if self.code == Code.MPI_LACKS_ROMIO:
-            arch = of_person(self.environment, "ARCH")
-            command = PrintedCommand("proofmark", "lock", arch, "-i", "SITE", "--find", "--mpi=kit")
-            accepted = f"an MPI with ROMIO; `{command}` makes a lock with one"
-        return InputError("", KEY, found, accepted, self.code)
-
-    @property
-    def code(self) -> Code:
-        """Return why: packages come before the parts of the MPI."""
-        only_mpi = all(each.package == MPI for each in self.lacks)
-        return Code.MPI_LACKS_ROMIO if only_mpi else Code.SUITE_LACKS_PROGRAMS
+        return InputError("", KEY, found, accepted, Code.SUITE_LACKS_PROGRAMS)
 
 
 def in_words(lacks: Iterable[Lacked]) -> str:
@@ -130,7 +118,7 @@ def lacking(
     """Return what `available` lacks of `needed`; nothing if it is not known.
 
     Args:
-        needed: the programs of a plan by package (`proofmark.plan.plan.Plan.needs`).
+        needed: the programs of a plan by package (`proofmark.plan.plan.Plan.packages`).
         available: what the origin has.
     """
     if available is None:
@@ -140,14 +128,21 @@ def lacking(
 
 def _lacking(needed: Mapping[str, Collection[str]], available: Available) -> Iterator[Lacked]:
     for package, programs in sorted(needed.items()):
-        if package == MPI and package not in available:
-            continue  # nobody looked at it; the probe does before the run
         if package not in available:
             yield Lacked(package)
             continue
         known = available[package]
         if known is not None and (missing := sorted(set(programs).difference(known))):
             yield Lacked(package, tuple(missing))
+
+
+def lost_steps(plan: Plan, available: Available | None) -> list[Step]:
+    """Return the steps that `plan` loses because the MPI has no ROMIO, which alone reads hints.
+
+    Nothing is returned if nobody looked at the MPI: a probe does before the run.
+    """
+    parts = (available or {}).get(MPI)
+    return [] if parts is None or ROMIO in parts else plan.hinted()
 
 
 def refusal(
@@ -166,7 +161,7 @@ def refusal(
         available: what its origin has; None if that is not known.
         benchmarks: all cases and suites.
     """
-    lacks = lacking(plan.needs(), available)
+    lacks = lacking(plan.packages(), available)
     if not lacks:
         return None
     return Refusal(
@@ -197,7 +192,7 @@ def nearest_suite(plan: Plan, plans: Iterable[Plan], available: Available | None
         return len(cases & theirs) / len(cases | theirs)
 
     others = [each for each in plans if each.suite != plan.suite]
-    works = [each for each in others if not lacking(each.needs(), available)]
+    works = [each for each in others if not lacking(each.packages(), available)]
     return max(works, key=common).suite if works else ""
 
 
@@ -224,7 +219,7 @@ def lacking_mistakes(
     """
     wanted = [plan for plan in plans if plan.suite == (asked or DEFAULT_SUITE)]
     if not wanted and plans:
-        wanted = [min(plans, key=lambda plan: len(lacking(plan.needs(), available)))]
+        wanted = [min(plans, key=lambda plan: len(lacking(plan.packages(), available)))]
     for plan in wanted:
         if found := refusal(plan, plans, site, available, benchmarks):
             yield found.mistake()
@@ -246,7 +241,7 @@ def refuse_lacking(
         BadInput: the message names what is lacking, and the nearest suite that works.
     """
     available, mistakes = available_at(site, packages)
-    if not mistakes and lacking(plan.needs(), available):
+    if not mistakes and lacking(plan.packages(), available):
         plans = plans_of_suites(benchmarks, site, machines)
         found = refusal(plan, plans, site, available, benchmarks)
         mistakes = [found.mistake()] if found else []

@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from proofmark.cases.vocabulary import MPI, ROMIO
 from proofmark.common.message import Message
 from proofmark.common.nodesets import Nodes
 from proofmark.common.strict_model import StrictModel
@@ -186,13 +185,9 @@ class Plan(StrictModel):
             found.setdefault(step.package, set()).add(step.program)
         return {package: sorted(names) for package, names in sorted(found.items())}
 
-    def needs(self) -> dict[str, list[str]]:
-        """Return `packages`, and what the plan needs of the `MPI` itself.
-
-        A step with hints for files measures nothing without ROMIO: only ROMIO reads them.
-        """
-        hints = any(HINTS_FILE in step.inputs for step in self.programs())
-        return {**self.packages(), **({MPI: [ROMIO]} if hints else {})}
+    def hinted(self) -> list[Step]:
+        """Return the steps with hints for files, which only ROMIO reads."""
+        return [step for step in self.steps() if HINTS_FILE in step.inputs]
 
     def binds_memory(self) -> bool:
         """Return whether a program of the plan binds memory."""

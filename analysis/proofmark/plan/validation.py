@@ -144,7 +144,7 @@ def validate(
         found += checks.jobs(site, plans_of_site) if plans_of_site else ()
         mistakes += (_located(site, mistake) for mistake in found)
         plans += plans_of_site
-        lacks += (lacking(made.needs(), known) for made in plans_of_site)
+        lacks += (lacking(made.packages(), known) for made in plans_of_site)
         refusals = (refusal(made, plans_of_site, site, known, benchmarks) for made in plans_of_site)
         refused[site.partition_name] = [each for each in refusals if each]
         if not mistakes:

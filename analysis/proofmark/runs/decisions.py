@@ -35,7 +35,8 @@ class Decisions(StrictModel):
     Attributes:
         searches: why each ended search ended, with its best point, by the id of the search.
         not_needed: the steps that a search did not need, each with the reason.
-        not_run: the steps whose files were not written, each with the reason. They are INVALID.
+        not_run: the steps that cannot run, each with the reason: their files were not written, or
+            the MPI lacks ROMIO. They are INVALID.
         set_aside: the executions that the site sets aside, by the folder of the step.
         more: the number of executions that ``repeats=auto`` added, by step. All of them count.
     """

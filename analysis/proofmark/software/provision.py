@@ -8,15 +8,14 @@ reads the run's ``installed.json`` in place of ``system.yml``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proofmark.cases.vocabulary import Slug
-from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json, write_private, write_whole
+from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
-from proofmark.plan.file_layout import HINTS_FILE
-from proofmark.plan.lacking import Code
 from proofmark.plan.plan import Plan
 from proofmark.runs.format import add_input
 from proofmark.runs.run import Run, site_of
@@ -141,7 +140,7 @@ def provide_software(
 
     Raises:
         BadInput: a probe or a file is wrong or missing, the programs differ from those of the
-            run, or see `without_romio`.
+            run.
     """
     facts = parse_probe(probes.node, "probe of the node")
     programs = {
@@ -157,8 +156,6 @@ def provide_software(
     launch = site_of(run).partition.launch
     packages = {name: each.with_variables(launch) for name, each in software.packages.items()}
     software = Software(packages=packages)
-    if mistakes := list(without_romio(run.plan, software)):
-        raise BadInput(*mistakes)
     target = run.files.software
     if target.exists():
         _check_unchanged(run, read_json(target, Software), software)
@@ -173,20 +170,20 @@ def provide_software(
     add_input(run.folder, target)
 
 
-def without_romio(plan: Plan, software: Software) -> Iterator[InputError]:
-    """Yield a mistake for each program whose steps have hints and whose Open MPI has no ROMIO.
+def without_romio(plan: Plan, software: Software) -> dict[str, Message]:
+    """Return the steps with hints whose Open MPI has no ROMIO, each with the reason.
 
     Without its own component for files, such an Open MPI opens none. An MPI whose drivers are
-    unknown is not refused: the step fails, if it has none.
+    unknown is tried: the step fails, if it has none.
     """
-    hinted = {step.program: step for step in plan.programs() if HINTS_FILE in step.inputs}
-    for step in hinted.values():
+    found = {}
+    for step in plan.hinted():
         program = software.packages[step.package].programs[step.program]
         drivers = program.mpi.drivers if program.mpi and program.mpi.family == "openmpi" else ()
         if drivers and not any(each.startswith("romio:") for each in drivers):
-            found = f"an Open MPI with {', '.join(drivers)} and no ROMIO"
-            accepted = f"an Open MPI with ROMIO, which alone reads the hints of {step.id}"
-            yield InputError(program.path, "MPI", found, accepted, Code.MPI_LACKS_ROMIO)
+            part = f"its Open MPI with {', '.join(drivers)}"
+            found[step.id] = Message("hints-without-romio", part=part)
+    return found
 
 
 def _system_software(

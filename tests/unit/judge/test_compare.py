@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,18 @@ from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.common.message import NOTHING
 from proofmark.judge.compare import Difference, compare, program_differences
+from proofmark.judge.shared_traits import OF_FILES
 from proofmark.judge.verdict import Result
 from proofmark.software.software import Package, Software
-from proofmark.software.spack.lock_file import build_of, read_lock
+from proofmark.software.spack.lock_file import (
+    COMPILERS,
+    FLAGS,
+    NETWORK,
+    Lock,
+    Spec,
+    build_of,
+    read_lock,
+)
 
 ENVIRONMENTS = ROOT / "environments"
 
@@ -170,6 +181,7 @@ MADE: dict[str, Any] = {
         "compiler": "gcc@12.2.0",
         "blas": "openblas@0.3.28 threads=openmp",
         "mpi": "openmpi@4.1.4 fabrics=none",
+        "network": "ucx@1.20.1 +rc",
     },
     "run_environment": {"UCX_TLS": "rc"},
 }
@@ -202,6 +214,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
     "no flags": ({"built": {**BUILT, "flags": ""}}, {}, ["trait-flags"]),
     "variants of the MPI": ({"built": {**BUILT, "mpi": "mpich@4.2"}}, {}, ["trait-mpi-built"]),
     "variants of the BLAS": ({"built": {**BUILT, "blas": "blis@1"}}, {}, ["trait-blas-built"]),
+    "network": ({"built": {**BUILT, "network": "ucx@1.20.1 ~rc"}}, {}, ["trait-network-built"]),
     "request": ({"spec": "fake@2.3 ^mpich"}, {}, ["trait-request"]),
     "target": ({"target": "zen2"}, {}, ["trait-target"]),
     "provider": ({"origin": "easybuild"}, {}, ["trait-provider"]),
@@ -252,7 +265,7 @@ def test_all_differences_are_in_one_order() -> None:
     found = program_differences(software({}, {}), software(package, program))
     assert [each.what.code for each in found] == [
         *("trait-version", "trait-variants", "trait-compiler", "trait-flags"),
-        *("trait-blas-built", "trait-mpi-built", "trait-request"),
+        *("trait-blas-built", "trait-mpi-built", "trait-network-built", "trait-request"),
         *("trait-target", "trait-provider", "trait-variable", "trait-blas", "trait-kernel"),
         *("trait-mpi", "trait-program", "trait-build", "trait-library"),
     ]
@@ -287,7 +300,10 @@ def test_the_command_names_programs_first_and_then_compares(
 
 def of_lock(arch: str) -> Software:
     """Return the packages of a shipped lock, as a run of them states them."""
-    lock = read_lock(ENVIRONMENTS / arch / "debian12" / "spack.lock")
+    return stated_by(read_lock(ENVIRONMENTS / arch / "debian12" / "spack.lock"))
+
+
+def stated_by(lock: Lock) -> Software:
     packages = {}
     for name in lock.roots:
         root = lock.root(name)
@@ -315,3 +331,65 @@ def test_two_locks_differ_in_what_their_specs_say() -> None:
             assert before.startswith("mpich@") and after.startswith("openmpi@")
             assert "fabrics=" in after and "trait-blas-built" not in differing
     assert program_differences(of_lock("zen3"), of_lock("zen3")) == ()
+
+
+PROVIDERS = {"mpich": "trait-mpi-built", "openmpi": "trait-mpi-built"}
+PROVIDERS |= {"openblas": "trait-blas-built", "blis": "trait-blas-built"}
+PROVIDERS |= dict.fromkeys(NETWORK, "trait-network-built")
+PROVIDERS |= dict.fromkeys(COMPILERS, "trait-compiler")
+
+
+def edits(lock: Lock) -> Iterator[tuple[Spec, Spec, str]]:
+    """Yield each spec that a program is made of, another one in its place, and what names it.
+
+    Each edit changes one fact: the version, or one variant.
+    """
+    for spec in lock.specs.values():
+        root = spec.hash in lock.roots.values()
+        if not root and spec.name not in PROVIDERS:
+            continue
+        named = PROVIDERS.get(spec.name, "trait-version")
+        yield spec, replace(spec, version=f"{spec.version}.1"), named
+        if spec.name in COMPILERS:
+            continue
+        for name, value in spec.variants.items():
+            other = not value if isinstance(value, bool) else ["another"]
+            what = "trait-flags" if name in FLAGS else "trait-variants"
+            changed = replace(spec, variants={**spec.variants, name: other})
+            yield spec, changed, what if root else named
+
+
+@pytest.mark.fault("difference-of-programs-not-named")
+@pytest.mark.parametrize("arch", ["zen3", "power9", "neoverse_v1", "knl"])
+def test_each_fact_of_a_lock_that_differs_is_named_before_any_hash(arch: str) -> None:
+    """Another hash alone says nothing: version and each variant of program, MPI, BLAS, network."""
+    lock = read_lock(ENVIRONMENTS / arch / "debian12" / "spack.lock")
+    before = stated_by(lock)
+    seen = Counter[str]()
+    for spec, changed, what in edits(lock):
+        later = stated_by(replace(lock, specs={**lock.specs, spec.hash: changed}))
+        codes: dict[str, list[str]] = {}
+        for each in program_differences(before, later):
+            codes.setdefault(each.package, []).append(each.what.code)
+        assert codes and all(what in each for each in codes.values()), (spec.label, changed)
+        assert all({*OF_FILES}.isdisjoint(each[: each.index(what) + 1]) for each in codes.values())
+        seen[what] += 1
+    assert {"trait-version", "trait-variants", "trait-flags", "trait-compiler"} <= seen.keys()
+    assert {"trait-mpi-built", "trait-blas-built", "trait-network-built"} <= seen.keys()
+
+
+@pytest.mark.parametrize("nodes", [False, True])
+def test_each_line_about_programs_is_printed_before_each_figure(
+    nodes: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rates = {f"n{number}": 100.0 + number for number in range(4)}
+    old = fleet_run(tmp_path / "old", rates, package={**MADE, "programs": {"fake": PROGRAM}})
+    built = {name: f"{text} other" for name, text in BUILT.items()}
+    other = {**MADE, "version": "9", "built": built, "programs": {"fake": PROGRAM}}
+    new = fleet_run(tmp_path / "new", rates, package=other)
+    words = ["--all", *(["--nodes"] if nodes else [])]
+    assert main(["trend", str(old.folder), str(new.folder), *words]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    named = [number for number, line in enumerate(lines) if line.startswith("changed: fake: ")]
+    figures = [number for number, line in enumerate(lines) if "(other programs)" in line]
+    assert named == [*range(1 + len(BUILT))] and figures and min(figures) > max(named)

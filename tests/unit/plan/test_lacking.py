@@ -12,9 +12,9 @@ from proofmark.cases.alternatives import alternative, members_from
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.lacking import (
-    Code,
     Lacked,
     lacking,
+    lost_steps,
     nearest_suite,
     refuse_install,
     refuse_lacking,
@@ -171,25 +171,19 @@ def test_a_plan_is_refused_with_code_programs_origin_and_suite(kit: Kit, injecte
 
 @pytest.mark.fault("hints-without-romio")
 @pytest.mark.parametrize("parts", [["romio"], None, []], ids=["control", "unknown", "fault"])
-def test_a_plan_with_hints_needs_an_mpi_with_romio(kit: Kit, parts: list[str] | None) -> None:
+def test_an_mpi_without_romio_loses_the_steps_with_hints_only(
+    kit: Kit, parts: list[str] | None
+) -> None:
     """OMPI_MCA_io=^ompio would leave an Open MPI without ROMIO no component for files."""
-    titles = {name: {"title": name} for name in ("both", "apart", "hinted")}
-    kit.suites(quick=OF_TWO, **titles)
-    sweep = {"size": 1, "hints": "cb_nodes=4"}
+    kit.suites(quick=OF_TWO, **{name: {"title": name} for name in ("both", "apart", "hinted")})
+    sweep = {"size": 1, "hints": ["default", "cb_nodes=4"]}
     kit.case("delta", package="two", program="b", sweep=sweep, suites={"hinted": {}})
     site, made = site_of(kit, "spack"), plan_of(kit, "hinted")
     has: dict[str, list[str] | None] = {"two": None}
     if parts is not None:
         has["mpi"] = parts
-    if parts != []:
-        refuse_lacking(made, kit.benchmarks(), site, MACHINE, lambda _: has)
-        return
-    with pytest.raises(BadInput) as raised:
-        refuse_lacking(made, kit.benchmarks(), site, MACHINE, lambda _: has)
-    (mistake,) = raised.value.mistakes
-    assert mistake.code == Code.MPI_LACKS_ROMIO
-    assert mistake.found == "'spack', which has two: hinted lacks romio of mpi"
-    assert "--find --mpi=kit` makes a lock with one" in mistake.accepted
-    refuse_lacking(
-        plan_of(kit, "apart"), kit.benchmarks(), site, MACHINE, lambda _: {"three": None}
-    )
+    refuse_lacking(made, kit.benchmarks(), site, MACHINE, lambda _: has)
+    lost = lost_steps(made, has)
+    assert len(list(made.steps())) == 2
+    assert [step.parameters["hints"] for step in lost] == ["cb_nodes=4"] * (parts == [])
+    assert lost_steps(plan_of(kit, "apart"), {"three": None, "mpi": []}) == []

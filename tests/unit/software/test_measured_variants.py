@@ -13,7 +13,7 @@ from tests.folders import ROOT
 
 from proofmark.software import mpi
 from proofmark.software.spack.lock_check import read_spack_yaml
-from proofmark.software.spack.lock_file import read_lock
+from proofmark.software.spack.lock_file import build_of, read_lock
 from proofmark.software.spack.measured_variants import lock_at, parts_of_mpi, unchosen_variants
 from proofmark.software.spack.site_environment import SiteParts, site_environment
 from proofmark.software.spack.site_parts import find_file_systems
@@ -32,9 +32,11 @@ def unchosen(path: Path) -> dict[tuple[str, str], str]:
 
 def test_a_default_of_a_recipe_is_named_and_a_requirement_is_not() -> None:
     text = unchosen(POWER10)[("variants-default", "openmpi")]
-    assert "~romio" in text and "schedulers=none" in text
-    assert "fabrics" not in text, "the environment requires it"
+    assert "schedulers=none" in text and "~cuda" in text
+    for required in ("fabrics", "romio", "lustre", "gpfs"):
+        assert required not in text, "the environment requires it"
     assert ("drivers-default", "openmpi") not in unchosen(POWER10)
+    assert ("drivers-generic", "openmpi") in unchosen(POWER10)
     mpich = unchosen(ROOT / "environments/zen3/debian12/spack.lock")
     assert ("drivers-default", "mpich") in mpich
     assert "netmod" not in mpich[("variants-default", "mpich")]
@@ -68,6 +70,43 @@ def test_what_nobody_read_of_an_mpi_of_the_site_is_unknown(tmp_path: Path) -> No
     assert ("variants-default", "openmpi") not in found
 
 
+def test_a_default_that_spack_adds_to_an_external_is_not_known(tmp_path: Path) -> None:
+    """The lock has each variant of the recipe: recipes of programs read some of them."""
+    completed = {"fabrics": ["ucx"], "romio": True, "gpfs": False, "schedulers": ["none"]}
+    path = edited(tmp_path, completed, "openmpi@5.0.10 fabrics=ucx", external=True)
+    source = path.with_name("spack.yaml")
+    environment = yaml.safe_load(source.read_text())
+    spec = {"spec": "openmpi@5.0.10 fabrics=ucx ~gpfs", "prefix": "/usr"}
+    environment["spack"]["packages"]["openmpi"] = {"externals": [spec]}
+    source.write_text(yaml.safe_dump(environment))
+    lock = read_lock(path)
+    (mpi_of_site,) = (each for each in lock.specs.values() if each.name == "openmpi")
+    assert mpi_of_site.variants == {"fabrics": ["ucx"], "gpfs": False}
+    assert parts_of_mpi(lock) is None
+    found = unchosen(path)
+    assert {"romio", "schedulers"} <= set(found[("variants-unknown", "openmpi")].split(", "))
+    assert ("variants-default", "openmpi") not in found
+    text = build_of(lock, "ior")["mpi"]
+    assert text == "openmpi@5.0.10 fabrics=ucx ~gpfs"
+
+
+@pytest.mark.parametrize(
+    ("drivers", "generic"),
+    [
+        (["nfs", "ufs"], True),
+        (["nfs", "ufs", "gpfs"], False),
+        (["lustre"], False),
+        (["none"], False),
+    ],
+)
+def test_an_mpi_of_the_kit_without_a_parallel_driver_is_named(
+    tmp_path: Path, drivers: list[str], generic: bool
+) -> None:
+    known = {"romio": True, "romio-filesystem": drivers}
+    made = edited(tmp_path, known, "openmpi@5.0.10", external=False)
+    assert (("drivers-generic", "openmpi") in unchosen(made)) is generic
+
+
 @pytest.mark.parametrize(
     ("parameters", "parts"),
     [({"romio": True}, ("romio",)), ({"romio": False}, ()), ({}, None)],
@@ -81,7 +120,7 @@ def test_the_lock_of_a_site_comes_before_that_of_the_kit(
     assert parts_of_mpi(lock) == parts
     shutil.rmtree(tmp_path / "locks")
     of_kit = lock_at(ROOT, tmp_path, "power10", "debian12")
-    assert of_kit is not None and parts_of_mpi(of_kit) == ()
+    assert of_kit is not None and parts_of_mpi(of_kit) == ("romio",)
     assert lock_at(ROOT, tmp_path, "power10", "rhel9") is None
 
 

@@ -7,19 +7,21 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.fixtures.finished import write_software
 from tests.fixtures.kit import Kit, local_site, make_kit
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 
 from proofmark.cases.alternatives import members_from
 from proofmark.cases.loading import load_benchmarks
+from proofmark.cli.run_command import stage
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json
 from proofmark.common.message import Message
 from proofmark.common.yaml_models import load
 from proofmark.plan.expansion import make_plan
-from proofmark.plan.lacking import Code
 from proofmark.plan.plan import Plan
+from proofmark.runs.decisions import read_decisions
 from proofmark.runs.run import Run
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.machine import Machine
@@ -291,7 +293,7 @@ OMPIO = "mca_io_ompio_component mca_fs_ufs_component"
 
 def with_mpi(kit: Kit, io: str, family: str = "openmpi") -> tuple[Plan, Software]:
     """Return a plan with hints, and its program with an MPI that has the drivers `io`."""
-    kit.case(package="fake", program="fake", sweep={"size": 1, "hints": "cb_nodes=4"})
+    kit.case(package="fake", program="fake", sweep={"size": 1, "hints": ["default", "cb_nodes=4"]})
     mpi = f"=== mpi\n| library: /opt/lib/libmpi.so\n| family: {family}\n| io: {io}\n=== end\n"
     probe = program("fake", "/opt/bin/fake").partition("=== mpi")[0] + mpi
     (probed,) = parse_programs(probe, "fake.probe")
@@ -303,7 +305,7 @@ def with_mpi(kit: Kit, io: str, family: str = "openmpi") -> tuple[Plan, Software
 
 
 @pytest.mark.parametrize(
-    ("io", "family", "refused"),
+    ("io", "family", "lost"),
     [
         (OMPIO, "openmpi", True),
         (f"{OMPIO} ADIOI_UFS_", "openmpi", False),
@@ -311,11 +313,24 @@ def with_mpi(kit: Kit, io: str, family: str = "openmpi") -> tuple[Plan, Software
         (OMPIO, "mpich", False),
     ],
 )
-def test_a_probed_open_mpi_without_romio_is_refused_for_hints(
-    tmp_path: Path, io: str, family: str, refused: bool
+def test_the_hinted_steps_of_a_probed_open_mpi_without_romio_do_not_run(
+    tmp_path: Path, io: str, family: str, lost: bool
 ) -> None:
-    mistakes = list(without_romio(*with_mpi(make_kit(tmp_path), io, family)))
-    assert [each.code for each in mistakes] == [Code.MPI_LACKS_ROMIO] * refused
+    kit = make_kit(tmp_path)
+    plan, software = with_mpi(kit, io, family)
+    assert {each.code for each in without_romio(plan, software).values()} == (
+        {"hints-without-romio"} if lost else set()
+    )
+    site = kit.site()
+    run, _ = start_or_continue(tmp_path / "runs", RunInputs(plan, kit.benchmarks(), site, ""))
+    write_software(run, software)
+    staged = stage(run, site)
+    plain, hinted = (step.id for step in plan.steps())
+    assert {*read_decisions(run.files).not_run} == ({hinted} if lost else set())
+    scripts = {path.parent.name for path in run.folder.glob("steps/*/run.sh")}
+    assert plain in scripts
+    to_run = {step.id for step in staged.plan.steps_to_run()}
+    assert to_run == {plain} if lost else {plain, hinted}
 
 
 def test_a_release_of_the_mpirun_of_another_mpi_is_not_believed() -> None:

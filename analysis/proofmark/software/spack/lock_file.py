@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.common.errors import bad_input
+from proofmark.common.yaml_models import parse_yaml
 from proofmark.software.installed import DerivedPart
 
 VIRTUALS = ("mpi", "blas")
@@ -18,7 +19,12 @@ VIRTUALS = ("mpi", "blas")
 
 FLAGS = ("cflags", "cppflags", "cxxflags", "fflags", "ldflags", "ldlibs")
 """The parameters of a spec that are flags of its compiler."""
-NO_VARIANTS = (*FLAGS, "patches", "dev_path")
+PATCHES, DIGITS = "patches", 7
+"""The variant with the SHA-256 of each patch, and the digits of one that Spack prints."""
+
+NETWORK = ("libfabric", "ucx", "rdma-core")
+"""The libraries below an MPI that drive the network."""
+
 COMPILERS = ("gcc", "llvm", "intel-oneapi-compilers", "aocc", "nvhpc", "cce", "acfl", "armgcc")
 """The packages of Spack that are compilers."""
 
@@ -61,10 +67,12 @@ class Spec:
         """The variants without the flags, in the notation of Spack, in order."""
         variants: list[str] = []
         for name, value in sorted(self.variants.items()):
-            if name in NO_VARIANTS:
+            if name in FLAGS:
                 continue
             switch = {True: f"+{name}", False: f"~{name}"}
-            text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            digits = DIGITS if name == PATCHES else None
+            values = value if isinstance(value, list) else [value]
+            text = ",".join(str(each)[:digits] for each in values)
             variants.append(switch[value] if isinstance(value, bool) else f"{name}={text}")
         return " ".join(variants)
 
@@ -130,7 +138,10 @@ class Lock:
 
 
 def read_lock(path: Path) -> Lock:
-    """Read a ``spack.lock``.
+    """Read a ``spack.lock``; of an external, only the variants that its ``spack.yaml`` states.
+
+    Spack completes an external with the defaults of its recipe, which recipes of programs read.
+    Nobody looked at these variants in the library of the site: they are not known.
 
     Raises:
         BadInput: the file is missing or is not a lock, a root has no spec, or two roots are of one
@@ -139,7 +150,11 @@ def read_lock(path: Path) -> Lock:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         requested = {root["hash"]: root["spec"] for root in raw["roots"]}
-        specs = {key: _spec(key, spec, requested) for key, spec in raw["concrete_specs"].items()}
+        stated = _stated_externals(path.with_name("spack.yaml"))
+        specs = {
+            key: _spec(key, _as_stated(spec, stated), requested)
+            for key, spec in raw["concrete_specs"].items()
+        }
     except OSError as error:
         raise bad_input(path, "", error.strerror or "unreadable", "a lock of Spack") from None
     except (ValueError, KeyError, TypeError) as error:
@@ -153,6 +168,33 @@ def read_lock(path: Path) -> Lock:
             raise bad_input(path, "roots", f"{name} twice", "one root per package")
         roots[name] = root
     return Lock(path, specs, roots)
+
+
+def states(words: str, variant: str) -> bool:
+    """Return whether a spec in the notation of Spack states a variant."""
+    name = re.escape(variant)
+    return bool(re.search(rf"[+~]{name}(?![\w-])|(?<![\w-]){name}:?=", words))
+
+
+def _stated_externals(source: Path) -> dict[str, str]:
+    """Return the specs of the externals of a ``spack.yaml``, by package; nothing without it."""
+    if not source.is_file():
+        return {}
+    loaded = parse_yaml(source.read_text(encoding="utf-8"), source)
+    found = {}
+    for name, entry in loaded["spack"].get("packages", {}).items():
+        if externals := entry.get("externals"):
+            found[name] = " ".join(str(each["spec"]) for each in externals)
+    return found
+
+
+def _as_stated(raw: dict[str, Any], stated: Mapping[str, str]) -> dict[str, Any]:
+    """Return a spec of a lock; an external of `stated` with the variants that are stated there."""
+    words = stated.get(raw["name"]) if raw.get("external") else None
+    if words is None:
+        return raw
+    known = raw.get("parameters", {}).items()
+    return {**raw, "parameters": {name: value for name, value in known if states(words, name)}}
 
 
 def _spec(key: str, raw: dict[str, Any], requested: dict[str, str]) -> Spec:
@@ -183,7 +225,7 @@ def _spec(key: str, raw: dict[str, Any], requested: dict[str, str]) -> Spec:
 
 
 def build_of(lock: Lock, package: str) -> dict[str, str]:
-    """Return how Spack builds a package: variants, flags, compiler, and its MPI and BLAS.
+    """Return how Spack builds a package: variants, flags, compiler, MPI, BLAS, and the network.
 
     What a spec does not have is left out.
 
@@ -200,8 +242,14 @@ def build_of(lock: Lock, package: str) -> dict[str, str]:
     for virtual in VIRTUALS:
         if virtual in root.virtuals:
             spec = lock.specs[root.virtuals[virtual]]
-            found[virtual] = " ".join(filter(None, (spec.label, spec.switches)))
+            found[virtual] = _with_switches(spec)
+    network = (spec for spec in _closure(lock, root.run) if spec.name in NETWORK)
+    found["network"] = "; ".join(map(_with_switches, sorted(network, key=lambda each: each.name)))
     return {name: text for name, text in found.items() if text}
+
+
+def _with_switches(spec: Spec) -> str:
+    return " ".join(filter(None, (spec.label, spec.switches, spec.flags)))
 
 
 def _without_version(requested: str, name: str) -> str:

@@ -15,12 +15,15 @@ from typing import Any
 from proofmark.cases.vocabulary import ROMIO
 from proofmark.common.message import Message
 from proofmark.software.spack.lock_check import read_spack_yaml
-from proofmark.software.spack.lock_file import VIRTUALS, Lock, Spec, read_lock
+from proofmark.software.spack.lock_file import VIRTUALS, Lock, Spec, read_lock, states
+from proofmark.software.spack.site_environment import PARALLEL
 
 _GPU = ("cuda", "rocm")
+DRIVERS = "romio-filesystem"
+"""The variant of Open MPI for the drivers of its ROMIO."""
 DECIDING: Mapping[str, tuple[str, ...]] = {
     "openmpi": (
-        *("fabrics", "schedulers", "pmi", ROMIO, "romio-filesystem", "lustre", "gpfs"),
+        *("fabrics", "schedulers", "pmi", ROMIO, DRIVERS, "lustre", "gpfs"),
         *_GPU,
     ),
     "mpich": ("device", "netmod", "slurm", "pmi", ROMIO, *_GPU),
@@ -36,7 +39,7 @@ DECIDING: Mapping[str, tuple[str, ...]] = {
 WITHOUT_DRIVERS = frozenset({"mpich"})
 """Packages with ROMIO whose recipe has no variant for its drivers of files."""
 
-CONDITIONAL = frozenset({"pmi", "romio-filesystem"})
+CONDITIONAL = frozenset({"pmi", DRIVERS})
 """Variants that a package has only beside a value of another one: their absence is no lack."""
 
 
@@ -105,7 +108,7 @@ def unchosen_variants(lock: Lock, packages: Iterable[str] | None = None) -> list
     for spec in _below(Lock(lock.source, lock.specs, dict(roots))):
         words = " ".join(_words(environment, spec.name))
         deciding = DECIDING[spec.name]
-        free = [each for each in deciding if not _named(each, words)]
+        free = [each for each in deciding if not states(words, each)]
         default = [_text(each, spec.variants[each]) for each in free if each in spec.variants]
         unknown = [each for each in free if each not in spec.variants and each not in CONDITIONAL]
         if default:
@@ -114,7 +117,16 @@ def unchosen_variants(lock: Lock, packages: Iterable[str] | None = None) -> list
             found.append(Message("variants-unknown", part=spec.label, variants=", ".join(unknown)))
         if spec.name in WITHOUT_DRIVERS and not spec.external and spec.variants.get(ROMIO):
             found.append(Message("drivers-default", part=spec.label))
+        if (drivers := _drivers(spec)) and not spec.external and not {*PARALLEL} & {*drivers}:
+            names = ", ".join(drivers)
+            found.append(Message("drivers-generic", part=spec.label, drivers=names))
     return found
+
+
+def _drivers(spec: Spec) -> Collection[str]:
+    """Return the drivers of ROMIO that a variant chose; nothing without ROMIO or choice."""
+    drivers = spec.variants.get(DRIVERS) if spec.variants.get(ROMIO) else None
+    return drivers if isinstance(drivers, list) and drivers != ["none"] else ()
 
 
 def _below(lock: Lock) -> Iterator[Spec]:
@@ -144,11 +156,6 @@ def _words(environment: Mapping[str, Any], package: str) -> Iterator[str]:
 
 def _listed(value: str | Iterable[Any]) -> list[str]:
     return [value] if isinstance(value, str) else [str(each) for each in value]
-
-
-def _named(variant: str, words: str) -> bool:
-    name = re.escape(variant)
-    return bool(re.search(rf"[+~]{name}(?![\w-])|(?<![\w-]){name}:?=", words))
 
 
 def _text(variant: str, value: str | bool | list[str]) -> str:

@@ -10,12 +10,10 @@ from typing import Any
 
 import yaml
 
+from proofmark.software.spack.lock_file import NETWORK
 from proofmark.software.spack.site_parts import SitePart
 
 COMPILERS = "../common/compilers-$operating_system.yaml"
-NETWORK = ("libfabric", "ucx", "rdma-core")
-"""Libraries below the kit's MPI; requirements for them mean nothing beside the site's MPI."""
-
 GENERIC = ("nfs", "ufs")
 PARALLEL = ("gpfs", "lustre")
 """The drivers of ROMIO that an MPI of the kit can have."""
@@ -74,9 +72,7 @@ def site_environment(kit: Mapping[str, Any], parts: SiteParts) -> dict[str, Any]
         if part:
             packages[virtual] = {"require": [f"{part.label} {part.variants}".strip()]}
     if parts.mpi:
-        # Spack would complete the MPI with the defaults of its recipe: variants nobody looked at.
-        made["concretizer"] = {"externals": {"completion": "architecture_only"}}
-        for name in NETWORK:
+        for name in NETWORK:  # requirements for them mean nothing beside the site's MPI
             packages.pop(name, None)
     else:
         _choose_drivers(packages, parts)
@@ -96,13 +92,17 @@ def site_environment(kit: Mapping[str, Any], parts: SiteParts) -> dict[str, Any]
 
 def _choose_drivers(packages: dict[str, Any], parts: SiteParts) -> None:
     """Give the kit's Open MPI the drivers for the scratches; the recipe of MPICH has no choice."""
-    drivers = parts.drivers
+    drivers, variants = parts.drivers, ("romio", "romio-filesystem", *PARALLEL)
     words = ["+romio", f"romio-filesystem={','.join(drivers)}"]
     words += [f"{'+' if name in drivers else '~'}{name}" for name in PARALLEL]
     required = packages["mpi"]["require"]
-    packages["mpi"] = {
-        "require": [" ".join([each, *words]) if is_open_mpi(each) else each for each in required]
-    }
+    of_kit = re.compile(rf"[+~]?({'|'.join(variants)})(=\S*)?")
+    packages["mpi"]["require"] = [
+        " ".join([*(word for word in each.split() if not of_kit.fullmatch(word)), *words])
+        if is_open_mpi(each)
+        else each
+        for each in required
+    ]
     for each in parts.file_systems:
         if each.package == "lustre" and "lustre" in drivers:
             packages["lustre"] = _external(each)
