@@ -93,6 +93,8 @@ class Pair:
             root = f"PROBE_ROOT={self.roots[node]}" if self.roots else "A=1"
             lines.append(f'{" ".join(self.enter(node))} env {root} sh "$@" &')
             lines.append(f"pid{node}=$!")
+        # As srun: the job ends what waits on its nodes.
+        lines.append("trap 'kill \"$pid0\" \"$pid1\" 2>/dev/null' TERM")
         return "\n".join([*lines, 'wait "$pid0" && wait "$pid1"', "}", ""])
 
 
