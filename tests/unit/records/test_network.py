@@ -94,7 +94,7 @@ class Pair:
             lines.append(f'{" ".join(self.enter(node))} env {root} sh "$@" &')
             lines.append(f"pid{node}=$!")
         # As srun: the job ends what waits on its nodes.
-        lines.append("trap 'kill \"$pid0\" \"$pid1\" 2>/dev/null' TERM")
+        lines.append('trap \'kill "$pid0" "$pid1" 2>/dev/null\' TERM')
         return "\n".join([*lines, 'wait "$pid0" && wait "$pid1"', "}", ""])
 
 
