@@ -174,7 +174,11 @@ def test_a_toolchain_that_does_not_know_the_processor_is_refused_by_each_verb(
 @pytest.mark.fault("easybuild-not-usable")
 @pytest.mark.parametrize(
     ("variable", "code"),
-    [("PATH", "NO_EASYBUILD"), ("LMOD_CMD", "NO_MODULE_TOOL"), (AS_ROOT, "AS_ROOT")],
+    [
+        ("PATH", "NO_EASYBUILD"),
+        ("LMOD_CMD", "NO_MODULE_TOOL"),
+        pytest.param(AS_ROOT, "AS_ROOT", marks=pytest.mark.root),
+    ],
 )
 @pytest.mark.usefixtures("eb")
 def test_a_controller_on_which_easybuild_cannot_run_is_refused_by_each_verb(
@@ -186,7 +190,6 @@ def test_a_controller_on_which_easybuild_cannot_run_is_refused_by_each_verb(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setenv(variable, "/usr/bin:/bin" if variable == "PATH" else "")
     found = dict(answers(site, run, tmp_path, capfd, "--provision-from", "easybuild"))
     for verb, codes in found.items():
