@@ -6,13 +6,10 @@ host before each result. The nodes together are no measurement of all of them.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proofmark.cases.banners import Lines, Part
-from proofmark.common.message import Message
-from proofmark.common.nodesets import folded
 
 Names = tuple[str, ...]
 
@@ -32,11 +29,14 @@ class Statement:
 
 def in_turn(
     begins: Sequence[int], printed: Sequence[Names], statements: Sequence[Statement]
-) -> list[Statement]:
+) -> list[Statement] | None:
     """Return where the runs of other nodes begin; empty if all runs have the same nodes.
 
-    What the program prints counts, else the last line before a run that names nodes. A line that
-    names some of the nodes of another one is no other node: a job often prints its first node.
+    None: runs have other nodes, and those of a run are not known.
+
+    What the program prints counts, else the lines before a run that name nodes. Nodes that are some
+    of those of another run are no other nodes: a job often prints its first node. If several runs
+    have other ones of the same nodes, those of the run with all of them are not known.
 
     Args:
         begins: the first line of each run.
@@ -48,30 +48,37 @@ def in_turn(
             Statement(begin, nodes) for begin, nodes in zip(begins, printed, strict=True) if nodes
         ]
     else:
-        lines = [each.line for each in statements]
         found = []
         for begin, before in zip(begins, [-1, *begins], strict=False):
-            last = bisect_left(lines, begin) - 1
-            if last >= 0 and lines[last] > before:
-                found.append(statements[last])
+            if lines := [each for each in statements if before < each.line < begin]:
+                found.append(Statement(lines[0].line, _stated(lines)))
     sets = {frozenset(each.nodes) for each in found}
     largest = max(sets, key=len, default=frozenset())
-    return [] if all(nodes <= largest for nodes in sets) else found
+    if not all(nodes <= largest for nodes in sets):
+        return found if found[0].line <= begins[0] else None
+    others = sets - {largest}
+    return [] if all(nodes <= max(others, key=len) for nodes in others) else None
 
 
-def parts_of_nodes(
-    parts: Sequence[Part], turns: Sequence[Statement], first_run: int
-) -> list[Part] | Message:
-    """Return the parts of each node; a message if the nodes of the first run are not known.
+def _stated(lines: Sequence[Statement]) -> Names:
+    """Return the nodes of a run by the lines before it.
+
+    The last line counts: a job prints its list, and then the node of the run. If each line names
+    one node, the processes of one run print their hosts.
+    """
+    nodes = tuple(dict.fromkeys(each.nodes for each in lines))
+    if all(len(names) == 1 for names in nodes):
+        return tuple(name for (name,) in nodes)
+    return lines[-1].nodes
+
+
+def parts_of_nodes(parts: Sequence[Part], turns: Sequence[Statement]) -> list[Part]:
+    """Return the parts of each node.
 
     Args:
         parts: the outputs of a text.
         turns: where the runs of other nodes begin; see `in_turn`.
-        first_run: the line with which the first run begins.
     """
-    nodes = folded(name for each in turns for name in each.nodes)
-    if turns[0].line > first_run:
-        return Message("adopt-nodes-mixed", nodes=nodes)
     ends = [each.line for each in turns[1:]]
     found: list[Part] = []
     for part in parts:

@@ -75,10 +75,10 @@ def head_of(outputs: OutputFolder, banners: Banners, path: str) -> OutputHead:
     statements = list(_statements(text))
     named = dict.fromkeys(name for each in statements for name in each.nodes)
     nodes = tuple(printed or named)
-    found: list[Part] | Message = parts
+    found: list[Part] | None = parts
     if parts and len(nodes) > 1:
         found = _in_turn(text, banners, parts, statements)
-    if isinstance(found, Message) or (cut and any(part.nodes for part in found)):
+    if found is None or (cut and any(part.nodes for part in found)):
         return OutputHead(problem=Message("adopt-nodes-mixed", nodes=folded(nodes)))
     script = not parts and bool(_SCRIPT.match(text))
     return OutputHead(tuple(found), nodes, bool(printed), script)
@@ -91,8 +91,8 @@ def _printed(banners: Banners, case: str, text: str) -> list[str]:
 
 def _in_turn(
     text: str, banners: Banners, parts: Sequence[Part], statements: Sequence[Statement]
-) -> list[Part] | Message:
-    """Return `parts`, divided by nodes if their runs have different ones; see `parts_of_nodes`."""
+) -> list[Part] | None:
+    """Return `parts`, divided by nodes if their runs have different ones; None: see `in_turn`."""
     begins = banners.begins(text)
     cases = {part.case for part in parts}
     printed = []
@@ -101,7 +101,9 @@ def _in_turn(
         names = dict.fromkeys(name for case in cases for name in _printed(banners, case, run))
         printed.append(tuple(names))
     turns = in_turn(begins, printed, statements)
-    return parts_of_nodes(parts, turns, begins[0]) if turns else list(parts)
+    if turns is None:
+        return None
+    return parts_of_nodes(parts, turns) if turns else list(parts)
 
 
 def heads_of(outputs: OutputFolder, banners: Banners) -> dict[str, OutputHead]:

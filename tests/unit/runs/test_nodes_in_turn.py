@@ -141,14 +141,49 @@ def test_a_job_of_several_nodes_is_one_measurement(
     assert [*values("rmax", log=f"{before}{HPL}")] == ["n[01-02]"]
 
 
-def test_runs_that_nothing_tells_apart_are_left_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("hosts", [("n02", "n01"), ("n01", "n02", "n01", "n02")])
+def test_hosts_of_the_processes_of_each_run_are_one_measurement(
+    hosts: tuple[str, ...], values: Callable[..., Values]
 ) -> None:
+    """The control: the processes print their hosts in any order, before each of two runs."""
+    log = "".join(f"Hostname: {host}\n" for host in hosts) + HPL
+    again = "".join(f"Hostname: {host}\n" for host in reversed(hosts)) + STREAM
+    assert [*values("rmax", log=f"{log}{again}")] == ["n[01-02]"]
+
+
+@pytest.mark.fault("nodes-in-one-log")
+def test_pairs_in_turn_stay_pairs(values: Callable[..., Values]) -> None:
+    first = f"Hostname: n01\nHostname: n02\n{HPL}"
+    assert [*values("rmax", log=f"{first}Hostname: n03\nHostname: n04\n{HPL}")] == [
+        "n[01-02]",
+        "n[03-04]",
+    ]
+
+
+@pytest.mark.fault("nodes-in-one-log")
+def test_the_list_of_a_job_does_not_hide_its_nodes(values: Callable[..., Values]) -> None:
+    log = "".join(after_banner(number, node) for number, node in enumerate(NODES, 1))
+    assert [*values("triad", log=f"SLURM_NODELIST=n[01-03]\n{log}")] == [*NODES]
+
+
+@pytest.mark.parametrize("between", ["{stream}Running on host: {node}\n", "{list}{log}"])
+def test_runs_that_nothing_tells_apart_are_left_over(
+    between: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The node stands behind its run; or each line of a list names one node of the job."""
     monkeypatch.setenv("PROOFMARK_KIT", str(ROOT))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "logs").mkdir()
-    lines = "".join(f"{STREAM}Running on host: {node}\n" for node in NODES)
-    (tmp_path / "logs/log").write_text(lines)
+    listed = "".join(f"Hostname: {node}\n" for node in NODES)
+    log = after_banner(0, "n01")
+    parts = []
+    for node in NODES:
+        parts.append(between.format(stream=STREAM, node=node, list=listed, log=log))
+        listed, log = "", after_banner(1, "n03" if node == "n02" else "n02")
+    (tmp_path / "logs/log").write_text("".join(parts))
     (tmp_path / "logs/n04").write_text(STREAM)
     assert main(["adopt", "logs"]) == 0
     assert (
