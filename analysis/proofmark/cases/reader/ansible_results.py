@@ -16,8 +16,10 @@ _ITEM = r'[ \t]*"(?:[^"\\\n]|\\.)*",?[ \t]*'
 _JSON = re.compile(rf'(stdout_lines": \[)\n((?:{_ITEM}\n)+)')
 _YAML = re.compile(r"((?:^|\n) *[\w.]*stdout_lines:[ ]*)\n((?:[ ]*- .*\n|[ ]*-\n)+)")
 _TEXT = re.compile(r'"(?:[\w.]+\.)?stdout": ("(?:[^"\\\n]|\\.)*")')
-_RESULT = re.compile(r"^(\w+: \[[^\]\n]+\].*? => )(\{.*\})$", re.MULTILINE)
+_RESULT = re.compile(r"^(\w+: \[[^\]\n]+\][^{\n]*=> )(\{.*\})$", re.MULTILINE)
 _MARK = "stdout"
+_UNREADABLE = (ValueError, RecursionError)
+"""What `json` raises for a text that is damaged, or that has too many levels."""
 
 
 def program_lines(text: str) -> str:
@@ -37,10 +39,11 @@ def _of_result(match: re.Match[str]) -> str:
     """Return a result in one line as the lines of its output; unchanged if it has none."""
     try:
         result = json.loads(match[2])
-    except ValueError:
+    except _UNREADABLE:
         return match[0]
     # A loop has a result for each item.
-    results: list[Any] = result.get("results") or [result]
+    items = result.get("results")
+    results: list[Any] = items if isinstance(items, list) else [result]
     texts = [each["stdout"] for each in results if isinstance(each, dict) and _has_output(each)]
     return "\n".join([match[1], *texts]) if texts else match[0]
 
@@ -50,8 +53,17 @@ def _has_output(result: dict[str, Any]) -> bool:
 
 
 def _of_json(items: str) -> str:
-    lines = (line.strip(" \t").removesuffix(",") for line in items[:-1].split("\n"))
-    return "".join(f"{json.loads(line, strict=False)}\n" for line in lines)
+    """Return the items of a list as lines; a damaged item is unchanged."""
+    return "".join(f"{_text(line)}\n" for line in items[:-1].split("\n"))
+
+
+def _text(line: str) -> str:
+    """Return the text that a line states as JSON; the line itself if it is damaged."""
+    try:
+        text: str = json.loads(line.strip(" \t").removesuffix(","), strict=False)
+    except _UNREADABLE:
+        return line
+    return text
 
 
 def _of_yaml(items: str) -> str:
@@ -60,12 +72,14 @@ def _of_yaml(items: str) -> str:
     for item in items[:-1].split("\n"):
         try:
             read = yaml.load(item, Loader=yaml.CBaseLoader)  # makes texts, lists and mappings only
-        except yaml.YAMLError:
+        except (yaml.YAMLError, RecursionError):
             read = item
-        lines.append(read[0] if isinstance(read, list) and isinstance(read[0], str) else item)
+        lines.append(
+            read[0] if isinstance(read, list) and read and isinstance(read[0], str) else item
+        )
     return "".join(f"{line}\n" for line in lines)
 
 
 def _of_text(match: re.Match[str]) -> str:
-    text: str = json.loads(match[1], strict=False)
+    text = _text(match[1])
     return f'"stdout":\n{text}\n' if "\n" in text else match[0]
