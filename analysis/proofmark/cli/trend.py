@@ -218,9 +218,15 @@ def _row(each: Difference) -> tuple[str, ...]:
 
 
 def _changed_programs(first: Run, later: Run) -> Iterator[str]:
-    """Yield a line for each difference of the programs of two runs."""
+    """Yield a line for each difference of the programs of two runs, with all packages that have it.
+
+    Another MPI changes the same libraries in each package.
+    """
+    packages: dict[tuple[Message, str, str], list[str]] = {}
     for each in program_differences(software_of(first), software_of(later)):
-        yield f"changed: {each.package}: {each.what}: {each.first or '–'} → {each.later or '–'}"
+        packages.setdefault((each.what, each.first, each.later), []).append(each.package)
+    for (what, before, after), names in packages.items():
+        yield f"changed: {', '.join(names)}: {what}: {before or '–'} → {after or '–'}"
 
 
 COMMANDS = {"trend": Command(trend, "trend runs/before runs/after", _arguments, traced=False)}

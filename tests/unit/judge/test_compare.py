@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fixtures.finished import write_software
 from tests.fixtures.fleet import fleet_run
 from tests.folders import ROOT
 from tests.unit.judge.test_verdict import record
@@ -21,7 +22,7 @@ from proofmark.common.message import NOTHING
 from proofmark.judge.compare import Difference, compare, program_differences
 from proofmark.judge.shared_traits import OF_FILES
 from proofmark.judge.verdict import Result
-from proofmark.software.software import Package, Software
+from proofmark.software.software import Package, Software, software_of
 from proofmark.software.spack.lock_file import (
     COMPILERS,
     FLAGS,
@@ -376,6 +377,27 @@ def test_each_fact_of_a_lock_that_differs_is_named_before_any_hash(arch: str) ->
         seen[what] += 1
     assert {"trait-version", "trait-variants", "trait-flags", "trait-compiler"} <= seen.keys()
     assert {"trait-mpi-built", "trait-blas-built", "trait-network-built"} <= seen.keys()
+
+
+def test_a_difference_of_several_packages_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another MPI is in each package. A difference of one package keeps a line of its own."""
+    runs = []
+    for name, mpi, version in (("old", "openmpi@4.1.4", "1"), ("new", "mpich@4.0.2", "2")):
+        package = {**MADE, "built": {**BUILT, "mpi": mpi}, "programs": {"fake": PROGRAM}}
+        run = fleet_run(tmp_path / name, {"n0": 100.0}, package=package)
+        second = Package(**{**package, "launcher": "plain", "version": version})
+        packages = {**software_of(run).packages, "second": second}
+        write_software(run, Software(packages=packages))
+        runs.append(str(run.folder))
+    assert main(["trend", *runs]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    changed = [line for line in lines if line.startswith("changed: ")]
+    assert len(changed) == 2
+    assert changed[0].startswith("changed: fake, second: ")
+    assert changed[0].endswith("openmpi@4.1.4 → mpich@4.0.2")
+    assert changed[1].startswith("changed: second: ") and changed[1].endswith("1 → 2")
 
 
 @pytest.mark.parametrize("nodes", [False, True])
