@@ -207,6 +207,17 @@ def refused_by(ask: Callable[[], object]) -> set[tuple[str, str]]:
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("name", SMALL)
 def test_check_plan_and_install_agree_on_each_controller(name: str, system: str) -> None:
+    assert_agreement(name, system)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("name", sorted(set(NAMES) - set(SMALL)))
+def test_check_plan_and_install_agree_for_each_large_partition(name: str, system: str) -> None:
+    assert_agreement(name, system)
+
+
+def assert_agreement(name: str, system: str) -> None:
     """Each suite of each site. The origin is that of the site, and the systems are stand-ins.
 
     What the provider itself answers when it looks for missing programs is the measure.
