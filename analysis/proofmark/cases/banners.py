@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from proofmark.cases.reader.line_marks import program_text
 from proofmark.cases.reader.spec import ReadSpec
@@ -74,8 +74,7 @@ class Banners:
                 of_end = tuple(_of_lines(each.pattern) for each in ends)
                 program = _Program(_of_lines(rules.starts.pattern), [], of_end)
                 programs.setdefault(rules.starts.pattern, program).cases.append(own)
-            if reader.document and reader.document.banner:
-                keys = tuple(_keys(reader.document.banner.parsed))
+            if keys := reader.of_program.keys:
                 self._documents.setdefault(keys, []).append(own)
         self._programs = list(programs.values())
         # A reader refuses the banner of a program that prints results like its own, as HPCC does.
@@ -184,14 +183,6 @@ def _node_lines(reader: ReadSpec) -> Iterator[str]:
     rules = reader.text
     lines = (*rules.facts, *(each.match for each in rules.context)) if rules else ()
     return (each.pattern for each in lines if "node" in each.groupindex)
-
-
-def _keys(parsed: Any) -> Iterator[str]:
-    """Yield the keys of a document that a JMESPath expression names."""
-    if parsed["type"] == "field" and parsed["value"] != "output":
-        yield parsed["value"]
-    for child in parsed["children"]:
-        yield from _keys(child)
 
 
 def _of_lines(pattern: str) -> re.Pattern[str]:

@@ -9,6 +9,7 @@ from typing import Any
 from proofmark.cases.bounds import OWN_NAMES
 from proofmark.cases.case import Case
 from proofmark.cases.reader.spec import ReadSpec, SameAs
+from proofmark.cases.recorded import RecordedCase
 from proofmark.cases.reference import UNIT_OF, Reference
 from proofmark.cases.suite import Benchmarks, Suite
 from proofmark.cases.suite_use import Load, SuiteUse
@@ -54,7 +55,7 @@ def load_benchmarks(folder: Path, *, recorded: bool = False) -> Benchmarks:
         if path.name == SUITES_FILE:
             continue
         try:
-            cases[path.stem] = load(path, Case)
+            cases[path.stem] = load(path, RecordedCase if recorded else Case)
         except BadInput as error:
             mistakes += error.mistakes
     # A name of a file that could not be read would be reported as unknown.
