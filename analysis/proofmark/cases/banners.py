@@ -63,7 +63,8 @@ class Banners:
         self._nodes: dict[str, list[re.Pattern[str]]] = {}
         for name, case in benchmarks.cases.items():
             reader = case.reader()
-            own = (name, reader.own_line and _of_lines(reader.own_line.pattern))
+            line = benchmarks.own_lines.get(name)
+            own = (name, _of_lines(line) if line else None)
             self._nodes[name] = [_of_lines(line) for line in _node_lines(reader)]
             if name in benchmarks.unnamed:
                 continue

@@ -15,6 +15,7 @@ ROW = {"begins": "T.*", "match": r"T (?P<n>\S+) (?P<rate>\S+)", "metrics": {"rat
 SIZE = {"parameter": "n"}
 RATE = {"metric": "rate", "unit": "B/s"}
 TABLE = {"header": "size .*", "columns": {"size": SIZE, "rate": RATE, "more": {}}}
+NAMED = {"a": {"names": {"x": "rate"}}, "r": {"unit": "MB/s"}}
 COMMAND = "run (?P<command>.*)"
 
 
@@ -97,7 +98,7 @@ def test_one_of_two_numbers_of_rows_counts() -> None:
             "'q' is not a parameter",
         ),
         ({"keys": [{"match": "x", "metrics": {}}]}, "no group 'key'"),
-        ({"tables": [{**TABLE, "columns": {"a": {"power": 3}, "r": RATE}}]}, "a column with power"),
+        ({"tables": [{**TABLE, "columns": NAMED | {"b": {"unit": "KiB/s"}}}]}, "no power of ten"),
         ({"once": "sometimes"}, "'ends' or 'rows'"),
     ],
 )

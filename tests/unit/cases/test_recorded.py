@@ -57,6 +57,48 @@ def test_an_output_is_read_as_by_the_cases_of_today(tmp_path: Path, case: str) -
     assert today and readings(former(tmp_path / "cases"), recorded=True) == today
 
 
+def test_other_former_keys_have_the_values_of_today(tmp_path: Path) -> None:
+    folder = tmp_path / "cases"
+    shutil.copytree(ROOT / "benchmarks", folder, ignore=shutil.ignore_patterns("samples"))
+    today = load_benchmarks(folder, recorded=True)
+
+    def change(name: str, **keys: Any) -> None:
+        path = folder / f"{name}.yml"
+        case = yaml.safe_load(path.read_text(encoding="utf-8"))
+        path.write_text(yaml.safe_dump({**case, **keys}, sort_keys=False), encoding="utf-8")
+
+    pairs = today.cases["osu-contention"]
+    seconds = {"copy": "pair", "seconds": pairs.concurrent, "spread": ["bandwidth_spread"]}
+    change("osu-contention", concurrent=seconds)
+    stream = yaml.safe_load((folder / "stream.yml").read_text(encoding="utf-8"))
+    ((holds, accepted),) = stream["facts"]["stream_array_size"].items()
+    columns = stream["read"]["text"]["tables"][0]["columns"]
+    columns["Rate (GB/s)"] = {"unit": "MB/s", "power": 3}
+    facts = {"stream_array_size": {"holds": holds, "accepted": accepted}}
+    change("stream", facts=facts, read=stream["read"])
+    bt = yaml.safe_load((folder / "npb-btio.yml").read_text(encoding="utf-8"))["read"]
+    del bt["program"]
+    active = next(line for line in bt["text"]["facts"] if "active" in line)
+    bt["text"]["facts"].remove(active)
+    bt["text"]["corrects"] = [active.replace("?P<active>", "?P<ranks>")]
+    change("npb-btio", read=bt)
+    links = yaml.safe_load((folder / "imb-links.yml").read_text(encoding="utf-8"))
+    for use in links["suites"]["rehearsal-links"]:
+        use |= {"at_most": 2} | ({"pairs": "rounds", "alone": True} if "alone" in f"{use}" else {})
+    metric = {**links["metrics"]["bandwidth"], "material": {"change": 0.2, "why": "x"}}
+    change("imb-links", suites=links["suites"], metrics={**links["metrics"], "bandwidth": metric})
+    suites = yaml.safe_load((folder / "suites.yml").read_text(encoding="utf-8"))
+    for suite in suites["suites"].values():
+        if kind := suite.pop("kind", ""):
+            suite |= {kind: True}
+    (folder / "suites.yml").write_text(yaml.safe_dump(suites), encoding="utf-8")
+    found = load_benchmarks(folder, recorded=True)
+    assert {name: case for name, case in found.cases.items() if case != today.cases[name]} == {}
+    assert {**found.suites} == {**today.suites}
+    with pytest.raises(BadInput):
+        load_benchmarks(folder)
+
+
 def test_a_new_case_with_a_former_key_is_refused(tmp_path: Path) -> None:
     folder = former(tmp_path / "cases")
     load_benchmarks(folder, recorded=True)  # the control

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.command_line import StartedCommand
+from proofmark.cases.reader.values import Parameter
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.plugins import Plugins
 
@@ -82,6 +83,10 @@ class Program:
     def selected_metrics(self, request: StartedCommand) -> set[str] | None:
         """Return the metrics that `request` selects; None: all."""
         return None
+
+    def facts(self, printed: Mapping[str, Parameter]) -> Mapping[str, Parameter]:
+        """Return the values of a run that count instead of what it printed, or that it lacks."""
+        return {}
 
     def missing_sizes(self, request: StartedCommand, builders: Sequence[ReadingBuilder]) -> Message:
         """Return which requested size has no row; `NOTHING` if all have one."""

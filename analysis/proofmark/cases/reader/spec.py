@@ -16,7 +16,6 @@ from pydantic import Discriminator, Tag, model_validator
 from proofmark.cases.reader.program import PROGRAMS, Program
 from proofmark.cases.reader.spec_text import TextSpec
 from proofmark.cases.reader.spec_types import Agreement, Pattern, check_known
-from proofmark.common.arithmetic import arithmetic
 from proofmark.common.strict_model import StrictModel
 
 ParameterType = Literal["int", "real", "word", "lower", "size", "suffixed"]
@@ -33,30 +32,25 @@ class ReadSpec(StrictModel):
 
     Attributes:
         finds: the name of a result in the output, for the reason if there is no result.
-        own_line: a line that only outputs of this case have, if several cases read alike. `adopt`
-            recognises the case by it.
         benchmark: the name of the benchmark, if the program does not print it.
         parameters: every parameter that a reading may have → its type: `int`; `real`; `word`;
             `lower`, a word in lower case; `size`, as in `16 MiB` or `262144 bytes`, in bytes;
             `suffixed`, as in `16m`, powers of 1024, or as in `16MiB`, powers of 1000 (as fio and
             its manual, `kb_base`), in bytes.
-        aside: numbers of the output that only `agree` and `derive` use → `int` or
-            `suffixed` if it is exact, `printed` if its last digit is rounded.
-        derive: a whole number that some outputs print in another form → arithmetic over facts and
-            numbers of `aside`. A printed number counts instead.
+        aside: numbers of the output that only `agree` and the program use → `int` or `suffixed` if
+            it is exact, `printed` if its last digit is rounded.
         no_setting: options and names in `settings` that other rules read, or that change no figure.
         agree: numbers of one row that determine each other.
         program: what rules cannot state of the program: its documents of JSON, and the rows that
-            its command line requests. `fio`, `ior`, `mdtest`, `osu`, or that of a package.
+            its command line requests. `fio`, `ior`, `mdtest`, `npb`, `osu`, or that of a
+            package.
         text: rules for printed text.
     """
 
     finds: str
-    own_line: Pattern | None = None
     benchmark: str | None = None
     parameters: Mapping[str, ParameterType] = {}
     aside: Mapping[str, Literal["int", "printed", "suffixed"]] = {}
-    derive: Mapping[str, str] = {}
     no_setting: tuple[str, ...] = ()
     agree: tuple[Agreement, ...] = ()
     program: str | None = None
@@ -81,9 +75,6 @@ class ReadSpec(StrictModel):
             for each in rule.expressions:
                 numbers.update(each.names)
         check_known(sorted(numbers), {*self.metrics, *self.types}, "agree", "number of this block")
-        for name, expression in self.derive.items():
-            names = [name, *sorted(arithmetic(expression).names)]
-            check_known(names, self.types, "derive", "number of this block")
         return self
 
     @cached_property
@@ -142,7 +133,8 @@ class SameAs(StrictModel):
 
     Attributes:
         same_as: the other case.
-        own_line: as that of `ReadSpec`; without it, `adopt` never proposes the case.
+        own_line: a line that only outputs of this case have. `adopt` recognises the case by it, and
+            never proposes a case without one.
     """
 
     same_as: str

@@ -108,7 +108,6 @@ class ContextRule(StrictModel):
 
 Role = Literal[
     "fact",
-    "correct",
     "context",
     "header",
     "end",
@@ -192,7 +191,6 @@ class TextSpec(StrictModel):
         command: the line that has the command line of a run, as the group `command`.
         complaints: lines by which the program itself doubts a figure.
         facts: lines anywhere in a run whose groups are valid for the whole run.
-        corrects: lines whose groups count instead of those of `facts`. A difference is a note.
         context: lines whose groups are valid for the following lines.
         settings: lines before a figure with the groups `key` and `value`, or with groups whose
             names are keys. Each is a parameter of an imported figure; so are the options of the
@@ -215,7 +213,6 @@ class TextSpec(StrictModel):
     command: Pattern | None = None
     complaints: tuple[Complaint, ...] = ()
     facts: tuple[Pattern, ...] = ()
-    corrects: tuple[Pattern, ...] = ()
     context: tuple[ContextRule, ...] = ()
     settings: tuple[Pattern, ...] = ()
     tables: tuple[TableRule, ...] = ()
@@ -282,7 +279,7 @@ class TextSpec(StrictModel):
 
     def groups(self) -> Iterator[tuple[str, Iterable[str]]]:
         """Yield each key of the block that names parameters, with the names."""
-        yield from (("facts", fact.groupindex) for fact in (*self.facts, *self.corrects))
+        yield from (("facts", fact.groupindex) for fact in self.facts)
         yield from (("fails", fail.groupindex) for fail in self.fails)
         yield from (("keys", keys.match.groupindex.keys() - {"key", "value"}) for keys in self.keys)
         for context in self.context:
@@ -330,7 +327,6 @@ class TextSpec(StrictModel):
     def _all_rules(self) -> Iterator[tuple[re.Pattern[str] | None, Role, object]]:
         """Yield each pattern with the role of its lines, in the order in which the rules apply."""
         yield from ((fact, "fact", None) for fact in self.facts)
-        yield from ((fact, "correct", None) for fact in self.corrects)
         yield from ((item.match, "context", item) for item in self.context)
         for table in self.tables:
             yield table.header, "header", table
@@ -356,7 +352,7 @@ class TextSpec(StrictModel):
     @cached_property
     def gate(self) -> re.Pattern[str]:
         """One pattern for all lines that a rule matches: most lines are excluded by one match."""
-        patterns = [self.starts, self.closes, *self.facts, *self.corrects, *self.require.values()]
+        patterns = [self.starts, self.closes, *self.facts, *self.require.values()]
         patterns += self.foreign.values()
         patterns += [self.command]
         patterns += [complaint.match for complaint in self.complaints]

@@ -264,7 +264,7 @@ class TextRun:
             self._notes.unread(rules.first_metric, problem)
             return run
         self._select()
-        run.settle(self._spec.derive)
+        run.settle(self._program.facts(run.facts))
         if run.builders:
             metrics = {builder.metric for builder in run.builders} | run.unset
             for metric in rules.expected:
@@ -364,10 +364,6 @@ class TextRun:
                 two = {"first": run.facts[name], "second": value}
                 run.problems.append(Message("reader-two-values", name=name, **two))
 
-    def _correction(self, _: None, match: Match) -> None:
-        run = self._notes.run
-        run.corrected |= self._notes.typed(match.groupdict(), run.problems)
-
     def _context(self, rule: ContextRule, match: Match) -> None:
         self._end_table()
         self._closed_table = None
@@ -463,7 +459,6 @@ class TextRun:
 
 _ACTIONS: Mapping[Role, Callable[[TextRun, Any, Match], None]] = {
     "fact": TextRun._fact,
-    "correct": TextRun._correction,
     "context": TextRun._context,
     "header": TextRun._header,
     "end": TextRun._ended,

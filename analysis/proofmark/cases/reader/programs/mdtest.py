@@ -1,4 +1,4 @@
-"""mdtest: the phases that its options select (mdtest's options)."""
+"""mdtest: the phases that its options select, and the items of a process (mdtest's options)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from proofmark.cases.reader.command_line import StartedCommand
 from proofmark.cases.reader.program import Program
+from proofmark.cases.reader.values import Parameter
 
 _FILES = {"file_create", "file_stat", "file_read", "file_remove"}
 _DIRECTORIES = {"directory_create", "directory_stat", "directory_remove"}
@@ -23,6 +24,13 @@ _PHASES: Sequence[Mapping[str, set[str]]] = (
 
 class Mdtest(Program):
     """mdtest 1.9 to 4."""
+
+    def facts(self, printed: Mapping[str, Parameter]) -> Mapping[str, Parameter]:
+        """Return the items of a process: with `-I` only the sum of all processes is printed."""
+        items, tasks = printed.get("all_items"), printed.get("tasks")
+        if "items" in printed or not (isinstance(items, int) and isinstance(tasks, int) and tasks):
+            return {}
+        return {} if items % tasks else {"items": items // tasks}
 
     def selected_metrics(self, request: StartedCommand) -> set[str]:
         """Return the phases that both groups of options select."""
