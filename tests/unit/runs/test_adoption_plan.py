@@ -160,9 +160,20 @@ def test_patterns_select_the_programs_of_a_file(
     assert values_of("options") == values_of("accept")
     words = ("--case", "hpl=*", "--node", "(n[0-9])", "--runs", "runs", "--run-id", "one")
     assert main(["adopt", "vendor", *words]) == 0
+    code = "left over, adopt-other-program: its output of stream, which no --case selects"
+    assert f"{code}: 2: n1/job.log, n2/job.log\n" in capsys.readouterr().out
     assert values_of("one") == [each for each in values_of("accept") if each[0] == "hpl"]
     assert main(["adopt", "vendor", *words[:2], "--case", "ior=*", *words[2:]]) == 3
     assert "n1/job.log: found patterns of hpl and ior" in capsys.readouterr().err
+
+
+def test_a_case_that_reads_alike_leaves_nothing_over(
+    plan: Plan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan({f"n{node}/a.log": BANDWIDTH for node in (1, 2)})
+    words = ("--case", "osu-latency=*", "--node", "(n[0-9])", "--runs", "runs", "--run-id", "one")
+    assert main(["adopt", "vendor", *words]) == 0
+    assert "left over" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
