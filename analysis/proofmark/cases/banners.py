@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from proofmark.cases.reader.line_marks import program_text
+from proofmark.cases.reader.line_marks import lines_of_hosts, program_text
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.suite import Benchmarks
 
@@ -93,6 +93,10 @@ class Banners:
     def plain(self, text: str) -> str:
         """Return an output without the marks before its lines, which remain as many."""
         return program_text(text, self._starts)
+
+    def lines_of_hosts(self, text: str) -> dict[str, list[int]]:
+        """Return the lines of each host that pdsh or clush print before them; see `line_marks`."""
+        return lines_of_hosts(text, self._starts)
 
     def parts(self, text: str, *, cut: bool = False) -> list[Part]:
         """Return the outputs of programs in `text`, in the order of their banners.
