@@ -88,7 +88,7 @@ def table(examples: Sequence[Example]) -> Iterator[str]:
 def by_name() -> list[str]:
     """Return the suites of an acceptance first, then those that run by their names."""
     suites = benchmarks().suites
-    return sorted(suites, key=lambda name: (not suites[name].listed, suites[name].practice))
+    return sorted(suites, key=lambda name: (not suites[name].listed, suites[name].kind == "practice"))
 
 
 def sections() -> Iterator[str]:
@@ -101,7 +101,7 @@ def sections() -> Iterator[str]:
         yield ""
         yield from _wrapped(f"- **Finds:** {suite.finds}")
         yield from _wrapped(f"- **Use it:** {suite.use}")
-        if suite.sanity:
+        if suite.kind == "sanity":
             yield "- **Verdict:** floors and peers suffice for exit code 0: NO FAULT FOUND."
         yield from _wrapped(f"- **Cases:** {_listed(_common(name))}")
         for each in suite.alternatives:

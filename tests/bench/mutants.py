@@ -52,7 +52,7 @@ PACKAGE = Path("analysis/proofmark")
 EQUIVALENT = Path("tests/mutants.yml")
 EXAMPLES = 10
 """The number of examples of a property."""
-LIBRARIES = ("hypothesis.strategies", "numpy", "polars", "pydantic", "rich.console", "jmespath")
+LIBRARIES = ("hypothesis.strategies", "numpy", "polars", "pydantic", "rich.console")
 """They are imported before the first fork."""
 SURVIVED, KILLED, NO_FUNCTION, BROKEN = 0, 1, 90, 91
 """Exit codes of the process of a mutant."""

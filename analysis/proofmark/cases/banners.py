@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from proofmark.cases.reader.line_marks import program_text
+from proofmark.cases.reader.line_marks import lines_of_hosts, program_text
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.suite import Benchmarks
 
@@ -63,7 +63,8 @@ class Banners:
         self._nodes: dict[str, list[re.Pattern[str]]] = {}
         for name, case in benchmarks.cases.items():
             reader = case.reader()
-            own = (name, reader.own_line and _of_lines(reader.own_line.pattern))
+            line = benchmarks.own_lines.get(name)
+            own = (name, _of_lines(line) if line else None)
             self._nodes[name] = [_of_lines(line) for line in _node_lines(reader)]
             if name in benchmarks.unnamed:
                 continue
@@ -74,8 +75,7 @@ class Banners:
                 of_end = tuple(_of_lines(each.pattern) for each in ends)
                 program = _Program(_of_lines(rules.starts.pattern), [], of_end)
                 programs.setdefault(rules.starts.pattern, program).cases.append(own)
-            if reader.document and reader.document.banner:
-                keys = tuple(_keys(reader.document.banner.parsed))
+            if keys := reader.of_program.keys:
                 self._documents.setdefault(keys, []).append(own)
         self._programs = list(programs.values())
         # A reader refuses the banner of a program that prints results like its own, as HPCC does.
@@ -93,6 +93,10 @@ class Banners:
     def plain(self, text: str) -> str:
         """Return an output without the marks before its lines, which remain as many."""
         return program_text(text, self._starts)
+
+    def lines_of_hosts(self, text: str) -> dict[str, list[int]]:
+        """Return the lines of each host that pdsh or clush print before them; see `line_marks`."""
+        return lines_of_hosts(text, self._starts)
 
     def parts(self, text: str, *, cut: bool = False) -> list[Part]:
         """Return the outputs of programs in `text`, in the order of their banners.
@@ -184,14 +188,6 @@ def _node_lines(reader: ReadSpec) -> Iterator[str]:
     rules = reader.text
     lines = (*rules.facts, *(each.match for each in rules.context)) if rules else ()
     return (each.pattern for each in lines if "node" in each.groupindex)
-
-
-def _keys(parsed: Any) -> Iterator[str]:
-    """Yield the keys of a document that a JMESPath expression names."""
-    if parsed["type"] == "field" and parsed["value"] != "output":
-        yield parsed["value"]
-    for child in parsed["children"]:
-        yield from _keys(child)
 
 
 def _of_lines(pattern: str) -> re.Pattern[str]:

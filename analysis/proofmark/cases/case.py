@@ -59,19 +59,6 @@ class Writes(StrictModel):
     removes: bool = False
 
 
-class Concurrent(StrictModel):
-    """Copies of a program that must measure at the same time.
-
-    ``copy`` is the parameter that numbers the copies in the output. ``seconds`` is an expression
-    for the time that a measurement took. ``spread`` are the metrics ``<metric>_spread``: the
-    difference between the copies.
-    """
-
-    copy_: Name = Field(alias="copy")
-    seconds: Braces
-    spread: list[Name] = []
-
-
 class Stability(StrictModel):
     """The conditions under which an execution counts as undisturbed (docs/design/validity.md).
 
@@ -96,25 +83,14 @@ class Stability(StrictModel):
     max_change: float = Field(default=1, gt=0, le=1)
 
 
-class FactRule(StrictModel):
-    """A condition on a fact of a partition, without which a case measures something else.
-
-    Attributes:
-        holds: an expression over the facts of the partition and of its machine, and the labels of
-            the case.
-        accepted: the values that are accepted, as a text with such expressions.
-    """
-
-    holds: Braces
-    accepted: Text
-
-
 class Case(StrictModel):
     """One benchmark: its command, sweep and output, and how the output is read and judged.
 
     ``copies`` is the number of commands that are started at the same time, each with its share of
-    the ranks (of 2n ranks copy i has i and i + n). ``concurrent`` is the check that they measured
-    at the same time. ``labels`` are parameters that are computed from the machine. ``constraints``
+    the ranks (of 2n ranks copy i has i and i + n). ``concurrent`` is an expression for the seconds
+    that a copy measured: all copies must measure at the same time. The parameter ``pair`` of the
+    output is the number of a copy, and a metric ``<metric>_spread`` is the difference between the
+    copies. ``labels`` are parameters that are computed from the machine. ``constraints``
     are conditions for every point, each with the text for what is accepted: a suite with another
     point is refused, while ``where`` leaves the point out. ``stability`` defines when a repeat is
     disturbed. ``stagger`` is the number of seconds over which the starts are spread if each node
@@ -124,10 +100,10 @@ class Case(StrictModel):
     in scratch must reach: with less, or on another file system, a record is INVALID.
     ``network_bytes`` is the least number of bytes that the program moves to and from a node that it
     uses, if it runs on several; 0 is not known. ``facts`` are the conditions on facts of the
-    partition that ``proofmark check`` checks. ``defaults`` are the values of names that the
-    facts of the partition need not have. ``key_figures`` are the metrics with which a
-    report begins. ``launch: counted`` is a case without a program: the kit counts its figures from
-    the jobs of a run of a stated time.
+    partition that ``proofmark check`` checks, as ``constraints``. ``defaults`` are the values of
+    names that the facts of the partition need not have. ``key_figures`` are the metrics with which
+    a report begins. ``launch: counted`` is a case without a program: the kit counts its figures
+    from the jobs of a run of a stated time.
     """
 
     title: Text
@@ -144,13 +120,13 @@ class Case(StrictModel):
     sweep: Sweep = {}
     let: dict[Name, Scalar] = {}
     labels: dict[Name, Scalar] = {}
-    facts: dict[Name, FactRule] = {}
+    facts: dict[Name, dict[Braces, Text]] = {}
     defaults: dict[Name, Scalar] = {}
     where: str | None = None
     constraints: dict[Braces, Text] = {}
     variants: list[Name] = []
     copies: Scalar = 1
-    concurrent: Concurrent | None = None
+    concurrent: Braces | None = None
     stability: Stability = Stability()
     stagger: Scalar = 0
     cost: Cost
@@ -217,7 +193,7 @@ class Case(StrictModel):
             swept += use.sweep
         axes = {*self.sweep, *swept}
         names = {"benchmark", "placement", "ranks", "threads", LOAD, SENSOR, *self.labels}
-        names |= {MEASURED} if any(use.pairs == "rounds" for use in self.uses()) else set()
+        names |= {MEASURED} if any(use.in_rounds for use in self.uses()) else set()
         names |= {axis.rstrip("_") for axis in axes}
         names |= {"fs_block_bytes"} if FILE_SYSTEM in axes else set()
         return names | set(self.reader().parameters)

@@ -9,6 +9,7 @@ from typing import Any
 from proofmark.cases.bounds import OWN_NAMES
 from proofmark.cases.case import Case
 from proofmark.cases.reader.spec import ReadSpec, SameAs
+from proofmark.cases.recorded import RecordedCase, RecordedSuites
 from proofmark.cases.reference import UNIT_OF, Reference
 from proofmark.cases.suite import Benchmarks, Suite
 from proofmark.cases.suite_use import Load, SuiteUse
@@ -47,14 +48,16 @@ def load_benchmarks(folder: Path, *, recorded: bool = False) -> Benchmarks:
     suites: dict[str, Suite] = {}
     cases: dict[str, Case] = {}
     try:
-        suites = load(folder / SUITES_FILE, SuitesFile).suites
+        path = folder / SUITES_FILE
+        file = load(path, RecordedSuites) if recorded else load(path, SuitesFile)
+        suites.update(file.suites)
     except BadInput as error:
         mistakes += error.mistakes
     for path in paths_in(folder, "*.yml"):
         if path.name == SUITES_FILE:
             continue
         try:
-            cases[path.stem] = load(path, Case)
+            cases[path.stem] = load(path, RecordedCase if recorded else Case)
         except BadInput as error:
             mistakes += error.mistakes
     # A name of a file that could not be read would be reported as unknown.
@@ -69,9 +72,12 @@ def load_benchmarks(folder: Path, *, recorded: bool = False) -> Benchmarks:
     if mistakes:
         raise BadInput(*mistakes)
     resolved = {name: _resolve_reader(case, cases) for name, case in cases.items()}
-    unnamed = {name for name, case in cases.items() if isinstance(case.read, SameAs)}
-    unnamed -= {name for name, case in resolved.items() if case.reader().own_line}
-    return Benchmarks(folder=folder, cases=resolved, suites=suites, unnamed=frozenset(unnamed))
+    alike = {name: case.read for name, case in cases.items() if isinstance(case.read, SameAs)}
+    own_lines = {name: read.own_line.pattern for name, read in alike.items() if read.own_line}
+    unnamed = frozenset(alike.keys() - own_lines.keys())
+    return Benchmarks(
+        folder=folder, cases=resolved, suites=suites, own_lines=own_lines, unnamed=unnamed
+    )
 
 
 def _cross_checks(
@@ -248,8 +254,7 @@ def _unknown(
 
 def _resolve_reader(case: Case, cases: Mapping[str, Case]) -> Case:
     if isinstance(case.read, SameAs):
-        reader, own = cases[case.read.same_as].reader(), {"own_line": case.read.own_line}
-        return case.model_copy(update={"read": reader.model_copy(update=own)})
+        return case.model_copy(update={"read": cases[case.read.same_as].reader()})
     return case
 
 
@@ -300,7 +305,7 @@ def _reading_mistakes(
     if sum(each.reads == use.reads for each in uses) > 1:
         found = f"{use.reads!r} in several uses"
         yield InputError(file, f"{key}.reads", found, "one use that reads the files of a use")
-    for same in ("repeats", "at_most", "modes"):
+    for same in ("repeats", "modes"):
         own, other = getattr(use, same), getattr(writer, same)
         if own != other:
             yield InputError(file, f"{key}.{same}", f"{own!r}", f"{other!r}, as {use.reads} has")

@@ -61,13 +61,6 @@ MATERIAL, MATERIAL_LATENCY = 0.1, 0.2
 LATENCY_UNITS = ("us", "usec")
 
 
-class Material(StrictModel):
-    """The least change of a metric that matters, as a part of its value, and the reason."""
-
-    change: Annotated[float, Field(gt=0, lt=1)]
-    why: Text
-
-
 class Metric(StrictModel):
     """A quantity that a case measures, in the unit that its program prints.
 
@@ -82,8 +75,6 @@ class Metric(StrictModel):
     the second.
     ``judged_with`` are the labels with which a figure shows how good the machine is. A figure with
     other values of them is compared only with floors, and with a limit whose ``where`` names them.
-    ``material`` is the least change that matters; the default is `MATERIAL`, and `MATERIAL_LATENCY`
-    for a time in microseconds. A comparison that would not see it does not pass.
     ``noise`` is the standard deviation of one repeat, as a part of the value. It judges a figure
     that was measured once and has no like nodes and no baseline: the default is `NOISE`.
     """
@@ -96,14 +87,11 @@ class Metric(StrictModel):
     peers: bool = True
     one_way: bool = False
     judged_with: Parameters = {}
-    material: Material | None = None
     noise: Annotated[float, Field(ge=0, lt=1)] = NOISE
 
     @property
     def material_change(self) -> float:
         """The least change that matters, as a part of the value."""
-        if self.material:
-            return self.material.change
         return MATERIAL_LATENCY if self.unit in LATENCY_UNITS else MATERIAL
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -49,10 +49,10 @@ class Suite(StrictModel):
 
     An acceptance by the suite needs PASS or FAIL for each of its planned ``required_metrics``.
     ``finds`` and ``use`` are for docs/suites.md: what the suite finds, and when it is used.
-    ``sanity`` is true for a suite that only looks for faults: floors and peers suffice for exit
-    code 0. ``practice`` is true for a suite that finds nothing about a machine: it is never offered
-    in place of another suite on a real machine. ``study`` is true for a suite that repeats the
-    measurements of a paper. Lists of suites have neither of both; they run by their names.
+    Of its ``kind``, ``acceptance`` measures a machine for an acceptance. ``sanity`` only looks for
+    faults: floors and peers suffice for exit code 0. ``practice`` finds nothing about a machine: it
+    is never offered in place of another suite on a real machine. ``study`` repeats the measurements
+    of a paper. Lists of suites have neither of the last two; they run by their names.
     ``within_s`` is the expected time in seconds in which the suite ends on each machine: for it the
     plan repeats steps less often (`SuiteUse.least_repeats`).
     ``alternatives`` are for the origins of programs (`proofmark.cases.alternatives`).
@@ -61,9 +61,7 @@ class Suite(StrictModel):
     title: Text
     finds: str = ""
     use: str = ""
-    sanity: bool = False
-    practice: bool = False
-    study: bool = False
+    kind: Literal["acceptance", "sanity", "practice", "study"] = "acceptance"
     repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
     within_s: float | None = Field(default=None, gt=0)
     required_metrics: list[Required] = []
@@ -72,12 +70,12 @@ class Suite(StrictModel):
     @property
     def measures_all(self) -> bool:
         """Whether it measures a machine for an acceptance, and does not only look for faults."""
-        return self.listed and not self.sanity
+        return self.kind == "acceptance"
 
     @property
     def listed(self) -> bool:
         """Whether lists of suites have this one: it is part of an acceptance."""
-        return not (self.practice or self.study)
+        return self.kind in ("acceptance", "sanity")
 
     @model_validator(mode="after")
     def _one_for_each_origin(self) -> Self:
@@ -97,12 +95,14 @@ class Suite(StrictModel):
 class Benchmarks(StrictModel):
     """All cases and suites of one folder.
 
+    ``own_lines`` are the patterns of lines that only outputs of a case have, if several read alike.
     ``unnamed`` are the cases whose outputs do not differ from those of the case that they read as.
     """
 
     folder: Path
     cases: dict[str, Case]
     suites: dict[str, Suite]
+    own_lines: dict[str, str] = {}
     unnamed: frozenset[str] = frozenset()
 
     def case(self, name: str) -> Case:

@@ -72,14 +72,13 @@ class SuiteUse(StrictModel):
     ``when`` is evaluated once for the machine: if it is false, the suite leaves out this use.
     ``where`` selects points, in addition to the ``where`` of the case. ``modes`` are names of
     firmware modes; a partition with none of them runs the use in its current mode. ``repeats`` is
-    the number of times that each step runs in each repeat of the suite; ``at_most`` is the number
-    of repeats of the suite in which it runs, if it is smaller. ``least_repeats`` is the number to
-    which `Suite.within_s` may reduce ``repeats``. ``load`` is a program that runs
-    beside each step.
+    the number of times that each step runs in each repeat of the suite. ``least_repeats`` is the
+    number to which `Suite.within_s` may reduce ``repeats``. ``load`` is a program that runs beside
+    each step.
 
     ``pairs`` chooses the pairs of the scope ``each-pair``: each node with its two neighbours in the
-    list, or the ``rounds`` of `proofmark.plan.pairings.rounds` (docs/design/fabric.md). All pairs
-    of a round measure at the same time; with ``alone``, only pairs without a common switch.
+    list, or the ``rounds`` of `proofmark.plan.pairings.rounds` (docs/design/fabric.md), of which
+    all pairs measure at the same time; if they are ``alone``, only pairs without a common switch.
     ``rounds`` is the largest number of rounds, and of waves of pairs that are alone.
 
     ``search`` runs only the points that a search needs. ``name`` is the name of the use for
@@ -93,12 +92,10 @@ class SuiteUse(StrictModel):
     where: str | None = None
     modes: list[Slug] = []
     scope: Scope = "job"
-    pairs: Literal["neighbours", "rounds"] = "neighbours"
-    alone: bool = False
+    pairs: Literal["neighbours", "rounds", "alone"] = "neighbours"
     rounds: int = Field(default=16, ge=1, le=MAX_ROUNDS)
     repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
     least_repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
-    at_most: int | None = Field(default=None, ge=1, le=MAX_REPEATS)
     search: SearchRule | None = None
     name: Slug | None = None
     reads: Slug | None = None
@@ -115,12 +112,17 @@ class SuiteUse(StrictModel):
             raise ValueError("load.place: other-nodes is only accepted if scope is job")
         return self
 
+    @property
+    def in_rounds(self) -> bool:
+        """Whether its pairs are those of rounds, and have the parameter `MEASURED`."""
+        return self.pairs != "neighbours"
+
     @model_validator(mode="after")
     def _of_pairs(self) -> Self:
-        if self.pairs == "rounds" and self.scope != "each-pair":
-            raise ValueError("pairs: rounds is only accepted if scope is each-pair")
-        if self.pairs != "rounds" and self.model_fields_set & {"alone", "rounds"}:
-            raise ValueError("alone, rounds: only accepted if pairs is rounds")
+        if self.in_rounds and self.scope != "each-pair":
+            raise ValueError(f"pairs: {self.pairs} is only accepted if scope is each-pair")
+        if not self.in_rounds and "rounds" in self.model_fields_set:
+            raise ValueError("rounds: only accepted if pairs is rounds or alone")
         return self
 
 

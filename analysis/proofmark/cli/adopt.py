@@ -252,6 +252,7 @@ def _summary(run: Run, adopted: Adopted) -> Iterator[str]:
     contradicted = [f"{path} ({each.message()})" for path, each in adopted.contradicted.items()]
     yield from _listed("paths and texts that name different nodes", contradicted, f"{more}")
     yield from _listed("files that match no case", adopted.unmatched, f"{more}")
+    yield from _reasons("left over", dict(adopted.other_programs()), f"{more}")
     yield from _listed("not read", _not_read(adopted.not_entered), f"{more}")
     yield f"next: {PrintedCommand('proofmark', 'report', of_person(run.folder, 'RUN'))}"
 
@@ -281,11 +282,7 @@ def _plan(folder: OutputFolder, adoption: Adoption, given: Sequence[Part]) -> It
         yield f"label {label.name}: {found}"
     contradicted = {path: each.message() for path, each in adoption.contradicted.items()}
     for title, files in (("contradiction", contradicted), ("left over", adoption.left)):
-        reasons: dict[str, list[str]] = {}
-        for path, why in files.items():
-            reasons.setdefault(f"{why.code}: {why}", []).append(shown(path))
-        for reason, paths in reasons.items():
-            yield from _listed(f"{title}, {reason}", paths, "the folder")
+        yield from _reasons(title, {shown(path): why for path, why in files.items()}, "the folder")
     yield from _listed("not read", _not_read(folder.not_read), "the folder")
     for case, patterns in request.patterns.items():
         if len(patterns) >= MOST_PATTERNS:
@@ -310,6 +307,15 @@ def _not_read(problems: Mapping[str, str]) -> list[str]:
 
 def _count(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def _reasons(title: str, files: Mapping[str, Message], file: str) -> Iterator[str]:
+    """Yield a line for each reason, with the files that have it; `file` has all of them."""
+    paths: dict[str, list[str]] = {}
+    for path, why in files.items():
+        paths.setdefault(f"{why.code}: {why}", []).append(path)
+    for reason, names in paths.items():
+        yield from _listed(f"{title}, {reason}", names, file)
 
 
 def _listed(title: str, names: Sequence[str], file: str) -> Iterator[str]:

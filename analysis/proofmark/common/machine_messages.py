@@ -78,6 +78,8 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "same-machine": "{nodes} are one machine: {key} {value}",
     "same-output": "{nodes} have the same output of {case}: the digits of all values are equal "
     "({steps})",
+    "edited-copy": "{nodes} have {equal} of {values} values of an output of {case} equal to all "
+    "digits: one is an altered copy",
     "same-file": "{nodes} have one output of {case}: its numbers and its times of day are equal",
     "peers-too-good": "too good to be true: {metric} is {ratio} × the median of {nodes} like nodes "
     "({value})",

@@ -51,6 +51,7 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "adopt-other-node": "of nodes that -l does not select: {nodes}",
     "adopt-many-patterns": "the files of {case} need {most} patterns or more: --accept adopts all; "
     "a folder of their own needs one pattern",
+    "adopt-other-program": "its output of {cases}, which no --case selects",
     "adopt-job-script": "a job script",
     "adopt-io500": "of the IO500 submission {folder}: proofmark io500 FOLDER",
     "packed-damaged": "damaged: {problem}",

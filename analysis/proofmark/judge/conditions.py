@@ -41,7 +41,7 @@ def run_conditions(evidence: Evidence, fleet: Fleet) -> RunConditions:
     return RunConditions(
         imported=plan.imported,
         fixed=frozenset(step.id for step in plan.steps() if step.reads or step.kept),
-        sanity=bool(suite and suite.sanity),
+        sanity=bool(suite and suite.kind == "sanity"),
         rehearsed=len(fleet.alike) if evidence.origins == {EMULATED} else 0,
         replaced=tuple(
             Message("option-replaced", option=name, found=value or "–", stated=stated or "–")

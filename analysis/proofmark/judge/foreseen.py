@@ -145,7 +145,7 @@ def unjudged_of(
     outlook = _Outlook(plan, benchmarks, site, facts)
     found: list[Unjudged] = []
     if chosen_baseline(site.inventory, site.partition_name, baseline) is None:
-        sanity = plan.suite in benchmarks.suites and benchmarks.suites[plan.suite].sanity
+        sanity = plan.suite in benchmarks.suites and benchmarks.suites[plan.suite].kind == "sanity"
         for each in required_metrics(plan, benchmarks, site.items.values()):
             found += outlook.of_required(each, sanity=sanity)
     for case in outlook.figures:

@@ -28,7 +28,7 @@ NOTHING_JUDGED = 4
 MISSING = frozenset(f"hardware-{by}" for by in get_args(By))
 """The codes of faults of nodes with less hardware than stated."""
 SAME_MACHINE = "same-machine"
-SAME_OUTPUT = frozenset({"same-output", "same-file"})
+SAME_OUTPUT = frozenset({"same-output", "same-file", "edited-copy"})
 """The codes of faults of several nodes that may be one: no part of a node is broken."""
 
 

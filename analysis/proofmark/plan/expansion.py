@@ -96,7 +96,6 @@ def make_plan(
             )
             for earlier in range(repeats)
             for use, drafts in uses
-            if earlier < (use.at_most or repeats)
             for repeat in range(earlier * use.repeats + 1, (earlier + 1) * use.repeats + 1)
             for draft in drafts
             for nodes in _chunks(draft.step, site.partition.nodes_per_job)

@@ -177,7 +177,9 @@ def refusal(
 def offered_suites(plans: Iterable[Plan], site: Site, benchmarks: Benchmarks) -> list[Plan]:
     """Return the plans of the suites that `site` is offered: a real machine none for practice."""
     real = site.partition.origin == "measured"
-    return [each for each in plans if not (real and benchmarks.suite(each.suite).practice)]
+    return [
+        each for each in plans if not (real and benchmarks.suite(each.suite).kind == "practice")
+    ]
 
 
 def nearest_suite(plan: Plan, plans: Iterable[Plan], available: Available | None) -> str:

@@ -27,7 +27,7 @@ def required_metrics(
     if suite is None:
         return ()
     mandatory = (each for each in items if each.severity == "mandatory")
-    if not suite.sanity and any(
+    if suite.kind != "sanity" and any(
         possible_steps(each, each.case, plan, benchmarks) for each in mandatory
     ):
         return ()

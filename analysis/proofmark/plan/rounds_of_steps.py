@@ -43,10 +43,11 @@ def steps_of_rounds(step: Step, use: SuiteUse, site: Site) -> RoundSteps:
     if len(groups) > 1:
         cut = {"limit": limit or 0, "jobs": len(groups)}
         left_out.append(Message("left-pairs", case=step.case, **cut))
+    how = ALONE if use.pairs == "alone" else TOGETHER
     idle = 0
     for hosts in groups:
         measured = np.zeros(len(hosts), dtype=bool)
-        for each in pair_rounds(site, hosts, use.rounds, ALONE if use.alone else TOGETHER):
+        for each in pair_rounds(site, hosts, use.rounds, how):
             changes = {
                 "id": f"{step.id}-{each.slug}",
                 "scope": use.scope,
@@ -58,7 +59,7 @@ def steps_of_rounds(step: Step, use: SuiteUse, site: Site) -> RoundSteps:
             measured[each.pairs(len(hosts))] = True
         idle += int((~measured).sum())
     if idle:
-        code = "left-waves" if use.alone else "left-rounds"
+        code = "left-waves" if use.pairs == "alone" else "left-rounds"
         left_out.append(Message(code, case=step.case, nodes=idle, rounds=use.rounds))
     return RoundSteps(steps, left_out)
 

@@ -128,7 +128,7 @@ class SuiteSteps:
             raise bad_input(self._folder / f"{step.case}.yml", "sweep.nodes", found, accepted)
         if scope == "job" or len(hosts) == needed:
             return [step]  # a site of this many nodes has one instance: an ordinary step
-        if use.pairs == "rounds":
+        if use.in_rounds:
             from proofmark.plan.rounds_of_steps import steps_of_rounds  # numpy costs time
 
             made = steps_of_rounds(step, use, self._site)

@@ -138,7 +138,7 @@ def figures_of(step: Step, case: Case, system: str, mode: str) -> StepFigures:
     reader = case.reader()
     metrics = {*reader.metrics, *TELEMETRY}
     if case.concurrent and step.copies > 1:
-        metrics |= {f"{metric}_spread" for metric in metrics} & {*case.concurrent.spread}
+        metrics |= {f"{metric}_spread" for metric in metrics} & {*case.metrics}
     traits = {name: Trait(frozenset({value})) for name, value in step.recorded.items()}
     planned = step.planned
     for name, kind in reader.parameters.items():

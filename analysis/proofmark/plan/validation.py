@@ -273,7 +273,7 @@ def _located(site: Site, mistake: InputError) -> InputError:
 def fact_mistakes(
     benchmarks: Benchmarks, site: Site, machine: Machine, packages: Collection[str] | None
 ) -> Iterator[InputError]:
-    """Yield the mistakes in facts of the partition on which cases have a condition (`FactRule`).
+    """Yield the mistakes in facts of the partition on which cases have a condition.
 
     Virtual nodes and twins measure no speed, so all facts are accepted. An inventory
     without a topology is used on different machines: there only the cases whose package is in
@@ -296,13 +296,13 @@ def fact_mistakes(
 def _broken_rule(
     file: str, case: Case, fact: str, site: Site, machine: Machine
 ) -> Iterator[InputError]:
-    rule, key = case.facts[fact], f"facts.{fact}"
-    names = {**machine.symbols, **site.partition.facts}
-    for label in names_in(rule.holds) & case.labels.keys():
-        names[label] = render(case.labels[label], names, file=file, key=f"labels.{label}")
-    if not render(rule.holds, names, file=file, key=key):
-        accepted = render(rule.accepted, names, file=file, key=key)
-        yield InputError("", f"partition.{key}", f"{site.partition.facts[fact]}", accepted)
+    names, key = {**machine.symbols, **site.partition.facts}, f"facts.{fact}"
+    for holds, text in case.facts[fact].items():
+        for label in names_in(holds) & case.labels.keys():
+            names[label] = render(case.labels[label], names, file=file, key=f"labels.{label}")
+        if not render(holds, names, file=file, key=key):
+            accepted = render(text, names, file=file, key=key)
+            yield InputError("", f"partition.{key}", f"{site.partition.facts[fact]}", accepted)
 
 
 def preinstalled_mistakes(benchmarks: Benchmarks, site: Site) -> Iterator[InputError]:

@@ -198,10 +198,12 @@ class Records(Sequence[Record]):
             # Index -1, the reason of valid records, is the last entry: -1 again.
             new_reasons = np.append(_merged(reasons, batch.reasons), -1)
             renumbered.append(
-                batch._replace(
+                RecordBatch(
+                    *([], [], [], []),  # the words of all batches would take most of the memory
                     execution=batch.execution + len(executions),
                     measurand=_merged(measurands, batch.measurands)[batch.measurand],
                     node=_merged(nodes, batch.nodes)[batch.node],
+                    value=batch.value,
                     reason=new_reasons[batch.reason],
                 )
             )

@@ -8,11 +8,10 @@ case computes the seconds of a measurement from the output, and it ends with the
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from proofmark.cases.case import Concurrent
 from proofmark.cases.reader.engine import Reading
 from proofmark.common.expressions import render
 from proofmark.common.files import read_bytes
@@ -22,14 +21,23 @@ from proofmark.plan.plan import Step
 from proofmark.runs.binding_file import UNREADABLE
 from proofmark.runs.run_files import StepFiles
 
+COPY = "pair"
+"""The parameter that numbers the copies: the script prints it before the output of each."""
 MIN_OVERLAP = 0.5
 """The least share of the longest measurement during which all copies must measure."""
 
 
 def concurrency_error(
-    step: Step, concurrent: Concurrent, folder: Path, readings: Sequence[Reading], file: str
+    step: Step, measured_s: str, folder: Path, readings: Sequence[Reading], file: str
 ) -> Message:
     """Return why the copies of `step` did not measure at the same time, or `NOTHING`.
+
+    Args:
+        step: the step.
+        measured_s: the expression of the case for the seconds that a copy measured.
+        folder: that of the execution.
+        readings: of all copies.
+        file: that of the case, for messages.
 
     Raises:
         BadInput: the case's expression for the seconds cannot be computed.
@@ -48,17 +56,15 @@ def concurrency_error(
         return Message("copies-silent", reported=len(ends), copies=step.copies)
     seconds = dict.fromkeys(ends, 0.0)
     for reading in readings:
-        copy = reading.parameters.get(concurrent.copy_)
+        copy = reading.parameters.get(COPY)
         if not isinstance(copy, int) or copy not in seconds or not reading.value:
-            return Message("copies-other", axis=concurrent.copy_, copy=f"{copy}")
+            return Message("copies-other", axis=COPY, copy=f"{copy}")
         names: Mapping[str, object] = {
             **step.derived,
             **reading.parameters,
             reading.metric: reading.value,
         }
-        seconds[copy] += float(
-            render(concurrent.seconds, names, file=file, key="concurrent.seconds")
-        )
+        seconds[copy] += float(render(measured_s, names, file=file, key="concurrent"))
     begins = {copy: max(starts[copy], ends[copy] - seconds[copy]) for copy in ends}
     overlap = min(ends.values()) - max(begins.values())
     longest = max(ends[copy] - begins[copy] for copy in ends)
@@ -73,23 +79,25 @@ def concurrency_error(
     return NOTHING
 
 
-def spread(concurrent: Concurrent, readings: Sequence[Reading]) -> list[Reading]:
+def spread(readings: Sequence[Reading], metrics: Container[str]) -> list[Reading]:
     """Return the spread of the copies, (largest - smallest) ÷ median in percent, as readings.
 
     There is one reading, ``<metric>_spread``, for each metric and size; it has no number of a copy.
+
+    Args:
+        readings: of all copies.
+        metrics: those of the case. A spread that it does not have is left out.
     """
     groups: dict[tuple[object, ...], list[Reading]] = {}
     for reading in readings:
-        without_copy = {
-            key: value for key, value in reading.parameters.items() if key != concurrent.copy_
-        }
+        without_copy = {key: value for key, value in reading.parameters.items() if key != COPY}
         key = (reading.benchmark, reading.metric, *sorted(without_copy.items()))
         groups.setdefault(key, []).append(reading)
     spreads: list[Reading] = []
     for group in groups.values():
         values = [reading.value for reading in group if reading.value is not None]
         first = group[0]
-        if f"{first.metric}_spread" not in concurrent.spread or len(values) < 2:
+        if f"{first.metric}_spread" not in metrics or len(values) < 2:
             continue
         invalid = next((reading.reason for reading in group if not reading.valid), NOTHING)
         spreads.append(
@@ -99,9 +107,7 @@ def spread(concurrent: Concurrent, readings: Sequence[Reading]) -> list[Reading]
                 metric=f"{first.metric}_spread",
                 value=100 * (max(values) - min(values)) / median(values),
                 unit="%",
-                parameters={
-                    key: value for key, value in first.parameters.items() if key != concurrent.copy_
-                },
+                parameters={key: value for key, value in first.parameters.items() if key != COPY},
                 valid=not invalid,
                 reason=invalid,
                 node=first.node,

@@ -141,7 +141,7 @@ class MeasuredStep(StepRecords):
         )
         invalid = self._checks.first_failed(executed)
         if case.concurrent and step.copies > 1:
-            readings = [*readings, *spread(case.concurrent, readings)]
+            readings = [*readings, *spread(readings, case.metrics)]
         self._add(Instance(name, hosts, nodes, attempt, step.repeat), readings, invalid, disturbed)
         if not invalid:
             begin, end = attempt.start_s, attempt.start_s + attempt.seconds

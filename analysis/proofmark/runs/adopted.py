@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from proofmark.cases.banners import Lines
 from proofmark.common.errors import bad_input
@@ -71,6 +71,7 @@ class Adopted(StrictModel):
             reason.
         labels: the options ``--label``.
         contradicted: the outputs whose text names other nodes than their path, by path.
+        unselected: the cases of outputs in adopted files that no ``--case`` selected, by path.
     """
 
     folder: str
@@ -81,6 +82,12 @@ class Adopted(StrictModel):
     not_entered: dict[str, str] = {}
     labels: list[str] = []
     contradicted: dict[str, Contradiction] = {}
+    unselected: dict[str, list[str]] = {}
+
+    def other_programs(self) -> Iterator[tuple[str, Message]]:
+        """Yield each adopted file with an output that is left over, and of which case it is."""
+        for path, cases in self.unselected.items():
+            yield path, Message("adopt-other-program", cases=tuple(cases))
 
 
 def adopted_files(files: RunFiles) -> Mapping[str, AdoptedFile]:

@@ -169,6 +169,7 @@ def _adopted(
         unmatched=[shown(path) for path in adoption.left],
         not_entered={shown(path): why for path, why in outputs.not_read.items()},
         contradicted={shown(path): each for path, each in adoption.contradicted.items()},
+        unselected={shown(path): list(cases) for path, cases in adoption.unselected.items()},
     )
 
 

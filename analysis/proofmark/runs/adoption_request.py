@@ -76,12 +76,15 @@ class Adoption:
         outputs: the adopted files.
         left: the other files, each with the reason.
         contradicted: the adopted files whose text names other nodes than their path.
+        unselected: the adopted files with outputs of programs that no pattern selects, each with
+            the cases of these.
     """
 
     request: AdoptionRequest
     outputs: Sequence[Output]
     left: Mapping[str, Message]
     contradicted: Mapping[str, Contradiction] = field(default_factory=dict)
+    unselected: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def planned(
@@ -95,7 +98,7 @@ def planned(
     """
     banners = Banners(benchmarks)
     if request.patterns:
-        return _told_apart(_of_patterns(folder, request, banners), site)
+        return _told_apart(_of_patterns(folder, request, banners, benchmarks), site)
     heads = heads_of(folder, banners)
     files = _Files(folder, heads.__getitem__, folder.paths)
     whole = {path: found for read in FOLDER_READERS for path, found in read(folder).items()}
@@ -139,7 +142,9 @@ def planned(
     return _told_apart(Adoption(request, outputs, left, contradicted), site)
 
 
-def _of_patterns(folder: OutputFolder, request: AdoptionRequest, banners: Banners) -> Adoption:
+def _of_patterns(
+    folder: OutputFolder, request: AdoptionRequest, banners: Banners, benchmarks: Benchmarks
+) -> Adoption:
     """Return what the patterns of a person select.
 
     Raises:
@@ -149,8 +154,14 @@ def _of_patterns(folder: OutputFolder, request: AdoptionRequest, banners: Banner
     heads = heads_of(replace(folder, paths=list(found.matched)), banners)
     parts: dict[str, list[Part]] = {}
     others: dict[str, Message | str] = {}
+    unselected: dict[str, Sequence[str]] = {}
     for path, cases in found.matched.items():
         parts[path] = [each for each in heads[path].parts if each.case in cases]
+        # Several cases can read alike: then the output is read by the one that was selected.
+        read = [benchmarks.case(case).reader() for case in cases]
+        printed = dict.fromkeys(each.case for each in heads[path].parts)
+        if more := [case for case in printed if benchmarks.case(case).reader() not in read]:
+            unselected[path] = more
         if len(cases) == 1:
             parts[path] = parts[path] or [Part(cases[0])]
         elif len(parts[path]) < len(cases):
@@ -166,7 +177,7 @@ def _of_patterns(folder: OutputFolder, request: AdoptionRequest, banners: Banner
         accepted = "a path with a node (--node '{regular expression}'), or --nodes"
         raise BadInput(*named_errors(problems, accepted))
     left = dict.fromkeys(found.unmatched, Message("adopt-no-pattern"))
-    return Adoption(request, outputs, left, contradicted)
+    return Adoption(request, outputs, left, contradicted, unselected)
 
 
 class _Files:

@@ -72,12 +72,15 @@ def _stated(lines: Sequence[Statement]) -> Names:
     return lines[-1].nodes
 
 
-def parts_of_nodes(parts: Sequence[Part], turns: Sequence[Statement]) -> list[Part]:
-    """Return the parts of each node.
+def parts_of_nodes(
+    parts: Sequence[Part], turns: Sequence[Statement], begins: Sequence[int]
+) -> list[Part]:
+    """Return the parts of each node, in which a run begins.
 
     Args:
         parts: the outputs of a text.
         turns: where the runs of other nodes begin; see `in_turn`.
+        begins: the first line of each run.
     """
     ends = [each.line for each in turns[1:]]
     found: list[Part] = []
@@ -85,10 +88,16 @@ def parts_of_nodes(parts: Sequence[Part], turns: Sequence[Statement]) -> list[Pa
         of_nodes: dict[Names, Lines] = {}
         for turn, begin, end in zip(turns, [0, *ends], [*ends, None], strict=True):
             within = _within(part.lines or ((0, None),), begin, end)
-            if within:
+            if any(_has_one(lines, begins) for lines in within):
                 of_nodes[turn.nodes] = (*of_nodes.get(turn.nodes, ()), *within)
         found += [Part(part.case, lines, nodes) for nodes, lines in of_nodes.items()]
     return found
+
+
+def _has_one(lines: tuple[int, int | None], begins: Sequence[int]) -> bool:
+    """Return whether a run begins in these lines: else they are of the node before the run."""
+    first, end = lines
+    return any(first <= begin and (end is None or begin < end) for begin in begins)
 
 
 def _within(lines: Lines, begin: int, end: int | None) -> Lines:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from proofmark.cases.banners import Banners, Part, lines_of
+from proofmark.cases.banners import Banners, Lines, Part, lines_of
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded, is_name, unfold
 from proofmark.common.parallel import parallel_map
@@ -33,10 +33,16 @@ _NAMED = re.compile(
     )(?P<nodes>.{1,4000})
     |(?:ok|changed|failed|fatal):\ \[(?P<host>[^]\s]+)(?:\ ->\ [^]\n]*)?\].*=>
     |(?P<of>\S+)\ \|\ [A-Z]+!?\ (?:\|\ rc=\d+\ )?(?:>>|=>)
+    |-{15,16}\n(?P<block>[\w.-]+)\n-{15,16}(?=\n)
     )""",
     re.VERBOSE | re.IGNORECASE,
 )
-"""Lines of schedulers, job scripts, job outputs and Ansible that name nodes."""
+"""Lines of schedulers, job scripts, job outputs, Ansible, dshbak and `clush -b` that name nodes."""
+
+_GATHERED = re.compile(
+    r"-{15,16}\n(?P<nodes>[\w.-]+\[[\d,-]+\]\S*)(?: \(\d+\))?\n-{15,16}\n", re.ASCII
+)
+"""The title of a block that dshbak or `clush` prints once for several nodes with equal outputs."""
 
 
 @dataclass(frozen=True)
@@ -67,21 +73,66 @@ def head_of(outputs: OutputFolder, banners: Banners, path: str) -> OutputHead:
         return OutputHead(problem=Message("adopted-unread", problem=problem))
     cut = len(content) >= HEAD
     text = text_of(content)
-    text = banners.plain(text[: text.rfind("\n") + 1] if cut else text)
+    text = text[: text.rfind("\n") + 1] if cut else text
+    hosts = banners.lines_of_hosts(text)
+    if len(hosts) > 1:
+        return _of_hosts(text, banners, hosts, cut=cut)
+    text = banners.plain(text)
     parts = banners.parts(text, cut=cut)
     printed: dict[str, None] = {}
     for part in parts:
         printed |= dict.fromkeys(_printed(banners, part.case, lines_of(text, part.lines)))
-    statements = list(_statements(text))
+    statements = [Statement(0, (host,)) for host in hosts if is_node(host)]
+    statements += _statements(text)
     named = dict.fromkeys(name for each in statements for name in each.nodes)
     nodes = tuple(printed or named)
     found: list[Part] | None = parts
     if parts and len(nodes) > 1:
         found = _in_turn(text, banners, parts, statements)
-    if found is None or (cut and any(part.nodes for part in found)):
-        return OutputHead(problem=Message("adopt-nodes-mixed", nodes=folded(nodes)))
+    gathered = _GATHERED.search(text) if parts else None
+    if gathered or found is None or (cut and any(part.nodes for part in found)):
+        mixed = gathered["nodes"] if gathered else folded(nodes)
+        return OutputHead(problem=Message("adopt-nodes-mixed", nodes=mixed))
     script = not parts and bool(_SCRIPT.match(text))
     return OutputHead(tuple(found), nodes, bool(printed), script)
+
+
+def _of_hosts(
+    text: str, banners: Banners, hosts: Mapping[str, Sequence[int]], *, cut: bool
+) -> OutputHead:
+    """Return what a text shows whose lines have several hosts before them, as pdsh prints them.
+
+    Args:
+        text: the begin of a file.
+        banners: of the cases.
+        hosts: the numbers of the lines of each.
+        cut: whether the text is the begin of the file only: then outputs of hosts are not whole.
+    """
+    found: list[Part] = []
+    every = text.split("\n")
+    for host, numbers in hosts.items():
+        own = banners.plain("\n".join(every[number] for number in numbers) + "\n")
+        for part in banners.parts(own):
+            lines = _ranges(numbers, part.lines)
+            names = tuple(_printed(banners, part.case, lines_of(own, part.lines)))
+            found.append(Part(part.case, lines, names or (host,)))
+    if cut or not all(map(is_node, hosts)):
+        return OutputHead(problem=Message("adopt-nodes-mixed", nodes=", ".join(hosts)))
+    return OutputHead(tuple(found), tuple(hosts))
+
+
+def _ranges(numbers: Sequence[int], within: Lines) -> Lines:
+    """Return the ranges of lines with these numbers, of which `within` has those that count."""
+    counted: list[int] = []
+    for first, end in within or ((0, None),):
+        counted += numbers[first:end]
+    ranges: list[tuple[int, int]] = []
+    for number in counted:
+        if ranges and ranges[-1][1] == number:
+            ranges[-1] = (ranges[-1][0], number + 1)
+        else:
+            ranges.append((number, number + 1))
+    return tuple(ranges)
 
 
 def _printed(banners: Banners, case: str, text: str) -> list[str]:
@@ -103,7 +154,7 @@ def _in_turn(
     turns = in_turn(begins, printed, statements)
     if turns is None:
         return None
-    return parts_of_nodes(parts, turns) if turns else list(parts)
+    return parts_of_nodes(parts, turns, begins) if turns else list(parts)
 
 
 def heads_of(outputs: OutputFolder, banners: Banners) -> dict[str, OutputHead]:
@@ -128,8 +179,13 @@ def _statements(text: str) -> Iterator[Statement]:
     for match in _NAMED.finditer(f"\n{text}"):
         line += text.count("\n", before, match.start())
         before = match.start()
-        if nodes := tuple(dict.fromkeys(_names(match["nodes"] or match["host"] or match["of"]))):
+        if nodes := tuple(dict.fromkeys(_names(_words(match)))):
             yield Statement(line, nodes)
+
+
+def _words(match: re.Match[str]) -> str:
+    """Return the words of a line in which nodes are named."""
+    return next(filter(None, (match[name] for name in ("nodes", "host", "of", "block"))), "")
 
 
 def _names(words: str) -> Iterator[str]:

@@ -15,13 +15,15 @@ ROW = {"begins": "T.*", "match": r"T (?P<n>\S+) (?P<rate>\S+)", "metrics": {"rat
 SIZE = {"parameter": "n"}
 RATE = {"metric": "rate", "unit": "B/s"}
 TABLE = {"header": "size .*", "columns": {"size": SIZE, "rate": RATE, "more": {}}}
-COMMAND = {"match": "run (?P<command>.*)"}
+NAMED = {"a": {"names": {"x": "rate"}}, "r": {"unit": "MB/s"}}
+COMMAND = "run (?P<command>.*)"
 
 
-def spec_of(*, parameters: Any = None, **text: Any) -> ReadSpec:
+def spec_of(*, parameters: Any = None, program: str | None = None, **text: Any) -> ReadSpec:
     given = text if {"rows", "tables", "keys"} & text.keys() else {"rows": [ROW], **text}
     given = {"starts": "begin", "untitled": "starts" not in text, "no_end": True, **given}
-    block = {"finds": "row", "parameters": parameters or {"n": "int", "m": "int"}, "text": given}
+    named = parameters or {"n": "int", "m": "int"}
+    block = {"finds": "row", "parameters": named, "program": program, "text": given}
     return ReadSpec.model_validate(block)
 
 
@@ -72,8 +74,8 @@ def test_one_of_two_numbers_of_rows_counts() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ({"command": {"match": "x"}}, "no group (?P<command>"),
-        ({"command": {**COMMAND, "exact": {"q": "-q"}}}, "'q' is not a parameter"),
+        ({"command": "x"}, "no group (?P<command>"),
+        ({"program": "oir"}, "'oir' is not a program, did you mean 'ior'?"),
         ({"complaints": [{"match": "x", "metrics": ["speed"]}]}, "'speed' is not a metric"),
         ({"complaints": [{"match": "x", "unless": "q"}]}, "'q' is not a parameter"),
         ({"needs": ["q"]}, "'q' is not a parameter"),
@@ -96,7 +98,7 @@ def test_one_of_two_numbers_of_rows_counts() -> None:
             "'q' is not a parameter",
         ),
         ({"keys": [{"match": "x", "metrics": {}}]}, "no group 'key'"),
-        ({"tables": [{**TABLE, "columns": {"a": {"power": 3}, "r": RATE}}]}, "a column with power"),
+        ({"tables": [{**TABLE, "columns": NAMED | {"b": {"unit": "KiB/s"}}}]}, "no power of ten"),
         ({"once": "sometimes"}, "'ends' or 'rows'"),
     ],
 )
@@ -104,48 +106,39 @@ def test_a_wrong_rule_is_refused(text: dict[str, Any], message: str) -> None:
     assert message in refusal(**text)
 
 
-def operations(**changes: Any) -> dict[str, Any]:
-    rule = {"proves": "end", "options": {"-w": "rate"}, "otherwise": ["rate"], "repeats": "-i"}
-    return {**COMMAND, "operations": {**rule, "numbered": "n", **changes}}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"proves": "ends"}, "'ends' is not a require line, did you mean 'end'?"),
-        ({"options": {"-w": "speed"}}, "'speed' is not a metric"),
-        ({"otherwise": ["speed"]}, "'speed' is not a metric"),
-        ({"numbered": "q"}, "'q' is not a parameter"),
+REQUESTS: dict[str, Any] = {
+    "program": "ior",
+    "command": COMMAND,
+    "parameters": {"iteration": "int"},
+    "rows": [
+        {
+            "begins": "T.*",
+            "match": r"T (?P<iteration>\S+) (?P<write>\S+)",
+            "metrics": {"write": "MiB/s"},
+        }
     ],
-)
-def test_wrong_operations_are_refused(changes: dict[str, Any], message: str) -> None:
-    assert message in refusal(require={"end": "END"}, command=operations(**changes))
+}
+"""Rules of a program that proves its end by the rows that its command line requests."""
 
 
-def test_a_wrong_size_parameter_is_refused() -> None:
-    doubling = {"parameter": "q", "option": "-m", "largest": [], "memory_option": "-M", "memory": 1}
-    assert "'q' is not a parameter" in refusal(command={**COMMAND, "doubling": doubling})
-
-
-def test_requested_rows_replace_only_the_named_line() -> None:
-    rules: dict[str, Any] = {"require": {"end": "END", "check": "CHECK"}, "command": operations()}
-    output = "run -w\nT 0 2\n"
-    [reading] = read(output, **rules)
-    assert reading.reason == "no line 'check': truncated, or a check failed"
-    assert read(output + "CHECK\n", **rules)[0].valid
-    [reading] = read("T 0 2\nCHECK\n", **rules)
+def test_requested_rows_replace_the_lines_of_an_end() -> None:
+    rules: dict[str, Any] = {"require": {"end": "END"}, **REQUESTS}
+    assert read("run -w\nT 0 2\n", **rules)[0].valid
+    [reading] = read("T 0 2\n", **rules)
     assert reading.reason == "no line 'end': truncated, or a check failed"
-    assert read("T 0 2\nCHECK\n", StartedCommand(["-w"]), **rules)[0].valid
+    assert read("T 0 2\n", StartedCommand(["-w"]), **rules)[0].valid
+    without = {**rules, "command": None}
+    assert not read("run -w\nT 0 2\n", StartedCommand(["-w"]), **without)[0].valid
 
 
 def test_a_known_request_precedes_a_printed_one() -> None:
-    rules: dict[str, Any] = {"require": {"end": "END"}, "command": operations()}
+    rules: dict[str, Any] = {"require": {"end": "END"}, **REQUESTS}
     assert not read("run -w -i 2\nT 0 2\n", **rules)[0].valid
     assert read("run -w -i 2\nT 0 2\n", StartedCommand(["-w"]), **rules)[0].valid
 
 
 def test_the_command_line_before_a_title_is_of_the_next_run() -> None:
-    rules: dict[str, Any] = {"starts": "BEGIN", "require": {"end": "END"}, "command": operations()}
+    rules: dict[str, Any] = {"starts": "BEGIN", "require": {"end": "END"}, **REQUESTS}
     output = "run -w\nBEGIN\nT 0 2\nrun -w -i 2\nBEGIN\nT 0 3\nBEGIN\nT 0 4\n"
     assert [reading.valid for reading in read(output, **rules)] == [True, False, False]
     output = "run -w\nBEGIN\nT 0 2\nrun -w\nBEGIN\nT 0 3\n"
@@ -316,10 +309,11 @@ def test_a_program_that_is_named_by_the_block_needs_no_name() -> None:
 
 
 def test_sizes_of_some_rows_are_enough_to_be_unproven() -> None:
-    doubling = {"parameter": "n", "option": "-m", "memory_option": "-M", "memory": 9}
-    command = {**COMMAND, "doubling": {**doubling, "largest": [{"benchmark": ".*", "size": 2}]}}
+    row = {**ROW, "match": r"T (?P<bytes>\S+) (?P<rate>\S+)"}
     keys = {"match": "(?P<key>k): (?P<value>.*)", "metrics": {"k": {"metric": "k", "unit": "s"}}}
-    spec = spec_of(rows=[ROW], keys=[keys], command=command)
+    spec = spec_of(
+        parameters={"bytes": "int"}, program="osu", rows=[row], keys=[keys], command=COMMAND
+    )
     [run] = program_runs(spec, "T 1 2\nk: 3\n")
     assert run.unproven
     [run] = program_runs(spec, "k: 3\n")
@@ -398,13 +392,10 @@ def test_the_first_line_of_a_rule_that_rejects_is_the_reason() -> None:
     assert reading.reason == "the output contains 'BAD 1'; the output contains 'WORSE'"
 
 
-def test_rules_for_text_and_documents_read_the_document() -> None:
-    values = {"rate": {"value": "job.r", "unit": "B/s"}}
-    document = {"banner": "output.r", "each": {"job": "[output]"}, "values": values}
-    text = {"starts": "T.*", "no_end": True, "rows": [ROW]}
-    block = {"finds": "row", "parameters": {"n": "int"}, "text": text, "json": document}
-    spec = ReadSpec.model_validate(block)
-    assert [each.value for each in read_output(spec, "mine", '{"r": 5}\nT 1 2\n')] == [5]
+def test_rules_for_text_and_a_program_with_documents_read_the_document() -> None:
+    spec = spec_of(**REQUESTS)
+    document = '{"Version": "4", "tests": [{"Results": [{"access": "write", "bwMiB": 5}]}]}'
+    assert [each.value for each in read_output(spec, "mine", f"{document}\nT 1 2\n")] == [5]
     assert [each.value for each in read_output(spec, "mine", "T 1 2\n")] == [2]
 
 

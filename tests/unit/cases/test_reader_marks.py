@@ -82,6 +82,41 @@ def test_marks_before_lines_change_no_figure(form: Form) -> None:
         assert [each.case for each in banners.parts(banners.plain(marked))] == [case], name
 
 
+def with_host(host: str, text: str) -> list[str]:
+    """Return the lines of an output as pdsh and clush print them."""
+    return [f"{host}: {line}" for line in text.splitlines()]
+
+
+@examples(20)
+@given(st.data())
+def test_lines_of_hosts_in_any_order_are_the_outputs_of_each(data: st.DataObject) -> None:
+    """The lines of all hosts are mixed, and those of a host keep their order."""
+    banners = Banners(benchmarks())
+    names = data.draw(st.lists(st.sampled_from(sorted(outputs())), min_size=2, max_size=4))
+    texts = {f"n{number:02}.site": outputs()[name] for number, name in enumerate(names, start=1)}
+    waiting = {host: with_host(host, text) for host, (_, text) in texts.items()}
+    random = data.draw(st.randoms(use_true_random=False))
+    order = [host for host, lines in waiting.items() for _ in lines]
+    random.shuffle(order)
+    log = ["pdsh@head: n99: ssh exited with exit code 1"]
+    log += [waiting[host].pop(0) for host in order]
+    mixed = "\n".join([*log, "words without a host", ""])
+    lines = banners.lines_of_hosts(mixed)
+    assert {*lines} == {*texts}
+    for host, numbers in lines.items():
+        case, text = texts[host]
+        own = "".join(f"{mixed.splitlines()[number]}\n" for number in numbers)
+        assert read(case, own) == read(case, text)
+
+
+def test_words_with_a_colon_are_no_hosts() -> None:
+    banners = Banners(benchmarks())
+    for case, text in outputs().values():
+        assert banners.lines_of_hosts(text) == {}
+        assert banners.lines_of_hosts("0: " + text.replace("\n", "\n1: ")) == {}
+        assert read(case, text)
+
+
 def test_a_last_line_without_its_end_changes_no_figure() -> None:
     checked = 0
     for name, (case, text) in outputs().items():

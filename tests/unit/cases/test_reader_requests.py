@@ -14,15 +14,10 @@ from tests.fixtures.kit import examples
 from tests.fixtures.outputs import benchmarks, read, text_of, valid
 
 from proofmark.cases.reader.builder import ReadingBuilder
-from proofmark.cases.reader.command_line import (
-    StartedCommand,
-    exact_sizes,
-    has_requested_rows,
-    missing_sizes,
-)
+from proofmark.cases.reader.command_line import StartedCommand
 from proofmark.cases.reader.engine import program_runs
 from proofmark.cases.reader.line_marks import without_tags
-from proofmark.cases.reader.spec_command import CommandLine, Doubling, Largest, Operations
+from proofmark.cases.reader.program import PROGRAMS
 from proofmark.cases.reader.values import rounds_to, scaled
 from proofmark.common.message import Message
 
@@ -34,24 +29,10 @@ IO500 = text_of("ior_io500_altair_ior-hard-write.txt")
 
 FRONTERA = text_of("ior_io500_frontera_ior-easy-read.txt")
 
-DOUBLING = Doubling(
-    parameter="bytes",
-    option="-m",
-    largest=(Largest(benchmark="A", size=4), Largest(benchmark="[AB]", size=8)),
-    memory_option="-M",
-    memory=1 << 20,
-)
+ATOMIC, BARRIER = "MPI Fetch_and_op latency", "Any other"
+"""A benchmark whose largest size is 8 by default, and one whose largest size is 1 MiB."""
 
-ANY_NAME = {"benchmark": ".+", "size": 2}
-
-OPERATIONS = Operations(
-    proves="end",
-    options={"-w": "write", "-r": "read"},
-    otherwise=("write", "read"),
-    repeats="-i",
-    numbered="iteration",
-    unless=("-f", "-g"),
-)
+DEFAULT = "(by default): truncated"
 
 COMPLAINT = "WARNING: inconsistent file size by different tasks."
 
@@ -311,22 +292,24 @@ def test_the_last_option_counts_for_the_exact_size() -> None:
     assert valid(read("ior", text)) == [("read", 72350)]
 
 
-def rows(*sizes: int, benchmark: str | None = "A") -> list[ReadingBuilder]:
+def rows(*sizes: int, benchmark: str | None = ATOMIC) -> list[ReadingBuilder]:
     return [ReadingBuilder("rate", 1.0, {"bytes": size}, [], benchmark) for size in sizes]
 
 
 def missing(words: str, builders: Sequence[ReadingBuilder], ranks: int | None = None) -> str:
-    return missing_sizes(DOUBLING, StartedCommand(words.split(), ranks), builders)
+    return PROGRAMS.get("osu")().missing_sizes(StartedCommand(words.split(), ranks), builders)
 
 
 @pytest.mark.parametrize(
     ("words", "builders", "problem"),
     [
         ("", [], ""),
-        ("", rows(1, 2, 4), ""),  # the first benchmark that fits
-        ("", rows(1, 2, 4, benchmark="B"), "the last row has 4 of 8 bytes (by default): truncated"),
-        ("", rows(1, 2, 4, benchmark="C"), "-m None: not a size"),
-        ("", rows(1, 2, 4, benchmark=None), "-m None: not a size"),
+        ("", rows(1, 2, 4, 8), ""),  # the first benchmark that fits
+        ("", rows(1, 2, 4), "the last row has 4 of 8 bytes (by default): truncated"),
+        *(
+            ("", rows(4, 8, benchmark=name), f"the last row has 8 of {size} bytes {DEFAULT}")
+            for name, size in (("Bandwidth", 4 << 20), (BARRIER, 1 << 20), (None, 1 << 20))
+        ),
         ("-m 0:1", rows(0), "the last row has 0 of 1 bytes (-m 0:1): truncated"),
         ("-m 0:1", rows(0, 1), ""),
         ("-m 0:0", rows(0), ""),
@@ -334,25 +317,19 @@ def missing(words: str, builders: Sequence[ReadingBuilder], ranks: int | None = 
         ("-m 1:4", rows(8), ""),  # elements of eight bytes
         ("-m 1:9", rows(9), "the first row has 9 bytes: rows from 1 on are missing"),
         ("-m 1:16", rows(16), "the first row has 16 bytes: rows from 1 on are missing"),
-        ("-m", rows(1, 2), "the last row has 2 of 4 bytes (by default): truncated"),
+        ("-m", rows(1, 2), "the last row has 2 of 8 bytes (by default): truncated"),
     ],
 )
 def test_missing_sizes(words: str, builders: list[ReadingBuilder], problem: str) -> None:
     assert missing(words, builders) == problem
 
 
-def test_a_rule_for_named_benchmarks_needs_a_name() -> None:
-    rule = DOUBLING.model_copy(update={"largest": (Largest.model_validate(ANY_NAME),)})
-    assert missing_sizes(rule, StartedCommand([]), rows(1, 2, benchmark="C")) == ""
-    assert missing_sizes(rule, StartedCommand([]), rows(1, 2, benchmark=None)) != ""
-
-
 def test_memory_limits_sizes_for_known_ranks_only() -> None:
     assert missing("-m 1:4 -M 8", rows(1, 2), ranks=4) == ""
     assert missing("-m 1:4 -M 8", rows(1, 2), ranks=2) != ""
     assert missing("-m 1:4 -M 4", rows(1, 2)) != ""
-    assert missing("-m 1:4 -M x", rows(1, 2), ranks=1 << 18) != ""
-    assert missing("-m 1:4 -M x", rows(1, 2), ranks=1 << 19) == ""
+    assert missing("-m 1:4 -M x", rows(1, 2), ranks=1 << 27) != ""
+    assert missing("-m 1:4 -M x", rows(1, 2), ranks=1 << 28) == ""
 
 
 def test_a_size_is_a_number() -> None:
@@ -362,7 +339,7 @@ def test_a_size_is_a_number() -> None:
 
 def requested(words: str, *found: tuple[str, int], problems: Sequence[Message] = ()) -> bool:
     builders = [ReadingBuilder(name, 1.0, {"iteration": at}, [*problems]) for name, at in found]
-    return has_requested_rows(OPERATIONS, StartedCommand(words.split()), builders)
+    return PROGRAMS.get("ior")().has_requested_rows(StartedCommand(words.split()), builders)
 
 
 @pytest.mark.parametrize(
@@ -381,7 +358,6 @@ def requested(words: str, *found: tuple[str, int], problems: Sequence[Message] =
         ("-w -i 1", [("write", 0)], True),
         ("-w -i", [("write", 0)], True),
         ("-w -f x", [("write", 0)], False),
-        ("-w -g", [("write", 0)], False),
     ],
 )
 def test_requested_rows(words: str, found: list[tuple[str, int]], whole: bool) -> None:
@@ -390,10 +366,8 @@ def test_requested_rows(words: str, found: list[tuple[str, int]], whole: bool) -
 
 
 def test_exact_sizes_are_those_that_can_be_read() -> None:
-    rule = CommandLine.model_validate(
-        {"match": "(?P<command>.*)", "exact": {"block": "-b", "transfer": "-t", "other": "-o"}}
-    )
-    assert exact_sizes(rule, StartedCommand(["-b", "4k", "-t", "x"])) == {"block": 4096}
+    ior = PROGRAMS.get("ior")()
+    assert ior.exact_sizes(StartedCommand(["-b", "4k", "-t", "x"])) == {"block_bytes": 4096}
 
 
 @pytest.mark.parametrize(

@@ -6,101 +6,75 @@ import json
 from typing import Any
 
 import pytest
+from tests.fixtures.shipped import shipped_benchmarks
 
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.reader.spec_table import TableRule
 from proofmark.cases.reader.table import is_rowlike
 
-DOCUMENT = {
-    "banner": "output.jobs",
-    "each": {"job": "output.jobs"},
-    "values": {"rate": {"value": "job.rate", "unit": "B/s"}},
-    "parameters": {"n": "job.n"},
-}
 TABLE = {
     "header": "size rate",
     "columns": {"size": {"parameter": "n"}, "rate": {"metric": "rate", "unit": "B/s"}},
 }
 
 
-def spec_of(document: dict[str, Any] | None = None, **changes: Any) -> ReadSpec:
+def spec_of(**changes: Any) -> ReadSpec:
     text = {"starts": "begin", "untitled": True, "no_end": True, "tables": [TABLE]}
     block: dict[str, Any] = {"finds": "row", "parameters": {"n": "int"}, "text": text}
-    if document is not None:
-        block["json"] = {**DOCUMENT, **document}
     return ReadSpec.model_validate({**block, **changes})
 
 
-def read(document: dict[str, Any], *jobs: dict[str, Any], **output: Any) -> list[Reading]:
-    text = json.dumps({"jobs": list(jobs), **output})
-    return read_output(spec_of(document), "mine", text)
+def read_ior(**changes: Any) -> Reading:
+    """Return the reading of a document of IOR with these changes."""
+    given = {"api": "POSIX", "blockSize": 4, "transferSize": 2, "deadlineForStonewall": 0}
+    options = {"access": "shared", "tasks": "1", "type": "independent"}
+    row = {"access": "write", "bwMiB": 1.5}
+    document: dict[str, Any] = {"Version": "4.0.0", "Finished": "now"}
+    parts: dict[str, dict[str, Any]] = {"Parameters": given, "Options": options, "row": row}
+    for key, value in changes.items():
+        whole = next((part for part in parts.values() if key in part), document)
+        whole[key] = value
+    test = {"Parameters": given, "Options": options, "Results": [row]}
+    text = json.dumps({**document, "tests": [test]})
+    [reading] = read_output(shipped_benchmarks().case("ior").reader(), "ior", text)
+    return reading
 
 
-@pytest.mark.parametrize(
-    ("value", "optional", "parameters", "valid"),
-    [
-        (3, [], {"n": 3}, True),
-        (3, ["n"], {"n": 3}, True),
-        (None, ["n"], {}, True),
-        (False, ["n"], {}, True),
-        (True, ["n"], {}, False),
-        (None, [], {}, False),
-        (False, [], {}, False),
-        ("x", ["n"], {}, False),
-    ],
-)
-def test_an_optional_parameter(
-    value: Any, optional: list[str], parameters: dict[str, int], valid: bool
-) -> None:
-    [reading] = read({"optional": optional}, {"rate": 1.5, "n": value})
-    assert (reading.parameters, reading.valid) == (parameters, valid)
+@pytest.mark.parametrize("value", [None, False, True, [], {"a": 1}])
+@pytest.mark.parametrize("name", ["api", "blockSize", "tasks"])
+def test_a_parameter_that_each_document_has(name: str, value: Any) -> None:
+    assert read_ior().valid  # the control
+    reading = read_ior(**{name: value})
+    assert (reading.value, reading.valid) == (1.5, False)
+    assert "neither a number nor a word" in reading.reason
+
+
+@pytest.mark.parametrize(("value", "valid"), [(None, True), (False, True), (True, False)])
+def test_a_parameter_that_a_document_can_lack(value: Any, valid: bool) -> None:
+    reading = read_ior(type=value)
+    assert (reading.valid, "type" in reading.parameters) == (valid, False)
 
 
 @pytest.mark.parametrize("value", ["", [], {}, None, False])
-def test_an_empty_value_is_no_condition(value: Any) -> None:
-    [reading] = read({"require": {"no end": "output.end"}}, {"rate": 1.5, "n": 1}, end=value)
-    assert reading.reason == "no end"
-    [reading] = read({"reject": {"error": "job.error"}}, {"rate": 1.5, "n": 1, "error": value})
-    assert reading.valid
+def test_an_empty_value_proves_no_end(value: Any) -> None:
+    assert read_ior(Finished=value).reason == 'no "Finished": cut off'
 
 
 @pytest.mark.parametrize("value", ["x", [1], {"a": 1}, 0, True])
-def test_any_other_value_is_one(value: Any) -> None:
-    [reading] = read({"require": {"no end": "output.end"}}, {"rate": 1.5, "n": 1}, end=value)
-    assert reading.valid
-    [reading] = read({"reject": {"error": "job.error"}}, {"rate": 1.5, "n": 1, "error": value})
-    assert reading.reason == "error"
+def test_any_other_value_proves_it(value: Any) -> None:
+    assert read_ior(Finished=value).valid
 
 
-def test_a_condition_that_cannot_be_computed_is_the_unfavourable_one() -> None:
-    [reading] = read({"require": {"no end": "abs(output.x)"}}, {"rate": 1.5, "n": 1}, x="a")
-    assert reading.reason == "no end"
-    [reading] = read({"reject": {"error": "abs(job.x)"}}, {"rate": 1.5, "n": 1, "x": "a"})
-    assert reading.reason == "error"
-    values = {"rate": {"value": "job.rate", "unit": "B/s", "when": "abs(job.x) == `1`"}}
-    [reading] = read({"values": values}, {"rate": 1.5, "n": 1, "x": "a"})
-    assert reading.value == 1.5
-
-
-def test_a_place_that_cannot_be_computed_has_neither_a_value_nor_a_parameter() -> None:
-    values = {"rate": {"value": "abs(job.rate)", "unit": "B/s"}}
-    [reading] = read({"values": values}, {"rate": "a", "n": 2})
-    assert (reading.value, reading.parameters) == (None, {"n": 2})
-    assert reading.reason == "neither a number nor a word at abs(job.rate)"
-    document = {"parameters": {"n": "abs(job.n)"}, "optional": ["n"]}
-    [reading] = read(document, {"rate": 1.5, "n": "a"})
-    assert (reading.value, reading.parameters, reading.valid) == (1.5, {}, True)
-
-
-def test_the_condition_of_a_metric() -> None:
-    values = {"rate": {"value": "job.rate", "unit": "B/s", "when": "job.on"}}
-    readings = read({"values": values}, {"rate": 1, "n": 1, "on": 1}, {"rate": 2, "n": 1})
-    assert [reading.value for reading in readings] == [1]
+@pytest.mark.parametrize("value", [None, [], {"a": 1}, True])
+def test_a_place_without_a_number_has_no_value(value: Any) -> None:
+    reading = read_ior(bwMiB=value)
+    assert (reading.value, reading.valid) == (None, False)
+    assert reading.reason == "neither a number nor a word at result.bwMiB"
 
 
 def test_a_document_only_block_reads_no_text() -> None:
-    spec = spec_of({}, text=None)
+    spec = spec_of(program="fio", text=None)
     [reading] = read_output(spec, "mine", "size rate\n1 2\n")
     assert reading.reason == "no row found; no JSON document"
 

@@ -89,21 +89,28 @@ def test_a_refused_word_is_shortened() -> None:
 
 
 ROUNDED = "size rate\n976.56KiB 2\n"
-EXACT = {"match": "run (?P<command>.*)", "exact": {"n": "-b"}}
+RUN = "run (?P<command>.*)"
+
+
+def spec_of_sizes() -> ReadSpec:
+    columns = {"size": {"parameter": "block_bytes"}, "rate": RATE}
+    text: dict[str, Any] = {"starts": "begin", "untitled": True, "no_end": True}
+    text |= {"command": RUN, "tables": [{"header": "size .*", "columns": columns}]}
+    block = {"finds": "row", "program": "ior", "parameters": {"block_bytes": "size"}}
+    return ReadSpec.model_validate({**block, "text": text})
 
 
 def test_a_rounded_size_has_the_exact_size_of_its_command() -> None:
-    spec = spec_of(kind="size", command=EXACT)
-    [reading] = read_output(spec, "mine", f"run -b 999999\n{ROUNDED}")
-    assert (reading.value, reading.parameters) == (2, {"n": 999999})
+    [reading] = read_output(spec_of_sizes(), "mine", f"run -b 999999\n{ROUNDED}")
+    assert (reading.value, reading.parameters) == (2, {"block_bytes": 999999})
 
 
 @pytest.mark.fault("size-of-another-output")
 def test_a_rounded_size_has_no_exact_size_of_another_output() -> None:
-    spec = spec_of(kind="size", command=EXACT)
+    spec = spec_of_sizes()
     for size in (1000000, 999999):
         [reading] = read_output(spec, "mine", f"run -b {size}\n{ROUNDED}")
-        assert (reading.value, reading.parameters) == (2, {"n": size})
+        assert (reading.value, reading.parameters) == (2, {"block_bytes": size})
     [reading] = read_output(spec, "mine", ROUNDED)
     assert (reading.value, reading.reason) == (None, "not a row of its table: '976.56KiB 2'")
 

@@ -9,6 +9,7 @@ import pytest
 from tests.fixtures.kit import make_kit
 from tests.folders import ROOT
 
+from proofmark.cases.reader.program import PROGRAMS
 from proofmark.cli.site_checks import site_checks
 from proofmark.common.errors import BadInput
 from proofmark.common.plugins import Plugins
@@ -56,7 +57,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(
     "kind",
-    [SCHEDULERS, LAUNCHERS, BACK_ENDS, PROVIDERS, PLOTS],
+    [PROGRAMS, SCHEDULERS, LAUNCHERS, BACK_ENDS, PROVIDERS, PLOTS],
     ids=lambda kind: kind.package,
 )
 def test_every_module_of_the_kit_is_one_plug_in(kind: Plugins[object]) -> None:

@@ -112,7 +112,7 @@ def two_copies(kit: Kit, delays: str) -> Sequence[Record]:
     kit.case(
         launch="mpi",
         copies=2,
-        concurrent={**case["concurrent"], "seconds": "{0.5 * bandwidth / bandwidth}"},
+        concurrent="{0.5 * bandwidth / bandwidth}",
         sweep={"size": 1, "ranks": 2},
         arguments=["-m", "{size}:{size}"],
         read=reader,

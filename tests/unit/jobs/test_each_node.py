@@ -218,7 +218,7 @@ def test_a_node_measures_only_the_pairs_that_it_sends_to(
         "proofmark.machine.schedulers.none.NoScheduler.header", lambda self, request: []
     )
     suite = {"scope": "each-pair", "pairs": "rounds", "sweep": {"size": 1, "nodes": 2}}
-    kit.case(suites={"quick": [suite, {**suite, "alone": True}]})
+    kit.case(suites={"quick": [suite, {**suite, "pairs": "alone"}]})
     run = run_of(kit, hosts=HOSTS)
     expected = []
     for step in run.plan.steps():

@@ -65,7 +65,13 @@ def test_what_is_foreseen_is_what_the_verdict_says_later(
 ) -> None:
     kit = make_kit(tmp_path)
     kit.case(references=references)
-    kit.suites(quick={"title": "Quick", "sanity": sanity, "required_metrics": REQUIRED})
+    kit.suites(
+        quick={
+            "title": "Quick",
+            "kind": "sanity" if sanity else "acceptance",
+            "required_metrics": REQUIRED,
+        }
+    )
     site = kit.site([item(**{**each, "case": "fake"}) for each in limits])
     stated = {"node": stated_node(**facts)}
     site = site.model_copy(update={"partition": site.partition.model_copy(update=stated)})

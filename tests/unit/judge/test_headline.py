@@ -126,7 +126,7 @@ def verdict(
     case = benchmarks.cases["fake"].model_copy(update={"references": list(references)})
     wanted = [Required(case="fake", metrics=list(required))] if required else []
     suite = benchmarks.suites[plan.suite].model_copy(
-        update={"sanity": sanity, "required_metrics": wanted}
+        update={"kind": "sanity" if sanity else "acceptance", "required_metrics": wanted}
     )
     changed = benchmarks.model_copy(update={"cases": {"fake": case}, "suites": {plan.suite: suite}})
     return judge(Evidence("r", plan, Records.of(records), changed, **evidence))

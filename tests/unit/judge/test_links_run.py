@@ -32,7 +32,7 @@ def run_of_rounds(folder: Path, slow: str, origin: str) -> Run:
         "pairs": "rounds",
         "sweep": {"size": 1, "nodes": 2},
     }
-    kit.case(suites={"quick": [use, {**use, "alone": True}]})
+    kit.case(suites={"quick": [use, {**use, "pairs": "alone"}]})
     site = kit.site(hosts=HOSTS)
     facts = {**site.partition.model_dump(), "fabric": FABRIC, "origin": origin}
     changes = {"partition": Partition.model_validate(facts), "partition_hosts": list(HOSTS)}

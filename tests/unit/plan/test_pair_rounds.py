@@ -86,7 +86,7 @@ def test_a_plan_of_8305_nodes_has_the_rule_and_not_the_pairs(kit: Kit, tmp_path:
 
 def test_pairs_that_measure_alone_share_no_switch(kit: Kit) -> None:
     site = site_of(kit, names(16), LEAF)
-    made = plan_of(kit, site, alone=True)
+    made = plan_of(kit, site, pairs="alone")
     for step in made.steps():
         leaves = [
             leaf
@@ -96,7 +96,7 @@ def test_pairs_that_measure_alone_share_no_switch(kit: Kit) -> None:
         assert len(leaves) == len(set(leaves))
         assert step.recorded["measured"] == "alone"
     assert made.left_out == []
-    few = plan_of(kit, site, alone=True, rounds=1)
+    few = plan_of(kit, site, pairs="alone", rounds=1)
     assert few.left_out == ["fake: 8 nodes, which are in none of the 1 waves of pairs alone"]
 
 
@@ -159,8 +159,9 @@ def test_a_damaged_rule_is_refused(kit: Kit, change: dict[str, Any], message: st
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        ({"pairs": "rounds"}, "only accepted if scope is each-pair"),
-        ({"scope": "each-pair", "alone": True}, "only accepted if pairs is rounds"),
+        ({"pairs": "rounds"}, "rounds is only accepted if scope is each-pair"),
+        ({"pairs": "alone"}, "alone is only accepted if scope is each-pair"),
+        ({"scope": "each-pair", "rounds": 2}, "only accepted if pairs is rounds or alone"),
         ({"scope": "each-pair", "pairs": "rounds", "rounds": 0}, "greater than or equal to 1"),
     ],
 )
@@ -180,19 +181,19 @@ def test_a_reference_without_the_parameter_judges_no_pairs_that_share_links(kit:
     """The control: the same limit selects the pairs that measured alone."""
     limit = {"case": "fake", "metric": "rate", "value": 1, "unit": "MB/s"}
     limit |= {"at_least": 1, "source": "contract"}
-    for alone, where, refused in (
-        (False, {}, True),
-        (False, {"measured": "together"}, False),
-        (True, {}, False),
+    for pairs, where, refused in (
+        ("rounds", {}, True),
+        ("rounds", {"measured": "together"}, False),
+        ("alone", {}, False),
     ):
         site = site_of(kit, names(8), LEAF)
         contract = contract_of([item(**limit, where=where)])
         limited = site.model_copy(update={"contract": contract})
         if refused:
             with pytest.raises(BadInput, match="measured 'together'"):
-                plan_of(kit, limited, alone=alone)
+                plan_of(kit, limited, pairs=pairs)
         else:
-            plan_of(kit, limited, alone=alone)
+            plan_of(kit, limited, pairs=pairs)
 
 
 def test_rules_of_equal_hosts_share_their_pairs(kit: Kit) -> None:

@@ -39,15 +39,10 @@ def test_an_option_replaces_the_repeats_of_the_suite(
     assert (made.digest == planned(kit, None).digest) is (repeats is None)
 
 
-@pytest.mark.parametrize(
-    ("at_most", "expected"), [(1, [1, 2]), (2, [1, 2, 3, 4]), (9, [*range(1, 7)])]
-)
-def test_a_use_can_run_in_fewer_repeats_than_its_suite(
-    kit: Kit, at_most: int, expected: list[int]
-) -> None:
+def test_a_use_runs_several_times_in_each_repeat_of_its_suite(kit: Kit) -> None:
     kit.suites(quick={"title": "Quick", "repeats": 3})
-    kit.case(suites={"quick": {"repeats": 2, "at_most": at_most}})
-    assert numbers(planned(kit, None)) == expected
+    kit.case(suites={"quick": {"repeats": 2}})
+    assert numbers(planned(kit, None)) == [*range(1, 7)]
 
 
 def test_less_than_one_repeat_is_refused(kit: Kit) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+import tracemalloc
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -29,7 +30,15 @@ from proofmark.plan.plan import Step
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records import read as records
 from proofmark.records.binding import BindingCheck
-from proofmark.records.columns import Execution, Record, RecordBuilder, Records
+from proofmark.records.columns import (
+    Execution,
+    Measurand,
+    Record,
+    RecordBatch,
+    RecordBuilder,
+    Records,
+    intern,
+)
 from proofmark.records.parquet_table import table
 from proofmark.runs import nodes
 from proofmark.runs.evidence import seal
@@ -281,3 +290,31 @@ def test_a_record_of_a_measurand_has_no_node_step_and_value() -> None:
         one, node="", step="", attempt=1, repeat=1, value=None, valid=True, reason=NOTHING
     )
     assert Records.of([record(2), one]).of_measurand(1) == wanted
+
+
+def test_joined_records_keep_the_words_of_a_batch_once() -> None:
+    """The batches of a fleet have the same measurands: all of them would fill the memory."""
+
+    def batches() -> Iterator[RecordBatch]:
+        for number in range(200):
+            builder = RecordBuilder()
+            words = (f"{place:05}" * 500 for place in range(20))  # equal, and no word of before
+            for place, word in enumerate(words):
+                measurand = Measurand(*["x"] * 10, parameters=word)
+                builder.measurand.append(intern(builder.measurands, measurand))
+                builder.execution.append(intern(builder.nodes, "n1"))
+                builder.node.append(0)
+                builder.value.append(float(place))
+                builder.reason.append(-1)
+            builder.executions.append(Execution(f"step-{number}", 1, 1))
+            yield builder.batch()
+
+    tracemalloc.start()
+    try:
+        joined = Records.joined("run", batches())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    words = sum(len(each.parameters) for each in joined.measurands)
+    assert (len(joined), len(joined.measurands)) == (4000, 20)
+    assert peak < 50 * words

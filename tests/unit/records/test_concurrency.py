@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from tests.unit.records.test_binding import make_plan_of
 
-from proofmark.cases.case import Concurrent
 from proofmark.cases.reader.engine import Reading
 from proofmark.common.errors import BadInput
 from proofmark.plan.plan import Step
 from proofmark.records.concurrency import concurrency_error, spread
 
-CONCURRENT = Concurrent(copy="pair", seconds="{size / rate}", spread=["rate_spread"])
+MEASURED_S, METRICS = "{size / rate}", ("rate", "rate_spread")
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +47,13 @@ def error(
     folder: Path,
     times: Sequence[tuple[int, float, float]],
     readings: Sequence[Reading] | None = None,
-    concurrent: Concurrent = CONCURRENT,
+    measured_s: str = MEASURED_S,
 ) -> str:
     """Return the error of copies, each with its number, start and end in seconds."""
     entries = [{"copy": copy, "start": start, "end": end} for copy, start, end in times]
     (folder / "copies.json").write_text(json.dumps(entries))
     given = [reading(1), reading(2)] if readings is None else readings
-    return concurrency_error(step, concurrent, folder, given, "fake.yml")
+    return concurrency_error(step, measured_s, folder, given, "fake.yml")
 
 
 class TestOverlap:
@@ -97,10 +96,10 @@ class TestOverlap:
         self, step: Step, tmp_path: Path
     ) -> None:
         derived = step.model_copy(update={"derived": {"amount": 10}})
-        concurrent = CONCURRENT.model_copy(update={"seconds": "{amount / rate}"})
-        assert error(derived, tmp_path, [(1, 0.0, 20.0), (2, 0.0, 25.0)], None, concurrent) == ""
-        with pytest.raises(BadInput, match=r"concurrent\.seconds"):
-            error(step, tmp_path, [(1, 0.0, 20.0), (2, 0.0, 25.0)], None, concurrent)
+        measured_s = "{amount / rate}"
+        assert error(derived, tmp_path, [(1, 0.0, 20.0), (2, 0.0, 25.0)], None, measured_s) == ""
+        with pytest.raises(BadInput, match="concurrent"):
+            error(step, tmp_path, [(1, 0.0, 20.0), (2, 0.0, 25.0)], None, measured_s)
 
 
 class TestDamage:
@@ -112,7 +111,7 @@ class TestDamage:
     ) -> None:
         if content is not None:
             (tmp_path / "copies.json").write_text(content)
-        found = concurrency_error(step, CONCURRENT, tmp_path, [reading(1), reading(2)], "fake.yml")
+        found = concurrency_error(step, MEASURED_S, tmp_path, [reading(1), reading(2)], "fake.yml")
         assert found == "copies.json, the start and end of each copy, is missing or damaged"
 
     @pytest.mark.parametrize("key", ["start", "end"])
@@ -122,7 +121,7 @@ class TestDamage:
     ) -> None:
         entries = [{"copy": 1, "start": "0", "end": "20"}, {"copy": 2, "start": "0", "end": "20"}]
         (tmp_path / "copies.json").write_text(json.dumps([entries[0], entries[1] | {key: number}]))
-        found = concurrency_error(step, CONCURRENT, tmp_path, [reading(1), reading(2)], "fake.yml")
+        found = concurrency_error(step, MEASURED_S, tmp_path, [reading(1), reading(2)], "fake.yml")
         assert found == "copies.json is damaged: a time that is not finite"
 
     @pytest.mark.parametrize(
@@ -154,22 +153,22 @@ class TestDamage:
 
 class TestSpread:
     def test_it_is_the_range_over_the_median_in_percent(self) -> None:
-        (found,) = spread(CONCURRENT, [reading(1, 8.0), reading(2, 10.0), reading(3, 15.0)])
+        (found,) = spread([reading(1, 8.0), reading(2, 10.0), reading(3, 15.0)], METRICS)
         assert (found.metric, found.value, found.unit) == ("rate_spread", 70.0, "%")
         assert (found.case, found.benchmark, found.node) == ("fake", "FAKE", None)
         assert (found.parameters, found.valid, found.reason) == ({"size": 10}, True, "")
 
     def test_two_values_are_enough_and_one_is_not(self) -> None:
-        (found,) = spread(CONCURRENT, [reading(1, 10.0), reading(2, 30.0)])
+        (found,) = spread([reading(1, 10.0), reading(2, 30.0)], METRICS)
         assert found.value == 100.0
-        assert spread(CONCURRENT, [reading(1, 10.0)]) == []
-        assert spread(CONCURRENT, [reading(1, 10.0), reading(2, None)]) == []
+        assert spread([reading(1, 10.0)], METRICS) == []
+        assert spread([reading(1, 10.0), reading(2, None)], METRICS) == []
 
     def test_only_the_named_metrics_have_one(self) -> None:
         both = [reading(1), reading(2), reading(1, metric="time"), reading(2, metric="time")]
-        assert [each.metric for each in spread(CONCURRENT, both)] == ["rate_spread"]
+        assert [each.metric for each in spread(both, METRICS)] == ["rate_spread"]
         other = [reading(1, metric="time"), reading(2, metric="time"), reading(1), reading(2)]
-        assert [each.metric for each in spread(CONCURRENT, other)] == ["rate_spread"]
+        assert [each.metric for each in spread(other, METRICS)] == ["rate_spread"]
 
     def test_each_size_and_benchmark_has_its_own(self) -> None:
         readings = [
@@ -184,7 +183,7 @@ class TestSpread:
             ]
         ]
         found = {
-            (each.benchmark, each.parameters["size"]): each for each in spread(CONCURRENT, readings)
+            (each.benchmark, each.parameters["size"]): each for each in spread(readings, METRICS)
         }
         assert {key: each.value for key, each in found.items()} == {
             ("A", 1): 0.0,
@@ -194,5 +193,5 @@ class TestSpread:
 
     def test_one_invalid_value_makes_it_invalid(self) -> None:
         bad = reading(2, 30.0, valid=False, reason="why")
-        (found,) = spread(CONCURRENT, [reading(1, 10.0), bad, reading(3, 20.0)])
+        (found,) = spread([reading(1, 10.0), bad, reading(3, 20.0)], METRICS)
         assert (found.valid, found.reason, found.value) == (False, "why", 100.0)

@@ -16,7 +16,7 @@ from tests.fixtures.kit import FAKE, make_kit
 from tests.folders import PROBES
 from tests.unit.records.test_conditions import NODE
 
-from proofmark.cases.case import Concurrent
+from proofmark.cases.reference import Metric
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
 from proofmark.common.parallel import parallel_map
@@ -372,7 +372,9 @@ class TestBounds:
 
 @of_kind("copies")
 class TestCopies:
-    CASE = {"concurrent": Concurrent(copy="pair", seconds="{10.0}", spread=["rate_spread"])}
+    RATE = Metric(unit="MB/s", better="higher", bound="{cache}", what="how fast")
+    SPREAD = Metric(unit="%", better="lower", bound=0, what="range of the copies")
+    CASE = {"concurrent": "{10.0}", "metrics": {"rate": RATE, "rate_spread": SPREAD}}
 
     def write(self, bench: Bench, ends: Sequence[float], copies: int = 2, **how: Any) -> Path:
         """Write an execution in which each copy measured for 10 s until its end."""

@@ -14,7 +14,6 @@ import pytest
 from tests.fixtures.finished import reports_of, seal, write_execution
 from tests.fixtures.kit import FAKE, SOUND, Kit, described, execution, make_kit, steps_of
 
-from proofmark.cases.case import Concurrent
 from proofmark.cases.reader.engine import Reading
 from proofmark.common.message import NOTHING
 from proofmark.jobs.execute import execute
@@ -239,9 +238,9 @@ def test_the_spread_of_copies_is_that_of_one_metric() -> None:
             "c", "b", metric, value, "MB/s", {"pair": pair, "bytes": 8}, True, NOTHING, None
         )
 
-    concurrent = Concurrent(copy="pair", seconds="{1}", spread=["one_spread", "two_spread"])
+    known = ("one_spread", "two_spread")
     values = [("one", 1, 10.0), ("two", 1, 100.0), ("one", 2, 10.0), ("two", 2, 300.0)]
-    found = {each.metric: each for each in spread(concurrent, [reading(*each) for each in values])}
+    found = {each.metric: each for each in spread([reading(*each) for each in values], known)}
     assert {name: each.value for name, each in found.items()} == {
         "one_spread": 0,
         "two_spread": 100,

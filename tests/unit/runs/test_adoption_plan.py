@@ -10,6 +10,8 @@ import lzma
 import shlex
 import tarfile
 from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -160,9 +162,75 @@ def test_patterns_select_the_programs_of_a_file(
     assert values_of("options") == values_of("accept")
     words = ("--case", "hpl=*", "--node", "(n[0-9])", "--runs", "runs", "--run-id", "one")
     assert main(["adopt", "vendor", *words]) == 0
+    code = "left over, adopt-other-program: its output of stream, which no --case selects"
+    assert f"{code}: 2: n1/job.log, n2/job.log\n" in capsys.readouterr().out
     assert values_of("one") == [each for each in values_of("accept") if each[0] == "hpl"]
     assert main(["adopt", "vendor", *words[:2], "--case", "ior=*", *words[2:]]) == 3
     assert "n1/job.log: found patterns of hpl and ior" in capsys.readouterr().err
+
+
+def with_hosts(outputs: Mapping[str, bytes]) -> bytes:
+    """Return the outputs of hosts as pdsh prints them: a line of each host in turn."""
+    lines = [
+        [f"{host}: {line}" for line in text.decode().splitlines()] for host, text in outputs.items()
+    ]
+    mixed = [line for each in zip_longest(*lines) for line in each if line is not None]
+    return "\n".join([*mixed, "pdsh@head: n03: ssh exited with exit code 1", ""]).encode()
+
+
+def in_blocks(outputs: Mapping[str, bytes], dashes: int) -> bytes:
+    """Return the outputs of hosts as dshbak (16 dashes) or `clush -b` (15) prints them."""
+    line = b"-" * dashes
+    return b"".join(
+        b"%b\n%b\n%b\n%b" % (line, host.encode(), line, text) for host, text in outputs.items()
+    )
+
+
+@pytest.mark.parametrize(
+    "form", [with_hosts, partial(in_blocks, dashes=16), partial(in_blocks, dashes=15)]
+)
+@pytest.mark.parametrize("names", [("n01", "n02", "n03"), ("x3008c0s13b0n0", "x3008c0s13b0n1")])
+def test_outputs_of_hosts_in_one_file_are_those_of_each(
+    plan: Plan, form: Callable[[Mapping[str, bytes]], bytes], names: tuple[str, ...]
+) -> None:
+    files = {name: (STREAM, HPL, STREAM + HPL)[place] for place, name in enumerate(names)}
+    text = plan({"all.log": form(files)})
+    assert "plan: 1 of 1 file: " in text and "left over" not in text
+    assert main(["adopt", "vendor", "--accept", "--runs", "runs", "--run-id", "one"]) == 0
+    for name, content in files.items():
+        Path(f"apart/{name}").mkdir(parents=True)
+        Path(f"apart/{name}/job.log").write_bytes(content)
+    assert main(["adopt", "apart", "--accept", "--runs", "runs", "--run-id", "apart"]) == 0
+    assert values_of("one") == values_of("apart")
+
+
+def test_the_host_before_all_lines_is_the_node(plan: Plan) -> None:
+    text = plan({"first.log": with_hosts({"n07": STREAM})})
+    assert "nodes in outputs or job scripts: 1 file of n07\n" in text
+    assert main(["adopt", "vendor", "--accept", "--runs", "runs", "--run-id", "one"]) == 0
+    assert {node for _, node, _ in values_of("one")} == {"n07"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        with_hosts({"stdout": STREAM, "stderr": STREAM}),
+        b"-" * 15 + b"\nn[02-03] (2)\n" + b"-" * 15 + b"\n" + STREAM,
+    ],
+)
+def test_lines_that_may_be_of_several_nodes_are_left_over(plan: Plan, content: bytes) -> None:
+    assert "left over, adopt-nodes-mixed: " in plan(
+        {"node1/a": STREAM, "node2/a": STREAM, "all.log": content}
+    )
+
+
+def test_a_case_that_reads_alike_leaves_nothing_over(
+    plan: Plan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan({f"n{node}/a.log": BANDWIDTH for node in (1, 2)})
+    words = ("--case", "osu-latency=*", "--node", "(n[0-9])", "--runs", "runs", "--run-id", "one")
+    assert main(["adopt", "vendor", *words]) == 0
+    assert "left over" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

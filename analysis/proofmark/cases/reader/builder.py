@@ -10,7 +10,7 @@ from itertools import product
 
 from proofmark.cases.reader.spec_types import Agreement
 from proofmark.cases.reader.values import Parameter, parameter, rounds_to, scaled
-from proofmark.common.arithmetic import Arithmetic, arithmetic
+from proofmark.common.arithmetic import Arithmetic
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.units import measure
 
@@ -39,7 +39,6 @@ class ProgramRun:
         unproven: rows may be missing, because the requested ones are not known.
         notes: what the output says besides, and makes no figure INVALID.
         unset: the metrics that the program reports as not run.
-        corrected: the values that count instead of those of `facts`.
     """
 
     builders: list[ReadingBuilder] = field(default_factory=list)
@@ -49,32 +48,16 @@ class ProgramRun:
     unproven: bool = False
     notes: list[Message] = field(default_factory=list)
     unset: set[str] = field(default_factory=set)
-    corrected: dict[str, Parameter] = field(default_factory=dict)
 
-    def settle(self, derive: Mapping[str, str]) -> None:
-        """Replace facts by the values that correct them; note each difference and what is unset.
-
-        Args:
-            derive: facts that are computed from others if they are not printed.
-        """
-        for name, value in self.corrected.items():
+    def settle(self, corrected: Mapping[str, Parameter]) -> None:
+        """Replace facts by the values that correct them; note each difference and what is unset."""
+        for name, value in corrected.items():
             if (first := self.facts.get(name, value)) != value:
                 two = {"first": first, "second": value}
                 self.notes.append(Message("reader-corrected", name=name, **two))
             self.facts[name] = value
-        for name, rule in derive.items():
-            if name not in self.facts and (whole := _whole_number(rule, self.facts)) is not None:
-                self.facts[name] = whole
         if self.unset:
             self.notes.append(Message("reader-not-run", metrics=tuple(sorted(self.unset))))
-
-
-def _whole_number(rule: str, facts: Mapping[str, Parameter]) -> int | None:
-    expression = arithmetic(rule)
-    if not expression.names <= facts.keys():
-        return None
-    computed = _computed(expression, facts, {})
-    return int(computed[0]) if computed and computed[0].is_integer() else None
 
 
 @dataclass

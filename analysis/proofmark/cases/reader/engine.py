@@ -1,7 +1,8 @@
 """Readings from the raw output of a program, by the rules of its case.
 
-The rules are data (`spec`); no program is named here. The reader is a pure function. It raises no
-error for any text, and every number that it returns is in an intact line of the output.
+The rules are data (`spec`), and what a program needs besides is in `programs`; none is named here.
+The reader is a pure function. It raises no error for any text, and every number that it returns is
+in an intact line of the output.
 """
 
 from __future__ import annotations
@@ -101,8 +102,8 @@ def program_runs(
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     text = program_text(text, spec.begins)
-    if spec.document and (start := find_document(text)) is not None:
-        runs = read_documents(spec, spec.document, text, start)
+    if spec.of_program.units and (start := find_document(text)) is not None:
+        runs = read_documents(spec, text, start)
     elif spec.text:
         runs = read_text(spec, spec.text, text, request)
     else:

@@ -1,7 +1,7 @@
-"""Marks before the lines of an output: rank tags, time stamps, indentation.
+"""Marks before the lines of an output: rank tags, time stamps, hosts, indentation.
 
-Launchers print the rank before each line. Logs of Ansible and of CI systems, and ``ts``, print the
-time, or indent the lines.
+Launchers print the rank before each line, pdsh and clush the host. Logs of Ansible and of CI
+systems, and ``ts``, print the time, or indent the lines.
 """
 
 from __future__ import annotations
@@ -25,13 +25,50 @@ _TAGS = (
 
 
 def program_text(text: str, banners: Sequence[re.Pattern[str]]) -> str:
-    """Return `text` as the program printed it: without rank tags, time stamps or indentation.
+    """Return `text` as the program printed it: without rank tags, time stamps, host, indentation.
 
     Args:
         text: an output.
         banners: the lines that begin an output; see `without_marks`.
     """
-    return without_tags(without_marks(without_tags(text), banners))
+    return without_tags(without_marks(without_host(without_tags(text), banners), banners))
+
+
+def lines_of_hosts(text: str, banners: Sequence[re.Pattern[str]]) -> dict[str, list[int]]:
+    """Return the numbers of the lines of each host that is printed before them, from 0.
+
+    A word is a host if it stands with a colon before a banner. Lines without one are of no host.
+
+    Args:
+        text: an output.
+        banners: the lines that begin an output. If one stands in `text` as it is, there is no host.
+    """
+    if not banners or _any_line(tuple(banners)).search(f"\n{text}"):
+        return {}
+    found = _behind_a_host(tuple(banners)).finditer(f"\n{text}")
+    lines: dict[str, list[int]] = {match["host"]: [] for match in found}
+    for number, line in enumerate(text.split("\n") if lines else ()):
+        host, colon, _ = line.partition(":")
+        if colon and host in lines:
+            lines[host].append(number)
+    return lines
+
+
+def without_host(text: str, banners: Sequence[re.Pattern[str]]) -> str:
+    """Return `text` without the host before its lines; unchanged if they have several hosts.
+
+    Args:
+        text: an output.
+        banners: see `lines_of_hosts`.
+    """
+    hosts = lines_of_hosts(text, banners)
+    if len(hosts) != 1:
+        return text
+    lines = text.split("\n")
+    for host, numbers in hosts.items():
+        for number in numbers:
+            lines[number] = lines[number][len(host) + 1 :].removeprefix(" ")
+    return "\n".join(lines)
 
 
 def without_tags(text: str) -> str:
@@ -97,8 +134,19 @@ def without_marks(text: str, banners: Sequence[re.Pattern[str]]) -> str:
 @lru_cache(maxsize=64)
 def _any_line(banners: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
     """Return a pattern of a line end and a banner, as the search for a line end is fast."""
-    plain = "|".join(re.sub(r"\(\?P<\w+>", "(?:", each.pattern) for each in banners)
-    return re.compile(rf"\n(?:{plain})[ \t\r]*(?=\n|\Z)", re.ASCII)
+    return re.compile(rf"\n(?:{_plain(banners)})[ \t\r]*(?=\n|\Z)", re.ASCII)
+
+
+@lru_cache(maxsize=64)
+def _behind_a_host(banners: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
+    """Return a pattern of a line end, a host and a banner. A number is a rank, or of a time."""
+    host = r"(?P<host>(?!\d+:)[A-Za-z0-9][A-Za-z0-9.-]*)"
+    return re.compile(rf"\n{host}: ?(?:{_plain(banners)})[ \t\r]*(?=\n|\Z)", re.ASCII)
+
+
+def _plain(banners: tuple[re.Pattern[str], ...]) -> str:
+    """Return the pattern of any banner, without the names of groups, which may be equal."""
+    return "|".join(re.sub(r"\(\?P<\w+>", "(?:", each.pattern) for each in banners)
 
 
 def _begins(banners: Sequence[re.Pattern[str]], line: str, start: int) -> bool:

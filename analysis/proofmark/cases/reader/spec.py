@@ -1,7 +1,7 @@
 """The models of a case's `read:` block: the rules by which the program's output is read.
 
-`engine` applies them. A block has rules for text (`text:`), for JSON (`json:`), or for both if the
-program can print both.
+`engine` applies them. A block has rules for text (`text:`), a program that reads its documents of
+JSON (`program:`), or both.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Tag, model_validator
 
+from proofmark.cases.reader.program import PROGRAMS, Program
 from proofmark.cases.reader.spec_text import TextSpec
-from proofmark.cases.reader.spec_types import Agreement, Expression, Pattern, check_known
-from proofmark.common.arithmetic import arithmetic
+from proofmark.cases.reader.spec_types import Agreement, Pattern, check_known
 from proofmark.common.strict_model import StrictModel
 
 ParameterType = Literal["int", "real", "word", "lower", "size", "suffixed"]
@@ -27,92 +27,41 @@ DOCUMENT = re.compile(r"\{.*")
 _FIELDS = ("benchmark", "node")  # groups that are fields of a `Reading`, not parameters
 
 
-class Value(StrictModel):
-    """A metric of a JSON document.
-
-    Attributes:
-        value: the place of the number.
-        unit: the unit in which the program prints it.
-        when: the item has this metric only if this is true.
-    """
-
-    value: Expression
-    unit: str
-    when: Expression | None = None
-
-
-class JsonSpec(StrictModel):
-    """How a JSON document is read. Lines before and after it are ignored.
-
-    Expressions are JMESPath. The whole document is `output`; items have the names of `each`.
-
-    Attributes:
-        banner: what only a document of this program has. Another document is INVALID.
-        each: name → the items that are read under this name, later ones inside earlier ones.
-        values: metric → the place of its value, for each innermost item.
-        parameters: parameter → its place.
-        optional: parameters that an item may lack: its place has null or false.
-        numbered: the parameter that numbers the readings of one metric, from 0, if the document
-            has no numbers.
-        settings: an object with the options of an item. Each is a parameter of an imported figure,
-            without those of `no_setting`.
-        partial: a condition of a document that the program printed before its end. It is left out
-            if another document follows, and INVALID if none does.
-        require: reason → a condition that must be true for each document.
-        reject: reason → a condition that must not be true for an item.
-        refuse: lines before a document, or after the last one, that make all its readings INVALID.
-    """
-
-    banner: Expression | None = None
-    each: Mapping[str, Expression]
-    values: Mapping[str, Value]
-    parameters: Mapping[str, Expression] = {}
-    optional: tuple[str, ...] = ()
-    numbered: str | None = None
-    settings: Expression | None = None
-    partial: Expression | None = None
-    require: Mapping[str, Expression] = {}
-    reject: Mapping[str, Expression] = {}
-    refuse: tuple[Pattern, ...] = ()
-
-
 class ReadSpec(StrictModel):
     """How the output of a case's program is read.
 
     Attributes:
         finds: the name of a result in the output, for the reason if there is no result.
-        own_line: a line that only outputs of this case have, if several cases read alike. `adopt`
-            recognises the case by it.
         benchmark: the name of the benchmark, if the program does not print it.
         parameters: every parameter that a reading may have → its type: `int`; `real`; `word`;
             `lower`, a word in lower case; `size`, as in `16 MiB` or `262144 bytes`, in bytes;
             `suffixed`, as in `16m`, powers of 1024, or as in `16MiB`, powers of 1000 (as fio and
             its manual, `kb_base`), in bytes.
-        aside: numbers of the output that only `agree` and `derive` use → `int` or
-            `suffixed` if it is exact, `printed` if its last digit is rounded.
-        derive: a whole number that some outputs print in another form → arithmetic over facts and
-            numbers of `aside`. A printed number counts instead.
+        aside: numbers of the output that only `agree` and the program use → `int` or `suffixed` if
+            it is exact, `printed` if its last digit is rounded.
         no_setting: options and names in `settings` that other rules read, or that change no figure.
         agree: numbers of one row that determine each other.
+        program: what rules cannot state of the program: its documents of JSON, and the rows that
+            its command line requests. `fio`, `ior`, `mdtest`, `npb`, `osu`, or that of a
+            package.
         text: rules for printed text.
-        json: rules for JSON.
     """
 
     finds: str
-    own_line: Pattern | None = None
     benchmark: str | None = None
     parameters: Mapping[str, ParameterType] = {}
     aside: Mapping[str, Literal["int", "printed", "suffixed"]] = {}
-    derive: Mapping[str, str] = {}
     no_setting: tuple[str, ...] = ()
     agree: tuple[Agreement, ...] = ()
+    program: str | None = None
     text: TextSpec | None = None
-    document: JsonSpec | None = Field(default=None, alias="json")  # BaseModel has a `json` itself
 
     @model_validator(mode="after")
     def _names(self) -> ReadSpec:
-        if not self.text and not self.document:
-            raise ValueError("text, json or both are required")
+        if self.program is not None:
+            check_known([self.program], PROGRAMS.names(), "program", "program")
+        if not self.text and not self.of_program.units:
+            raise ValueError("text is required, or a program that prints JSON")
         words = {*self.types, *_FIELDS}
         if self.text:
             for where, names in self.text.groups():
@@ -126,35 +75,29 @@ class ReadSpec(StrictModel):
             for each in rule.expressions:
                 numbers.update(each.names)
         check_known(sorted(numbers), {*self.metrics, *self.types}, "agree", "number of this block")
-        for name, expression in self.derive.items():
-            names = [name, *sorted(arithmetic(expression).names)]
-            check_known(names, self.types, "derive", "number of this block")
-        if self.document:
-            names = [*self.document.parameters, *filter(None, [self.document.numbered])]
-            check_known(names, self.types, "json.parameters", "parameter of this block")
-            check_known(
-                self.document.optional, self.types, "json.optional", "parameter of this block"
-            )
         return self
+
+    @cached_property
+    def of_program(self) -> Program:
+        """What `program` names; without it a program that needs rules only."""
+        return PROGRAMS.get(self.program)() if self.program else Program()
 
     def lacking(self) -> Iterator[tuple[str, str]]:
         """Yield each key of a proof that the rules lack, with what is accepted.
 
         The cases of the kit must have them. Those in the folder of an earlier run may lack them.
         """
-        if self.document and self.document.banner is None:
-            yield "read.json.banner", "what only a document of this program has"
         text = self.text
         if text and text.starts is None:
             yield "read.text.starts", "the banner of the program; untitled if some print none"
-        if text and not (text.require or text.no_end or (text.command and text.command.doubling)):
-            yield "read.text.require", "a line of every whole output, command.doubling, or no_end"
+        if text and not (text.require or text.no_end or self.of_program.sized):
+            yield "read.text.require", "a line of every whole output, no_end, or a program"
 
     @cached_property
     def begins(self) -> tuple[re.Pattern[str], ...]:
         """The lines that begin an output, or the results of one that can lack a banner."""
         found = list(self.text.begins()) if self.text else []
-        return (*found, DOCUMENT) if self.document else tuple(found)
+        return (*found, DOCUMENT) if self.of_program.units else tuple(found)
 
     @cached_property
     def stated(self) -> frozenset[str]:
@@ -164,12 +107,9 @@ class ReadSpec(StrictModel):
         for where, names in groups:
             if where not in _NO_RULES:
                 found.update(names)
-        document = self.document
-        if document:
-            found |= {*document.parameters, *filter(None, [document.numbered])}
-        return frozenset(
-            found & self.parameters.keys() - {*(document.optional if document else ())}
-        )
+        if stated := self.of_program.stated:
+            found = found & stated if self.text else {*stated}
+        return frozenset(found & self.parameters.keys())
 
     @cached_property
     def types(self) -> Mapping[str, str]:
@@ -180,8 +120,7 @@ class ReadSpec(StrictModel):
     def metrics(self) -> Mapping[str, str]:
         """Metric → unit of all metrics that the rules can read, in the order of the rules."""
         pairs = list(self.text.yields()) if self.text else []
-        if self.document:
-            pairs += [(metric, value.unit) for metric, value in self.document.values.items()]
+        pairs += self.of_program.units.items()
         units: dict[str, str] = {}
         for metric, unit in pairs:
             if units.setdefault(metric, unit) != unit:
@@ -194,7 +133,8 @@ class SameAs(StrictModel):
 
     Attributes:
         same_as: the other case.
-        own_line: as that of `ReadSpec`; without it, `adopt` never proposes the case.
+        own_line: a line that only outputs of this case have. `adopt` recognises the case by it, and
+            never proposes a case without one.
     """
 
     same_as: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
@@ -12,6 +13,7 @@ from proofmark.cases.reader.spec_types import Pattern
 from proofmark.cases.reader.values import Parameter, shorten
 from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.units import factor
 
 
 class ColumnRule(StrictModel):
@@ -20,10 +22,10 @@ class ColumnRule(StrictModel):
     Attributes:
         parameter: the column holds this parameter.
         metric: the column holds this metric, printed in `unit`.
-        unit: without `metric`: the column holds the value of the metric that `names` defines.
+        unit: without `metric`: the column holds the value of the metric that `names` defines. The
+            unit of the metric is that of the first such column.
         names: the column holds the name of the row's metric: printed word → metric.
         accept: the required word of the column; with another word the row is INVALID.
-        power: the printed number times ten to this power is in `unit`, as 3 for GB/s in MB/s.
     """
 
     parameter: str | None = None
@@ -31,14 +33,11 @@ class ColumnRule(StrictModel):
     unit: str | None = None
     names: Mapping[str, str] | None = None
     accept: str | None = None
-    power: int = 0
 
     @model_validator(mode="after")
     def _one_role(self) -> ColumnRule:
         role = {key for key in self.model_fields_set if getattr(self, key) is not None}
-        if self.unit:
-            role.discard("power")
-        if (len(role) > 1 and role != {"metric", "unit"}) or role in ({"metric"}, {"power"}):
+        if (len(role) > 1 and role != {"metric", "unit"}) or role == {"metric"}:
             raise ValueError(
                 f"a column with {', '.join(sorted(role))}; accepted: one of parameter, metric with "
                 "unit, unit (value of the metric that the row names), names, accept, or no key"
@@ -73,6 +72,9 @@ class TableRule(StrictModel):
     def _readable(self) -> TableRule:
         if not any(True for _ in self.yields()):
             raise ValueError("columns: none has a metric, or both names and their unit")
+        for title, column in self.columns.items():
+            if column.unit and self._power(column) is None:
+                raise ValueError(f"{title}: {column.unit} is no power of ten of {self._unit}")
         if self.gives_up and "reason" not in self.gives_up.groupindex:
             raise ValueError(f"gives_up: {self.gives_up.pattern!r} has no group (?P<reason>…)")
         return self
@@ -93,7 +95,21 @@ class TableRule(StrictModel):
                 title = shorten(match["unknown"], 40)
                 problems.append(Message("reader-title", title=title))
         metrics = [column.metric for column in columns if column.metric]
-        return Layout(columns, metrics or [self.first_metric], problems)
+        powers = [self._power(column) or 0 for column in columns]
+        return Layout(columns, powers, metrics or [self.first_metric], problems)
+
+    def _power(self, column: ColumnRule) -> int | None:
+        """Return the power of ten from the unit of a column to that of its metric; None: none."""
+        if column.metric or not column.unit:
+            return 0
+        power = math.log10(factor(column.unit, self._unit) or math.nan)
+        return int(power) if power.is_integer() else None
+
+    @cached_property
+    def _unit(self) -> str:
+        """The unit of the metrics that a row names; no letters if it names none."""
+        units = (column.unit for column in self.columns.values() if not column.metric)
+        return next(filter(None, units), "")
 
     @cached_property
     def title(self) -> re.Pattern[str]:
@@ -107,11 +123,9 @@ class TableRule(StrictModel):
         for column in self.columns.values():
             if column.metric and column.unit:
                 yield column.metric, column.unit
-        units = [column.unit for column in self.columns.values() if not column.metric]
-        named = [column.names for column in self.columns.values() if column.names]
-        for unit in filter(None, units):
-            for names in named:
-                yield from ((metric, unit) for metric in names.values())
+        named = (column.names for column in self.columns.values() if column.names and self._unit)
+        for names in named:
+            yield from ((metric, self._unit) for metric in names.values())
 
     @cached_property
     def first_metric(self) -> str:
@@ -147,13 +161,17 @@ class Layout:
     """
 
     def __init__(
-        self, columns: Sequence[ColumnRule], metrics: Sequence[str], problems: Sequence[Message]
+        self,
+        columns: Sequence[ColumnRule],
+        powers: Sequence[int],
+        metrics: Sequence[str],
+        problems: Sequence[Message],
     ) -> None:
         self.width, self.metrics, self.problems = len(columns), metrics, problems
         places = list(enumerate(columns))
         self.parameters = [(place, col.parameter) for place, col in places if col.parameter]
         self.names = [(place, col.names) for place, col in places if col.names]
-        self.values = [(place, col.metric, col.power) for place, col in places if col.unit]
+        self.values = [(place, col.metric, powers[place]) for place, col in places if col.unit]
         self.plain = bool(self.values) and all(metric for _, metric, _ in self.values)
         self.known: dict[tuple[str, ...], dict[str, Parameter]] = {}
         self.accepted = [(place, col.accept) for place, col in places if col.accept]

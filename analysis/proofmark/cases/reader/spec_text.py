@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
-from proofmark.cases.reader.spec_command import CommandLine, Complaint, Once
 from proofmark.cases.reader.spec_table import TableRule
 from proofmark.cases.reader.spec_types import CACHED, Pattern, check_known
 from proofmark.common.strict_model import StrictModel
@@ -109,7 +108,6 @@ class ContextRule(StrictModel):
 
 Role = Literal[
     "fact",
-    "correct",
     "context",
     "header",
     "end",
@@ -156,6 +154,26 @@ class ClassifiedLine(NamedTuple):
     roles: frozenset[Role] = frozenset()
 
 
+class Complaint(StrictModel):
+    """A line by which the program itself doubts a figure.
+
+    Attributes:
+        match: the line.
+        metrics: all figures of these metrics of the run are INVALID, because any process may print
+            the line at any time. Without `metrics` it is the figures of the next row, or of the
+            last row if none follows.
+        unless: a parameter. With it the line is normal.
+    """
+
+    match: Pattern
+    metrics: tuple[str, ...] = ()
+    unless: str | None = None
+
+
+Once = Literal["ends", "rows"]
+"""What occurs once in a run of an output that is not mixed with another one."""
+
+
 class TextSpec(StrictModel):
     """How printed text is read.
 
@@ -170,10 +188,9 @@ class TextSpec(StrictModel):
         once: `ends`: a line of `require` occurs once in a run. `rows`: so does a header, and a
             metric with equal parameters, and there is no row outside of a table. Otherwise several
             outputs are mixed. All readings are INVALID.
-        command: the command line of a run, and what it proves.
+        command: the line that has the command line of a run, as the group `command`.
         complaints: lines by which the program itself doubts a figure.
         facts: lines anywhere in a run whose groups are valid for the whole run.
-        corrects: lines whose groups count instead of those of `facts`. A difference is a note.
         context: lines whose groups are valid for the following lines.
         settings: lines before a figure with the groups `key` and `value`, or with groups whose
             names are keys. Each is a parameter of an imported figure; so are the options of the
@@ -193,10 +210,9 @@ class TextSpec(StrictModel):
     foreign: Mapping[str, Pattern] = {}
     closes: Pattern | None = None
     once: Once | None = None
-    command: CommandLine | None = None
+    command: Pattern | None = None
     complaints: tuple[Complaint, ...] = ()
     facts: tuple[Pattern, ...] = ()
-    corrects: tuple[Pattern, ...] = ()
     context: tuple[ContextRule, ...] = ()
     settings: tuple[Pattern, ...] = ()
     tables: tuple[TableRule, ...] = ()
@@ -212,10 +228,8 @@ class TextSpec(StrictModel):
     def _readable(self) -> TextSpec:
         if not (self.tables or self.rows or self.keys):
             raise ValueError("at least one of tables, rows and keys is required")
-        if self.command and self.command.operations:
-            check_known(
-                [self.command.operations.proves], self.require, "command.operations", "require line"
-            )
+        if self.command and "command" not in self.command.groupindex:
+            raise ValueError(f"command: {self.command.pattern!r} has no group (?P<command>…)")
         try:
             self.gate.fullmatch("")
         except re.error as error:
@@ -255,15 +269,8 @@ class TextSpec(StrictModel):
         yield "text.expects", self.expected
         for complaint in self.complaints:
             yield "text.complaints.metrics", complaint.metrics
-        if self.command and (operations := self.command.operations):
-            yield "text.command.operations", [*operations.options.values(), *operations.otherwise]
         for keys in self.keys:
             yield "text.keys.metrics", [quantity.metric for quantity in keys.metrics.values()]
-        for group in self.command.phases if self.command else ():
-            of_phases: list[str] = []
-            for names in group.values():
-                of_phases += names
-            yield "text.command.phases", of_phases
 
     @cached_property
     def expected(self) -> Iterable[str]:
@@ -272,7 +279,7 @@ class TextSpec(StrictModel):
 
     def groups(self) -> Iterator[tuple[str, Iterable[str]]]:
         """Yield each key of the block that names parameters, with the names."""
-        yield from (("facts", fact.groupindex) for fact in (*self.facts, *self.corrects))
+        yield from (("facts", fact.groupindex) for fact in self.facts)
         yield from (("fails", fail.groupindex) for fail in self.fails)
         yield from (("keys", keys.match.groupindex.keys() - {"key", "value"}) for keys in self.keys)
         for context in self.context:
@@ -282,10 +289,6 @@ class TextSpec(StrictModel):
         yield from (("rows.match", row.match.groupindex.keys() - row.metrics) for row in self.rows)
         yield "needs", self.needs
         yield "complaints.unless", filter(None, (item.unless for item in self.complaints))
-        if command := self.command:
-            yield "command.exact", command.exact
-            yield "command.doubling", [command.doubling.parameter] if command.doubling else []
-            yield "command.operations", [command.operations.numbered] if command.operations else []
 
     @cached_property
     def classify(self) -> Callable[[str], ClassifiedLine]:
@@ -324,7 +327,6 @@ class TextSpec(StrictModel):
     def _all_rules(self) -> Iterator[tuple[re.Pattern[str] | None, Role, object]]:
         """Yield each pattern with the role of its lines, in the order in which the rules apply."""
         yield from ((fact, "fact", None) for fact in self.facts)
-        yield from ((fact, "correct", None) for fact in self.corrects)
         yield from ((item.match, "context", item) for item in self.context)
         for table in self.tables:
             yield table.header, "header", table
@@ -343,16 +345,16 @@ class TextSpec(StrictModel):
         yield from ((pattern, "required", name) for name, pattern in self.require.items())
         yield from ((pattern, "rejected", None) for pattern in self.reject)
         yield from ((pattern, "failed", None) for pattern in self.fails)
-        yield (self.command.match if self.command else None), "command", self.command
+        yield self.command, "command", None
         yield from ((item.match, "complaint", item) for item in self.complaints)
         yield self.closes, "closes", None
 
     @cached_property
     def gate(self) -> re.Pattern[str]:
         """One pattern for all lines that a rule matches: most lines are excluded by one match."""
-        patterns = [self.starts, self.closes, *self.facts, *self.corrects, *self.require.values()]
+        patterns = [self.starts, self.closes, *self.facts, *self.require.values()]
         patterns += self.foreign.values()
-        patterns += [self.command.match if self.command else None]
+        patterns += [self.command]
         patterns += [complaint.match for complaint in self.complaints]
         patterns += [*self.reject, *self.fails]
         patterns += [context.match for context in self.context]

@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated
 
-import jmespath
-from jmespath.exceptions import JMESPathError
-from jmespath.parser import ParsedResult
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
 from proofmark.common.arithmetic import Arithmetic, arithmetic
@@ -29,27 +26,11 @@ def _pattern(value: object) -> re.Pattern[str]:
         raise ValueError(f"{value!r} is not a regular expression: {error}") from None
 
 
-def _expression(value: object) -> ParsedResult:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a JMESPath expression in quotes")
-    try:
-        return jmespath.compile(value)
-    except JMESPathError as error:
-        first = str(error).splitlines()[0]
-        raise ValueError(f"{value!r} is not a JMESPath expression: {first}") from None
-
-
 Pattern = Annotated[
     re.Pattern[str],
     PlainValidator(_pattern),
     PlainSerializer(lambda pattern: pattern.pattern, return_type=str),
     WithJsonSchema({"type": "string", "format": "regex"}),
-]
-Expression = Annotated[
-    Any,
-    PlainValidator(_expression),
-    PlainSerializer(lambda parsed: parsed.expression, return_type=str),
-    WithJsonSchema({"type": "string", "description": "a JMESPath expression"}),
 ]
 
 

@@ -14,19 +14,13 @@ from typing import Any
 
 from proofmark.cases.reader.aborted import messages_in
 from proofmark.cases.reader.builder import Notes, ProgramRun, ReadingBuilder, UnreadLines
-from proofmark.cases.reader.command_line import (
-    StartedCommand,
-    exact_sizes,
-    has_requested_rows,
-    missing_sizes,
-    selected_metrics,
-)
+from proofmark.cases.reader.command_line import StartedCommand
 from proofmark.cases.reader.settings import named, of_command
 from proofmark.cases.reader.spec import ReadSpec
-from proofmark.cases.reader.spec_command import CommandLine, Complaint
 from proofmark.cases.reader.spec_table import TableRule
 from proofmark.cases.reader.spec_text import (
     ClassifiedLine,
+    Complaint,
     ContextRule,
     Hit,
     Keys,
@@ -132,7 +126,7 @@ class TextRun:
     """The state of one run of a program while it is read."""
 
     def __init__(self, spec: ReadSpec, rules: TextSpec, request: StartedCommand | None) -> None:
-        self._spec = spec
+        self._spec, self._program = spec, spec.of_program
         self._started = self._request = request
         self._next_request = request
         self._next_settings: dict[str, Parameter] = {}  # those of its command line
@@ -258,7 +252,7 @@ class TextRun:
         if rules.starts and not (self._banner or rules.untitled):
             run.problems.append(Message("reader-no-banner"))
         missing = [name for name in rules.require if name not in self._seen]
-        missing = [name for name in missing if not self._replaced(name)]
+        missing = [] if missing and self._has_requested_rows() else missing
         run.problems += [Message("reader-no-line", line=repr(name)) for name in missing]
         for rows in self._rows:
             rows.finish()
@@ -270,7 +264,7 @@ class TextRun:
             self._notes.unread(rules.first_metric, problem)
             return run
         self._select()
-        run.settle(self._spec.derive)
+        run.settle(self._program.facts(run.facts))
         if run.builders:
             metrics = {builder.metric for builder in run.builders} | run.unset
             for metric in rules.expected:
@@ -288,20 +282,20 @@ class TextRun:
                 builder.problems += [Message("reader-no-parameter", name=name) for name in lacking]
         return run
 
-    def _replaced(self, name: str) -> bool:
-        """Return whether all requested rows prove the end instead of the line `name`."""
-        command = self._rules.command
-        operations = command.operations if command else None
-        if not operations or operations.proves != name or not self._request:
+    def _has_requested_rows(self) -> bool:
+        """Return whether all requested rows prove the end instead of the lines of `require`."""
+        if not (self._rules.command and self._request):
             return False
-        return has_requested_rows(operations, self._request, self._notes.run.builders)
+        return self._program.has_requested_rows(self._request, self._notes.run.builders)
 
     def _select(self) -> None:
         """Leave out the metrics that the command line does not select; add the missing ones."""
-        run, command = self._notes.run, self._rules.command
-        if not (command and command.phases and self._request and run.builders):
+        run = self._notes.run
+        if not (self._rules.command and self._request and run.builders):
             return
-        selected = selected_metrics(command, self._request)
+        selected = self._program.selected_metrics(self._request)
+        if selected is None:
+            return
         run.builders = [each for each in run.builders if each.metric in selected]
         found = {each.metric for each in run.builders}
         for metric in self._spec.metrics:
@@ -309,14 +303,14 @@ class TextRun:
                 self._notes.unread(metric, Message("reader-no-metric", metric=metric))
 
     def _check_sizes(self) -> None:
-        run, doubling = self._notes.run, self._rules.command and self._rules.command.doubling
-        if not doubling:
+        run, sized = self._notes.run, self._program.sized
+        if not (self._rules.command and sized):
             return
         if self._request:
-            if problem := missing_sizes(doubling, self._request, run.builders):
+            if problem := self._program.missing_sizes(self._request, run.builders):
                 run.problems.append(problem)
         else:
-            run.unproven = any(doubling.parameter in each.parameters for each in run.builders)
+            run.unproven = any(sized in each.parameters for each in run.builders)
 
     def _check_distinct(self) -> None:
         known = set()
@@ -338,7 +332,7 @@ class TextRun:
             if not concerned:
                 run.problems.append(problem)
 
-    def _command(self, rule: CommandLine, match: Match) -> None:
+    def _command(self, _: None, match: Match) -> None:
         words = match["command"].split()
         found = of_command(words, self._spec.no_setting)
         request = self._started or StartedCommand(words)
@@ -347,7 +341,7 @@ class TextRun:
         else:
             self._notes.settings = {**self._notes.settings, **found}
             self._request = request
-            self._notes.exact |= exact_sizes(rule, StartedCommand(words))
+            self._notes.exact |= self._program.exact_sizes(StartedCommand(words))
 
     def _complaint(self, rule: Complaint, match: Match) -> None:
         notes = self._notes
@@ -369,10 +363,6 @@ class TextRun:
             if run.facts.setdefault(name, value) != value:
                 two = {"first": run.facts[name], "second": value}
                 run.problems.append(Message("reader-two-values", name=name, **two))
-
-    def _correction(self, _: None, match: Match) -> None:
-        run = self._notes.run
-        run.corrected |= self._notes.typed(match.groupdict(), run.problems)
 
     def _context(self, rule: ContextRule, match: Match) -> None:
         self._end_table()
@@ -469,7 +459,6 @@ class TextRun:
 
 _ACTIONS: Mapping[Role, Callable[[TextRun, Any, Match], None]] = {
     "fact": TextRun._fact,
-    "correct": TextRun._correction,
     "context": TextRun._context,
     "header": TextRun._header,
     "end": TextRun._ended,

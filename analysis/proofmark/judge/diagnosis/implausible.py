@@ -7,7 +7,7 @@ that are possible, and still not those of this node.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import cache
 
@@ -24,7 +24,7 @@ from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.fleet.like_figures import LIKE_NODES
 from proofmark.judge.references.judgement import Judgement, OfCase
 from proofmark.plan.step import StepInstance
-from proofmark.records.columns import VIRTUAL, Floats, Measurand, Records
+from proofmark.records.columns import VIRTUAL, Floats, Measurand, Numbers, Records
 from proofmark.site.node.facts import NodeFacts
 
 COMMON_DIGITS = 2
@@ -97,9 +97,7 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:
     chance. Results of a computation are equal on all nodes, and are left out. Values that follow
     from each other have fewer digits than they print: then other outputs are nearly equal.
     """
-    measured = np.array([_is_measured(each, benchmarks) for each in records.measurands], dtype=bool)
-    chosen = records.valid & measured[records.measurand] if len(records) else np.array([], bool)
-    places = np.flatnonzero(chosen)
+    places = measured_places(records, benchmarks)
     if not len(places):
         return {}
     bits = records.value[places].astype(np.float64).view(np.uint64)
@@ -140,7 +138,7 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:
         found: Floats = rows[~np.isnan(rows).any(axis=1)]
         return found
 
-    levels = cache(lambda measurands: [_levels(each) for each in values_of(measurands).T])
+    levels = cache(lambda measurands: [levels_of(each) for each in values_of(measurands).T])
     near = cache(lambda measurands: _nearly_equal(values_of(measurands)))
 
     for pairs, members in equal.items():
@@ -148,7 +146,7 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:
         if len(names) < 2:
             continue
         measurands, of_output = zip(*pairs, strict=True)
-        shared = sum(map(_digits, of_output, levels(measurands)))
+        shared = sum(map(digits_of, of_output, levels(measurands)))
         if shared >= _needed(total[measurands[0]]) and not near(measurands):
             case = records.measurands[pairs[0][0]].case
             of_steps = {StepInstance.parse(records.executions[each].step).step for each in members}
@@ -159,8 +157,19 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:
     return {host: tuple(messages) for host, messages in found.items()}
 
 
-def _is_measured(measurand: Measurand, benchmarks: Benchmarks) -> bool:
-    """Return whether values are measured, and do not follow from others of the output."""
+def measured_places(records: Records, benchmarks: Benchmarks) -> Numbers:
+    """Return the valid records whose values are measured, and follow from no other ones."""
+    read = {(each.case, each.metric) for each in records.measurands}
+    measured = [_is_measured(each, benchmarks, read) for each in records.measurands]
+    if not len(records):
+        return np.array([], dtype=np.int64)
+    return np.flatnonzero(records.valid & np.array(measured, dtype=bool)[records.measurand])
+
+
+def _is_measured(
+    measurand: Measurand, benchmarks: Benchmarks, read: Collection[tuple[str, str]]
+) -> bool:
+    """Return whether values are measured, and follow from none of `read`: case and metric."""
     case = benchmarks.cases.get(measurand.case)
     if case is None or measurand.origin in VIRTUAL or measurand.metric in TELEMETRY:
         return False
@@ -168,27 +177,28 @@ def _is_measured(measurand: Measurand, benchmarks: Benchmarks) -> bool:
     # A share of a whole has few levels, and those of one output depend on each other.
     if metric is None or metric.unit == PERCENT:
         return False
+    others = {metric for of, metric in read if of == measurand.case}
     return not metric.same_digits and not (
-        isinstance(case.read, ReadSpec) and _follows(measurand.metric, case.read)
+        isinstance(case.read, ReadSpec) and _follows(measurand.metric, case.read, others)
     )
 
 
-def _follows(metric: str, reader: ReadSpec) -> bool:
-    """Return whether a rule of the reader computes a metric from others of the output."""
+def _follows(metric: str, reader: ReadSpec, read: Collection[str]) -> bool:
+    """Return whether a rule of the reader computes a metric from others that were read."""
     for rule in reader.agree:
-        others = (each.names.isdisjoint(reader.metrics) for each in rule.expressions)
+        others = (each.names.isdisjoint(read) for each in rule.expressions)
         if rule.metric == metric and not rule.at_most and not all(others):
             return True
     return False
 
 
-def _digits(value: float, most: float) -> float:
+def digits_of(value: float, most: float) -> float:
     """Return the number of digits in which like nodes differ: `most` or less."""
     printed = len(f"{abs(value):.15e}".partition("e")[0].replace(".", "").rstrip("0"))
     return min(most, float(max(0, printed - COMMON_DIGITS)))
 
 
-def _levels(others: Floats) -> float:
+def levels_of(others: Floats) -> float:
     """Return -log10 of the part of the pairs of `others` that are equal; infinite for none.
 
     Values such as a short time have few levels. `others` are of outputs of which no two have all

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from proofmark.common.message import Message
 from proofmark.judge.diagnosis.copied_files import copied_files
+from proofmark.judge.diagnosis.edited_copies import edited_copies
 from proofmark.judge.diagnosis.hardware_errors import error_faults
 from proofmark.judge.diagnosis.implausible import (
     above_nominal,
@@ -47,5 +48,6 @@ def node_faults(
     yield same_machines(facts, min(evidence.origins, default=""))
     yield copied_outputs(evidence.records, benchmarks)
     yield copied_files(evidence.adopted, evidence.plan)
+    yield edited_copies(evidence.records, benchmarks) if evidence.adopted else {}
     yield too_good(figures, benchmarks, fleet, judged)
     yield above_nominal(figures, judged)

@@ -57,6 +57,10 @@ def files(run_data: RunData) -> Section:
         ),
         (_("Files that match no case"), adopted.unmatched),
         (
+            _("Programs that are left over"),
+            [f"{path}: {localized(why)}" for path, why in adopted.other_programs()],
+        ),
+        (
             _("Not read"),
             [f"{path}: {why}" for path, why in adopted.not_entered.items()],
         ),

@@ -1,0 +1,145 @@
+"""fio: its document of JSON (fio's HOWTO, "JSON output"; stat.c)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from proofmark.cases.reader.program import Item, Program, at, first_of, truth, words_of
+
+_LAYOUTS = ("single-shared-file", "file-per-process")
+_WRITES = ("write", "randwrite", "rw", "readwrite", "randrw")
+_READS = ("read", "randread", "rw", "randrw")
+_NO_TIME_LEFT = (0, 2147483647)
+"""The values of `eta` at the end. Documents of `--status-interval` have another one."""
+_CHANGES_BYTES = (
+    *("time_based", "runtime", "loops", "number_ios", "verify", "zonesize", "fill_device"),
+    *("bssplit", "bsrange", "trim", "experimental_verify", "read_iolog", "file_append"),
+    *("ramp_time", "filesize", "exitall", "exitall_on_error", "steadystate", "io_limit", "offset"),
+)
+"""The options with which a job moves other bytes than its size."""
+
+
+class Fio(Program):
+    """fio, with and without `--client`."""
+
+    units = {"write": "KiB/s", "read": "KiB/s"}
+    keys = ("fio version",)
+    stated = frozenset({"pattern", "tasks", "direct", "iodepth", "engine", "layout"})
+    refused = (re.compile(r"fio: terminating on signal.*", re.ASCII),)
+
+    def is_partial(self, document: object) -> bool:
+        """Return whether a job has time left."""
+        left = (at(job, "eta") for job in _list(at(document, "jobs")))
+        return any(each is not None and each not in _NO_TIME_LEFT for each in left)
+
+    def items(self, document: object) -> Iterator[Item]:
+        """Yield the jobs; those of each client, without their sum."""
+        jobs = at(document, "jobs")
+        if not truth(jobs):
+            clients = _list(at(document, "client_stats"))
+            jobs = [job for job in clients if at(job, "jobname") != "All clients"]
+        common = _options(at(document, "global options"))
+        for job in _list(jobs):
+            own = _options(at(job, "job options"))
+            if common is not None and own is not None:
+                yield _item(job, {**common, **own})
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _options(value: object) -> Mapping[str, object] | None:
+    """Return the options of a document, which may lack them; None for anything else."""
+    if not truth(value):
+        return {}
+    return value if isinstance(value, Mapping) else None
+
+
+def _item(job: object, options: Mapping[str, object]) -> Item:
+    # The pattern may have the number of I/Os before the next offset, or a step: rw=write:8k.
+    pattern = first_of(options.get("rw"), options.get("readwrite"), "read")
+    values = {}
+    for metric, patterns in (("write", _WRITES), ("read", _READS)):
+        if not isinstance(pattern, str) or pattern.startswith(patterns):
+            values[metric] = (f"job.{metric}.bw", at(job, metric, "bw"))
+    parameters = {
+        **_amounts(job, options),
+        **_transfers(options),
+        **_ways(options),
+        "pattern": pattern,
+        "tasks": first_of(options.get("numjobs"), "1"),
+        "client": at(job, "hostname"),
+        "wrote": at(job, "write", "io_bytes"),
+        "has_read": at(job, "read", "io_bytes"),
+        "write_kib": at(job, "write", "io_kbytes"),
+        "write_ms": at(job, "write", "runtime"),
+        "read_kib": at(job, "read", "io_kbytes"),
+        "read_ms": at(job, "read", "runtime"),
+    }
+    return Item(values, parameters, options, tuple(_problems(job, options)))  # type: ignore[arg-type]
+
+
+def _amounts(job: object, options: Mapping[str, object]) -> dict[str, object]:
+    """Return what each process moves. Without a size it is that of the existing file.
+
+    A time-based job moves its files several times. A size in percent is that of a file or device.
+    """
+    share = words_of(options.get("size")).endswith("%")
+    size = None if share else options.get("size")
+    amount = first_of(options.get("io_size"), size)
+    timed = "time_based" in options and options["time_based"] != "0"
+    plain = _is_zero(at(job, "error")) and not any(truth(options.get(k)) for k in _CHANGES_BYTES)
+    return {
+        "block_bytes": None if timed else amount,
+        "job_bytes": amount if plain else None,
+        "file_bytes": size if timed else None,
+        "size_share": options.get("size") if share else None,
+        "runtime": options.get("runtime"),
+    }
+
+
+def _transfers(options: Mapping[str, object]) -> dict[str, object]:
+    """Return the size of the transfers, or the word for sizes that are mixed."""
+    block = first_of(options.get("bs"), options.get("blocksize"), "4k")
+    mixed = first_of(options.get("bssplit"), options.get("bsrange"), "," in f"{block}" and block)
+    return {
+        "transfer_bytes": None if truth(mixed) else block,
+        "transfer_sizes": mixed if truth(mixed) else None,
+    }
+
+
+def _ways(options: Mapping[str, object]) -> dict[str, object]:
+    """Return how the requests are made, and where the data lie."""
+    direct = "1" if options.get("buffered") == "0" else "0"
+    if "direct" in options:
+        direct = "0" if options["direct"] == "0" else "1"
+    layout = options.get("description")
+    if layout not in _LAYOUTS:  # the file options imply it
+        layout = _LAYOUTS[0 if truth(options.get("filename")) else 1]
+    return {
+        "direct": direct,
+        "iodepth": first_of(options.get("iodepth"), "1"),
+        "engine": first_of(options.get("ioengine"), "psync"),
+        "sync": options.get("sync") if options.get("sync") != "0" else None,
+        "fsync": first_of(options.get("fsync"), options.get("fdatasync")),
+        "read_share": options.get("rwmixread"),
+        "layout": layout,
+    }
+
+
+def _problems(job: object, options: Mapping[str, object]) -> Iterator[str]:
+    if not _is_zero(at(job, "error")):
+        yield "the job ended with an error"
+    if options.get("kb_base") == "1000":
+        yield "kb_base=1000: the suffixes of sizes mean something else"
+    if all(_is_zero(at(job, way, "io_bytes")) for way in ("write", "read")):
+        yield "the job moved no byte"
+    tasks = first_of(options.get("numjobs"), "1")
+    if tasks != "1" and "group_reporting" not in options:
+        yield "each process reports by itself (no group_reporting)"
+
+
+def _is_zero(value: object) -> bool:
+    return value == 0 and not isinstance(value, bool)

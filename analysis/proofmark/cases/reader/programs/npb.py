@@ -1,0 +1,16 @@
+"""NAS Parallel Benchmarks: the processes that computed (setup_mpi.f90 of NPB 3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from proofmark.cases.reader.program import Program
+from proofmark.cases.reader.values import Parameter
+
+
+class Npb(Program):
+    """NPB 3."""
+
+    def facts(self, printed: Mapping[str, Parameter]) -> Mapping[str, Parameter]:
+        """Return the active processes: fewer than were started, if their number is no square."""
+        return {"ranks": printed["active"]} if "active" in printed else {}
