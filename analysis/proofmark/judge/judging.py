@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from proofmark.cases.suite import Benchmarks
 from proofmark.common.files import exists, is_folder, replacing, write_whole, write_whole_bytes
 from proofmark.common.nodesets import folded
 from proofmark.common.parallel import gc_paused, parallel_map
@@ -40,13 +39,13 @@ from proofmark.records.columns import Records
 from proofmark.records.network import adapters_that_moved
 from proofmark.records.parquet_table import parquet_of
 from proofmark.records.read import read_run
-from proofmark.records.run_facts import names_of_hosts
+from proofmark.records.run_facts import RunParts, names_of_hosts, run_parts
 from proofmark.runs.adopted import adopted_files
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.job_folder import stopped_jobs
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.predictions import read_predictions
-from proofmark.runs.run import Run, benchmarks_of, site_of
+from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.stability_log import looks_at
 from proofmark.runs.stage_faults import StageFault, read_stage_faults
@@ -54,15 +53,12 @@ from proofmark.runs.waivers import Waived, read_waivers
 from proofmark.site.inventory import Site
 from proofmark.site.message_ports import message_ports
 from proofmark.site.node.facts import NodeFacts
-from proofmark.software.software import Software, software_of
 
 MANY = 20_000
 """From this number of results on, each file is written by another process."""
 
 
-Read = Callable[
-    [Run, Benchmarks, Site, Software, Mapping[str, Node], Collection[str] | None], Records
-]
+Read = Callable[[RunParts, Collection[str] | None], Records]
 """How the records of a run are read: `read_run`, or `stored_or_read`."""
 
 
@@ -128,8 +124,9 @@ def evidence_of(run: Run, read: Read = read_run) -> Evidence:
     Raises:
         BadInput: a file of the run is damaged.
     """
-    benchmarks, site, software = benchmarks_of(run), site_of(run), software_of(run)
-    files, probes, partition = run.files, nodes_of(run), site.partition
+    parts = run_parts(run)
+    _, benchmarks, site, software, probes = parts
+    files, partition = run.files, site.partition
     facts = {host: node.newest for host, node in probes.items() if node.jobs}
     hosts = site.partition_hosts or site.hosts
     decisions = read_decisions(files)
@@ -141,7 +138,7 @@ def evidence_of(run: Run, read: Read = read_run) -> Evidence:
     return Evidence(
         run=run.id,
         plan=run.plan,
-        records=read(run, benchmarks, site, software, probes, () if run.plan.stability else None),
+        records=read(parts, () if run.plan.stability else None),
         benchmarks=benchmarks,
         limits=[*site.items.values()],
         checks=site.checks,

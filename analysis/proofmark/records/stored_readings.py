@@ -26,7 +26,6 @@ import polars as pl
 import pydantic
 
 import proofmark
-from proofmark.cases.suite import Benchmarks
 from proofmark.common.files import open_regular, write_whole_bytes
 from proofmark.common.message import NOTHING, Message, rendered
 from proofmark.common.parallel import gc_paused
@@ -34,10 +33,8 @@ from proofmark.common.progress_lines import say
 from proofmark.common.strict_model import StrictModel
 from proofmark.records.columns import Execution, Measurand, Records
 from proofmark.records.read import read_run
-from proofmark.runs.nodes import Node, nodes_of
-from proofmark.runs.run import Run, benchmarks_of, site_of
-from proofmark.site.inventory import Site
-from proofmark.software.software import Software, software_of
+from proofmark.records.run_facts import RunParts, run_parts
+from proofmark.runs.run import Run
 
 READERS = ("common", "cases", "site", "plan", "runs", "software", "records")
 """The rooms whose code and data decide what is read from an output."""
@@ -70,24 +67,17 @@ class _Words(StrictModel):
     messages: list[Message]
 
 
-def stored_or_read(
-    run: Run,
-    benchmarks: Benchmarks,
-    site: Site,
-    software: Software,
-    nodes: Mapping[str, Node],
-    steps: Collection[str] | None = None,
-) -> Records:
+def stored_or_read(parts: RunParts, steps: Collection[str] | None = None) -> Records:
     """Return what `read_run` returns, from the stored columns if they are of this evidence.
 
     What is stored and cannot be used is named on stderr.
     """
-    stored = _stored(run) if steps is None and run.seal else None
+    stored = _stored(parts.run) if steps is None and parts.run.seal else None
     if isinstance(stored, Message):
         say(rendered(stored))
     if isinstance(stored, Records):
         return stored
-    return read_run(run, benchmarks, site, software, nodes, steps)
+    return read_run(parts, steps)
 
 
 def read_and_store(run: Run) -> None:
@@ -97,9 +87,8 @@ def read_and_store(run: Run) -> None:
         BadInput: a file of the run is damaged, or the file cannot be written.
     """
     if not run.plan.stability and not _is_stored(run):
-        parts = benchmarks_of(run), site_of(run), software_of(run), nodes_of(run)
         with gc_paused():
-            store(run, read_run(run, *parts))
+            store(run, read_run(run_parts(run)))
 
 
 def store(run: Run, records: Records) -> None:
