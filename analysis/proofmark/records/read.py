@@ -15,7 +15,7 @@ from proofmark.records.measured_step import MeasuredStep
 from proofmark.records.parquet_table import SCHEMA as SCHEMA
 from proofmark.records.parquet_table import table as table
 from proofmark.records.requirements import not_run
-from proofmark.records.run_facts import RunFacts, RunParts
+from proofmark.records.run_facts import RunFacts, RunParts, run_parts
 from proofmark.records.step_records import StepRecords
 from proofmark.runs.adopted import adopted_files
 from proofmark.runs.decisions import read_decisions
@@ -46,6 +46,16 @@ def read_run(parts: RunParts, steps: Collection[str] | None = None) -> Records:
     large = sum(len(instances) for _, _, instances in tasks) > ONE_PROCESS
     records = Records.joined(parts.run.id, parallel_map(reader.read, tasks, large=large))
     return without_disturbed(records, parts.benchmarks.cases)
+
+
+def read_parts(run: Run, steps: Collection[str] | None = None) -> tuple[RunParts, Records]:
+    """Return what the records of a run are read with, and the records; `steps` as `read_run`.
+
+    Raises:
+        BadInput: a file of the run is damaged.
+    """
+    parts = run_parts(run)
+    return parts, read_run(parts, steps)
 
 
 Task = tuple[str, Step, Instances]

@@ -31,13 +31,14 @@ class RunParts(NamedTuple):
     nodes: Mapping[str, Node]
 
 
-def run_parts(run: Run) -> RunParts:
-    """Return a run with its parts.
+def run_parts(run: Run, nodes: Mapping[str, Node] | None = None) -> RunParts:
+    """Return a run with its parts; `nodes` are known, or are read.
 
     Raises:
         BadInput: a file of the run is damaged.
     """
-    return RunParts(run, benchmarks_of(run), site_of(run), software_of(run), nodes_of(run))
+    found = nodes_of(run) if nodes is None else nodes
+    return RunParts(run, benchmarks_of(run), site_of(run), software_of(run), found)
 
 
 class RunFacts:
