@@ -178,6 +178,18 @@ def test_verdict_writes_nothing_and_report_stores(run: Run) -> None:
     assert isinstance(stored_readings._stored(run), Readings)
 
 
+def test_rerun_stores_the_readings_of_what_it_sealed(run: Run) -> None:
+    assert run.seal
+    assert main(["rerun", f"{run.seal.folder}", "1"]) == 0
+    after = open_evidence(run.seal.folder)
+    assert after
+    assert after.seal
+    assert after.seal.number == run.seal.number + 1
+    stored = stored_readings._stored(after)
+    assert isinstance(stored, Readings)
+    assert content(stored.records) == content(read_and_judge(after)[0])
+
+
 @pytest.mark.fault("readings-forged")
 def test_what_is_signed_checked_or_accepted_is_read_from_the_evidence(run: Run) -> None:
     twice(run)
