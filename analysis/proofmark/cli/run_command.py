@@ -80,10 +80,10 @@ def rerun(options: Namespace) -> int:
 
 
 def _seal_own(run: Run) -> None:
-    """Seal what is new in `run`, unless another user seals it."""
+    """Seal what is new in `run`, and read it, unless another user seals it."""
     folder = acceptance_folder(run.folder)
     if folder == run.folder:
-        seal(run.folder)
+        _read(seal(run.folder).run())
     else:
         say(f"{run.id}: {folder} has the evidence; its user takes up what is new: {COLLECT}")
 

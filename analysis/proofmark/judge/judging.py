@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
-from proofmark.cases.suite import Benchmarks
 from proofmark.common.files import exists, is_folder, replacing, write_whole, write_whole_bytes
 from proofmark.common.nodesets import folded
 from proofmark.common.parallel import gc_paused, parallel_map
@@ -39,14 +38,14 @@ from proofmark.plan.step import StepInstance
 from proofmark.records.columns import Records
 from proofmark.records.network import adapters_that_moved
 from proofmark.records.parquet_table import parquet_of
-from proofmark.records.read import read_run
-from proofmark.records.run_facts import names_of_hosts
+from proofmark.records.read import read_parts
+from proofmark.records.run_facts import RunParts, names_of_hosts
 from proofmark.runs.adopted import adopted_files
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.job_folder import stopped_jobs
-from proofmark.runs.nodes import Node, nodes_of
+from proofmark.runs.nodes import Node, some_nodes
 from proofmark.runs.predictions import read_predictions
-from proofmark.runs.run import Run, benchmarks_of, site_of
+from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.stability_log import looks_at
 from proofmark.runs.stage_faults import StageFault, read_stage_faults
@@ -54,21 +53,26 @@ from proofmark.runs.waivers import Waived, read_waivers
 from proofmark.site.inventory import Site
 from proofmark.site.message_ports import message_ports
 from proofmark.site.node.facts import NodeFacts
-from proofmark.software.software import Software, software_of
 
 MANY = 20_000
 """From this number of results on, each file is written by another process."""
 
 
-Read = Callable[
-    [Run, Benchmarks, Site, Software, Mapping[str, Node], Collection[str] | None], Records
-]
-"""How the records of a run are read: `read_run`, or `stored_or_read`."""
+Read = Callable[[Run, Collection[str] | None], tuple[RunParts, Records]]
+"""How a run is read: `read_parts`, or `stored_or_read`."""
 
 
-def judge_run(run: Run, read: Read = read_run) -> Verdict:
+class Judged(NamedTuple):
+    """The records, the verdict and the nodes of a run."""
+
+    records: Records
+    verdict: Verdict
+    nodes: Mapping[str, Node]
+
+
+def judge_run(run: Run, read: Read = read_parts) -> Verdict:
     """Return the verdict of `run`. Writes nothing."""
-    return read_and_judge(run, read)[1]
+    return judged(run, read).verdict
 
 
 def write_results(
@@ -96,40 +100,48 @@ def _write_results(run: Run, records: Records, verdict: Verdict, target: RunFile
     writing = parallel_map(write, files, large=len(verdict.results) > MANY)
     next(writing)  # the verdict takes longer: its process still works
     write_whole_bytes(target.records, parquet_of(records))
-    facts = {host: node.newest for host, node in nodes_of(run).items() if node.jobs}
+    bad = some_nodes(run, {each.host for each in verdict.bad.nodes})
+    facts = {host: node.newest for host, node in bad.items() if node.jobs}
     write_whole(target.vendor_list, as_csv(rma(verdict.bad.nodes, facts)))
     for _ in writing:
         pass
 
 
-def read_and_judge(run: Run, read: Read = read_run) -> tuple[Records, Verdict]:
-    """Return the records and the verdict of `run`. Writes nothing.
+def read_and_judge(run: Run, read: Read = read_parts) -> tuple[Records, Verdict]:
+    """Return the records and the verdict of `run`, as `judged`."""
+    records, verdict, _ = judged(run, read)
+    return records, verdict
 
-    What is signed, checked or accepted is read with `read_run`: `stored_or_read` uses a cache.
+
+def judged(run: Run, read: Read = read_parts) -> Judged:
+    """Return `run` with its verdict. Writes nothing.
+
+    What is signed, checked or accepted is read with `read_parts`: `stored_or_read` uses a cache.
     """
     with gc_paused():
-        return _read_and_judge(run, read)
+        evidence = evidence_of(run, read)
+        return Judged(evidence.records, _verdict(run, evidence), evidence.probes)
 
 
-def _read_and_judge(run: Run, read: Read) -> tuple[Records, Verdict]:
-    evidence = evidence_of(run, read)
+def _verdict(run: Run, evidence: Evidence) -> Verdict:
     if run.plan.stability:
         site = site_of(run)
         found = tally_of(run, [*site.items.values()])
         evidence = counted(evidence, found, site.partition.origin)
         evidence = replace(evidence, stopped=(*found.damaged, *found.damaged_jobs))
-        return evidence.records, replace(judge(evidence), stability=found)
-    return evidence.records, with_rolling(judge(evidence), evidence)
+        return replace(judge(evidence), stability=found)
+    return with_rolling(judge(evidence), evidence)
 
 
-def evidence_of(run: Run, read: Read = read_run) -> Evidence:
+def evidence_of(run: Run, read: Read = read_parts) -> Evidence:
     """Read the evidence in the folder of `run`.
 
     Raises:
         BadInput: a file of the run is damaged.
     """
-    benchmarks, site, software = benchmarks_of(run), site_of(run), software_of(run)
-    files, probes, partition = run.files, nodes_of(run), site.partition
+    parts, records = read(run, () if run.plan.stability else None)
+    _, benchmarks, site, software, probes = parts
+    files, partition = run.files, site.partition
     facts = {host: node.newest for host, node in probes.items() if node.jobs}
     hosts = site.partition_hosts or site.hosts
     decisions = read_decisions(files)
@@ -141,7 +153,7 @@ def evidence_of(run: Run, read: Read = read_run) -> Evidence:
     return Evidence(
         run=run.id,
         plan=run.plan,
-        records=read(run, benchmarks, site, software, probes, () if run.plan.stability else None),
+        records=records,
         benchmarks=benchmarks,
         limits=[*site.items.values()],
         checks=site.checks,

@@ -111,6 +111,7 @@ class Results(Sequence[Result]):
     degraded: Mapping[str, Message] = field(default_factory=dict)
     baseline: BaselineComparison | None = None
     expected: FigurePredictions | None = None
+    _failed: dict[int, Result] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.aggregates)
@@ -123,6 +124,13 @@ class Results(Sequence[Result]):
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
         figure = range(len(self))[index]
+        if WORDS[int(self.verdict[figure])] != "FAIL":
+            return self._result(figure)
+        if figure not in self._failed:  # advice, page and summary read each failure
+            self._failed[figure] = self._result(figure)
+        return self._failed[figure]
+
+    def _result(self, figure: int) -> Result:
         record, values = self.aggregates.record(figure), self.aggregates.values(figure)
         executions = self.aggregates.executions(figure)
         steps = tuple(dict.fromkeys(each.step for each in executions))
@@ -214,11 +222,10 @@ class Results(Sequence[Result]):
         The message states what would be seen, and how many repeats are needed.
         """
         unjudged = self.verdict == WORDS.index("UNJUDGED")
-        for figure in np.flatnonzero(self._limited & unjudged):
-            result = self[int(figure)]
-            of_limits = (each.reason for each in result.references if each.kind != PEERS)
+        for figure in np.flatnonzero(self._limited & unjudged).tolist():
+            of_limits = (each.reason for each in self.references(figure) if each.kind != PEERS)
             if noise := next(filter(None, map(noise_in, of_limits)), None):
-                yield result, noise
+                yield self[figure], noise
 
     def of(self, words: Collection[str]) -> Iterator[Result]:
         """Yield the results with these verdicts."""

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, TextIO
 from xml.sax.saxutils import escape
 
@@ -79,39 +80,43 @@ class PlainLines:
     """The lines of plain results (`Results.plain`), from patterns that like results share."""
 
     def __init__(self, results: Results) -> None:
-        self._results, self._aggregates = results, results.aggregates
-        self._nodes = [json.dumps(node) for node in results.aggregates.records.nodes]
-        # Only one slice becomes a list of Python numbers: this saves memory.
-        self._values = results.aggregates.records.value[results.aggregates.order].data
+        aggregates = results.aggregates
+        self._results, self._records = results, aggregates.records
+        self._nodes = [quoted(node) for node in aggregates.records.nodes]
+        # An item of a memoryview is a Python number. A list of all of them takes more memory.
+        self._values = aggregates.records.value[aggregates.order].data
+        self._executions = aggregates.records.execution[aggregates.order[aggregates.first]].data
+        self._places, self._counts = aggregates.first.data, aggregates.count.data
+        self._node, self._measurand = aggregates.node.data, aggregates.measurand.data
+        self._medians, self._verdicts = aggregates.median.data, results.verdict.data
         self._patterns: dict[object, str] = {}
 
     def line(self, figure: int) -> str:
         """Return the line of a result; "" if it has a value that is not finite."""
-        results, aggregates, records = self._results, self._aggregates, self._aggregates.records
-        first, median = int(aggregates.first[figure]), float(aggregates.median[figure])
-        values = self._values[first : first + int(aggregates.count[figure])].tolist()
+        results, first, median = self._results, self._places[figure], self._medians[figure]
+        values = self._values[first : first + self._counts[figure]].tolist()
         if not math.isfinite(median + sum(values)):
             return ""
-        measurand = int(aggregates.measurand[figure])
+        measurand = self._measurand[figure]
         if measurand not in self._patterns:
             self._patterns[measurand] = _pattern(result_json(results[figure]), _OF_RESULT)
-        execution = records.executions[records.execution[aggregates.order[first]]]
-        verdict, judgements = WORDS[results.verdict[figure]], results.references(figure)
+        execution = self._records.executions[self._executions[figure]]
+        verdict, judgements = WORDS[self._verdicts[figure]], results.references(figure)
         bounds, reason = interval(values), reason_of(verdict, judgements)
         return self._patterns[measurand] % (
-            json.dumps(execution.step),
+            quoted(execution.step),
             execution.attempt,
-            self._nodes[aggregates.node[figure]],
+            self._nodes[self._node[figure]],
             median,
             execution.repeat,
-            json.dumps(reason),
+            quoted(reason),
             values,
             "true" if len(values) == 1 else "false",
-            json.dumps(results.degraded.get(execution.step, "")),
+            quoted(results.degraded.get(execution.step, "")),
             f"[{bounds.low}, {bounds.high}]" if bounds else "null",
             bounds.confidence if bounds else "null",
-            json.dumps(verdict),
-            json.dumps(reason.main_code),
+            quoted(verdict),
+            quoted(reason.main_code),
             _fields(reason),
             f"[{', '.join(map(self._judgement, judgements))}]",
         )
@@ -121,7 +126,7 @@ class PlainLines:
         if key not in self._patterns:
             self._patterns[key] = _pattern(judgement_json(of), _OF_JUDGEMENT)
         return self._patterns[key] % (
-            json.dumps(of.reason),
+            quoted(of.reason),
             _number(of.value),
             _number(of.ratio),
             json.dumps(of.ratios) if of.ratios else "[]",
@@ -137,7 +142,9 @@ def _pattern(fields: dict[str, Any], differing: Sequence[str]) -> str:
 
 
 def _number(value: float | None) -> str:
-    return json.dumps(value) if value is None or not math.isfinite(value) else f"{value}"
+    if value is None:
+        return "null"
+    return f"{value}" if math.isfinite(value) else json.dumps(value)
 
 
 def _fields(message: Message) -> str:

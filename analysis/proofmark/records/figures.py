@@ -9,6 +9,7 @@ from proofmark.common.files import read_json
 from proofmark.plan.search import Figures, Search
 from proofmark.records.columns import Records
 from proofmark.records.read import read_run
+from proofmark.records.run_facts import RunParts
 from proofmark.runs.nodes import probed_nodes
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.software.software import Software
@@ -31,7 +32,7 @@ def figures_of(run: Run, search: Search, steps: Collection[str]) -> Figures:
         return {}
     software = read_json(run.files.software, Software)
     nodes = {host: node.while_running() for host, node in probed_nodes(run).items()}
-    records = read_run(run, benchmarks_of(run), site_of(run), software, nodes, steps)
+    records = read_run(RunParts(run, benchmarks_of(run), site_of(run), software, nodes), steps)
     return {step: figure(records, step, search.rule.metric) for step in steps}
 
 

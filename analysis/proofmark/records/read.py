@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
-from proofmark.cases.suite import Benchmarks
 from proofmark.common.parallel import parallel_map
 from proofmark.plan.plan import Step
 from proofmark.plan.step import StepInstance
@@ -16,14 +15,11 @@ from proofmark.records.measured_step import MeasuredStep
 from proofmark.records.parquet_table import SCHEMA as SCHEMA
 from proofmark.records.parquet_table import table as table
 from proofmark.records.requirements import not_run
-from proofmark.records.run_facts import RunFacts
+from proofmark.records.run_facts import RunFacts, RunParts, run_parts
 from proofmark.records.step_records import StepRecords
 from proofmark.runs.adopted import adopted_files
 from proofmark.runs.decisions import read_decisions
-from proofmark.runs.nodes import Node
 from proofmark.runs.run import Run
-from proofmark.site.inventory import Site
-from proofmark.software.software import Software
 
 SLICE = 1000
 """The number of measurements of a step that one process reads at a time."""
@@ -34,33 +30,32 @@ Instances = Sequence[tuple[StepInstance, Sequence[str]]]
 """Measurements of a step with their nodes; without nodes for a step that is one measurement."""
 
 
-def read_run(
-    run: Run,
-    benchmarks: Benchmarks,
-    site: Site,
-    software: Software,
-    nodes: Mapping[str, Node],
-    steps: Collection[str] | None = None,
-) -> Records:
-    """Return the records of every finished step of `run`.
+def read_run(parts: RunParts, steps: Collection[str] | None = None) -> Records:
+    """Return the records of every finished step of a run.
 
     A step that was not run because its files were not written has INVALID records.
 
     A large run is read by one process per processor.
 
     Args:
-        run: the run.
-        benchmarks: its cases.
-        site: its site.
-        software: its programs.
-        nodes: the reports of its nodes, by host.
+        parts: the run, and what it is read with.
         steps: the ids of the steps to read; None: all steps.
     """
-    reader = _Reader(RunFacts(run, benchmarks, site, software, nodes))
-    tasks = [task for task in _tasks(run) if steps is None or task[1].id in steps]
+    reader = _Reader(RunFacts(parts))
+    tasks = [task for task in _tasks(parts.run) if steps is None or task[1].id in steps]
     large = sum(len(instances) for _, _, instances in tasks) > ONE_PROCESS
-    records = Records.joined(run.id, parallel_map(reader.read, tasks, large=large))
-    return without_disturbed(records, benchmarks.cases)
+    records = Records.joined(parts.run.id, parallel_map(reader.read, tasks, large=large))
+    return without_disturbed(records, parts.benchmarks.cases)
+
+
+def read_parts(run: Run, steps: Collection[str] | None = None) -> tuple[RunParts, Records]:
+    """Return what the records of a run are read with, and the records; `steps` as `read_run`.
+
+    Raises:
+        BadInput: a file of the run is damaged.
+    """
+    parts = run_parts(run)
+    return parts, read_run(parts, steps)
 
 
 Task = tuple[str, Step, Instances]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.host_names import HostTable, shared_domain
@@ -11,13 +12,33 @@ from proofmark.records.conditions import Conditions
 from proofmark.records.hosts import HostNames
 from proofmark.records.network import NetworkCheck
 from proofmark.runs.bmc_telemetry import read_looks
-from proofmark.runs.nodes import Node
-from proofmark.runs.run import Run, reported_names
+from proofmark.runs.nodes import Node, nodes_of
+from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
 from proofmark.site.adopted_site import IMPORTED
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes, stated_ceilings
 from proofmark.site.inventory import Site
 from proofmark.site.machines import counted_node
-from proofmark.software.software import Software
+from proofmark.software.software import Software, software_of
+
+
+class RunParts(NamedTuple):
+    """A run with what its records are read with; `nodes` are the reports of its nodes, by host."""
+
+    run: Run
+    benchmarks: Benchmarks
+    site: Site
+    software: Software
+    nodes: Mapping[str, Node]
+
+
+def run_parts(run: Run, nodes: Mapping[str, Node] | None = None) -> RunParts:
+    """Return a run with its parts; `nodes` are known, or are read.
+
+    Raises:
+        BadInput: a file of the run is damaged.
+    """
+    found = nodes_of(run) if nodes is None else nodes
+    return RunParts(run, benchmarks_of(run), site_of(run), software_of(run), found)
 
 
 class RunFacts:
@@ -33,15 +54,9 @@ class RunFacts:
         network_check: the check of the network; None: the site declares none.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        benchmarks: Benchmarks,
-        site: Site,
-        software: Software,
-        nodes: Mapping[str, Node],
-    ) -> None:
-        self.run, self.benchmarks, self.software = run, benchmarks, software
+    def __init__(self, parts: RunParts) -> None:
+        self.run, self.benchmarks, site, self.software, nodes = parts
+        run = self.run
         self.partition = site.partition
         self.names = names_of_hosts(run, site, nodes)
         self.conditions = Conditions(run, site, nodes)

@@ -1,4 +1,4 @@
-"""The records of sealed evidence, stored in columns beside its archives.
+"""The records of sealed evidence, and its nodes, stored beside its archives.
 
 The file is a cache, and never evidence: without it a run has the same verdict. Its key has the
 digest of the newest archive and the digest of the code that reads. The digest of an archive is
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import platform
 import stat
 import zipfile
@@ -19,25 +20,23 @@ from functools import cache
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import polars as pl
 import pydantic
 
 import proofmark
-from proofmark.cases.suite import Benchmarks
 from proofmark.common.files import open_regular, write_whole_bytes
 from proofmark.common.message import NOTHING, Message, rendered
 from proofmark.common.parallel import gc_paused
 from proofmark.common.progress_lines import say
 from proofmark.common.strict_model import StrictModel
 from proofmark.records.columns import Execution, Measurand, Records
-from proofmark.records.read import read_run
-from proofmark.runs.nodes import Node, nodes_of
-from proofmark.runs.run import Run, benchmarks_of, site_of
-from proofmark.site.inventory import Site
-from proofmark.software.software import Software, software_of
+from proofmark.records.read import read_parts
+from proofmark.records.run_facts import RunParts, run_parts
+from proofmark.runs.nodes import Node
+from proofmark.runs.run import Run
 
 READERS = ("common", "cases", "site", "plan", "runs", "software", "records")
 """The rooms whose code and data decide what is read from an output."""
@@ -48,8 +47,12 @@ _EXECUTION: Mapping[str, Any] = {
     **dict.fromkeys(("step", "disturbers"), pl.String),
     **dict.fromkeys(("attempt", "repeat", *_MESSAGES), pl.Int64),
 }
+_NODES = "nodes.pickle"
+_MODULES = ("proofmark.runs.", "proofmark.site.", "proofmark.common.message")
+"""The modules, or the begin of their names, whose models a node has."""
 _UNUSABLE = (
-    *(OSError, zipfile.BadZipFile, ValueError, LookupError, NotImplementedError),
+    *(OSError, zipfile.BadZipFile, ValueError, LookupError, NotImplementedError, EOFError),
+    *(pickle.UnpicklingError, AttributeError, ImportError, TypeError),
     *(pl.exceptions.PolarsError, pl.exceptions.PanicException),
 )
 
@@ -70,24 +73,24 @@ class _Words(StrictModel):
     messages: list[Message]
 
 
-def stored_or_read(
-    run: Run,
-    benchmarks: Benchmarks,
-    site: Site,
-    software: Software,
-    nodes: Mapping[str, Node],
-    steps: Collection[str] | None = None,
-) -> Records:
-    """Return what `read_run` returns, from the stored columns if they are of this evidence.
+class Readings(NamedTuple):
+    """What is stored: the records of a run, and its nodes, by host."""
+
+    records: Records
+    nodes: Mapping[str, Node]
+
+
+def stored_or_read(run: Run, steps: Collection[str] | None = None) -> tuple[RunParts, Records]:
+    """Return what `read_parts` returns, from what is stored if it is of this evidence.
 
     What is stored and cannot be used is named on stderr.
     """
     stored = _stored(run) if steps is None and run.seal else None
     if isinstance(stored, Message):
         say(rendered(stored))
-    if isinstance(stored, Records):
-        return stored
-    return read_run(run, benchmarks, site, software, nodes, steps)
+    if isinstance(stored, Readings):
+        return run_parts(run, stored.nodes), stored.records
+    return read_parts(run, steps)
 
 
 def read_and_store(run: Run) -> None:
@@ -97,13 +100,13 @@ def read_and_store(run: Run) -> None:
         BadInput: a file of the run is damaged, or the file cannot be written.
     """
     if not run.plan.stability and not _is_stored(run):
-        parts = benchmarks_of(run), site_of(run), software_of(run), nodes_of(run)
         with gc_paused():
-            store(run, read_run(run, *parts))
+            parts, records = read_parts(run)
+            store(run, Readings(records, parts.nodes))
 
 
-def store(run: Run, records: Records) -> None:
-    """Store all records of sealed evidence, if they are not stored.
+def store(run: Run, readings: Readings) -> None:
+    """Store the readings of sealed evidence, if they are not stored.
 
     Raises:
         BadInput: the file cannot be written.
@@ -113,8 +116,9 @@ def store(run: Run, records: Records) -> None:
     content = BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         archive.comment = _key(run)
-        for name, member in _members(records):
+        for name, member in _members(readings.records):
             archive.writestr(zipfile.ZipInfo(name), member)
+        archive.writestr(zipfile.ZipInfo(_NODES), pickle.dumps(dict(readings.nodes)))
     write_whole_bytes(run.products.readings, content.getvalue(), mode=0o444)
 
 
@@ -126,8 +130,8 @@ def _is_stored(run: Run) -> bool:
         return False
 
 
-def _stored(run: Run) -> Records | Message | None:
-    """Return the stored records, why they cannot be used, or None if nothing is stored."""
+def _stored(run: Run) -> Readings | Message | None:
+    """Return the stored readings, why they cannot be used, or None if nothing is stored."""
     path = run.products.readings
     try:
         with open_regular(path) as file:
@@ -136,7 +140,7 @@ def _stored(run: Run) -> Records | Message | None:
             with zipfile.ZipFile(file) as archive:
                 if archive.comment != _key(run):
                     return Message("readings-stale", path=f"{path}")
-                return _records(run.id, archive)
+                return Readings(_records(run.id, archive), _nodes(archive))
     except FileNotFoundError:
         return None
     except _UNUSABLE as error:
@@ -208,6 +212,28 @@ def _parquet(frame: pl.DataFrame) -> bytes:
     content = BytesIO()
     frame.write_parquet(content)
     return content.getvalue()
+
+
+class _OfModels(pickle.Unpickler):
+    """Reads the models of a node and the messages in them; it calls nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return a model of the package, or what makes a message.
+
+        Raises:
+            UnpicklingError: it is another name.
+        """
+        found = super().find_class(module, name) if module.startswith(_MODULES) else None
+        model = isinstance(found, type) and issubclass(found, StrictModel)
+        if model or found is Message("").__reduce__()[0]:
+            return found
+        raise pickle.UnpicklingError(f"{module}.{name}")
+
+
+def _nodes(archive: zipfile.ZipFile) -> Mapping[str, Node]:
+    """Return the stored nodes. They share their equal parts."""
+    nodes: Mapping[str, Node] = _OfModels(BytesIO(archive.read(_NODES))).load()
+    return nodes
 
 
 def _records(run: str, archive: zipfile.ZipFile) -> Records:

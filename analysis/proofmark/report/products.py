@@ -15,10 +15,9 @@ from tempfile import TemporaryDirectory
 from proofmark.common.errors import bad_input
 from proofmark.common.files import copy_whole, is_regular, read_json, sha256_of
 from proofmark.common.translation import in_language, language
-from proofmark.judge.judging import read_and_judge, write_results
+from proofmark.judge.judging import Judged, judged, write_results
 from proofmark.judge.verdict import Verdict
-from proofmark.records.columns import Records
-from proofmark.records.stored_readings import store, stored_or_read
+from proofmark.records.stored_readings import Readings, store, stored_or_read
 from proofmark.report.run_data import RunData, gather
 from proofmark.report.write import Made, versions, write_page
 from proofmark.runs.run import Run
@@ -53,9 +52,9 @@ def write_products(run: Run) -> Written:
     """
     files = run.products
     old = sha256_of(files.verdict) if run.plan.rolling and files.verdict.is_file() else ""
-    judged = read_and_judge(run, stored_or_read)
-    store(run, judged[0])
-    return _write(run, judged, files, old=old)
+    found = judged(run, stored_or_read)
+    store(run, Readings(found.records, found.nodes))
+    return _write(run, found, files, old=old)
 
 
 def write_again(run: Run, made: Made, target: RunFiles) -> Written:
@@ -64,7 +63,7 @@ def write_again(run: Run, made: Made, target: RunFiles) -> Written:
     if is_regular(copied) and target.folder != copied.parent:
         copy_whole(copied, target.waivers)
     with in_language(made.language):
-        return _write(run, read_and_judge(run), target, made.written)
+        return _write(run, judged(run), target, made.written)
 
 
 def made_of(files: RunFiles) -> Made:
@@ -119,13 +118,12 @@ def _same_time(files: RunFiles, old: str) -> datetime | None:
 
 def _write(
     run: Run,
-    judged: tuple[Records, Verdict],
+    found: Judged,
     target: RunFiles,
     written: datetime | None = None,
     *,
     old: str = "",
 ) -> Written:
-    records, verdict = judged
-    write_results(run, records, verdict, target)
-    run_data = gather(run, verdict, written or _same_time(target, old))
+    write_results(run, found.records, found.verdict, target)
+    run_data = gather(run, found.verdict, written or _same_time(target, old), found.nodes)
     return Written(run_data, write_page(run_data, target))

@@ -80,8 +80,19 @@ def facts_of(node: Node) -> NodeFacts:
     return node.jobs[-1].provenance.facts
 
 
-def gather(run: Run, verdict: Verdict, written: datetime | None = None) -> RunData:
-    """Return the contents of the folder of `run`, for a report of the time `written`; None: now.
+def gather(
+    run: Run,
+    verdict: Verdict,
+    written: datetime | None = None,
+    nodes: Mapping[str, Node] | None = None,
+) -> RunData:
+    """Return the contents of the folder of `run`, for a report.
+
+    Args:
+        run: the run.
+        verdict: on it.
+        written: the time of the report; None: now.
+        nodes: of the run, by host; None: they are read.
 
     Raises:
         BadInput: a file of the run is damaged.
@@ -100,7 +111,7 @@ def gather(run: Run, verdict: Verdict, written: datetime | None = None) -> RunDa
         site=site,
         benchmarks=benchmarks,
         software=software,
-        nodes=[node for node in nodes_of(run).values() if node.jobs],
+        nodes=[node for node in (nodes_of(run) if nodes is None else nodes).values() if node.jobs],
         states=states,
         commands=_commands(run, states),
         kernels=_kernels(run, states, software),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from html import escape
 
 SHORT = 24
@@ -23,6 +24,7 @@ def unbroken(text: str) -> str:
     return "".join(map(_word, re.split(r"(\s+)", text)))
 
 
+@lru_cache(maxsize=4096)
 def _word(word: str) -> str:
     if len(word) <= SHORT:
         return f'<span class="w">{escape(word)}</span>' if _BREAKS.search(word) else escape(word)

@@ -5,7 +5,7 @@ The evidence of a run has them as ``nodes/<host>.json``, made from the probes th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -131,6 +131,15 @@ def _nodes(paths: tuple[Path, ...], steps: tuple[str, ...], state: object) -> di
     for nodes in read:
         by_host |= {node.host: node for node in nodes}
     return by_host
+
+
+def some_nodes(run: Run, hosts: Collection[str]) -> dict[str, Node]:
+    """Return those of `nodes_of` that are in `hosts`. Of a sealed run only their files are read."""
+    if not found_in(run.folder):
+        return {host: node for host, node in nodes_of(run).items() if host in hosts}
+    paths = [path for path in paths_in(run.files.nodes, "*.json") if path.stem in hosts]
+    steps = tuple(step.id for step in run.plan.steps())
+    return {node.host: node for node in _slice(steps, paths)}
 
 
 def _slices(parts: Sequence[Part]) -> list[Sequence[Part]]:

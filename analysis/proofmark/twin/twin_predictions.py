@@ -13,15 +13,14 @@ from proofmark.judge.aggregate import Aggregates, aggregate
 from proofmark.judge.predictions import fields_of
 from proofmark.records.columns import VIRTUAL
 from proofmark.records.read import read_run
+from proofmark.records.run_facts import run_parts
 from proofmark.runs.attempts import has_result
 from proofmark.runs.evidence import open_newest
-from proofmark.runs.nodes import nodes_of
 from proofmark.runs.predictions import PredictedFigure, Predictions
-from proofmark.runs.run import Run, benchmarks_of, site_of
+from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.inventory import Site
 from proofmark.site.partition import PREDICTED
-from proofmark.software.software import software_of
 from proofmark.twin.twin_files import TwinFacts, TwinFiles
 
 KEY = "expected"
@@ -60,7 +59,7 @@ def predictions_of(folder: Path, site: Site) -> Predictions:
             raise bad_input(run.files.plan, key, found, f"{accepted}, a twin of this partition")
     _check_finished(run)
     twin = read_json(TwinFiles(run.files.inputs).facts, TwinFacts)
-    records = read_run(run, benchmarks_of(run), simulated, software_of(run), nodes_of(run))
+    records = read_run(run_parts(run))
     figures = tuple(_predicted(aggregate(records)))
     if not figures:
         raise bad_input(run.folder, "figures", "no valid figure", TWIN_RUN)

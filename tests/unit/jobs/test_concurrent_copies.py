@@ -21,6 +21,7 @@ from proofmark.jobs.scripts import Scripts, write_scripts
 from proofmark.jobs.step_script import LaunchSite
 from proofmark.plan.expansion import make_plan
 from proofmark.records.read import Record, read_run
+from proofmark.records.run_facts import RunParts
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.machine import Machine
@@ -120,7 +121,7 @@ def two_copies(kit: Kit, delays: str) -> Sequence[Record]:
     )
     run = kit.run(run_id="mine")
     execute(run, "none", lambda line: None)
-    return read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
+    return read_run(RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run)))
 
 
 @pytest.mark.fault("copies-apart")
@@ -149,6 +150,6 @@ def test_copies_without_a_start_and_end_are_invalid(kit: Kit, text: str, reason:
     (folder,) = steps_of(run)
     (execution(folder) / "copies.json").write_text(text)
     seal(execution(folder))
-    records = read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
+    records = read_run(RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run)))
     assert all(reason in record.reason for record in records)
     assert records

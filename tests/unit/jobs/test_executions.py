@@ -17,6 +17,7 @@ from tests.processes import proc_files, running
 from proofmark.jobs.execute import execute
 from proofmark.records.columns import Record
 from proofmark.records.read import read_run
+from proofmark.records.run_facts import RunParts
 from proofmark.runs.attempts import attempts
 from proofmark.runs.job_folder import complete
 from proofmark.runs.progress import progress
@@ -72,7 +73,9 @@ def call(command: Sequence[str]) -> int:
 
 
 def records(kit: Kit, run: Run) -> list[Record]:
-    return list(read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run)))
+    return list(
+        read_run(RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run)))
+    )
 
 
 @pytest.mark.root

@@ -18,6 +18,7 @@ from tests.processes import running
 
 from proofmark.common.files import read_json
 from proofmark.records.read import Record, read_run
+from proofmark.records.run_facts import RunParts
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.software.software import Software
 
@@ -45,7 +46,9 @@ def run_step(step: Path) -> int:
 
 def records_of(run: Run) -> list[Record]:
     software = read_json(run.files.software, Software)
-    return list(read_run(run, benchmarks_of(run), site_of(run), software, reports_of(run)))
+    return list(
+        read_run(RunParts(run, benchmarks_of(run), site_of(run), software, reports_of(run)))
+    )
 
 
 @pytest.fixture(scope="module")

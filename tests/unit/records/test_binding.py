@@ -30,6 +30,7 @@ from proofmark.records import binding
 from proofmark.records.binding import BindingCheck, binding_error
 from proofmark.records.hosts import HostNames
 from proofmark.records.read import Record, read_run
+from proofmark.records.run_facts import RunParts
 from proofmark.runs.binding_file import BindingReport, RankReport, read_binding
 from proofmark.site.execution import HostCpuMap
 from proofmark.site.machine import Machine
@@ -67,7 +68,7 @@ def kit(tmp_path: Path) -> Kit:
 def carried_out(kit: Kit) -> Sequence[Record]:
     run = kit.run()
     execute(run, "none", lambda line: None)
-    return read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
+    return read_run(RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run)))
 
 
 def openmp_program(kit: Kit) -> None:
@@ -115,7 +116,9 @@ def test_threads_on_each_others_cpus(kit: Kit, injected: bool) -> None:
         assert swapped != script
         (folder / "run.sh").write_text(swapped)
     execute(run, "none", lambda line: None)
-    (record,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
+    (record,) = read_run(
+        RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
+    )
     assert record.reason == ("thread 0 ran on CPUs 1, planned on 0" if injected else "")
     assert record.valid is not injected
     bound = json.loads((execution(folder) / "binding.json").read_text())

@@ -28,6 +28,7 @@ from proofmark.plan.plan import Step
 from proofmark.records.columns import Record
 from proofmark.records.physical_bounds import Bound, StepBounds, ValueBounds
 from proofmark.records.read import read_run
+from proofmark.records.run_facts import RunParts
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of
 from proofmark.site.node.facts import parse_probe
 
@@ -84,7 +85,9 @@ def measured(folder: Path, number: str, **metric: Any) -> Record:
     kit.program(f'echo "size $1"; echo "rate {number}"; echo END')
     run = kit.run()
     execute(run, "none", lambda line: None)
-    (record,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
+    (record,) = read_run(
+        RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
+    )
     return record
 
 
@@ -159,7 +162,9 @@ def test_a_time_is_positive_and_within_the_time_limit(
     kit.program(f'echo "rate {value}"')
     run = kit.run()
     execute(run, "none", lambda line: None)
-    (record,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
+    (record,) = read_run(
+        RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
+    )
     assert record.valid == (not reason)
     assert record.reason.startswith(reason)
 

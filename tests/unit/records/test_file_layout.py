@@ -18,6 +18,7 @@ from proofmark.plan.file_layout import FileLayout
 from proofmark.records.columns import Record
 from proofmark.records.execution_checks import layout_error
 from proofmark.records.read import read_run
+from proofmark.records.run_facts import RunParts
 from proofmark.runs.run import Run
 from proofmark.site.file_systems import kinds
 from proofmark.site.inventory import Site
@@ -50,7 +51,9 @@ def run_steps(
             stdin=subprocess.DEVNULL,
             timeout=300,
         )
-    return run, list(read_run(run, kit.benchmarks(), site, kit.software(), reports_of(run)))
+    return run, list(
+        read_run(RunParts(run, kit.benchmarks(), site, kit.software(), reports_of(run)))
+    )
 
 
 @pytest.fixture

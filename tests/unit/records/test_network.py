@@ -25,6 +25,7 @@ from proofmark.records.columns import Record
 from proofmark.records.hosts import HostNames
 from proofmark.records.network import NetworkCheck, adapters_that_moved
 from proofmark.records.read import read_run
+from proofmark.records.run_facts import RunParts
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
@@ -145,7 +146,7 @@ def finished_run(kit: Kit, pair: Pair, at: Site) -> Run:
 
 def records(kit: Kit, run: Run, at: Site) -> dict[int, Record]:
     """Return the records by the parameter `size`."""
-    found = read_run(run, kit.benchmarks(), at, kit.software(), reports_of(run))
+    found = read_run(RunParts(run, kit.benchmarks(), at, kit.software(), reports_of(run)))
     return {int(dict(each.parameters)["size"]): each for each in found}
 
 
@@ -312,7 +313,7 @@ class TestSamples:
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL, timeout=300)
         assert execution(step, 2).exists()
         at = site(kit, Network(kind="omni-path"))
-        found = list(read_run(run, kit.benchmarks(), at, kit.software(), reports_of(run)))
+        found = list(read_run(RunParts(run, kit.benchmarks(), at, kit.software(), reports_of(run))))
         assert [each.valid for each in found] == [True, True]
 
 

@@ -25,6 +25,7 @@ from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Step
 from proofmark.records import read
 from proofmark.records.columns import Record, Records
+from proofmark.records.run_facts import RunParts
 from proofmark.runs.decisions import add_decisions
 from proofmark.runs.job_on_node import JobOnNode
 from proofmark.runs.nodes import Node
@@ -81,7 +82,7 @@ class Bench:
         site = self.site.model_copy(update={"partition": Partition.model_validate(facts)})
         benchmarks = self.benchmarks.model_copy(update={"cases": cases})
         reports = {**reports_of(run), **(nodes or {})}
-        return read.read_run(run, benchmarks, site, self.software, reports)
+        return read.read_run(RunParts(run, benchmarks, site, self.software, reports))
 
     def write(self, rate: object = 100, host: str = "n1", name: str = "", **how: Any) -> Path:
         """Write an execution of the step in the folder `name`, and return the folder."""

@@ -21,6 +21,7 @@ from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.records.columns import Records
 from proofmark.records.concurrency import spread
 from proofmark.records.read import SCHEMA, Record, read_run, table
+from proofmark.records.run_facts import RunParts
 from proofmark.runs.attempts import attempts, last_words
 from proofmark.runs.run import Run
 from proofmark.site.node.cpu import cpu_list_text
@@ -42,7 +43,7 @@ def carry_out(kit: Kit, run: Run | None = None) -> Run:
 
 
 def records(kit: Kit, run: Run) -> Records:
-    return read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
+    return read_run(RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run)))
 
 
 def after(kit: Kit, program: str) -> tuple[Record, Record]:

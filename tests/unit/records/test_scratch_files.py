@@ -24,6 +24,7 @@ from proofmark.plan.rank_cpus import RankCpus
 from proofmark.plan.step import Step, WrittenFiles
 from proofmark.records.columns import Record
 from proofmark.records.read import read_run
+from proofmark.records.run_facts import RunParts
 from proofmark.records.scratch_files import (
     mount_of,
     read_scratch_files,
@@ -79,7 +80,9 @@ def record(
         inside = f'{before} && exec "$@"'
         command = ["unshare", "--mount", "sh", "-c", inside, "sh", *command]
     subprocess.run(command, check=False, cwd=kit.folder, stdin=subprocess.DEVNULL, timeout=300)
-    (found,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
+    (found,) = read_run(
+        RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
+    )
     return found
 
 
@@ -347,7 +350,9 @@ class TestReport:
         elif how == "damaged":
             path.write_text("{")
             seal(execution(step))
-        (found,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
+        (found,) = read_run(
+            RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
+        )
         assert (
             found.reason
             == {

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,15 +23,22 @@ from proofmark.common.message import Message, rendered
 from proofmark.jobs.execute import execute
 from proofmark.judge.accepting import judged_figures
 from proofmark.judge.claims_of_runs import answers_of
-from proofmark.judge.judging import Read, read_and_judge
+from proofmark.judge.judging import Read, judged, read_and_judge
 from proofmark.judge.verdict_files import write_verdict
 from proofmark.records import stored_readings
 from proofmark.records.columns import Records
 from proofmark.records.parquet_table import parquet_of
-from proofmark.records.read import read_run
-from proofmark.records.stored_readings import READERS, read_and_store, store, stored_or_read
+from proofmark.records.read import read_parts
+from proofmark.records.stored_readings import (
+    READERS,
+    Readings,
+    read_and_store,
+    store,
+    stored_or_read,
+)
 from proofmark.report.products import differences, made_of, write_products
 from proofmark.runs.evidence import open_evidence, seal
+from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run
 from proofmark.twin.smpi import unpack
 
@@ -91,7 +99,7 @@ def unused(run: Run, capsys: pytest.CaptureFixture[str]) -> str:
     why = stored_readings._stored(run)
     assert isinstance(why, Message)
     capsys.readouterr()
-    assert verdict(run, stored_or_read) == verdict(run, read_run)
+    assert verdict(run, stored_or_read) == verdict(run, read_parts)
     assert capsys.readouterr().err == f"{rendered(why)}\n"
     return why.code
 
@@ -99,8 +107,8 @@ def unused(run: Run, capsys: pytest.CaptureFixture[str]) -> str:
 def twice(run: Run) -> None:
     """Store other values than those of the evidence, with the right key."""
     run.products.readings.unlink(missing_ok=True)
-    records, _ = read_and_judge(run)
-    store(run, replace(records, value=2 * records.value))
+    records, _, nodes = judged(run)
+    store(run, Readings(replace(records, value=2 * records.value), nodes))
 
 
 @pytest.mark.parametrize("archive", archives(), ids=lambda path: path.name.partition(".")[0])
@@ -110,9 +118,11 @@ def test_the_verdicts_of_reference_runs_are_the_same(archive: Path, tmp_path: Pa
     run = seal(folder).run()
     read_and_store(run)
     stored = stored_readings._stored(run)
-    assert isinstance(stored, Records)
-    assert content(stored) == content(read_and_judge(run)[0])
-    assert verdict(run, stored_or_read) == verdict(run, read_run)
+    assert isinstance(stored, Readings)
+    assert content(stored.records) == content(read_and_judge(run)[0])
+    assert stored.nodes == nodes_of(run)
+    assert repr(stored.nodes) == repr(nodes_of(run))
+    assert verdict(run, stored_or_read) == verdict(run, read_parts)
 
 
 def test_messages_shares_and_numbers_return_as_they_were(run: Run) -> None:
@@ -129,16 +139,16 @@ def test_messages_shares_and_numbers_return_as_they_were(run: Run) -> None:
     reason = np.arange(len(records)) % 3 - 1
     made = replace(records, executions=[odd, *others], reasons=reasons, reason=reason)
     run.products.readings.unlink()
-    store(run, made)
+    store(run, Readings(made, {}))
     stored = stored_readings._stored(run)
-    assert isinstance(stored, Records)
-    assert content(stored) == content(made)
-    assert [*map(type, stored.executions[0])] == [*map(type, odd)]
+    assert isinstance(stored, Readings)
+    assert content(stored.records) == content(made)
+    assert [*map(type, stored.records.executions[0])] == [*map(type, odd)]
     run.products.readings.unlink()
-    store(run, Records.joined(run.id, []))
+    store(run, Readings(Records.joined(run.id, []), {}))
     stored = stored_readings._stored(run)
-    assert isinstance(stored, Records)
-    assert content(stored) == content(Records.joined(run.id, []))
+    assert isinstance(stored, Readings)
+    assert content(stored.records) == content(Records.joined(run.id, []))
 
 
 def test_collect_reads_and_the_commands_use_it(
@@ -150,7 +160,7 @@ def test_collect_reads_and_the_commands_use_it(
     assert main(["stage", "collect", folder]) == 0
     assert run.products.readings.exists()
     with monkeypatch.context() as without:
-        without.setattr(stored_readings, "read_run", lambda *_: pytest.fail("it was read again"))
+        without.setattr(stored_readings, "read_parts", lambda *_: pytest.fail("it was read again"))
         assert main(["report", folder]) == 0
         assert main(["verdict", folder]) == UNJUDGED
         assert main(["export", folder, "--format", "influx", "-o", f"{folder}/../influx"]) == 0
@@ -165,13 +175,25 @@ def test_verdict_writes_nothing_and_report_stores(run: Run) -> None:
     assert main(["verdict", f"{run.seal.folder}"]) == UNJUDGED
     assert not run.products.readings.exists()
     assert main(["report", f"{run.seal.folder}"]) == 0
-    assert isinstance(stored_readings._stored(run), Records)
+    assert isinstance(stored_readings._stored(run), Readings)
+
+
+def test_rerun_stores_the_readings_of_what_it_sealed(run: Run) -> None:
+    assert run.seal
+    assert main(["rerun", f"{run.seal.folder}", "1"]) == 0
+    after = open_evidence(run.seal.folder)
+    assert after
+    assert after.seal
+    assert after.seal.number == run.seal.number + 1
+    stored = stored_readings._stored(after)
+    assert isinstance(stored, Readings)
+    assert content(stored.records) == content(read_and_judge(after)[0])
 
 
 @pytest.mark.fault("readings-forged")
 def test_what_is_signed_checked_or_accepted_is_read_from_the_evidence(run: Run) -> None:
     twice(run)
-    shown, raw = verdict(run, stored_or_read), verdict(run, read_run)
+    shown, raw = verdict(run, stored_or_read), verdict(run, read_parts)
     assert shown != raw  # the user of this process wrote the file
     write_products(run)
     wrong = [*differences(run, made_of(run.products))]
@@ -182,13 +204,23 @@ def test_what_is_signed_checked_or_accepted_is_read_from_the_evidence(run: Run) 
     assert judged_figures(run).figures.equals(without.figures)
 
 
+class _Calling:
+    """An object that makes a folder when it is read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Callable[[str], None], tuple[str]]:
+        return os.mkdir, (f"{self._path}",)
+
+
 class TestNotUsed:
     """The stored readings are not used, and stderr says so."""
 
     def test_control(self, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
         twice(run)
         capsys.readouterr()
-        assert verdict(run, stored_or_read) != verdict(run, read_run)
+        assert verdict(run, stored_or_read) != verdict(run, read_parts)
         assert capsys.readouterr().err == ""
 
     @pytest.mark.fault("readings-planted")
@@ -212,6 +244,17 @@ class TestNotUsed:
         path = run.products.readings
         path.symlink_to(path.rename(path.with_name("other")))
         assert unused(run, capsys) == "readings-damaged"
+
+    @pytest.mark.fault("readings-damaged")
+    def test_if_they_would_call_a_function(
+        self, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        records, _, nodes = judged(run)
+        run.products.readings.unlink()
+        calling: Any = {**nodes, "n1": _Calling(tmp_path / "called")}
+        store(run, Readings(records, calling))
+        assert unused(run, capsys) == "readings-damaged"
+        assert not (tmp_path / "called").exists()
 
     @pytest.mark.fault("readings-planted")
     def test_if_the_run_is_a_copy(
@@ -272,10 +315,10 @@ def test_a_changed_output_is_read_again(
     why = stored_readings._stored(again)
     assert isinstance(why, Message)
     assert why.code == "readings-stale"
-    assert verdict(again, stored_or_read) == verdict(again, read_run)
+    assert verdict(again, stored_or_read) == verdict(again, read_parts)
     read_and_store(again)
-    assert isinstance(stored_readings._stored(again), Records)
-    assert verdict(again, stored_or_read) == verdict(again, read_run)
+    assert isinstance(stored_readings._stored(again), Readings)
+    assert verdict(again, stored_or_read) == verdict(again, read_parts)
 
 
 Change = Callable[[bytes], bytes]
@@ -322,5 +365,5 @@ def test_a_damaged_file_is_not_used(
     parts = read_and_judge(run)[0]
     found = stored_readings._stored(run)
     # A flip in what no reader needs, as the time of a member, leaves the columns as they were.
-    assert isinstance(found, Message) or (found and content(found) == content(parts))
-    assert verdict(run, stored_or_read) == verdict(run, read_run)
+    assert isinstance(found, Message) or (found and content(found.records) == content(parts))
+    assert verdict(run, stored_or_read) == verdict(run, read_parts)

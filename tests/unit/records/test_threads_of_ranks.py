@@ -19,6 +19,7 @@ from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records.binding import binding_error
 from proofmark.records.columns import Record
 from proofmark.records.read import read_run
+from proofmark.records.run_facts import RunParts
 from proofmark.runs.binding_file import read_binding
 
 THREADS = """
@@ -54,7 +55,7 @@ def carried_out(kit: Kit, setting: str = "") -> Sequence[Record]:
     kit.case(launch="mpi", sweep={"size": 2, "ranks": 1, "threads": 2})
     run = kit.run()
     execute(run, "none", lambda line: None)
-    return read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
+    return read_run(RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run)))
 
 
 @pytest.mark.fault("rank-threads-not-bound")
@@ -142,7 +143,9 @@ def test_the_kernel_reports_the_threads_of_a_silent_runtime(
     kit.case(launch="threads", sweep={"size": 2, "threads": 2})
     run = kit.run()
     execute(run, "none", lambda line: None)
-    (record,) = read_run(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
+    (record,) = read_run(
+        RunParts(run, kit.benchmarks(), kit.site(), kit.software(), reports_of(run))
+    )
     assert record.reason.startswith(reason)
     assert record.valid is (reason == "")
     entries = json.loads((execution(steps_of(run)[0]) / "binding.json").read_text())

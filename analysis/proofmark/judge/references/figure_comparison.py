@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import median
 from sys import intern
 from typing import NamedTuple
@@ -54,6 +55,12 @@ from proofmark.site.partition import PREDICTED
 BELIEVED = 10.0
 """An output of others that is this many times better than an agreed value proves nothing: it is
 edited, in another unit, or of another machine."""
+OF_ONE_NODE = frozenset({"hostname", "reported", "date", "boot_id", "load", "clock_offset_s"}) | {
+    "firmware"
+}
+"""The facts of which no rule makes a value."""
+MOST_KINDS = 16
+"""The number of kinds of nodes with which each further node is compared."""
 NO_PROGRAMS = AcceptedPrograms(package="?", version="")
 """Stands for programs of which nothing is known."""
 
@@ -255,9 +262,15 @@ class Comparison:
         rule, source = reference.rule, reference.source
         assert rule is not None
         # The metrics of a program on a node have the same peak: it is computed once.
-        key = (rule, record.node, record.case, *record.parameters.items())
-        if (found := self._known.get(key)) is None:
-            found = self._known[key] = self._value_of_rule(rule, record)
+        hosts = hosts_of(record.node)
+        of = rule, record.case, *record.parameters.items()
+        key = (record.node, *of)
+        like = tuple(self._kinds.get(host, host) for host in hosts), *of
+        if (found := self._known.get(like) or self._known.get(key)) is None:
+            found = self._value_of_rule(rule, record)
+            # A reason or source that names a node is that of no other one.
+            of_one = any(host in str(found) for host in hosts)
+            self._known[key if of_one else like] = found
         if isinstance(found, Message):
             return _Against(None, found, source)
         times = factor(found.unit, record.unit)
@@ -266,6 +279,20 @@ class Comparison:
         if not isinstance(found, TypicalValue):
             return _Against(found.value * times, rule, shown)
         return _Against(found.value * times, rule, shown, {}, found.tolerance, found.unheld)
+
+    @cached_property
+    def _kinds(self) -> dict[str, int]:
+        """The number of the kind of each node. The rules give the same for nodes of one kind."""
+        numbers: dict[str, int] = {}
+        kinds: dict[int, tuple[dict[str, object], Nominal]] = {}
+        for host, facts in self.nodes.items():
+            of_kind = {name: each for name, each in vars(facts).items() if name not in OF_ONE_NODE}
+            mine = of_kind, self.stated.get(host, NOTHING_STATED)
+            same = (number for number, each in kinds.items() if each == mine)
+            numbers[host] = next(same, len(numbers))
+            if len(kinds) < MOST_KINDS:
+                kinds.setdefault(numbers[host], mine)
+        return numbers
 
     def _value_of_rule(self, rule: Rule, record: Record) -> Derived | Message:
         hosts = hosts_of(record.node)

@@ -8,6 +8,7 @@ from itertools import chain
 from proofmark.common.files import paths_in, text_or_empty
 from proofmark.judge.stability.job_causes import JobEnd, NodeShown, Shown, cause_of
 from proofmark.records.read import read_run
+from proofmark.records.run_facts import RunParts
 from proofmark.runs.attempts import Attempt, attempts
 from proofmark.runs.files_report import files_reports
 from proofmark.runs.nodes import Node, nodes_of
@@ -51,8 +52,8 @@ def endings_of(run: Run, jobs: Sequence[JobRun]) -> tuple[list[JobEnd | None], d
 
 
 def _reasons(run: Run, nodes: Mapping[str, Node], steps: Collection[str]) -> Reasons:
-    parts = benchmarks_of(run), site_of(run), software_of(run), nodes
-    records = read_run(run, *parts, steps)
+    parts = RunParts(run, benchmarks_of(run), site_of(run), software_of(run), nodes)
+    records = read_run(parts, steps)
     codes: dict[tuple[str, int], set[str]] = {}
     for execution, reason in zip(records.execution.tolist(), records.reason.tolist(), strict=True):
         if reason >= 0:

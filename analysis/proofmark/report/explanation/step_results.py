@@ -19,6 +19,7 @@ from proofmark.common.text import duration
 from proofmark.judge.results import WORDS
 from proofmark.records.columns import Record
 from proofmark.records.read import read_run
+from proofmark.records.run_facts import RunParts
 from proofmark.report.explanation.context import Context
 from proofmark.report.explanation.rows import ExplainedRow
 from proofmark.report.words import number
@@ -102,9 +103,8 @@ def _figure_rows(context: Context) -> list[ExplainedRow]:
     run, step = context.run, context.step
     try:
         software = read_json(run.files.software, Software)
-        records = read_run(
-            run, context.benchmarks, context.site, software, nodes_of(run), [step.id]
-        )
+        parts = RunParts(run, context.benchmarks, context.site, software, nodes_of(run))
+        records = read_run(parts, [step.id])
     except BadInput as error:
         return [ExplainedRow("figures", "cannot be read", f"{error}")]
     wanted = set(step.folders_of(context.instance))
