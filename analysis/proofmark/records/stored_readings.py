@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import platform
 import stat
 import zipfile
@@ -27,6 +26,7 @@ import polars as pl
 import pydantic
 
 import proofmark
+from proofmark.common import shared_models
 from proofmark.common.files import open_regular, write_whole_bytes
 from proofmark.common.message import NOTHING, Message, rendered
 from proofmark.common.parallel import gc_paused
@@ -47,12 +47,10 @@ _EXECUTION: Mapping[str, Any] = {
     **dict.fromkeys(("step", "disturbers"), pl.String),
     **dict.fromkeys(("attempt", "repeat", *_MESSAGES), pl.Int64),
 }
-_NODES = "nodes.pickle"
-_MODULES = ("proofmark.runs.", "proofmark.site.", "proofmark.common.message")
-"""The modules, or the begin of their names, whose models a node has."""
+_NODES = "nodes.json"
 _UNUSABLE = (
     *(OSError, zipfile.BadZipFile, ValueError, LookupError, NotImplementedError, EOFError),
-    *(pickle.UnpicklingError, AttributeError, ImportError, TypeError),
+    *(AttributeError, TypeError),
     *(pl.exceptions.PolarsError, pl.exceptions.PanicException),
 )
 
@@ -118,7 +116,7 @@ def store(run: Run, readings: Readings) -> None:
         archive.comment = _key(run)
         for name, member in _members(readings.records):
             archive.writestr(zipfile.ZipInfo(name), member)
-        archive.writestr(zipfile.ZipInfo(_NODES), pickle.dumps(dict(readings.nodes)))
+        archive.writestr(zipfile.ZipInfo(_NODES), shared_models.written(readings.nodes))
     write_whole_bytes(run.products.readings, content.getvalue(), mode=0o444)
 
 
@@ -214,25 +212,13 @@ def _parquet(frame: pl.DataFrame) -> bytes:
     return content.getvalue()
 
 
-class _OfModels(pickle.Unpickler):
-    """Reads the models of a node and the messages in them; it calls nothing else."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Return a model of the package, or what makes a message.
-
-        Raises:
-            UnpicklingError: it is another name.
-        """
-        found = super().find_class(module, name) if module.startswith(_MODULES) else None
-        model = isinstance(found, type) and issubclass(found, StrictModel)
-        if model or found is Message("").__reduce__()[0]:
-            return found
-        raise pickle.UnpicklingError(f"{module}.{name}")
-
-
 def _nodes(archive: zipfile.ZipFile) -> Mapping[str, Node]:
     """Return the stored nodes. They share their equal parts."""
-    nodes: Mapping[str, Node] = _OfModels(BytesIO(archive.read(_NODES))).load()
+    nodes = {}
+    for host, node in shared_models.read(archive.read(_NODES)).items():
+        if not isinstance(node, Node):
+            raise ValueError(host)
+        nodes[host] = node
     return nodes
 
 

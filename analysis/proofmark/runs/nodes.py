@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from proofmark.common.archive import found_in
 from proofmark.common.errors import BadInput
@@ -16,6 +16,7 @@ from proofmark.common.files import paths_in, read_json
 from proofmark.common.message import Message
 from proofmark.common.nodesets import is_name
 from proofmark.common.parallel import parallel_map
+from proofmark.common.shared_models import shared
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line
 from proofmark.runs.attempts import Attempt
@@ -102,7 +103,7 @@ def _probed(host: str, probes: Sequence[Probes], last: dict[str, JobOnNode]) -> 
     for attempt in probes:
         for entry in attempt.read():
             if isinstance(entry, JobOnNode):
-                last[entry.job] = _shared(entry, last.get(entry.job))
+                last[entry.job] = shared(entry, last.get(entry.job))
                 jobs.append(last[entry.job])
             else:
                 damaged.append(entry)
@@ -153,30 +154,10 @@ def _slice(steps: tuple[str, ...], paths: Sequence[Path]) -> list[Node]:
     for path in paths:
         node, like, jobs = _node(path, steps), None, list[JobOnNode]()
         for job in node.jobs:
-            like = last[job.job] = _shared(job, like or last.get(job.job))
+            like = last[job.job] = shared(job, like or last.get(job.job))
             jobs.append(like)
         nodes.append(node.model_copy(update={"jobs": tuple(jobs)}))
     return nodes
-
-
-def _shared(part: Any, like: Any) -> Any:
-    """Return `like` if it equals `part`, else `part`, which refers to the equal parts of `like`.
-
-    `part` was just read, and nothing else has it: it is changed in place.
-    """
-    if type(part) is not type(like):
-        return part
-    if part == like:
-        return like
-    if isinstance(part, tuple) and len(part) == len(like):
-        return tuple(map(_shared, part, like))
-    if isinstance(part, StrictModel):
-        own, others = vars(part), vars(like)
-        own.update({name: _shared(value, others[name]) for name, value in own.items()})
-        if part.model_fields_set == like.model_fields_set:
-            # The names of sixty fields take more memory than the values of their own.
-            object.__setattr__(part, "__pydantic_fields_set__", like.model_fields_set)
-    return part
 
 
 def _node(path: Path, steps: tuple[str, ...]) -> Node:
