@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import nextafter
@@ -154,12 +154,20 @@ class Aggregates:
         for place in np.flatnonzero(np.isin(self.records.measurand[self.order], chosen)):
             yield self.records[int(self.order[place])]
 
-    def table(self) -> pl.DataFrame:
+    def table(self, systems: Collection[str]) -> pl.DataFrame:
         """Return the records of the valid figures, with the columns of records.parquet.
 
         Its texts are Categorical, which takes less memory.
+
+        Args:
+            systems: of other systems the table has one record of each measurand only.
         """
         members = self.order[np.repeat(self.valid, self.count)]
+        measurand = self.records.measurand[members]
+        of_systems = [each.system in systems for each in self.records.measurands]
+        wanted = np.array(of_systems, dtype=bool)[measurand]
+        wanted[np.unique(measurand, return_index=True)[1]] = True
+        members = members[wanted]
         return table(
             replace(
                 self.records,

@@ -20,12 +20,15 @@ def answers_of(runs: Iterable[tuple[Run, Verdict]]) -> list[Answer]:
     Raises:
         BadInput: two simulations of a system imitate different MPI libraries.
     """
+    systems: set[str] = set()
+    for name in SOURCES.names():
+        systems.update(SOURCES.get(name).machines)
     tables: list[pl.DataFrame] = []
     machines: dict[str, NodeHardware] = {}
     selectors: dict[str, str] = {}
     for run, verdict in runs:
         _add_selector(run, selectors)
-        tables.append(verdict.results.aggregates.table())
+        tables.append(verdict.results.aggregates.table(systems))
         machine = machine_of(run)
         machines |= {run.plan.system: machine} if machine else {}
     records = pl.concat(tables)

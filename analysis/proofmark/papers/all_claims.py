@@ -56,16 +56,13 @@ def answers(
         machines: by system; for other systems those of the papers are used.
         claims: the claims to answer.
     """
-    known, chosen = {**PAPERS, **(machines or {})}, [*claims]
+    known = {**PAPERS, **(machines or {})}
     given: list[Answer] = []
-    # Most runs are of a system without a claim: their figures would only take memory.
-    needed = sorted({system for claim in chosen for system in claim.systems})
-    of_claims = records.filter(pl.col("system").cast(pl.String).is_in(needed))
     for origin in origins(records) or [""]:
-        figures = ClaimFigures(of_claims, origin)
+        figures = ClaimFigures(records, origin)
         of_origin = records.lazy().filter(pl.col("origin") == origin)
         measured = sorted(of_origin.select("system").unique().collect().to_series().to_list())
-        given += [_answer(claim, figures, origin, measured, known) for claim in chosen]
+        given += [_answer(claim, figures, origin, measured, known) for claim in claims]
     return given
 
 

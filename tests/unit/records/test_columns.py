@@ -300,8 +300,7 @@ def test_joined_records_keep_the_words_of_a_batch_once() -> None:
             builder = RecordBuilder()
             words = (f"{place:05}" * 500 for place in range(20))  # equal, and no word of before
             for place, word in enumerate(words):
-                measurand = Measurand._make("x" for _ in Measurand._fields)
-                measurand = measurand._replace(parameters=word)
+                measurand = Measurand._make([*["x"] * 10, word])
                 builder.measurand.append(intern(builder.measurands, measurand))
                 builder.execution.append(intern(builder.nodes, "n1"))
                 builder.node.append(0)
