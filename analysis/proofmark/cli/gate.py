@@ -32,14 +32,13 @@ from proofmark.common.text import one_line
 from proofmark.judge.gate.gate_decisions import LONGEST, NOT_MEASURED, Action
 from proofmark.judge.gate.gate_evidence import vendor_entry
 from proofmark.judge.gate.rolling_nodes import decisions_of
-from proofmark.judge.judging import judge_run
+from proofmark.judge.judging import judged
 from proofmark.machine.gate_actions import NodeGate
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import reserving, user_name
 from proofmark.records.stored_readings import stored_or_read
 from proofmark.runs.checks import GateCheck, last_checks, read_checks, vendor_file
 from proofmark.runs.gates import GateState, begin_gate, gates, open_gate, unnamed_gate
-from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import benchmarks_of
 from proofmark.runs.run_lock import is_lock_held
 from proofmark.runs.state import site_folder
@@ -261,10 +260,10 @@ def _decide_arguments(parser: ArgumentParser) -> None:
 def decide_nodes(options: Namespace) -> int:
     """Print the decision about each node of a run as JSON."""
     opened = evidence_of(options.folder)
-    verdict = judge_run(opened, stored_or_read)
+    _, verdict, nodes = judged(opened, stored_or_read)
     accept, benchmarks = options.accept_unjudged, benchmarks_of(opened)
     decisions = decisions_of(verdict, opened.plan, benchmarks, accept_unjudged=accept)
-    facts = {host: node.newest for host, node in nodes_of(opened).items() if node.jobs}
+    facts = {host: node.newest for host, node in nodes.items() if node.jobs}
     decided = []
     for node, each in decisions.items():
         keys = ("serial_number", "slot", "evidence")

@@ -12,8 +12,10 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
+from proofmark.cases.reader.settings import named
 from proofmark.cases.reader.spec_table import TableRule
 from proofmark.cases.reader.spec_types import CACHED, Pattern, check_known
+from proofmark.cases.reader.values import Parameter
 from proofmark.common.strict_model import StrictModel
 
 
@@ -303,8 +305,21 @@ class TextSpec(StrictModel):
         hits = tuple(self._hits(line))
         return ClassifiedLine(line, True, starts, hits, frozenset(hit.role for hit in hits))
 
-    def printed_settings(self, line: str) -> Iterator[tuple[str, str]]:
-        """Yield name and value of each setting in a line."""
+    @cached_property
+    def settings_in(self) -> Callable[[str, tuple[str, ...]], Mapping[str, Parameter]]:
+        """A function that returns the settings in a line without some names, with a cache.
+
+        The header of a program is the same on thousands of nodes.
+        """
+        return lru_cache(maxsize=CACHED)(self._settings_in)
+
+    def _settings_in(self, line: str, skipped: tuple[str, ...]) -> Mapping[str, Parameter]:
+        found: dict[str, Parameter] = {}
+        for name, word in self._printed_settings(line):
+            found |= named(name, word, skipped)
+        return found
+
+    def _printed_settings(self, line: str) -> Iterator[tuple[str, str]]:
         for pattern in self.settings:
             if match := pattern.fullmatch(line):
                 groups = {name: word for name, word in match.groupdict().items() if word}

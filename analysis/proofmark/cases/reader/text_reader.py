@@ -15,7 +15,7 @@ from typing import Any
 from proofmark.cases.reader.aborted import messages_in
 from proofmark.cases.reader.builder import Notes, ProgramRun, ReadingBuilder, UnreadLines
 from proofmark.cases.reader.command_line import StartedCommand
-from proofmark.cases.reader.settings import named, of_command
+from proofmark.cases.reader.settings import of_command
 from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.reader.spec_table import TableRule
 from proofmark.cases.reader.spec_text import (
@@ -187,10 +187,8 @@ class TextRun:
             self._notes.run.builders
         ):
             return
-        for name, word in self._rules.printed_settings(line):
-            found = named(name, word, self._spec.no_setting)
-            if found:
-                self._notes.settings = {**self._notes.settings, **found}
+        if found := self._rules.settings_in(line, self._spec.no_setting):
+            self._notes.settings = {**self._notes.settings, **found}
 
     def stray(self, line: str) -> None:
         """Add an INVALID reading for a line outside of any table that looks like a row."""

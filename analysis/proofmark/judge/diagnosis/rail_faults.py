@@ -38,25 +38,32 @@ def rail_faults(
     named = dict(zip(declared.adapters or (), declared.rails or (), strict=False))
     for group in alike.values():
         usual = {} if named or declared.rails else _usual(group)
+        slots = _usual_slots(group)
         for host, rails in group.items():
             if declared.rails:
                 needed = named or _short(rails, declared.rails)
             else:
                 needed = _like_cards(rails) | usual
-            if faults := (*_faults(rails, needed), *_slow_slots(rails, group)):
+            if faults := (*_faults(rails, needed), *_slow_slots(rails, slots)):
                 found[host] = faults
     return found
 
 
-def _slow_slots(
-    rails: Mapping[str, Rail], group: Mapping[str, Mapping[str, Rail]]
-) -> Iterator[Message]:
+def _usual_slots(group: Mapping[str, Mapping[str, Rail]]) -> dict[str, str]:
+    """Return the link of the slot of each rail that almost all nodes have; empty if none is."""
+    links: dict[str, list[str]] = {}
+    for rails in group.values():
+        for name, rail in rails.items():
+            links.setdefault(name, []).append(rail.link)
+    return {name: commonest(each) or "" for name, each in links.items()}
+
+
+def _slow_slots(rails: Mapping[str, Rail], usual: Mapping[str, str]) -> Iterator[Message]:
     """Yield the rails whose slot carries less than that of most nodes."""
     for name, rail in rails.items():
-        usual = commonest([of[name].link for of in group.values() if name in of])
-        own, least = (pcie_bytes_per_s(text or "") for text in (rail.link, usual))
+        own, least = (pcie_bytes_per_s(text) for text in (rail.link, usual[name]))
         if own and least and own < (1 - RATE_TOLERANCE) * least:
-            yield Message("rail-slot", rail=name, found=rail.link, accepted=usual or "")
+            yield Message("rail-slot", rail=name, found=rail.link, accepted=usual[name])
 
 
 def narrow_slots(nodes: Mapping[str, NodeFacts]) -> Iterator[Message]:
