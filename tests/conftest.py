@@ -15,7 +15,7 @@ import sys
 import tempfile
 import tomllib
 import weakref
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -272,12 +272,12 @@ def pytest_terminal_summary(
     """
     if not config.getoption("--tier"):
         return
-    times: Counter[str] = Counter()
+    times: defaultdict[str, float] = defaultdict(float)
     for report in itertools.chain.from_iterable(terminalreporter.stats.values()):
         if isinstance(report, pytest.TestReport):
             times[report.nodeid.partition("::")[0].rpartition("/")[0]] += report.duration
     terminalreporter.write_sep("=", "time of each folder")
-    for folder, seconds in times.most_common():
+    for folder, seconds in sorted(times.items(), key=lambda each: -each[1]):
         terminalreporter.write_line(f"{seconds:.2f}s {folder or '.'}")
     if os.geteuid() != 0:
         line = "without root: the tests with the mark root were left out; root runs all tests"
