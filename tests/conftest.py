@@ -15,6 +15,7 @@ import sys
 import tempfile
 import tomllib
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -265,8 +266,20 @@ def _may_run(item: pytest.Item) -> bool:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Name the tests that the user of this process cannot run."""
-    if config.getoption("--tier") and os.geteuid() != 0:
+    """Print the time of each folder, and name the tests that this user cannot run.
+
+    The time is that of all workers together, with setup and teardown, in seconds.
+    """
+    if not config.getoption("--tier"):
+        return
+    times: defaultdict[str, float] = defaultdict(float)
+    for report in itertools.chain.from_iterable(terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport):
+            times[report.nodeid.partition("::")[0].rpartition("/")[0]] += report.duration
+    terminalreporter.write_sep("=", "time of each folder")
+    for folder, seconds in sorted(times.items(), key=lambda each: -each[1]):
+        terminalreporter.write_line(f"{seconds:.2f}s {folder or '.'}")
+    if os.geteuid() != 0:
         line = "without root: the tests with the mark root were left out; root runs all tests"
         terminalreporter.write_line(line)
 

@@ -218,16 +218,16 @@ def measure(folder: Path) -> None:
     laps, run = Laps(), f"{folder}"
     sealed = json.loads(laps.lap("stage collect: seal and read", "stage", "collect", run))
     report = laps.lap("report, its readings stored", "report", run, "--json")
+    head = json.loads(report)
+    print(f"  counts {head['counts']}, {len(head['fleet']['nodes'])} bad nodes")
+    if mistake := _mistake(head, sorted(site_of(open_newest(folder)).hosts)):
+        raise SystemExit(f"{folder}: {mistake}")
     laps.lap("verdict, its readings stored", "verdict", run)
     _forget(Path(sealed["folder"]) / "evidence")
     laps.lap("verdict, its readings stored, cold cache", "verdict", run)
     RunFiles(Path(sealed["folder"])).readings.unlink()
     laps.lap("verdict, all outputs read", "verdict", run)
     laps.lap("report, all outputs read", "report", run, "--json")
-    head = json.loads(report)
-    print(f"  counts {head['counts']}, {len(head['fleet']['nodes'])} bad nodes")
-    if mistake := _mistake(head, sorted(site_of(open_newest(folder)).hosts)):
-        raise SystemExit(f"{folder}: {mistake}")
 
 
 def _forget(folder: Path) -> None:

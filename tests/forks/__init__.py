@@ -70,11 +70,10 @@ def forked_tools() -> Iterator[Path]:
         _environment(top)
         for command, wanted in WANTED.items():
             (top / "bin" / command).unlink()
-            python, real = REAL / "python", REAL / command
-            if command.startswith("ansible"):  # its plug-ins start the command beside their Python
-                python, real = top / "bin/python", top / command
-                lines = (REAL / command).read_text().splitlines()
-                script(real, python, "\n".join(lines[1:]))
+            # A command starts others beside its Python: these are forks, too.
+            python, real = top / "bin/python", top / command
+            lines = (REAL / command).read_text().splitlines()
+            script(real, python, "\n".join(lines[1:]))
             ends.enter_context(served(top / "bin" / command, real, python, wanted))
         yield top / "bin"
 

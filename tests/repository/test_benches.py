@@ -17,6 +17,7 @@ from tests.bench import __main__ as overview
 from tests.bench import acceptance, bmc, claims, odd_answers, overhead, pairs, scale, trend
 from tests.fixtures.kit import make_kit
 from tests.folders import ROOT
+from tests.forks import tools
 
 from proofmark.judge.judging import read_and_judge, write_results
 from proofmark.machine.bmc import client
@@ -132,7 +133,8 @@ def test_trends(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
         trend.main(["--runs"])
 
 
-def test_a_run_of_many_nodes(tmp_path: Path) -> None:
+def test_a_run_of_many_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", f"{tools() / 'python'}")  # its commands are forks
     run = scale.make_run(tmp_path, 10, repeats=1)
     scale.measure(run)
     output = next(run.glob("steps/*hpl/knl00002/execution-1/stdout"))

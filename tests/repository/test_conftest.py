@@ -176,3 +176,21 @@ def test_tier_deselects_tests_and_sets_the_number_of_examples(
     assert "2 passed, 1 deselected in" in result.stdout
     deselected = "test_long" if "--tier=test" in options else "test_short"
     assert deselected not in result.stdout
+
+
+def test_the_time_of_each_folder_is_printed_with_its_setup_and_teardown(tmp_path: Path) -> None:
+    test = """
+import time, pytest
+@pytest.fixture
+def slow():
+    time.sleep(0.2)
+    yield
+    time.sleep(0.2)
+def test_it(slow):
+    time.sleep(0.2)
+"""
+    result = run_pytest(tmp_path, test, "", "--tier=test")
+    _, found, after = result.stdout.partition("time of each folder")
+    assert found, result.stdout
+    seconds, _, folder = after.splitlines()[1].partition("s ")
+    assert float(seconds) >= 0.6 and folder == "."
