@@ -102,7 +102,9 @@ def _read(block: Block, case: Block) -> Block:
     changed = _without(block, "json", "derive", "own_line") if "same_as" not in block else {**block}
     if isinstance(text, Mapping):
         command = text.get("command")
-        former = former or "corrects" in text
+        if "corrects" in text:
+            former = True
+            changed["aside"] = {**block.get("aside", {}), "active": "int"}
         changed["text"] = _text(text)
         if isinstance(command, Mapping):
             former = former or any(key in command for key in _OF_PROGRAM)
