@@ -102,7 +102,7 @@ def compared(folder: Path, slow: str = "") -> Verdict:
     """
     kit = make_kit(folder)
     site = site_of(kit, names(32), LEAF)
-    plan_of(kit, site, alone=True)
+    plan_of(kit, site, pairs="alone")
     run = kit.run(site=site)
     noise = np.random.default_rng(1)
     for step in run.plan.steps():

@@ -160,6 +160,8 @@ NO_CONDITION = {
     "Instance",
     "MeasuredStep",
     "RunFacts",
+    "RunParts",
+    "run_parts",
     "StepRecords",
     "UNDISTURBED",
     "read_output_file",
