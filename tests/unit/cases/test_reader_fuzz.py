@@ -7,7 +7,7 @@ import random
 import re
 from functools import cache
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.fixtures.kit import examples
 from tests.folders import BENCHMARKS
@@ -82,9 +82,14 @@ def damaged(draw: st.DrawFn) -> tuple[str, str]:
 
 
 def numbers(text: str) -> set[float]:
-    """Return the numbers that are words in complete lines of `text`, also with a rate's unit."""
+    """Return the numbers that are words in complete lines of `text`, also with a rate's unit.
+
+    A last line without its end is complete if it ends where the line before it ends.
+    """
     text = re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", text)
-    complete = text if "{" in text else text[: text.rfind("\n") + 1]
+    *others, last = text.split("\n")
+    aligned = bool(others) and len(last) == len(others[-1])
+    complete = text if "{" in text or aligned else text[: text.rfind("\n") + 1]
     values = set()
     for word in re.split(r'(?:MB/s)?[\s=:,"]+', complete):
         if re.fullmatch(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?", word) and word.count(".") < 2:
@@ -103,6 +108,12 @@ def check(readings: list[Reading], text: str) -> None:
 
 
 @examples(4)
+@example(
+    (
+        "osu-latency",
+        "# OSU MPI Latency Test v7.4\n# Size       Avg Latency(us)\n8" + 23 * " " + "2.07",
+    )
+)
 @given(damaged())
 def test_damaged_output_gives_only_numbers_that_it_contains(case: tuple[str, str]) -> None:
     name, text = case
