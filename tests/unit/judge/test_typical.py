@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -14,10 +14,10 @@ from tests.unit.judge.test_references import facts, figures
 from tests.unit.judge.test_verdict import record
 
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.reference import Reference, Rule
+from proofmark.cases.reference import HardwareRule, Reference, Rule, TypicalRule
 from proofmark.common.message import Message
 from proofmark.judge.references.derived import derive
-from proofmark.judge.references.figure_comparison import Comparison, Figure
+from proofmark.judge.references.figure_comparison import OF_ONE_NODE, Comparison, Figure
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.references.typical import (
     PEAK,
@@ -27,6 +27,7 @@ from proofmark.judge.references.typical import (
     TypicalValue,
     builds,
     typical_value,
+    value_of_rule,
 )
 from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import Typical, TypicalConditions, link, processor, processors
@@ -69,6 +70,30 @@ def tabled(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> N
         update={"hpl": (typical,), "triad": (typical,), "architecture": "unknown"}
     )
     monkeypatch.setattr("proofmark.judge.references.typical.processor", lambda _: changed)
+
+
+class Watched(NodeFacts):
+    """Facts that know which of them were read."""
+
+    def __getattribute__(self, name: str) -> Any:
+        """Note `name`."""
+        READ.add(name)
+        return super().__getattribute__(name)
+
+
+READ: set[str] = set()
+
+
+@pytest.mark.parametrize("name", ["skl-2x6148", "power9-ppc64le", "live-kvm-zen3", "spr-vm"])
+def test_nodes_of_one_kind_differ_in_no_fact_that_a_rule_reads(name: str) -> None:
+    """Such nodes share the value of a rule. A message has the name of its node."""
+    watched = Watched.model_construct(**vars(facts(name, virtual=None)))
+    READ.clear()
+    for rule in get_args(HardwareRule) + get_args(TypicalRule):
+        for parameters in (ALL_CORES, {"threads": 1, "ranks": 1}, {"nodes": 2, "ranks": 2}):
+            value_of_rule(rule, Setting([watched], build=TUNED), parameters)
+    assert "cpu_model" in READ
+    assert not READ & (OF_ONE_NODE - {"hostname"})
 
 
 def conditions(**stated: Any) -> pytest.MarkDecorator:

@@ -55,9 +55,9 @@ from proofmark.site.partition import PREDICTED
 BELIEVED = 10.0
 """An output of others that is this many times better than an agreed value proves nothing: it is
 edited, in another unit, or of another machine."""
-OF_ONE_NODE = frozenset({"hostname", "reported", "date", "boot_id", "load", "clock_offset_s"}) | {
-    "firmware"
-}
+OF_ONE_NODE = frozenset(
+    ("hostname", "reported", "date", "boot_id", "load", "clock_offset_s", "firmware")
+)
 """The facts of which no rule makes a value."""
 MOST_KINDS = 16
 """The number of kinds of nodes with which each further node is compared."""
