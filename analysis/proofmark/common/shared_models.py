@@ -1,7 +1,7 @@
 """Models as JSON, with equal parts written once.
 
 Thousands of nodes of one kind have most of their facts in common. Each model, tuple, mapping and
-message is a row, and ``[7]`` in a later row refers to the row 7. Other values stand in their row.
+message is a row, and ``[7]`` in a later row refers to the row 7. A row has its other values itself.
 """
 
 from __future__ import annotations

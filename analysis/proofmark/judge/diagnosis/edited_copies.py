@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
-from itertools import combinations
+from itertools import chain, combinations
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def edited_copies(records: Records, benchmarks: Benchmarks) -> Faults:
     """
     places = measured_places(records, benchmarks)
     shared = _shared(records, places)
-    values = _values(records, places, {execution for pair in shared for execution in pair})
+    values = _values(records, places, {*chain.from_iterable(shared)})
     outputs = len(np.unique(records.execution[places]))
     own = cache(lambda measurands: _own_digits(records, places, measurands))
 
