@@ -135,6 +135,18 @@ def test_two_processors_can_have_two_tolerances(
     assert accepted(only(verdict)) == "at least 0.9 × typical_hpl; at least 0.8 × typical_hpl"
 
 
+def test_a_reason_names_its_own_node_of_one_kind(known: tuple[Plan, Benchmarks]) -> None:
+    """The inventory can have other names than the nodes themselves."""
+    nodes = {f"n{n}": facts("live-kvm-zen3", hostname=f"rack{n}") for n in (1, 2)}
+    wanted = Reference(metric="rate", kind="floor", source="s", rule="rpeak_nominal", at_least=0.5)
+    verdict = judged(known, wanted, ("n1", 950.0), ("n2", 950.0), facts=nodes)
+    named = {}
+    for result in verdict.results:
+        (reason,) = (each.reason for each in result.references if each.kind == "floor")
+        named[result.record.node] = {each.fields.get("node") for each in reason.nested()} - {None}
+    assert named == {"n1": {"rack1"}, "n2": {"rack2"}}
+
+
 def test_another_figure_is_named_as_it_is_compared(known: tuple[Plan, Benchmarks]) -> None:
     against = {"metric": "rate", "where": {"size": 2}, "times": "{threads}"}
     wanted = reference(value=None, against=against, kind="floor")

@@ -264,13 +264,12 @@ class Comparison:
         # The metrics of a program on a node have the same peak: it is computed once.
         hosts = hosts_of(record.node)
         of = rule, record.case, *record.parameters.items()
-        key = (record.node, *of)
-        like = tuple(self._kinds.get(host, host) for host in hosts), *of
-        if (found := self._known.get(like) or self._known.get(key)) is None:
+        own = (record.node, *of)
+        like = (tuple(self._kinds.get(host, host) for host in hosts), *of)
+        if (found := self._known.get(like, self._known.get(own))) is None:
             found = self._value_of_rule(rule, record)
-            # A reason or source that names a node is that of no other one.
-            of_one = any(host in str(found) for host in hosts)
-            self._known[key if of_one else like] = found
+            # A reason can name its node. A value and its source name none.
+            self._known[own if isinstance(found, Message) else like] = found
         if isinstance(found, Message):
             return _Against(None, found, source)
         times = factor(found.unit, record.unit)
