@@ -20,8 +20,8 @@ Block = Mapping[str, Any]
 
 _OF_PROGRAM = ("doubling", "operations", "phases", "exact")
 """The former keys of `command` that its program states."""
-_SETS = ("osu-micro-benchmarks", "npb")
-"""The packages whose programs have one module."""
+_SETS = {"osu-micro-benchmarks": "osu", "npb": "npb"}
+"""Package → the module of all of its programs. Other programs have a module with their name."""
 _KINDS = ("sanity", "practice", "study")
 """The former keys of a suite that are values of `kind`."""
 
@@ -130,6 +130,5 @@ def _column(column: Block) -> Block:
 
 
 def _program(case: Block) -> str:
-    """Return the module of the program of a case. Some packages have one for all programs."""
-    package = f"{case.get('package')}"
-    return package.partition("-")[0] if package in _SETS else f"{case.get('program')}"
+    """Return the module of the program of a case."""
+    return _SETS.get(f"{case.get('package')}", f"{case.get('program')}")

@@ -20,7 +20,12 @@ from proofmark.common.parallel import gc_paused, parallel_map
 from proofmark.common.progress_lines import say
 from proofmark.common.text import percent
 from proofmark.common.translation import ENGLISH, in_language
-from proofmark.judge.compare import Difference, RunComparison, program_differences
+from proofmark.judge.compare import (
+    Difference,
+    ProgramDifference,
+    RunComparison,
+    program_differences,
+)
 from proofmark.judge.compare import compare as compare_runs
 from proofmark.judge.judging import judge_run
 from proofmark.judge.trend.past_run import (
@@ -222,11 +227,13 @@ def _changed_programs(first: Run, later: Run) -> Iterator[str]:
 
     Another MPI changes the same libraries in each package.
     """
-    packages: dict[tuple[Message, str, str], list[str]] = {}
+    packages: dict[tuple[object, ...], tuple[ProgramDifference, list[str]]] = {}
     for each in program_differences(software_of(first), software_of(later)):
-        packages.setdefault((each.what, each.first, each.later), []).append(each.package)
-    for (what, before, after), names in packages.items():
-        yield f"changed: {', '.join(names)}: {what}: {before or '–'} → {after or '–'}"
+        key = (each.what.code, *each.what.fields.items(), each.first, each.later)
+        packages.setdefault(key, (each, []))[1].append(each.package)
+    for each, names in packages.values():
+        change = f"{each.first or '–'} → {each.later or '–'}"
+        yield f"changed: {', '.join(names)}: {each.what}: {change}"
 
 
 COMMANDS = {"trend": Command(trend, "trend runs/before runs/after", _arguments, traced=False)}

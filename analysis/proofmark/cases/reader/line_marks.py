@@ -12,6 +12,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
+from proofmark.common.nodesets import NAME
+
 # A tag is recognised only if every line has one. A single line without it means that the numbers
 # before the other lines may be output of the program.
 
@@ -37,11 +39,11 @@ def program_text(text: str, banners: Sequence[re.Pattern[str]]) -> str:
 def lines_of_hosts(text: str, banners: Sequence[re.Pattern[str]]) -> dict[str, list[int]]:
     """Return the numbers of the lines of each host that is printed before them, from 0.
 
-    A word is a host if it stands with a colon before a banner. Lines without one are of no host.
+    A word is a host if a colon and a banner follow it. Lines without one are of no host.
 
     Args:
         text: an output.
-        banners: the lines that begin an output. If one stands in `text` as it is, there is no host.
+        banners: the lines that begin an output. If `text` has one without a host, it has no host.
     """
     if not banners or _any_line(tuple(banners)).search(f"\n{text}"):
         return {}
@@ -140,7 +142,7 @@ def _any_line(banners: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
 @lru_cache(maxsize=64)
 def _behind_a_host(banners: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
     """Return a pattern of a line end, a host and a banner. A number is a rank, or of a time."""
-    host = r"(?P<host>(?!\d+:)[A-Za-z0-9][A-Za-z0-9.-]*)"
+    host = rf"(?P<host>(?!\d+:){NAME.pattern})"
     return re.compile(rf"\n{host}: ?(?:{_plain(banners)})[ \t\r]*(?=\n|\Z)", re.ASCII)
 
 

@@ -22,15 +22,15 @@ class Item:
     """One measurement in a document.
 
     Attributes:
-        values: metric → its place in the document, for a reason, and what stands there.
-        parameters: parameter → what stands at its place; None: the document does not have it.
+        values: metric → its place in the document, for a reason, and the value at this place.
+        parameters: parameter → the value at its place; None: the document does not have it.
         settings: the options of the measurement.
         problems: why its figures are INVALID.
     """
 
     values: Mapping[str, tuple[str, object]]
     parameters: Mapping[str, object] = field(default_factory=dict)
-    settings: Mapping[object, object] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
     problems: Sequence[str] = ()
 
 
@@ -59,7 +59,7 @@ class Program:
         return all(truth(at(document, key)) for key in self.keys)
 
     def is_partial(self, document: object) -> bool:
-        """Return whether the program printed `document` before its end."""
+        """Return whether `document` is a report of a program that still runs."""
         return False
 
     def problems(self, document: object) -> Iterator[str]:
@@ -98,14 +98,14 @@ PROGRAMS = Plugins(Program, "proofmark.cases.reader.programs", "a case", "read.p
 
 
 def at(value: object, *keys: str) -> object:
-    """Return what stands below `keys` in a document; None if nothing does."""
+    """Return the value below `keys` in a document; None if it has none."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
 
 
 def truth(value: object) -> bool:
-    """Return whether a value of a document is not null, false or empty; 0 is a value."""
+    """Return whether a document has a value: 0 is one; null, false and an empty value are none."""
     return value is not None and value is not False and value not in ("", [], {})
 
 
@@ -115,5 +115,5 @@ def first_of(*values: object) -> object:
 
 
 def words_of(value: object) -> str:
-    """Return a word of a document; no letters for anything else."""
+    """Return a text of a document; an empty text for another value."""
     return value if isinstance(value, str) else ""

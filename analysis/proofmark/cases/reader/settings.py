@@ -56,12 +56,12 @@ def of_command(words: Sequence[str], skipped: Collection[str]) -> dict[str, Para
     return found
 
 
-def of_mapping(options: Mapping[object, object], skipped: Collection[str]) -> dict[str, Parameter]:
+def of_mapping(options: Mapping[str, object], skipped: Collection[str]) -> dict[str, Parameter]:
     """Return the options in a document that are words or numbers."""
     found: dict[str, Parameter] = {}
     for name, value in options.items():
         if isinstance(value, str | int | float):
-            found |= named(f"{name}", f"{value}", skipped)
+            found |= named(name, f"{value}", skipped)
     return found
 
 

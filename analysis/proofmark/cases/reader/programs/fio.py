@@ -78,7 +78,7 @@ def _item(job: object, options: Mapping[str, object]) -> Item:
         "read_kib": at(job, "read", "io_kbytes"),
         "read_ms": at(job, "read", "runtime"),
     }
-    return Item(values, parameters, options, tuple(_problems(job, options)))  # type: ignore[arg-type]
+    return Item(values, parameters, options, tuple(_problems(job, options)))
 
 
 def _amounts(job: object, options: Mapping[str, object]) -> dict[str, object]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.command_line import StartedCommand, size_of, value_of
 from proofmark.cases.reader.program import Item, Program, at, truth, words_of
 
 _OPERATIONS = {"-w": "write", "-r": "read", "-R": "read"}
-_DIRECT = {" -B ": "-B", " useO_DIRECT=1": "useO_DIRECT=1", " --posix.odirect": "--posix.odirect"}
+_DIRECT = ("-B", "useO_DIRECT=1", "--posix.odirect")
 """The options of O_DIRECT, which differ by version."""
 _ORDERINGS = ("no", "constant", "random")
 
@@ -27,7 +27,7 @@ class Ior(Program):
     )
 
     def problems(self, document: object) -> Iterator[str]:
-        """Yield that the end is missing."""
+        """Yield the reason if the document has no end."""
         if not truth(at(document, "Finished")):
             yield 'no "Finished": cut off'
 
@@ -35,9 +35,9 @@ class Ior(Program):
         """Yield the rows. IOR 3 nests the results of each repetition, IOR 4 does not."""
         tests = at(document, "tests")
         for test in tests if isinstance(tests, list) else []:
-            parameters = _parameters(test, words_of(at(document, "Command line")))
+            parameters = _parameters(test, _command(document))
             options, given = at(test, "Options"), at(test, "Parameters")
-            settings: Mapping[object, object] = {}
+            settings: Mapping[str, object] = {}
             if isinstance(options, Mapping) and given is not None:
                 settings = {
                     **options,
@@ -79,6 +79,11 @@ class Ior(Program):
         return needed <= rows
 
 
+def _command(document: object) -> list[str]:
+    """Return the words of the command line. Hints have commas between them."""
+    return words_of(at(document, "Command line")).replace(",", " ").split()
+
+
 def _rows(results: object) -> Iterator[object]:
     for each in results if isinstance(results, list) else []:
         if isinstance(each, list):
@@ -87,7 +92,7 @@ def _rows(results: object) -> Iterator[object]:
             yield each
 
 
-def _parameters(test: object, command: str) -> dict[str, object]:
+def _parameters(test: object, command: Sequence[str]) -> dict[str, object]:
     between = words_of(at(test, "Options", "ordering inter file"))
     stonewall = at(test, "Parameters", "deadlineForStonewall")
     return {
@@ -97,8 +102,8 @@ def _parameters(test: object, command: str) -> dict[str, object]:
         "ordering_inter_file": next(filter(between.startswith, _ORDERINGS), None),
         "segments": at(test, "Options", "segments"),
         "stonewall": None if stonewall == 0 else stonewall,
-        "fsync": "-e" if " -e " in command else None,
-        "direct": next((name for word, name in _DIRECT.items() if word in command), None),
+        "fsync": "-e" if "-e" in command else None,
+        "direct": next((option for option in _DIRECT if option in command), None),
         "layout": at(test, "Options", "access"),
         "block_bytes": at(test, "Parameters", "blockSize"),
         "transfer_bytes": at(test, "Parameters", "transferSize"),
