@@ -49,7 +49,7 @@ def read_run(parts: RunParts, steps: Collection[str] | None = None) -> Records:
 
 
 def read_parts(run: Run, steps: Collection[str] | None = None) -> tuple[RunParts, Records]:
-    """Return what the records of a run are read with, and the records; `steps` as `read_run`.
+    """Return the parts of a run and its records. `steps` are those of `read_run`.
 
     Raises:
         BadInput: a file of the run is damaged.

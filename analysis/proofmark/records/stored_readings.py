@@ -129,7 +129,7 @@ def _is_stored(run: Run) -> bool:
 
 
 def _stored(run: Run) -> Readings | Message | None:
-    """Return the stored readings, why they cannot be used, or None if nothing is stored."""
+    """Return the stored readings; the reason if they cannot be used; None if there are none."""
     path = run.products.readings
     try:
         with open_regular(path) as file:

@@ -30,7 +30,7 @@ from proofmark.records.columns import Numbers, Records
 DIGITS = 3
 """A value counts if it has this many digits after those that like nodes share."""
 RARE = 8
-"""A value of more outputs than this is no sign of a copy."""
+"""A value that more outputs than this have is no sign of a copy."""
 LEAST_EQUAL = 5
 """The least number of rare values that a copy has in common with its source."""
 SHARE = 0.5
@@ -38,7 +38,7 @@ SHARE = 0.5
 LEAST_OUTPUTS = 4
 """Fewer outputs do not show how their values follow from each other."""
 AHEAD = 2
-"""A copy has more than this many times the equal rare values of any other two outputs."""
+"""The equal rare values of a copy are more than this many times those of any other two outputs."""
 NEVER_SEEN = 3
 """What n pairs of outputs never show is less likely than this ÷ n (95 % confidence)."""
 WIDTH = 2 * math.sqrt(math.pi)

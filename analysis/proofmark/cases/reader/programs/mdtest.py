@@ -19,7 +19,7 @@ _PHASES: Sequence[Mapping[str, set[str]]] = (
         "-r": {"file_remove", "directory_remove"},
     },
 )
-"""Option → its phases, in groups: without an option of a group, the program runs all of it."""
+"""Groups of option → its phases. Without an option of a group, all phases of the group run."""
 
 
 class Mdtest(Program):

@@ -12,5 +12,5 @@ class Npb(Program):
     """NPB 3."""
 
     def facts(self, printed: Mapping[str, Parameter]) -> Mapping[str, Parameter]:
-        """Return the active processes: fewer than were started, if their number is no square."""
+        """Return the number of active processes: BT leaves some out if it is given no square."""
         return {"ranks": printed["active"]} if "active" in printed else {}

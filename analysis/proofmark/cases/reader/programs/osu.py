@@ -24,7 +24,8 @@ _LARGEST = (
     ),
     (".*", 1 << 20),
 )
-"""The largest size without `-m`, by the name of the benchmark. The first match counts."""
+"""A pattern of the name of the benchmark, and its largest size without `-m`, in bytes. The first
+pattern that matches counts."""
 
 
 class Osu(Program):
