@@ -472,3 +472,27 @@ def test_foreign_lines_at_two_places_are_two_notes() -> None:
     [run] = program_runs(benchmarks().case("osu-collectives").reader(), text)
     assert len(run.builders) == 21
     assert ["'first'" in note for note in run.notes] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("options", "direct", "fsync"),
+    [
+        ("-e", None, "-e"),
+        ("-o /scratch/x-e -O summaryFormat=JSON", None, None),
+        ("-B -O summaryFormat=JSON", "-B", None),
+        ("-e -O summaryFormat=JSON,useO_DIRECT=1", "useO_DIRECT=1", "-e"),
+        ("--posix.odirect", "--posix.odirect", None),
+    ],
+)
+def test_the_words_of_a_command_line_of_ior_are_its_options(
+    options: str, direct: str | None, fsync: str | None
+) -> None:
+    """An option can be the last word, and a path can end like one."""
+    text = text_of("ior-3.3.0_posix_b4m_t1m_n2_fpp.json")
+    changed = text.replace("-o /scratch/iortest -O summaryFormat=JSON", options)
+    assert changed != text
+    for reading in read("ior", changed):
+        assert (reading.parameters.get("direct"), reading.parameters.get("fsync")) == (
+            direct,
+            fsync,
+        )
