@@ -10,7 +10,7 @@ import shutil
 import stat
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from io import TextIOWrapper
+from io import BufferedReader, TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO, TextIO, TypeVar
 
@@ -353,7 +353,7 @@ def _open_regular(path: Path | str, folder: int | None = None) -> tuple[int, os.
     return file, status
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BufferedReader:
     """Open a regular file for reading; a link is refused.
 
     Raises:

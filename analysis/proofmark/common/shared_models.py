@@ -65,7 +65,8 @@ def read(content: bytes) -> dict[str, StrictModel]:
     stored = json.loads(content)
     classes = _classes(StrictModel)
     rows: list[Any] = []
-    last: dict[str, StrictModel] = {}
+    known: dict[tuple[str, str, str | int], Any] = {}
+    fields: dict[tuple[str, ...], set[str]] = {}
 
     def decoded(part: Any) -> Any:
         return rows[part[0]] if isinstance(part, list) else part
@@ -75,12 +76,22 @@ def read(content: bytes) -> dict[str, StrictModel]:
             rows.append(part)
         elif kind == _TUPLE:
             rows.append(tuple(map(decoded, part)))
+        elif kind == _MAPPING:
+            rows.append({name: decoded(each) for name, each in part.items()})
         else:
             values = {name: decoded(each) for name, each in part.items()}
-            if kind != _MAPPING:
-                model = classes[kind].model_validate(values)
-                values = last[kind] = shared(model, last.get(kind))
-            rows.append(values)
+            model = classes[kind].model_validate(values)
+            own = vars(model)
+            # The check makes each tuple, mapping and message of a model anew.
+            for name, each in part.items():
+                if isinstance(each, list):
+                    own[name] = known.setdefault((kind, name, each[0]), own[name])
+                elif isinstance(each, str):
+                    own[name] = known.setdefault((kind, name, each), own[name])
+            # The names of sixty fields take more memory than the values of their own.
+            names = fields.setdefault((kind, *part), model.model_fields_set)
+            object.__setattr__(model, "__pydantic_fields_set__", names)
+            rows.append(model)
     return {name: rows[number] for name, (number,) in stored["roots"].items()}
 
 

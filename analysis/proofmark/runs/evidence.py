@@ -24,7 +24,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from hashlib import sha256
+from hashlib import file_digest, sha256
+from io import BufferedRandom, BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -212,13 +213,10 @@ def read_evidence(folder: Path) -> SealedEvidence | None:
     return SealedEvidence(folder, heads, listed, Chain(archives))
 
 
-def _sha256(file: BinaryIO) -> str:
+def _sha256(file: BufferedReader | BufferedRandom) -> str:
     """Return the SHA-256 of an open file in hexadecimal digits."""
-    digest = sha256()
     file.seek(0)
-    while content := file.read(1 << 20):
-        digest.update(content)
-    return digest.hexdigest()
+    return file_digest(file, "sha256").hexdigest()
 
 
 def _head(archive: Archive, path: Path, number: int, before: str) -> ArchiveHead:
