@@ -13,6 +13,7 @@ from proofmark.common.parallel import gc_paused, parallel_map
 from proofmark.common.text import one_line
 from proofmark.judge.baseline.circumstances import Circumstances
 from proofmark.judge.baseline.of_run import BaselineOfRun
+from proofmark.judge.claim_source import Answer
 from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.diagnosis.file_system_faults import looks_after_failures
 from proofmark.judge.diagnosis.rma import as_csv, rma
@@ -77,16 +78,19 @@ def judge_run(run: Run, read: Read = read_parts) -> Verdict:
 
 def write_results(
     run: Run, records: Records, verdict: Verdict, target: RunFiles | None = None
-) -> None:
+) -> list[Answer]:
     """Write records.parquet, verdict.json, junit.xml and rma.csv.
 
     They are written into the folder of `target`; None: where the products of the run are.
+
+    Returns:
+        The answers to the claims that verdict.json has.
     """
     with gc_paused():
-        _write_results(run, records, verdict, target or run.products)
+        return _write_results(run, records, verdict, target or run.products)
 
 
-def _write_results(run: Run, records: Records, verdict: Verdict, target: RunFiles) -> None:
+def _write_results(run: Run, records: Records, verdict: Verdict, target: RunFiles) -> list[Answer]:
     claims = answers_of([(run, verdict)])
     files: dict[Path, Callable[[TextIO], None]] = {
         target.junit: lambda file: write_junit(file, verdict),
@@ -105,6 +109,7 @@ def _write_results(run: Run, records: Records, verdict: Verdict, target: RunFile
     write_whole(target.vendor_list, as_csv(rma(verdict.bad.nodes, facts)))
     for _ in writing:
         pass
+    return claims
 
 
 def read_and_judge(run: Run, read: Read = read_parts) -> tuple[Records, Verdict]:

@@ -124,6 +124,7 @@ def _write(
     *,
     old: str = "",
 ) -> Written:
-    write_results(run, found.records, found.verdict, target)
-    run_data = gather(run, found.verdict, written or _same_time(target, old), found.nodes)
+    claims = write_results(run, found.records, found.verdict, target)
+    time = written or _same_time(target, old)
+    run_data = gather(run, found.verdict, time, found.nodes, claims)
     return Written(run_data, write_page(run_data, target))

@@ -85,6 +85,7 @@ def gather(
     verdict: Verdict,
     written: datetime | None = None,
     nodes: Mapping[str, Node] | None = None,
+    claims: Sequence[Answer] | None = None,
 ) -> RunData:
     """Return the contents of the folder of `run`, for a report.
 
@@ -93,6 +94,7 @@ def gather(
         verdict: on it.
         written: the time of the report; None: now.
         nodes: of the run, by host; None: they are read.
+        claims: the answers of `verdict` to them; None: they are looked for.
 
     Raises:
         BadInput: a file of the run is damaged.
@@ -119,7 +121,7 @@ def gather(
         started=min(times, default=None),
         ended=max(times, default=None),
         written=written or _now(),
-        claims=answers_of([(run, verdict)]),
+        claims=answers_of([(run, verdict)]) if claims is None else claims,
         additions=additions_of(run, verdict),
     )
 
