@@ -18,6 +18,8 @@ Field = str | int | float | tuple[str, ...]
 """A value of a message. A message in it is printed in the language of the page."""
 SEVERAL = "several"
 THE_NODE = N_("the node")
+OF_NODES = frozenset({"node", "nodes"})
+"""The fields of a message that name nodes."""
 OF_OTHERS = frozenset({"output", "adopted-unread", "absent-said", "left-said", "reader-rule"}) | {
     *("files-said", "files-full", "model-source"),
 }
@@ -83,6 +85,11 @@ class Message(str):
     def codes(self) -> Iterator[str]:
         """Yield the code of the message, and those of all messages in it."""
         return (each.code for each in self.nested())
+
+    @property
+    def names_node(self) -> bool:
+        """Whether the message, or one in it, has a field for nodes: ``node`` or ``nodes``."""
+        return any(not each.fields.keys().isdisjoint(OF_NODES) for each in self.nested())
 
     def without_nodes(self, nodes: Collection[str]) -> Message:
         """Return the message with ``the node`` in place of each of `nodes` in its fields.

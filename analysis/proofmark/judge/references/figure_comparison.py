@@ -268,8 +268,9 @@ class Comparison:
         like = (tuple(self._kinds.get(host, host) for host in hosts), *of)
         if (found := self._known.get(like, self._known.get(own))) is None:
             found = self._value_of_rule(rule, record)
-            # A reason can name its node. A value and its source name none.
-            self._known[own if isinstance(found, Message) else like] = found
+            # A value and its source name no node.
+            of_node = isinstance(found, Message) and found.names_node
+            self._known[own if of_node else like] = found
         if isinstance(found, Message):
             return _Against(None, found, source)
         times = factor(found.unit, record.unit)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from statistics import NormalDist, stdev
+from statistics import NormalDist
 from typing import NamedTuple
 
 from proofmark.judge.power import MOST_REPEATS, median_variance
@@ -85,7 +85,7 @@ def beyond(
     if once and len(ratios) < 2:
         return _missed(_margin(middle, limit, least=least) - once.interval, least)
     quantile, error = _of_repeats(len(ratios))
-    margin, spread = _margin(middle, limit, least=least), stdev(map(math.log, ratios))
+    margin, spread = _margin(middle, limit, least=least), _spread(ratios)
     return _missed(margin - quantile * (spread * error), least)
 
 
@@ -110,7 +110,7 @@ def enough_repeats(
     accepted = -math.log1p(-material) if least else math.log1p(material)
     margin = _margin(middle, limit, least=least)
     if len(ratios) > 1:
-        spread = stdev(map(math.log, ratios))
+        spread = _spread(ratios)
     elif once is not None:
         spread = once.spread
     else:
@@ -135,6 +135,17 @@ def _of_repeats(count: int) -> tuple[float, float]:
     width of the one-sided interval.
     """
     return _quantile(count - 1.0), math.sqrt(median_variance(count) / count)
+
+
+def _spread(ratios: Sequence[float]) -> float:
+    """Return the standard deviation of the logarithms of at least two `ratios`.
+
+    `statistics.stdev` computes with fractions, which takes ten times as long.
+    """
+    logarithms = list(map(math.log, ratios))
+    mean = math.fsum(logarithms) / len(logarithms)
+    squares = math.fsum((each - mean) ** 2 for each in logarithms)
+    return math.sqrt(squares / (len(logarithms) - 1))
 
 
 def _margin(middle: float, limit: float, *, least: bool) -> float:
