@@ -177,8 +177,9 @@ def part_faults(
 
 def _faults(facts: NodeFacts, stated: Statements) -> Iterable[Message]:
     named: set[str] = set()
+    parts = parts_of(facts)
     for by in get_args(By):
-        found = _found(facts, by)
+        found = _compared(parts, facts, by)
         less = {
             name: message
             for name, message in missing_parts(stated[by], found).items()
@@ -190,12 +191,11 @@ def _faults(facts: NodeFacts, stated: Statements) -> Iterable[Message]:
                 yield Message(f"{code}-{by}", text=texts)
 
 
-def _found(facts: NodeFacts, by: By) -> Parts:
+def _compared(parts: Parts, facts: NodeFacts, by: By) -> Parts:
     """Return the parts of a node. An accepted run has the processors that it was allowed to use."""
-    found = parts_of(facts)
     if by != "accepted":
-        return found
-    return replace(found, cores=facts.cores, sockets=facts.sockets)
+        return parts
+    return replace(parts, cores=facts.cores, sockets=facts.sockets)
 
 
 def unread_parts(
