@@ -18,7 +18,7 @@ import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -110,13 +110,44 @@ class ArchiveWriter:
         os.fsync(self._file.fileno())
 
     def _add(self, name: str, content: bytes) -> None:
-        info = tarfile.TarInfo(name)
-        info.size, info.mtime, info.mode = len(content), self._time, 0o644
-        try:
-            header = info.tobuf(tarfile.USTAR_FORMAT, "ascii", "strict")
-        except (ValueError, UnicodeError):  # a long or unusual name
-            header = info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+        header = header_of(name, len(content), self._time)
         self._file.write(header + content + bytes(-len(content) % tarfile.BLOCKSIZE))
+
+
+def header_of(name: str, length: int, time: int) -> bytes:
+    """Return the header of a member, as `tarfile` makes it.
+
+    A run has a million members. So `tarfile` makes one header, and the usual name, a short one,
+    its length and the checksum are put into it (POSIX.1-1988, ustar).
+    """
+    if name.isascii() and len(name) <= tarfile.LENGTH_NAME and length < 8**11:
+        header = bytearray(_without_name(time))
+        header[: len(name)] = name.encode()
+        header[124:135] = b"%011o" % length
+        header[148:154] = b"%06o" % (sum(header) + _BLANK_CHECKSUM)
+        return bytes(header)
+    return _of_tarfile(name, length, time)
+
+
+@cache
+def _without_name(time: int) -> bytes:
+    """Return a header without name, length and checksum, in place of which it has NUL."""
+    header = bytearray(_of_tarfile("", 0, time))
+    header[124:135], header[148:156] = bytes(11), bytes(6) + b"\0 "
+    return bytes(header)
+
+
+_BLANK_CHECKSUM = 7 * ord(" ")
+"""The checksum is computed with blanks in its field. One of the eight stays there."""
+
+
+def _of_tarfile(name: str, length: int, time: int) -> bytes:
+    info = tarfile.TarInfo(name)
+    info.size, info.mtime, info.mode = length, time, 0o644
+    try:
+        return info.tobuf(tarfile.USTAR_FORMAT, "ascii", "strict")
+    except (ValueError, UnicodeError):  # a long or unusual name
+        return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
 
 
 @dataclass(frozen=True)

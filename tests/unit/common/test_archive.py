@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofmark.common import archive
-from proofmark.common.archive import ArchiveWriter, Chain, mounted, read_archive
+from proofmark.common.archive import ArchiveWriter, Chain, header_of, mounted, read_archive
 from proofmark.common.errors import BadInput
 from proofmark.common.files import exists, is_folder, is_regular, names_in, paths_in, read_bytes
 
@@ -47,6 +47,21 @@ def test_what_was_written_is_read(folders: dict[str, dict[str, bytes]]) -> None:
         with tarfile.open(fileobj=file) as tar:
             members = [tar.extractfile(each) for each in tar.getmembers()]
         assert len(members) == sum(map(len, folders.values())) + 2
+
+
+@given(
+    st.lists(NAMES, min_size=1, max_size=4).map("/".join) | st.text(st.characters(codec="ascii")),
+    st.integers(0, 8**11 + 1) | st.integers(0, 9**4),
+    st.integers(0, 8**11 - 1),
+)
+def test_a_header_is_that_of_tarfile(name: str, length: int, time: int) -> None:
+    info = tarfile.TarInfo(name)
+    info.size, info.mtime, info.mode = length, time, 0o644
+    try:
+        whole = info.tobuf(tarfile.USTAR_FORMAT, "ascii", "strict")
+    except (ValueError, UnicodeError):
+        whole = info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+    assert header_of(name, length, time) == whole
 
 
 def test_a_large_folder_is_read_file_by_file(monkeypatch: pytest.MonkeyPatch) -> None:
