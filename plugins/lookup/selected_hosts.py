@@ -1,4 +1,4 @@
-"""Lookup: the hosts of the play that selects the representative of a partition."""
+"""Lookup: the host of the play that selects the representative of a partition."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ DOCUMENTATION = """
 name: selected_hosts
 author: Proofmark authors
 version_added: 0.1.0
-short_description: The hosts of the play that selects the representative of a partition
+short_description: The host of the play that selects the representative of a partition
 description:
+  - A play has a cost for each host. So this play has one host of the limit.
   - Reads a subscript of C(-l) that reads as names of hosts as these hosts. Ansible takes its
     numbers as positions in a group.
   - Fails if the inventory was not read completely, or sets a variable that the playbooks use.
@@ -49,7 +50,10 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible ships no types
     """Whether the inventory was checked, before the first stage."""
 
     def run(self, terms: list[Any], variables: Any = None, **kwargs: Any) -> list[str]:
-        """Return the patterns of the hosts of the play."""
+        """Return the pattern of the host of the play; with `terms`, the hosts of these groups."""
+        if terms:
+            groups = [str(name) for name in terms if name in variables["groups"]]
+            return _names(variables["hostvars"]._inventory, groups) if groups else []
         limit = variables.get("ansible_limit")
         hostvars = variables.get("hostvars")
         if hostvars is None:  # a command that only lists
@@ -59,9 +63,21 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible ships no types
             LookupModule.checked = True
         elif REPRESENTATIVE in variables["groups"]:
             return []
-        if limit:
-            return ["all"]
-        return ["compute"] if variables["groups"].get("compute") else ["localhost"]
+        if not limit and not variables["groups"].get("compute"):
+            return ["localhost"]
+        pattern = "all" if limit else "compute"
+        return [pattern] if hostvars is None else _first(hostvars._inventory, pattern)
+
+
+def _first(manager: Any, pattern: str) -> list[str]:
+    """Return a pattern of the first host of `pattern`; `pattern`, if no name selects this host."""
+    first = _names(manager, pattern)[:1]
+    return first if first and _names(manager, first[0]) == first else [pattern]
+
+
+def _names(manager: Any, pattern: str | list[str]) -> list[str]:
+    """Return the hosts of `pattern` under the limit, also those that are not in the play."""
+    return [host.name for host in manager.get_hosts(pattern, ignore_restrictions=True)]
 
 
 def _check(hostvars: Any, limit: str | None) -> None:

@@ -7,6 +7,7 @@ level whose switch they share; it is the number of levels if they share none.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -55,7 +56,7 @@ def schedule(
     fabric = np.array(numbers, dtype=np.int64).reshape(len(switches), hosts)
     if measured == TOGETHER:
         return tuple(rounds(fabric, most))
-    return tuple(waves(fabric, rounds(fabric, ROUNDS), most))
+    return tuple(waves(fabric, schedule(switches, hosts, ROUNDS, TOGETHER), most))
 
 
 def rounds(switches: Numbers, number: int = ROUNDS) -> list[DisjointPairs]:
@@ -103,7 +104,7 @@ def rounds(switches: Numbers, number: int = ROUNDS) -> list[DisjointPairs]:
 
 
 def waves(
-    switches: Numbers, together: list[DisjointPairs], number: int = WAVES
+    switches: Numbers, together: Sequence[DisjointPairs], number: int = WAVES
 ) -> list[DisjointPairs]:
     """Return waves of pairs of `together` of which no two share a switch of the nearest level.
 

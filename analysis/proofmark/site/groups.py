@@ -24,6 +24,7 @@ from proofmark.common.yaml_models import check_files
 from proofmark.site.access import Access, HostAccess, access
 from proofmark.site.ansible_access import CONNECTION, AnsibleAccess
 from proofmark.site.contract_document import CONTRACT
+from proofmark.site.host_variables import HostVariables
 from proofmark.site.limit import named_hosts, parts_of, selected
 from proofmark.site.split_facts import refuse_split_facts
 from proofmark.site.tuned import TUNED
@@ -266,21 +267,16 @@ def resolved_groups(
         AnsibleError: a variable cannot be templated.
         BadInput: a host is reached in a way that the kit cannot use.
     """
-    from ansible.template import Templar
-
     reader = AnsibleAccess(keywords)
     wanted = (*reader.names, ALIASES)
     compute = manager.groups.get(COMPUTE)
     # Not only the hosts of the running play.
     hosts_under_limit = manager.get_hosts(COMPUTE, ignore_restrictions=True) if compute else ()
     chosen = {host.name: host for host in hosts_under_limit}
+    read = HostVariables(manager, variables, loader)
 
     def values_of(host: str, names: tuple[str, ...]) -> dict[str, Any]:
-        scope = variables.get_vars(host=chosen[host])
-        kept = {key: scope[key] for key in names if key in scope}
-        if any("{" in str(value) for value in kept.values()):  # Templating is slow.
-            kept = Templar(loader=loader, variables=scope).template(kept)
-        return dict(_plain(kept))
+        return read.of(chosen[host], names)
 
     groups: dict[str, PartitionGroup] = {}
     partitions = compute.child_groups if compute else []
@@ -344,15 +340,3 @@ def _names_remote_shell(facts: Any) -> bool:
 
 def _aliases(given: Any) -> list[str]:
     return [str(each) for each in given] if isinstance(given, list) else [str(given)]
-
-
-def _plain(value: Any) -> Any:
-    """Return `value` without Ansible's tagged subclasses, which pydantic's strict types refuse."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    for kind in (bool, int, float, str):
-        if isinstance(value, kind):
-            return kind(value)
-    return value

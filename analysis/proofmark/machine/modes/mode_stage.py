@@ -52,6 +52,7 @@ def rollout_of(
     """
     firmware = firmware_of(site)
     shell = RemoteShell(site, firmware.timeout_s)
+    selected = set(site.hosts)
     context = BackEndContext(firmware, credentials, shell, site.partition.queue)
     mode_attributes: dict[str, Scalar] = {}
     mode_settings: dict[tuple[str, str], None] = {}
@@ -65,9 +66,7 @@ def rollout_of(
             firmware, back_end(context), shell, mode_attributes, stop, tuple(mode_settings)
         ),
         scheduler=draining(site.partition.scheduler, site.partition.queue),
-        hosts={
-            node: host for node, host in hosts_of(site, firmware).items() if node in set(site.hosts)
-        },
+        hosts={node: host for node, host in hosts_of(site, firmware).items() if node in selected},
         say=say,
         reservation=site.partition.queue.reservation,
     )
