@@ -66,10 +66,10 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible ships no types
         if not limit and not variables["groups"].get("compute"):
             return ["localhost"]
         pattern = "all" if limit else "compute"
-        return [pattern] if hostvars is None else _first(hostvars._inventory, pattern)
+        return [pattern] if hostvars is None else first_of(hostvars._inventory, pattern)
 
 
-def _first(manager: Any, pattern: str) -> list[str]:
+def first_of(manager: Any, pattern: str) -> list[str]:
     """Return a pattern of the first host of `pattern`; `pattern`, if no name selects this host."""
     first = _names(manager, pattern)[:1]
     return first if first and _names(manager, first[0]) == first else [pattern]

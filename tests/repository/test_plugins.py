@@ -14,11 +14,14 @@ from typing import Any
 import pytest
 import yaml
 from ansible.errors import AnsibleFilterError, AnsibleLookupError
+from ansible.inventory.manager import InventoryManager
+from ansible.parsing.dataloader import DataLoader
 from plugins.action.cli import _option_words
 from plugins.filter.kit import probes, system_packages
 from plugins.lookup.failed_nodes import failed_nodes, few_or
 from plugins.lookup.nodes_to_mark import patterns
 from plugins.lookup.result_folder import LookupModule
+from plugins.lookup.selected_hosts import first_of
 from plugins.modules import cli as documentation
 from tests.folders import ROOT
 from tests.forks import tool
@@ -167,3 +170,13 @@ def test_an_acceptance_prints_stages_messages_and_failures(tmp_path: Path, wrong
     assert bool(done.returncode) is wrong
     assert ("it is wrong" in done.stdout + done.stderr and "PLAY RECAP" in done.stdout) is wrong
     assert wrong or len(lines) == 2
+
+
+@pytest.mark.parametrize(("host", "found"), [("n1", "n1"), ("!n1", "compute")])
+def test_the_first_host_is_selected_by_its_name_if_that_is_no_pattern(
+    tmp_path: Path, host: str, found: str
+) -> None:
+    hosts = {"all": {"children": {"compute": {"hosts": {host: None, "n2": None}}}}}
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump(hosts))
+    manager = InventoryManager(loader=DataLoader(), sources=[f"{tmp_path}/hosts.yml"])
+    assert first_of(manager, "compute") == [found]
