@@ -34,14 +34,22 @@ class Wanted(TypedDict):
     """What these modules import, without modules that read the settings of Ansible at once."""
 
 
+READ = "tests.forks.read_once"
+SHARED = "multiprocessing.shared_memory"
+PLAYED = (
+    *("proofmark.api", "proofmark.site.extra_vars", "proofmark.software.own_programs"),
+    *("multiprocessing.popen_fork", "multiprocessing.synchronize", SHARED),
+    *("cmd", "pprint", "tomllib", "xml.dom.minidom"),
+)
+"""What a play imports late."""
 WANTED = {
     "proofmark": Wanted(
-        modules=["polars", "scipy.stats", "tests.forks.read_once"],
+        modules=["polars", "scipy.stats", "tomllib", "rich.table", SHARED, READ],
         packages=["proofmark"],
         around=["ansible.cli"],
     ),
     "ansible-playbook": Wanted(
-        modules=["polars", "proofmark.cli.site_checks"],
+        modules=["polars", "proofmark.cli.site_checks", *PLAYED, READ],
         packages=[],
         around=["ansible.cli.playbook"],
     ),

@@ -43,7 +43,7 @@ def members(*paths: str, **further: Any) -> dict[str, Any]:
 
 def machines() -> list[dict[str, Any]]:
     """Return the machines of `TREES`; the tree of each by whole paths."""
-    found: list[dict[str, Any]] = yaml.safe_load(TREES.read_text())
+    found: list[dict[str, Any]] = yaml.load(TREES.read_text(), Loader=yaml.CSafeLoader)
     return [each | {"tree": _whole(each["tree"])} for each in found]
 
 

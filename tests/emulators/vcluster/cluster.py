@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Self
 
 from tests.emulators.vcluster.fabric import HEAD_ADDRESS, SHAPE, Switches, loss
+from tests.fixtures.sshd import KEX
 from tests.folders import ROOT
 
 HERE = Path(__file__).parent
@@ -312,6 +313,7 @@ class Cluster:
             "PasswordAuthentication": "no",
             "UsePAM": "no",
             "UseDNS": "no",
+            "KexAlgorithms": KEX,
             "Subsystem": "sftp internal-sftp",
         }
         if self.session:

@@ -52,7 +52,16 @@ def kit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-SITE = ("-i", "inventory/nurion", "-l", "knl", "--suite", "p1", "--prefixes", "/opt/proofmark")
+SITE = (
+    "-i",
+    "inventory/example-grace",
+    "-l",
+    "grace",
+    "--suite",
+    "p1",
+    "--prefixes",
+    "/opt/proofmark",
+)
 PLAN = ("plan", *SITE)
 
 

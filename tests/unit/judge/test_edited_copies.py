@@ -72,7 +72,7 @@ def test_several_altered_copies_of_one_output_are_named() -> None:
     assert named(values) == {"n3", "n7", "n8", "n9"}
 
 
-@examples(30)
+@examples(10)
 @given(st.data())
 def test_sound_outputs_are_never_named(data: st.DataObject) -> None:
     """Nodes alike but for noise, few digits, coarse clocks, values that follow from each other."""

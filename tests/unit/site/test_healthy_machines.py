@@ -21,7 +21,8 @@ from proofmark.site.hardware_limits import (
 )
 from proofmark.site.typical_shares import Figure, typical_shares
 
-FILE = yaml.safe_load((DATA / "healthy-machines.yml").read_text(encoding="utf-8"))
+TEXT = (DATA / "healthy-machines.yml").read_text(encoding="utf-8")
+FILE = yaml.load(TEXT, Loader=yaml.CSafeLoader)
 
 
 @dataclass(frozen=True)

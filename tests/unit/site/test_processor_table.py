@@ -113,7 +113,8 @@ def declared() -> list[tuple[Path, dict[str, Any]]]:
     """Return the section ``node`` of each partition of the shipped inventories, with its file."""
     found: list[tuple[Path, dict[str, Any]]] = []
     for path in sorted(ROOT.glob("inventory/*/group_vars/*/partition.yml")):
-        section = yaml.safe_load(path.read_text(encoding="utf-8"))["partition"].get("node", {})
+        text = path.read_text(encoding="utf-8")
+        section = yaml.load(text, Loader=yaml.CSafeLoader)["partition"].get("node", {})
         if section.get("cpu_model"):
             found.append((path.relative_to(ROOT), section))
     return found
