@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Self
 
 from tests.emulators.vcluster.fabric import HEAD_ADDRESS, SHAPE, Switches, loss
-from tests.fixtures.sshd import KEX
 from tests.folders import ROOT
 
 HERE = Path(__file__).parent
 HEAD = "head"
+KEX = "curve25519-sha256"
+"""The key exchange of the servers of tests: the default takes 0.07 s of CPU for each connection."""
 SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
