@@ -50,7 +50,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible ships no types
     """Whether the inventory was checked, before the first stage."""
 
     def run(self, terms: list[Any], variables: Any = None, **kwargs: Any) -> list[str]:
-        """Return the pattern of the host of the play; with `terms`, the hosts of these groups."""
+        """Return the host of the play. With `terms`, return the hosts of these groups."""
         if terms:
             groups = [str(name) for name in terms if name in variables["groups"]]
             return _names(variables["hostvars"]._inventory, groups) if groups else []
@@ -70,7 +70,10 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible ships no types
 
 
 def first_of(manager: Any, pattern: str) -> list[str]:
-    """Return a pattern of the first host of `pattern`; `pattern`, if no name selects this host."""
+    """Return the name of the first host of `pattern`.
+
+    Return `pattern` itself if Ansible does not select this host by its name.
+    """
     first = _names(manager, pattern)[:1]
     return first if first and _names(manager, first[0]) == first else [pattern]
 

@@ -131,7 +131,7 @@ def header_of(name: str, length: int, time: int) -> bytes:
 
 @cache
 def _without_name(time: int) -> bytes:
-    """Return a header without name, length and checksum, in place of which it has NUL."""
+    """Return a header. NUL stands in place of its name, length and checksum."""
     header = bytearray(_of_tarfile("", 0, time))
     header[124:135], header[148:156] = bytes(11), bytes(6) + b"\0 "
     return bytes(header)

@@ -88,7 +88,7 @@ class Message(str):
 
     @property
     def names_node(self) -> bool:
-        """Whether the message, or one in it, has a field for nodes: ``node`` or ``nodes``."""
+        """Whether the message names nodes. A message inside it can name them, too."""
         return any(not each.fields.keys().isdisjoint(OF_NODES) for each in self.nested())
 
     def without_nodes(self, nodes: Collection[str]) -> Message:

@@ -26,7 +26,7 @@ class HostVariables:
         """The variables in the files of hosts, and all variables, of the first host of a kind."""
 
     def of(self, host: Any, names: tuple[str, ...]) -> dict[str, Any]:
-        """Return the templated variables `names` that Ansible's `host` has.
+        """Return those of the variables `names` that `host` has, with their templates filled in.
 
         Raises:
             AnsibleError: a variable cannot be templated.
@@ -68,7 +68,10 @@ class HostVariables:
 
 
 def plain(value: Any) -> Any:
-    """Return `value` without Ansible's tagged subclasses, which pydantic's strict types refuse."""
+    """Return `value` in the types of Python.
+
+    Ansible's values are of subclasses with tags. The strict types of pydantic refuse them.
+    """
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

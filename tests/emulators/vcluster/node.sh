@@ -9,7 +9,7 @@ shift 2
 hostname "$name"
 mount --bind "$folder/hosts" /etc/hosts
 if [ -e /etc/ssh/ssh_config ]; then mount --bind "$folder/ssh_config" /etc/ssh/ssh_config; fi
-# Bash reads it for each command of ssh. What the person of the host starts there is none of the node.
+# Bash reads this file for each command of ssh. The file belongs to the host and not to the node.
 if [ -e ~root/.bashrc ]; then mount --bind /dev/null ~root/.bashrc; fi
 
 private() { # private DIRECTORY OPTIONS SHARED…: mount a tmpfs that contains only the shared paths
