@@ -21,17 +21,26 @@ description:
     numbers as positions in a group.
   - Fails if the inventory was not read completely, or sets a variable that the playbooks use.
   - Returns no host in a stage after the first one, which has the representative of the first one.
-options: {}
+options:
+  _terms:
+    description:
+      - Names of groups. The lookup then returns the hosts of these groups in the limit. It checks
+        nothing.
+      - Without a name it returns the host of the play.
+    type: list
+    elements: str
 """
 
 EXAMPLES = """
 - name: Selection
   hosts: "{{ query('proofmark.kit.selected_hosts') }}"
+  vars:
+    nodes: "{{ query('proofmark.kit.selected_hosts', 'compute') }}"
 """
 
 RETURN = """
 _list:
-  description: The patterns of the key C(hosts) of a play.
+  description: The pattern of the key C(hosts) of a play, or the hosts of the groups.
   type: list
 """
 
@@ -79,7 +88,7 @@ def first_of(manager: Any, pattern: str) -> list[str]:
 
 
 def _names(manager: Any, pattern: str | list[str]) -> list[str]:
-    """Return the hosts of `pattern` under the limit, also those that are not in the play."""
+    """Return the hosts of `pattern` in the limit. They need not be hosts of the play."""
     return [host.name for host in manager.get_hosts(pattern, ignore_restrictions=True)]
 
 

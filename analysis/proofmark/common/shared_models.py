@@ -82,7 +82,7 @@ def read(content: bytes) -> dict[str, StrictModel]:
             values = {name: decoded(each) for name, each in part.items()}
             model = classes[kind].model_validate(values)
             own = vars(model)
-            # The check makes each tuple, mapping and message of a model anew.
+            # The check makes new tuples, mappings and messages: equal ones are one object again.
             for name, each in part.items():
                 if isinstance(each, list):
                     own[name] = known.setdefault((kind, name, each[0]), own[name])

@@ -26,7 +26,7 @@ class HostVariables:
         """The variables in the files of hosts, and all variables, of the first host of a kind."""
 
     def of(self, host: Any, names: tuple[str, ...]) -> dict[str, Any]:
-        """Return those of the variables `names` that `host` has, with their templates filled in.
+        """Return the variables of `host` in `names`. Their templates are filled in.
 
         Raises:
             AnsibleError: a variable cannot be templated.
