@@ -9,7 +9,6 @@ import hashlib
 import io
 import json
 import os
-import pwd
 import signal
 import stat
 import subprocess
@@ -90,7 +89,6 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
                 "shown": {"type": "bool", "default": False},
                 "writes": {"type": "list", "elements": "str", "default": []},
                 "ok_codes": {"type": "list", "elements": "int", "default": [0]},
-                "user": {"type": "str", "default": ""},
                 "stdin": {"type": "str", "default": ""},
                 "groups": {"type": "bool", "default": False},
                 "beside": {"type": "list", "elements": "str", "default": []},
@@ -119,7 +117,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]  # Ansible ships no types
                 groups = ends.enter_context(_in_memory(self._groups(task_vars or {})))
                 second = (beside, options["beside_stdin"], groups)
                 ends.enter_context(_running_beside(*second, self._show, self._display.warning))
-            child = _Child(words, options["user"], stdout, options["stdin"], handed)
+            child = _Child(words, stdout, options["stdin"], handed)
             code, errors = child.wait(self._show)
             text, nodes = _text(stdout), _text(failures)
         for line in text.splitlines() if options["shown"] else ():
@@ -216,18 +214,11 @@ def _parse(text: str, command_line: str) -> Any:
 
 
 def _contents(patterns: Sequence[str]) -> dict[str, str]:
-    """Return the SHA-256 of every file that the absolute `patterns` match.
-
-    Files in the folder of another user are read with the rights of that user: any part of their
-    path may be a link to a file of root.
-    """
-    from proofmark.api import as_writer  # not before the check of it
-
+    """Return the SHA-256 of every file that the absolute `patterns` match."""
     found: dict[str, str] = {}
     for pattern in patterns:
-        with as_writer(Path(pattern)):
-            paths = Path("/").glob(pattern.lstrip("/"))
-            found |= {f"{path}": digest for path in paths if (digest := _digest(path))}
+        paths = Path("/").glob(pattern.lstrip("/"))
+        found |= {f"{path}": digest for path in paths if (digest := _digest(path))}
     return found
 
 
@@ -252,7 +243,6 @@ class _Child:
     def __init__(
         self,
         argv: Sequence[str],
-        user: str,
         stdout: IO[bytes],
         text: str = "",
         handed: Sequence[IO[bytes]] = (),
@@ -266,14 +256,13 @@ class _Child:
         self._signal = 0
         self._deadline = float("inf")
         with contextlib.ExitStack() as ends:
-            identity, environment = _identity(user, ends)
             stdin = ends.enter_context(_in_memory(text.encode())) if text else subprocess.DEVNULL
             self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "TERM", *identity, str(command), *argv],
+                ["setpriv", "--pdeathsig", "TERM", str(command), *argv],
                 stdin=stdin,
                 stdout=stdout,
                 stderr=subprocess.PIPE,
-                env={**environment, "PROOFMARK_KIT": f"{KIT}"},
+                env={**os.environ, "PROOFMARK_KIT": f"{KIT}"},
                 start_new_session=True,
                 pass_fds=[file.fileno() for file in handed],
             )
@@ -346,7 +335,7 @@ def _running_beside(
     show: Callable[[str], None],
     warn: Callable[[str], None],
 ) -> Iterator[None]:
-    """Run a second command during the block, as the user of this process.
+    """Run a second command during the block.
 
     At its end its lines of progress are passed to `show`, and its errors to `warn`.
 
@@ -359,7 +348,7 @@ def _running_beside(
     """
     with tempfile.TemporaryFile() as stdout:
         words = [*argv, f"--groups-fd={groups.fileno()}"]
-        child = _Child(words, "", stdout, text, [groups])
+        child = _Child(words, stdout, text, [groups])
         try:
             yield
         finally:
@@ -379,43 +368,3 @@ def _in_memory(content: bytes) -> IO[bytes]:
     file.write(content)
     file.seek(0)
     return file
-
-
-def _identity(user: str, ends: contextlib.ExitStack) -> tuple[list[str], Mapping[str, str]]:
-    """Return the words of setpriv that make the command run as `user`, and its environment.
-
-    There are no words if this process already runs as `user`. `ends` removes the private folder of
-    a user without a home.
-    """
-    from proofmark.api import BadInput, of_another_user, private_home  # not before the check of it
-
-    if not user:
-        return [], os.environ
-    try:
-        entry = pwd.getpwnam(user)
-    except KeyError:
-        raise AnsibleActionFail(f"{user}: no such user on the controller") from None
-    if entry.pw_uid == os.geteuid():
-        return [], os.environ
-    if os.geteuid() != 0:
-        raise AnsibleActionFail(f"only root can run as {user}: start as root, or as {user}")
-    switch = [f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--init-groups"]
-    # Ansible's library writes to HOME and loads plug-ins from it. Some service accounts have none.
-    home = Path(entry.pw_dir)
-    if not _is_private(home, entry.pw_uid):
-        try:
-            home = ends.enter_context(private_home(entry.pw_uid, entry.pw_gid))
-        except BadInput as error:
-            raise AnsibleActionFail(str(error)) from None
-    names = {"HOME": f"{home}", "USER": user, "LOGNAME": user}
-    return switch, {**of_another_user(os.environ), **names}
-
-
-def _is_private(home: Path, user: int) -> bool:
-    """Return whether `home` is a folder of `user` in which not everybody can write."""
-    try:
-        status = home.stat()
-    except OSError:
-        return False
-    mine = stat.S_ISDIR(status.st_mode) and status.st_uid == user
-    return mine and not status.st_mode & stat.S_IWOTH

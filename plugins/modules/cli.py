@@ -46,11 +46,6 @@ options:
     type: list
     elements: int
     default: [0]
-  user:
-    description:
-      - Run the command as this user, which needs root. Empty is the user of C(ansible-playbook).
-    type: str
-    default: ""
   stdin:
     description:
       - Text that the command reads from its standard input, for example output of a node.
@@ -67,7 +62,7 @@ options:
   beside:
     description:
       - The arguments of a second command that runs while the command runs, and is then terminated.
-      - It runs as the user of C(ansible-playbook). Its errors are warnings.
+      - Its errors are warnings.
       - It gets the partitions of the inventory as this play resolves them, as with O(groups).
     type: list
     elements: str

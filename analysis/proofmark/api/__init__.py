@@ -10,11 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from proofmark.common.child_environment import of_another_user as of_another_user
     from proofmark.common.errors import BadInput as BadInput
     from proofmark.common.errors import ProofmarkError as ProofmarkError
     from proofmark.common.kit import result_folder as result_folder
-    from proofmark.common.private_folder import private_home as private_home
     from proofmark.jobs.launcher import Launch as Launch
     from proofmark.jobs.launcher import Launcher as Launcher
     from proofmark.judge.judging import judge_run as judge_run
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
     from proofmark.report.plot import PlotContext as PlotContext
     from proofmark.runs.job_state import JobStatus as JobStatus
     from proofmark.runs.job_state import State as State
-    from proofmark.runs.owner import as_writer as as_writer
     from proofmark.runs.run import Run as Run
     from proofmark.runs.run import open_run as open_run
     from proofmark.site.ansible_access import connection_variables as connection_variables
@@ -98,7 +95,6 @@ MODULES = {
     "State": "proofmark.runs.job_state",
     "Verdict": "proofmark.judge.verdict",
     "apply_limit": "proofmark.site.groups",
-    "as_writer": "proofmark.runs.owner",
     "bmcs_of_facts": "proofmark.machine.bmc.bmc_addresses",
     "candidate_kernels": "proofmark.software.blas",
     "connection_variables": "proofmark.site.ansible_access",
@@ -107,10 +103,8 @@ MODULES = {
     "keywords_of": "proofmark.site.ansible_access",
     "limit_of_names": "proofmark.site.limit",
     "known_packages": "proofmark.machine.programs",
-    "of_another_user": "proofmark.common.child_environment",
     "open_run": "proofmark.runs.run",
     "parse_probe": "proofmark.site.node.facts",
-    "private_home": "proofmark.common.private_folder",
     "refuse_sources": "proofmark.site.choice",
     "refuse_unread": "proofmark.site.groups",
     "refused_extra_variables": "proofmark.site.extra_vars",

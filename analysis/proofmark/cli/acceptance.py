@@ -10,7 +10,6 @@ from pathlib import Path
 from proofmark.cli.command import (
     ArgumentUse,
     Command,
-    Rights,
     Words,
     complete,
     language_argument,
@@ -237,7 +236,6 @@ COMMANDS = {
         acceptance,
         "acceptance judge -i inventory/example-epyc",
         arguments,
-        rights=Rights.OF_ROOT,
         traced=False,
         uses=USES,
     )

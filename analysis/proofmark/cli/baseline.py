@@ -10,7 +10,6 @@ from pathlib import Path
 from proofmark.cli.command import (
     ArgumentUse,
     Command,
-    Rights,
     Words,
     complete,
     run_argument,
@@ -21,7 +20,7 @@ from proofmark.cli.evidence import checked_acceptance
 from proofmark.cli.output import print_line, print_table
 from proofmark.common.errors import bad_input
 from proofmark.common.files import write_whole
-from proofmark.runs.run_names import open_names
+from proofmark.runs.run import open_run
 from proofmark.site.accepted_baseline import (
     ACCEPTED,
     STATE,
@@ -70,7 +69,7 @@ def _accept(options: Namespace) -> None:
         judged_figures,
     )
 
-    run = open_names(options.folder)
+    run = open_run(options.folder)
     site = site_of_run(options, run)
     signers = options.signers or site.inventory / SIGNERS
     with checked_acceptance(options.folder, signers) as (signed, sealed):
@@ -96,7 +95,7 @@ def _accept(options: Namespace) -> None:
 
 def _show(options: Namespace) -> None:
     """Print the baselines of the partition of a run."""
-    site = site_of_run(options, open_names(options.folder))
+    site = site_of_run(options, open_run(options.folder))
     rows = []
     for name in known_baselines(site.inventory, site.partition_name):
         rows += _rows(site, name)
@@ -125,7 +124,7 @@ def _export(options: Namespace) -> None:
     """Write the figures of a baseline, without names of hosts, for other sites."""
     from proofmark.judge.exporting import exported
 
-    site = site_of_run(options, open_names(options.folder))
+    site = site_of_run(options, open_run(options.folder))
     name, folder = options.name, _known_folder(options, site)
     hosts = names_of_hosts([*site.partition_hosts, *site.hosts], site.aliases)
     baseline, figures = read_baseline(folder)
@@ -150,7 +149,7 @@ def _known_folder(options: Namespace, site: Site) -> Path:
 
 def _remove(options: Namespace) -> None:
     """Remove a baseline of the partition of a run; the runs stay."""
-    folder = _known_folder(options, site_of_run(options, open_names(options.folder)))
+    folder = _known_folder(options, site_of_run(options, open_run(options.folder)))
     shutil.rmtree(folder)
     print_line(f"removed: {folder}")
 
@@ -176,7 +175,6 @@ COMMANDS = {
         baseline,
         "baseline accept runs/latest-nurion -i inventory/nurion",
         arguments,
-        rights=Rights.OF_ROOT,
         traced=False,
         uses=USES,
     )

@@ -28,12 +28,12 @@ from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.message import Message
 from proofmark.common.progress_lines import say
+from proofmark.common.rights import this_user
 from proofmark.common.text import duration
 from proofmark.judge.foreseen import ACCEPT, refusing, unjudged_of
 from proofmark.machine.checkout import checkout_findings, unseen
 from proofmark.machine.modes.mode_stage import unprovable_modes
 from proofmark.machine.preflight import Finding, preflight
-from proofmark.machine.scheduler import user_name
 from proofmark.plan.lacking import Lacked, in_words
 from proofmark.plan.plan import Plan
 from proofmark.plan.validation import CheckedSite, SiteChecks
@@ -152,7 +152,7 @@ def _ask_nodes(checked: CheckedSite, options: Namespace, window_end: datetime | 
     who = credentials_of(options)
     plans = {made.partition: made for made in checked.plans}
     for site in checked.sites:
-        user = site.partition.run_user or user_name()
+        user = site.partition.run_user or this_user().name
         findings += preflight(site, plans[site.partition_name], who, window_end, user)
         findings += checkout_findings(site, kit_folder())
     return print_findings(findings, say)

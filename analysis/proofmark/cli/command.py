@@ -6,12 +6,11 @@ from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from enum import Enum, StrEnum, auto
+from enum import StrEnum, auto
 from pathlib import Path
 
 from proofmark.common.errors import InputError, nearest
 from proofmark.common.translation import ENGLISH, LANGUAGES
-from proofmark.runs.owner import drop_rights, refuse_foreign
 
 SECRETS: ContextVar[Mapping[str, str]] = ContextVar("SECRETS")
 """The secrets that this process took from its environment, by the name of the variable.
@@ -84,29 +83,6 @@ def verb_argument(parser: ArgumentParser, verbs: Mapping[str, Callable[..., obje
     parser.add_argument("verb", type=known, choices=sorted(verbs), help=text)
 
 
-class Rights(Enum):
-    """The rights that root uses in the folder of a run that another user owns."""
-
-    OF_OWNER = 1
-    """The command has the rights of the owner."""
-    OF_ROOT = 2
-    """The command has the rights of root. It writes into the folder with those of the owner."""
-    NONE = 3
-    """The command is refused, because it starts programs from the folder."""
-
-    def limit(self, folders: Sequence[Path]) -> None:
-        """Limit the rights of this process in `folders`.
-
-        Raises:
-            BadInput: the command is refused there.
-        """
-        if self is Rights.OF_OWNER:
-            drop_rights(folders)
-        elif self is Rights.NONE:
-            for folder in folders:
-                refuse_foreign(folder.resolve())
-
-
 @dataclass(frozen=True)
 class ArgumentUse:
     """Arguments that have a meaning only beside other words of the command line, or without them.
@@ -146,7 +122,6 @@ class Command:
         run: the function of the command; it returns the exit code.
         example: an example of its command line, without `proofmark`.
         arguments: the function that adds its arguments to a parser.
-        rights: the rights of root in the folder of a run that another user owns.
         traced: whether ``-v`` writes a trace into the run.
         uses: the arguments that would be ignored beside some words, and are refused there.
     """
@@ -154,7 +129,6 @@ class Command:
     run: Callable[[Namespace], int]
     example: str
     arguments: Callable[[ArgumentParser], None] = run_argument
-    rights: Rights = Rights.OF_OWNER
     traced: bool = True
     uses: Sequence[ArgumentUse] = ()
 

@@ -28,7 +28,7 @@ from proofmark.plan.rolling import Unit, rolling_plan
 from proofmark.plan.stability_plan import counted_step, stability_plan
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.gates import reservation_of
-from proofmark.runs.run_names import NamedRun, names_of, open_names
+from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.choice import LINK, chosen_site
 from proofmark.site.contract_document import CONTRACT
@@ -250,7 +250,7 @@ def _site_in(
 
 
 def site_of_run(
-    options: Namespace, run: NamedRun, overrides: Mapping[str, str | None] | None = None
+    options: Namespace, run: Run, overrides: Mapping[str, str | None] | None = None
 ) -> Site:
     """Return the site of `run`, which has all of its nodes, from the inventory.
 
@@ -266,22 +266,22 @@ def site_of_run(
     named = options.inventory
     inventory = inventory_of(options) if named else Inventory.of(_site_in_checkout(run))
     changes = {"reservation": reservation_of(run) or None, **(overrides or {})}
-    site = _site_in(inventory, options, run.names.partition, changes)
+    site = _site_in(inventory, options, run.plan.partition, changes)
     refuse_other_hosts(run, site)
     return site
 
 
-def _site_in_checkout(run: NamedRun) -> Path:
+def _site_in_checkout(run: Run) -> Path:
     """Return the folder of the site of `run` in this checkout.
 
     Raises:
         BadInput: there is none, or the run remembers another folder: the user has to choose.
     """
-    here, remembered = kit_folder() / "inventory" / run.names.site, run.names.inventory
+    here, remembered = kit_folder() / "inventory" / run.plan.site, f"{site_of(run).inventory}"
     link = kit_folder() / LINK
-    if link.is_symlink() and link.resolve().name == run.names.site:
+    if link.is_symlink() and link.resolve().name == run.plan.site:
         here = chosen_site(kit_folder())
-    accepted = f"-i FOLDER, the site {run.names.site}"
+    accepted = f"-i FOLDER, the site {run.plan.site}"
     if not here.is_dir():
         found = f"nothing; the run was planned with {remembered}, and {here} does not exist"
         raise bad_input("-i", "", found, accepted)
@@ -291,17 +291,17 @@ def _site_in_checkout(run: NamedRun) -> Path:
     return here
 
 
-def refuse_other_hosts(run: NamedRun, site: Site) -> None:
+def refuse_other_hosts(run: Run, site: Site) -> None:
     """Refuse a plan with nodes that `site` does not select, unless it is one of a rolling run.
 
     Raises:
         BadInput: it names these nodes.
     """
-    if run.names.site != site.name:
+    if run.plan.site != site.name:
         found = f"the site {site.name}"
-        raise bad_input("-i", "", found, f"{run.names.site}, the site of the run")
-    others = sorted(set(run.names.nodes) - set(site.hosts))
-    if others and not run.names.rolling:
+        raise bad_input("-i", "", found, f"{run.plan.site}, the site of the run")
+    others = sorted(set(run.plan.nodes()) - set(site.hosts))
+    if others and not run.plan.rolling:
         found = f"nodes that {site.limit!r} does not select: {folded(others)}"
         raise bad_input(run.files.plan, "", found, f"hosts of {site.partition_name}")
 
@@ -309,14 +309,14 @@ def refuse_other_hosts(run: NamedRun, site: Site) -> None:
 @contextmanager
 def open_or_plan_run(
     options: Namespace, scratch_dir: str | None = None
-) -> Iterator[tuple[NamedRun, Site]]:
+) -> Iterator[tuple[Run, Site]]:
     """Yield the run in ``options.folder`` or a planned one, which is removed later, and its site.
 
     Raises:
         BadInput: the run does not exist, or the options to plan one are missing.
     """
     if options.folder:
-        run = open_names(options.folder)
+        run = open_run(options.folder)
         refuse_imported(run)
         yield run, site_of_run(options, run, {"scratch_dir": scratch_dir})
         return
@@ -328,7 +328,10 @@ def open_or_plan_run(
     plan, machines, probe = plan_of(options, benchmarks, site)
     refuse_lacking(plan, benchmarks, site, machines, packages_of_kit)
     with TemporaryDirectory(prefix="proofmark-plan-") as folder:
-        made, _ = start_or_continue(
-            Path(folder), RunInputs(plan, benchmarks, site, probe), run_id="new"
+        # Nobody runs it, so that its run user need not make a work folder.
+        unused = site.model_copy(
+            update={"partition": site.partition.model_copy(update={"run_user": None})}
         )
-        yield NamedRun(made.folder, names_of(made)), site
+        inputs = RunInputs(plan, benchmarks, unused, probe)
+        made, _ = start_or_continue(Path(folder), inputs, run_id="new", link=None)
+        yield made, site

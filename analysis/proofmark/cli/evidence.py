@@ -10,25 +10,18 @@ from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.progress_lines import say
 from proofmark.runs.acceptance import CheckedAcceptance, check, private_copy, signed_folder
 from proofmark.runs.evidence import open_evidence, read_evidence, seal
-from proofmark.runs.owner import foreign_owner, user_name
 from proofmark.runs.run import Run, open_run
 
 COLLECT = "proofmark stage collect RUN"
 
 
 def evidence_of(folder: Path) -> Run:
-    """Return the sealed run of `folder`. A run of this user that was never sealed is sealed now.
+    """Return the sealed run of `folder`. A run that was never sealed is sealed now.
 
     Raises:
-        BadInput: the evidence is damaged; or nothing is sealed, and another user owns the run.
+        BadInput: the evidence is damaged, or as `seal`.
     """
-    if sealed := open_evidence(folder):
-        return sealed
-    if owner := foreign_owner(folder.resolve()):
-        found = f"{folder}: a run of {user_name(owner.user)}, of which nothing is sealed"
-        raise bad_input("RUN", "", found, f"a sealed run: {COLLECT}")
-    open_run(folder)  # refuses what is no run
-    return seal(folder).run()
+    return open_evidence(folder) or seal(folder).run()
 
 
 def run_to_show(folder: Path) -> Run:

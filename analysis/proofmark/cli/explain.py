@@ -15,12 +15,12 @@ from proofmark.report.explanation.explanation import explain as explain_step
 from proofmark.runs.evidence import open_newest
 
 RUNS = Path("runs")
-STEPS = "steps"
+STEPS = ("workdir", "steps")
 """The folder of the steps in a run. A path with it names the run and the step."""
 
 
 class _Step(Action):
-    """Reads ``STEP``, ``RUN STEP`` or ``RUN/steps/STEP``."""
+    """Reads ``STEP``, ``RUN STEP`` or ``RUN/workdir/steps/STEP``."""
 
     def __call__(
         self,
@@ -35,10 +35,11 @@ class _Step(Action):
         if len(words) == 2:
             _take(self, namespace, Path(words[0]))
         parts = Path(words[-1]).parts
-        if STEPS in parts[1:]:
-            place = parts.index(STEPS, 1)
+        pairs = [*zip(parts[1:], parts[2:], strict=False)]
+        if STEPS in pairs:
+            place = pairs.index(STEPS) + 1
             _take(self, namespace, Path(*parts[:place]))
-            words = ["/".join(parts[place + 1 :])]
+            words = ["/".join(parts[place + 2 :])]
         namespace.step = words[-1]
 
 
@@ -73,7 +74,7 @@ def _arguments(parser: ArgumentParser) -> None:
         nargs="+",
         action=_Step,
         help="the id of a step, its number or its beginning; <step>/<node> for one node; RUN STEP "
-        "and RUN/steps/STEP name the run too",
+        "and RUN/workdir/steps/STEP name the run too",
     )
     complete(step, Words.RUN)
     note = "default: the only runs/latest-<site>"

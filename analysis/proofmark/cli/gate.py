@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from proofmark.cli.amounts import above_zero
-from proofmark.cli.command import ArgumentUse, Command, Rights, run_argument, verb_argument
+from proofmark.cli.command import ArgumentUse, Command, run_argument, verb_argument
 from proofmark.cli.command_inputs import runs_folder_argument, site_arguments, suite_argument
 from proofmark.cli.evidence import evidence_of
 from proofmark.cli.gate_nodes import MOST_NODES, choose_next, refuse_too_many
@@ -26,6 +26,7 @@ from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.nodesets import HostName, folded
 from proofmark.common.progress_lines import say
+from proofmark.common.rights import this_user
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line
@@ -35,7 +36,7 @@ from proofmark.judge.gate.rolling_nodes import decisions_of
 from proofmark.judge.judging import judged
 from proofmark.machine.gate_actions import NodeGate
 from proofmark.machine.outcome import NodeError
-from proofmark.machine.scheduler import reserving, user_name
+from proofmark.machine.scheduler import reserving
 from proofmark.records.stored_readings import stored_or_read
 from proofmark.runs.checks import GateCheck, last_checks, read_checks, vendor_file
 from proofmark.runs.gates import GateState, begin_gate, gates, open_gate, unnamed_gate
@@ -293,7 +294,7 @@ def _chosen(options: Namespace, site: Site, gate: NodeGate) -> list[str]:
 
 
 def _user(site: Site) -> str:
-    return site.partition.run_user or user_name()
+    return site.partition.run_user or this_user().name
 
 
 def _drained(site: Site) -> dict[str, str]:
@@ -358,7 +359,6 @@ COMMANDS = {
         run,
         "gate status -i inventory/nurion",
         arguments,
-        rights=Rights.OF_ROOT,
         traced=False,
         uses=USES,
     ),
@@ -366,7 +366,6 @@ COMMANDS = {
         decide_nodes,
         "stage gate-decide runs/latest-local",
         _decide_arguments,
-        rights=Rights.OF_ROOT,
         traced=False,
     ),
 }

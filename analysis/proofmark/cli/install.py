@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from proofmark.cli.amounts import whole
-from proofmark.cli.command import ArgumentUse, Command, Rights, Words, complete, run_argument
+from proofmark.cli.command import ArgumentUse, Command, Words, complete, run_argument
 from proofmark.cli.command_inputs import (
     kit_benchmarks,
     packages_of_kit,
@@ -27,8 +27,7 @@ from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.progress_lines import say
 from proofmark.plan.lacking import refuse_install
 from proofmark.runs.adopted import refuse_imported
-from proofmark.runs.owner import as_owner
-from proofmark.runs.run_names import NamedRun, RunNames, open_names
+from proofmark.runs.run import Run, open_run
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.site.partition import Toolchain
 from proofmark.software.own_programs import build, not_built, own_packages, with_own
@@ -137,20 +136,20 @@ def _prefixes(options: Namespace, kit: Path) -> Path:
 
 def install(options: Namespace) -> int:
     """Install the programs of a run, or report missing packages; print the result as JSON."""
-    run = open_names(options.folder)
+    run = open_run(options.folder)
     refuse_imported(run)
     with nullcontext() if options.check else noting_faults(run.folder, "build"):
         return _install(options, run)
 
 
-def _install(options: Namespace, run: NamedRun) -> int:
+def _install(options: Namespace, run: Run) -> int:
     kit = kit_folder()
     modules = read_stdin(dict[str, str]) if options.modules else {}
     # The site has folders of locks, and names of modules.
     site = site_of_run(options, run, {"provision_from": options.origin})
     site = site.model_copy(update={"toolchain": Toolchain(options.toolchain or site.toolchain)})
-    programs, environments = _programs(run.names), kit / "environments"
-    refuse_install(run.names.suite, programs, site, packages_of_kit)
+    programs, environments = _programs(run), kit / "environments"
+    refuse_install(run.plan.suite, programs, site, packages_of_kit)
     own = programs.keys() & own_packages(environments) - site.partition.preinstalled.keys()
     prefixes = _prefixes(options, kit)
     request = ProvisionRequest(
@@ -181,10 +180,9 @@ def _install(options: Namespace, run: NamedRun) -> int:
         installed = with_own(installed, environments, compiled, prefixes)
         target = run.files.installed
         text = installed.model_dump_json(indent=1) + "\n"
-        with as_owner(run.folder):
-            same = target.exists() and read_regular(target) == text.encode()
-            if not options.check and not same:
-                write_private(target, text)
+        same = target.exists() and read_regular(target) == text.encode()
+        if not options.check and not same:
+            write_private(target, text)
     print_json(
         {
             "missing": [*missing, *own_missing],
@@ -195,16 +193,17 @@ def _install(options: Namespace, run: NamedRun) -> int:
     return 0
 
 
-def _programs(names: RunNames) -> dict[str, list[str]]:
+def _programs(run: Run) -> dict[str, list[str]]:
     """Return the programs of a run, by package.
 
     Raises:
         BadInput: a package is in no case of the kit.
     """
     known = {case.package for case in kit_benchmarks().cases.values()}
-    if unknown := sorted(names.programs.keys() - known):
+    programs = run.plan.packages()
+    if unknown := sorted(programs.keys() - known):
         raise bad_input("RUN", "package", ", ".join(unknown), "packages of the cases of the kit")
-    return names.programs
+    return programs
 
 
 def _build_arguments(parser: ArgumentParser) -> None:
@@ -381,7 +380,6 @@ COMMANDS = {
         install,
         "install runs/latest-local --from spack",
         _install_arguments,
-        rights=Rights.OF_ROOT,
         uses=USES,
     ),
     "stage build-program": Command(build_program, "stage build-program os-noise", _build_arguments),

@@ -54,8 +54,7 @@ from proofmark.report.acceptance_page import (
 )
 from proofmark.runs.acceptance import new_signed, sign, signed_before, signed_folders, sums_of
 from proofmark.runs.acceptance_data import PAGE, PAGE_DATA
-from proofmark.runs.evidence import acceptance_folder, open_evidence
-from proofmark.runs.owner import as_writer
+from proofmark.runs.evidence import open_evidence
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.waivers import digest_of
 from proofmark.site.contract_document import Contract
@@ -153,10 +152,9 @@ def _shown(options: Namespace, asked: Question, found: Acceptance) -> int:
     missing = _gaps(asked, found.open_items)
     folder = options.output or asked.folder
     if not options.check:
-        with as_writer(folder / PAGE):
-            folder.mkdir(parents=True, exist_ok=True)
-            for name, text in _files(found, asked.contract, missing).items():
-                write_whole(folder / name, text)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in _files(found, asked.contract, missing).items():
+            write_whole(folder / name, text)
     if options.json:
         print_json(_content(found, asked.contract, missing))
     else:
@@ -174,14 +172,13 @@ def sign_acceptance(options: Namespace, asked: Question) -> int:
     found = asked.answer()
     missing = _gaps(asked, found.open_items)
     files = _files(found, asked.contract, missing)
-    with as_writer(asked.folder / PAGE):
-        written = {name: read_regular(asked.folder / name) for name in files}
+    written = {name: read_regular(asked.folder / name) for name in files}
     if written != {name: text.encode() for name, text in files.items()}:
         judge = PrintedCommand(
             "proofmark", "acceptance", "judge", of_person(asked.site, "SITE", "-i")
         )
         raise bad_input(asked.folder / PAGE, "", "not what its runs give", f"what `{judge}` writes")
-    place = acceptance_folder(asked.folder)
+    place = asked.folder
     place.mkdir(parents=True, exist_ok=True)
     with new_signed(place) as new:
         for name, content in written.items():

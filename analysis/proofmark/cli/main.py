@@ -134,8 +134,7 @@ def _run(called: Called, *, verbose: bool) -> int:
     SECRETS.set(take_secrets(os.environ))
     follow_links(options)
     folder = called.folder
-    command.rights.limit([folder] if folder else getattr(options, "folders", []))
-    provide_home()  # of the user to whom the rights are limited
+    provide_home()
     if verbose:
         from proofmark.cli.trace import start_trace
 

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from proofmark.cli.bmc_credentials import credentials_argument, credentials_of
-from proofmark.cli.command import ArgumentUse, Command, Rights, verb_argument
+from proofmark.cli.command import ArgumentUse, Command, verb_argument
 from proofmark.cli.command_inputs import PLANNED, open_or_plan_run, site_of_inventory, site_of_run
 from proofmark.cli.command_inputs import arguments as run_arguments
 from proofmark.cli.output import print_line
@@ -37,13 +37,13 @@ from proofmark.machine.node_scripts import run_text
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.present_nodes import present
 from proofmark.machine.remote_shell import PROBE
-from proofmark.plan.resets import resets_s
+from proofmark.plan.resets import nodes_to_reset, resets_s
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.claims import claims_of
 from proofmark.runs.journal import Journal, journals
-from proofmark.runs.run import enter_mode
+from proofmark.runs.progress import waiting_nodes
+from proofmark.runs.run import Run, enter_mode, open_run
 from proofmark.runs.run_lock import Busy, lock
-from proofmark.runs.run_names import NamedRun, open_names
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.runs.state import RunState, begin, find, planned, site_folder
 from proofmark.site.inventory import Site
@@ -86,14 +86,14 @@ def run(options: Namespace) -> int:
     return VERBS[options.verb](options)
 
 
-def _nodes(opened: NamedRun, state: RunState, site: Site, mode: str) -> list[str]:
+def _nodes(opened: Run, state: RunState, site: Site, mode: str) -> list[str]:
     """Return the nodes with waiting steps of `mode`; of a rolling run, those that are up."""
-    own = journals(state.folder) if opened.names.rolling else ()
+    own = journals(state.folder) if opened.plan.rolling else ()
     begun = {each.node for each in own if each.history().drained}
-    return present(opened.names, site, opened.waiting(mode), begun)
+    return present(opened, site, waiting_nodes(opened, mode), begun)
 
 
-def _check(options: Namespace, opened: NamedRun, site: Site) -> int:
+def _check(options: Namespace, opened: Run, site: Site) -> int:
     """Print the changes that the mode needs on each node, and their duration; change nothing."""
     firmware = firmware_of(site)
     goal = target_mode(site, _mode_argument(options.mode))
@@ -106,8 +106,8 @@ def _check(options: Namespace, opened: NamedRun, site: Site) -> int:
     for line in [*lines, *summary(bad).values()]:
         say(line)
     say(f"{goal.mode}: about {duration(seconds)}" if seconds else f"{goal.mode}: no reset")
-    resets = resets_s(opened.names.resets, firmware)
-    whole = duration(opened.names.wall_s + resets)
+    resets = resets_s(nodes_to_reset(opened.plan), firmware)
+    whole = duration(opened.plan.totals.wall_s + resets)
     say(f"the whole plan: about {whole}, of which {duration(resets)} for resets and the restore")
     return FAILED if bad else 0
 
@@ -209,8 +209,8 @@ VERBS: Mapping[str, Callable[[Namespace], int]] = {
 }
 
 
-def _opened(options: Namespace) -> tuple[NamedRun, Site]:
-    opened = open_names(options.folder)
+def _opened(options: Namespace) -> tuple[Run, Site]:
+    opened = open_run(options.folder)
     refuse_imported(opened)
     return opened, site_of_run(options, opened)
 
@@ -226,9 +226,9 @@ def _state(options: Namespace) -> RunState | None:
     state = find(site, folder)
     if state and (journals(state.folder) or not folder.is_dir()):
         return state
-    opened = open_names(folder)
-    if opened.names.site != site:
-        raise bad_input("-i", "", f"the site {site}", f"{opened.names.site}, the site of the run")
+    opened = open_run(folder)
+    if opened.plan.site != site:
+        raise bad_input("-i", "", f"the site {site}", f"{opened.plan.site}, the site of the run")
     if copies := journals(folder):
         found = f"journals of {len(copies)} nodes, without their state in {site_folder(site)}"
         accepted = "the state of the user who changed the nodes, on the same controller"
@@ -345,7 +345,6 @@ COMMANDS = {
         run,
         "modes check runs/latest-nurion -i inventory/nurion --mode snc4-flat",
         arguments,
-        rights=Rights.OF_ROOT,
         uses=USES,
     )
 }

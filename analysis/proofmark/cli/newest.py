@@ -10,7 +10,6 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.progress_lines import say
 from proofmark.runs.latest import Link, followed, newest_run, runs_below
-from proofmark.runs.owner import drop_rights
 from proofmark.site.choice import chosen_site
 
 
@@ -30,14 +29,10 @@ def with_link(path: Path) -> Path:
 def take_newest(root: Path, site: str = "") -> Path:
     """Return the newest run in `root` (`newest_run`), as if the command line had named it.
 
-    Root gives up its rights for those of the owner of the run.
-
     Raises:
         BadInput: there is no such run, or it is not clear which one.
     """
-    run = with_link(newest_run(root, site))
-    drop_rights([run])
-    return run
+    return with_link(newest_run(root, site))
 
 
 def _newest_of_chosen_site() -> Path:

@@ -38,8 +38,8 @@ from proofmark.runs.asked import ASKED, write_asked
 from proofmark.runs.busy_nodes import warning_of_probe
 from proofmark.runs.latest import Link
 from proofmark.runs.predictions import Predictions
+from proofmark.runs.progress import due_nodes
 from proofmark.runs.run import Run
-from proofmark.runs.run_names import names_of
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
 from proofmark.site.accepted_baseline import ACCEPTED, NONE, chosen_baseline
 from proofmark.site.inventory import Site, load_site, load_sites
@@ -239,10 +239,9 @@ def with_baseline(site: Site, name: str | None) -> tuple[Site, Path | None]:
 
 def _representative(run: Run, site: Site) -> dict[str, str]:
     """Return a node of a rolling run that is up, one with waiting steps first; empty: none is."""
-    names = names_of(run)
-    if not names.rolling:
+    if not run.plan.rolling:
         return {}
-    up = present(names, site, list(dict.fromkeys([*names.due(), *site.hosts])))
+    up = present(run, site, list(dict.fromkeys([*due_nodes(run), *site.hosts])))
     return {"representative": up[0] if up else ""}
 
 

@@ -29,7 +29,8 @@ from proofmark.plan.rolling import steps_left
 from proofmark.plan.time_limit import JobTime, job_times
 from proofmark.runs.cost_history import MeasuredCost, measured_cost
 from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
-from proofmark.runs.run_files import launch_command
+from proofmark.runs.run_files import WorkFiles, launch_command
+from proofmark.runs.work_folder import planned_work
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
 from proofmark.software.planned_programs import planned_software
@@ -69,7 +70,7 @@ class Planned:
         site, (software, _) = self.site, self._programs
         measured = self._cost.seconds
         scripts = Scripts.of(site.partition, software, site.aliases, self.benchmarks, measured)
-        return Preview(self.plan, scripts, self.runs.resolve() / RUN_ID)
+        return Preview(self.plan, scripts, planned_work(self.runs.resolve() / RUN_ID, site))
 
     @cached_property
     def _cost(self) -> MeasuredCost:
@@ -193,8 +194,8 @@ def unwritten(run: Run, step: Step) -> str:
         programs, _ = planned_software(kit_folder(), site, run.plan)
     names = reported_names(run, site)
     made = Scripts.of(site.partition, programs, names, benchmarks_of(run), {})
-    texts, files = made.of_step(run.folder, step), run.files.step(step.id)
-    return shown(texts.get(files.node_script, texts[files.script]))
+    texts, files = made.of_step(run.id, step), WorkFiles(Path()).step(step.id)
+    return shown(texts.get(f"{files.node_script}", texts[f"{files.script}"]))
 
 
 def _span(numbers: Iterable[float], text: Callable[[float], str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from proofmark.cli.command import Command, Rights
+from proofmark.cli.command import Command
 from proofmark.cli.command_inputs import arguments as run_arguments
 from proofmark.cli.command_inputs import open_or_plan_run
 from proofmark.machine.node_scripts import check_programs
@@ -23,7 +23,7 @@ def programs(options: Namespace) -> int:
         BadInput: a node lacks a program.
     """
     with open_or_plan_run(options) as (run, site):
-        check_programs(run.names, site, options.program)
+        check_programs(run, site, options.program)
     return 0
 
 
@@ -32,6 +32,5 @@ COMMANDS = {
         programs,
         "stage check-programs runs/latest-nurion -i inventory/nurion --program /opt/hpl/bin/xhpl",
         arguments,
-        rights=Rights.OF_ROOT,
     )
 }

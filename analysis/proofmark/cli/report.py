@@ -8,7 +8,6 @@ from pathlib import Path
 from proofmark.cli.command import (
     ArgumentUse,
     Command,
-    Rights,
     Words,
     complete,
     language_argument,
@@ -127,7 +126,6 @@ COMMANDS = {
         report,
         "report runs/latest-local",
         _report_arguments,
-        rights=Rights.OF_ROOT,
         uses=USES,
     ),
     "export": Command(export, "export runs/latest-local --format nhc -o nhc", _export_arguments),

@@ -8,13 +8,11 @@ from dataclasses import replace
 from functools import partial
 
 from proofmark.cli.amounts import above_zero
-from proofmark.cli.command import Command, Rights, run_argument
-from proofmark.cli.command_inputs import site_arguments
-from proofmark.cli.evidence import COLLECT
+from proofmark.cli.command import Command, run_argument
 from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json, print_line
-from proofmark.cli.site import inventory_of, node_names
-from proofmark.common.errors import BadInput, InputError
+from proofmark.cli.site import node_names
+from proofmark.common.errors import BadInput
 from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes
 from proofmark.common.files import is_folder, read_json
 from proofmark.common.input_limits import MAX_WAIT_S
@@ -34,9 +32,8 @@ from proofmark.plan.search import Figures, Search
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.decisions import add_decisions
-from proofmark.runs.evidence import acceptance_folder, read_evidence, seal
+from proofmark.runs.evidence import read_evidence, seal
 from proofmark.runs.nodes import nodes_of
-from proofmark.runs.owner import UnsafeFolder
 from proofmark.runs.run import (
     Run,
     benchmarks_of,
@@ -48,7 +45,8 @@ from proofmark.runs.run import (
 )
 from proofmark.runs.stability_log import JobRun
 from proofmark.runs.stage_faults import noting_faults
-from proofmark.site.inventory import Site, load_site
+from proofmark.runs.work_folder import work_files
+from proofmark.site.inventory import Site
 from proofmark.software.provision import ProgramProbes, provide_software, without_romio
 from proofmark.software.software import Software
 
@@ -73,19 +71,10 @@ def rerun(options: Namespace) -> int:
     """Run steps of a run again."""
     run = open_run(options.folder)
     refuse_imported(run)
-    refuse_unseen(site_of(run), run.folder)
+    refuse_unseen(site_of(run), work_files(run.folder).folder)
     rerun_steps(run, pick(run, options.steps), say, options.replaces)
-    _seal_own(run)
+    _read(seal(run.folder).run())
     return 0
-
-
-def _seal_own(run: Run) -> None:
-    """Seal what is new in `run`, and read it, unless another user seals it."""
-    folder = acceptance_folder(run.folder)
-    if folder == run.folder:
-        _read(seal(run.folder).run())
-    else:
-        say(f"{run.id}: {folder} has the evidence; its user takes up what is new: {COLLECT}")
 
 
 def _record_arguments(parser: ArgumentParser) -> None:
@@ -153,7 +142,7 @@ def execute(options: Namespace) -> int:
     refuse_imported(run)
     site = site_of(run)
     if not options.scripts:
-        refuse_unseen(site, run.folder)
+        refuse_unseen(site, work_files(run.folder).folder)
     run = stage(run, site)
     if options.scripts:
         return 0
@@ -187,29 +176,11 @@ def _causes(run: Run, jobs: Sequence[JobRun]) -> Sequence[str | None]:
     return causes_of(run, jobs)
 
 
-def _collect_arguments(parser: ArgumentParser) -> None:
-    run_argument(parser)
-    site_arguments(parser)
-
-
 def collect(options: Namespace) -> int:
-    """Seal what is new in a run, and read it; return 1 if a node did not prove its state.
-
-    With ``-i``, the run must have the limits, the contract and all other facts of that site.
-    """
-    try:
-        known = read_evidence(acceptance_folder(options.folder))
-        evidence = seal(options.folder)
-    except UnsafeFolder as error:
-        # Root opens no such run, and says so where it matters: report, sign, verify.
-        say(f"not sealed: {error}")
-        print_json({"changed": False})
-        return 0
+    """Seal what is new in a run, and read it; return 1 if a node did not prove its state."""
+    known = read_evidence(options.folder.resolve())
+    evidence = seal(options.folder)
     run = evidence.run()
-    if options.inventory:
-        _refuse_other_site(
-            run, load_site(inventory_of(options), options.limit or run.plan.partition)
-        )
     print_json(
         {
             "folder": f"{evidence.folder}",
@@ -228,7 +199,7 @@ def collect(options: Namespace) -> int:
     for host, reason in unproven.items():
         say(f"proofmark: {host}: {reason}; its steps of this job are INVALID")
     note_failed_nodes({host: NodeFailure(reason) for host, reason in unproven.items()})
-    if is_folder(run.files.steps):
+    if is_folder(run.files.work.steps):
         _read(run)
     return 1 if unproven else 0
 
@@ -243,45 +214,17 @@ def _read(run: Run) -> None:
         say(f"not read: {error}")
 
 
-CHOSEN = frozenset({"provision_from", "queue", "scratch"})
-"""The facts of a partition that options of a plan replace."""
-
-
-def _refuse_other_site(run: Run, site: Site) -> None:
-    """Refuse a run whose inputs are not those of its site: the run user wrote them.
-
-    Raises:
-        BadInput: it names each key that differs.
-    """
-    sealed = site_of(run)
-    names = [name for name in type(site.partition).model_fields if name not in CHOSEN]
-    wrong = [
-        f"partition.{name}"
-        for name in names
-        if getattr(sealed.partition, name) != getattr(site.partition, name)
-    ]
-    wrong += ["contract"] if sealed.contract != site.contract else []
-    if wrong:
-        place, accepted = f"{run.files.site}", f"as in the site {site.inventory}"
-        raise BadInput(*(InputError(place, key, "another value", accepted) for key in wrong))
-
-
 COMMANDS = {
-    "rerun": Command(rerun, "rerun runs/latest-local 3", _rerun_arguments, rights=Rights.NONE),
+    "rerun": Command(rerun, "rerun runs/latest-local 3", _rerun_arguments),
     "stage record-software": Command(
         record_software,
         "stage record-software runs/latest-local --installed",
         _record_arguments,
-        rights=Rights.NONE,
     ),
-    "stage execute": Command(
-        execute, "stage execute runs/latest-local", _execute_arguments, rights=Rights.NONE
-    ),
+    "stage execute": Command(execute, "stage execute runs/latest-local", _execute_arguments),
     "stage collect": Command(
         collect,
         "stage collect runs/latest-local",
-        _collect_arguments,
-        rights=Rights.OF_ROOT,
         traced=False,
     ),
 }

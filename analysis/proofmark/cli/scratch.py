@@ -6,7 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping
 
-from proofmark.cli.command import ArgumentUse, Command, Rights, verb_argument
+from proofmark.cli.command import ArgumentUse, Command, verb_argument
 from proofmark.cli.command_inputs import PLANNED, open_or_plan_run, site_of_inventory, site_of_run
 from proofmark.cli.command_inputs import arguments as run_arguments
 from proofmark.cli.output import print_line
@@ -23,8 +23,8 @@ from proofmark.machine.scratch.scratch_stage import (
     verify,
 )
 from proofmark.runs.adopted import refuse_imported
+from proofmark.runs.run import Run, open_run
 from proofmark.runs.run_lock import lock
-from proofmark.runs.run_names import NamedRun, open_names
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.runs.state import RunState, begin, find, planned
 from proofmark.site.inventory import Site
@@ -81,7 +81,7 @@ def _unmount(options: Namespace) -> list[str]:
 
 def _clean(options: Namespace) -> list[str]:
     """Remove the files that the run left in scratch."""
-    opened = open_names(options.folder)
+    opened = open_run(options.folder)
     refuse_imported(opened)
     site = site_of_run(options, opened, {"scratch_dir": options.scratch_dir})
     with lock(opened.folder):
@@ -100,7 +100,7 @@ def _stage(options: Namespace) -> str:
     return f"scratch of mode {options.mode}" if options.mode else "scratch"
 
 
-def _nodes(opened: NamedRun, state: RunState, site: Site, options: Namespace) -> ScratchTarget:
+def _nodes(opened: Run, state: RunState, site: Site, options: Namespace) -> ScratchTarget:
     return nodes_of(
         opened,
         state.folder,
@@ -122,7 +122,6 @@ COMMANDS = {
         run,
         "scratch check -i inventory/nurion -l knl --suite p1",
         arguments,
-        rights=Rights.OF_ROOT,
         uses=USES,
     )
 }

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
-from proofmark.cli.command import Command, Rights, run_argument
+from proofmark.cli.command import Command, run_argument
 from proofmark.cli.evidence import ChangedAcceptance, checked_folder, evidence_of, run_in
 from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput, InputError, bad_input
@@ -166,14 +166,12 @@ COMMANDS = {
         sign,
         "sign runs/latest-local --key ~/.ssh/id_ed25519",
         _sign_arguments,
-        rights=Rights.OF_ROOT,
         traced=False,
     ),
     "verify": Command(
         verify,
         "verify runs/latest-local --signers allowed_signers",
         _verify_arguments,
-        rights=Rights.OF_ROOT,
         traced=False,
     ),
 }

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from proofmark.cli.bmc_credentials import credentials_argument, credentials_of
-from proofmark.cli.command import Command, Rights, run_argument
+from proofmark.cli.command import Command, run_argument
 from proofmark.cli.command_inputs import site_arguments, site_of_run
 from proofmark.common.errors import bad_input
 from proofmark.common.progress_lines import say
@@ -18,8 +18,8 @@ from proofmark.machine.bmc.sensors import BmcSensors
 from proofmark.machine.fanout import fan_out, split
 from proofmark.machine.modes.mode_stage import firmware_of, hosts_of
 from proofmark.runs.bmc_telemetry import append_look
+from proofmark.runs.run import Run, open_run
 from proofmark.runs.run_lock import is_locked
-from proofmark.runs.run_names import NamedRun, open_names
 
 EVERY_S = 60.0
 WAIT_S = 0.5
@@ -50,7 +50,7 @@ def run(options: Namespace) -> int:
     Raises:
         BadInput: the partition has no Redfish BMCs, or the credentials cannot be used.
     """
-    opened = open_names(options.folder)
+    opened = open_run(options.folder)
     # The addresses of the BMCs get a password. The run user can write those in the run.
     site = site_of_run(options, opened)
     firmware = firmware_of(site)
@@ -73,7 +73,7 @@ def run(options: Namespace) -> int:
         firmware.auth == "session",
     )
     sensors = BmcSensors(ConnectionPool(settings))
-    nodes = set(opened.names.nodes)
+    nodes = set(opened.plan.nodes())
     hosts = [host for node, host in hosts_of(site, firmware).items() if node in nodes]
     answered = -1
     for begin in _times(opened, EVERY_S * -(-len(hosts) // NODES_OF_A_LOOK), options):
@@ -90,7 +90,7 @@ def run(options: Namespace) -> int:
     return 0
 
 
-def _times(run: NamedRun, pause: float, options: Namespace) -> Iterator[float]:
+def _times(run: Run, pause: float, options: Namespace) -> Iterator[float]:
     """Yield the time of each look."""
     if options.once:
         yield time.time()
@@ -108,6 +108,5 @@ COMMANDS = {
         run,
         "telemetry runs/latest-nurion -i inventory/nurion --credentials -",
         arguments,
-        rights=Rights.OF_ROOT,
     )
 }

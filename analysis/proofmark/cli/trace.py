@@ -16,7 +16,7 @@ from proofmark.common.files import open_to_append
 from proofmark.common.processes import TRACE
 from proofmark.common.progress_lines import say
 from proofmark.common.text import visible_line
-from proofmark.runs.owner import as_owner
+from proofmark.common.trust import weak_part
 from proofmark.runs.run_files import RunFiles
 
 FORM = "%(asctime)s.%(msecs)03d %(message)s"
@@ -24,12 +24,10 @@ TIME = "%Y-%m-%dT%H:%M:%S"
 
 
 class _FileOfRun(logging.FileHandler):
-    """Appends to a file in the folder of a run, which may belong to another user."""
+    """Appends to a file in the folder of a run."""
 
     def _open(self) -> TextIOWrapper:
-        path = Path(self.baseFilename)
-        with as_owner(path.parent):
-            return open_to_append(path)
+        return open_to_append(Path(self.baseFilename))
 
 
 def start_trace(run: Path | None) -> None:
@@ -47,8 +45,8 @@ def start_trace(run: Path | None) -> None:
 
 
 def _may_have_trace(run: Path) -> bool:
-    """Return whether a trace may be written into the folder `run`."""
-    return RunFiles(run).plan.is_file()
+    """Return whether a trace may be written into the folder `run`: a run of this user."""
+    return RunFiles(run).plan.is_file() and weak_part(run) is None
 
 
 def report_crash(error: Exception, run: object, *, verbose: bool) -> None:
@@ -69,7 +67,7 @@ def report_crash(error: Exception, run: object, *, verbose: bool) -> None:
     if isinstance(run, Path) and _may_have_trace(run):
         try:
             folder = run.resolve()
-            with as_owner(folder), open_to_append(RunFiles(folder).trace) as file:
+            with open_to_append(RunFiles(folder).trace) as file:
                 file.write(f"{datetime.now(UTC).strftime(TIME)} internal error\n")
                 file.writelines(f"{line}\n" for line in lines)
             kept = f"the traceback is in {RunFiles(run).trace}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from difflib import unified_diff
 from pathlib import Path
 
-from proofmark.cli.command import Command, Rights, run_argument, verb_argument
+from proofmark.cli.command import Command, run_argument, verb_argument
 from proofmark.cli.command_inputs import kit_benchmarks, site_arguments, site_of_run
 from proofmark.cli.evidence import evidence_of
 from proofmark.cli.output import print_line
@@ -15,7 +15,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.files import text_or_empty, write_whole
 from proofmark.common.yaml_models import load
 from proofmark.judge.tuning import tuned_facts
-from proofmark.runs.run_names import open_names
+from proofmark.runs.run import open_run
 from proofmark.site.literals import literal_yaml
 from proofmark.site.tuned import FILE, TUNED, Tuned, TunedFile
 
@@ -43,7 +43,7 @@ def tune(options: Namespace) -> int:
 
 def _accept(options: Namespace) -> None:
     """Write the best values of the searches of a run into the facts of its partition."""
-    site = site_of_run(options, open_names(options.folder))
+    site = site_of_run(options, open_run(options.folder))
     accepted = tuned_facts(evidence_of(options.folder)).cases
     _refuse_other_facts(accepted)
     path = site.facts / FILE
@@ -109,6 +109,5 @@ COMMANDS = {
         tune,
         "tune accept runs/latest-nurion -i inventory/nurion --diff",
         arguments,
-        rights=Rights.OF_ROOT,
     )
 }

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 from proofmark.common.archive import found_in
 from proofmark.common.errors import bad_input
 from proofmark.common.input_limits import MAX_OUTPUT_BYTES, MAX_RUN_FILE_BYTES
+from proofmark.common.rights import rights_at
 from proofmark.common.text import size as size_text
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -71,7 +72,7 @@ def write_whole_bytes(path: Path, content: bytes, mode: int = 0o666) -> None:
     Raises:
         BadInput: the file cannot be written.
     """
-    with _replacing(path) as new, _created(new, mode) as file:
+    with rights_at(path), _replacing(path) as new, _created(new, mode) as file:
         file.write(content)
 
 
@@ -91,7 +92,7 @@ def write_private(path: Path, text: str) -> None:
     Raises:
         BadInput: the file cannot be written.
     """
-    with _replacing(path) as new, _created(new, 0o600) as file:
+    with rights_at(path), _replacing(path) as new, _created(new, 0o600) as file:
         file.write(text.encode())
 
 
@@ -139,7 +140,8 @@ def open_to_append(path: Path) -> TextIOWrapper:
     accepted = "a regular file that can be written"
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        number = os.open(path, flags, 0o666)
+        with rights_at(path):
+            number = os.open(path, flags, 0o666)
     except OSError as error:
         raise bad_input(path, "", f"cannot be opened: {error.strerror}", accepted) from None
     status = os.fstat(number)
@@ -256,6 +258,20 @@ def sha256_of(path: Path | str, *, folder: int | None = None) -> str:
         os.close(file)
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, unless it exists.
+
+    Raises:
+        BadInput: it cannot be made.
+    """
+    try:
+        with rights_at(path):
+            path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        found = f"cannot be made: {error.strerror}"
+        raise bad_input(path, "", found, "a writable folder with free space") from None
+
+
 @contextmanager
 def new_folder(path: Path, *, shared: bool = False) -> Iterator[None]:
     """Create the folder `path` and those above it for the block; remove new ones without a use.
@@ -287,7 +303,8 @@ def is_regular(path: Path) -> bool:
         chain, name = sealed
         return chain.is_file(name)
     try:
-        return stat.S_ISREG(path.lstat().st_mode)
+        with rights_at(path):
+            return stat.S_ISREG(path.lstat().st_mode)
     except OSError:
         return False
 
@@ -297,7 +314,8 @@ def is_folder(path: Path) -> bool:
     if sealed := found_in(path):
         chain, name = sealed
         return chain.is_folder(name)
-    return path.is_dir()
+    with rights_at(path):
+        return path.is_dir()
 
 
 def exists(path: Path) -> bool:
@@ -305,7 +323,8 @@ def exists(path: Path) -> bool:
     if sealed := found_in(path):
         chain, name = sealed
         return chain.exists(name)
-    return os.path.lexists(path)
+    with rights_at(path):
+        return os.path.lexists(path)
 
 
 def names_in(folder: Path | str) -> Collection[str]:
@@ -318,7 +337,8 @@ def names_in(folder: Path | str) -> Collection[str]:
         if sealed := found_in(folder):
             chain, name = sealed
             return chain.names(name)
-        return os.listdir(folder)  # noqa: PTH208 (a run has 100,000 folders)
+        with rights_at(folder):
+            return os.listdir(folder)  # noqa: PTH208 (a run has 100,000 folders)
     except (FileNotFoundError, NotADirectoryError):
         return ()
 
@@ -338,7 +358,8 @@ _REGULAR = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOE
 def _open_regular(path: Path | str, folder: int | None = None) -> tuple[int, os.stat_result]:
     """Open a regular file for reading; return its number and its status."""
     try:
-        file = os.open(path, _REGULAR, dir_fd=folder)
+        with rights_at(path):
+            file = os.open(path, _REGULAR, dir_fd=folder)
     except OSError as error:
         if error.errno == errno.ELOOP:
             problem = "a link; accepted is a regular file"

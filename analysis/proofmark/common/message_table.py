@@ -330,6 +330,7 @@ MESSAGES: Mapping[str, str] = {
     "digest-missing": "{file} is damaged: it has no line for {name}",
     "file-appeared": "{file} appeared after the step ended",
     "file-changed": "{file} changed after the step ended",
+    "other-script": "{file} is not the script of the run",
     # records: outputs
     "output": "{problem}",
     "output-of-node": "the output names node {node}, the step ran on {nodes}",

@@ -18,6 +18,7 @@ from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.job_folder import cut_before
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_files import RunFiles
+from proofmark.runs.work_folder import work_files
 from proofmark.site.execution import Queue
 
 
@@ -165,9 +166,8 @@ def _ranks_of_nodes(step: Step, nodes: int) -> list[Sequence[int]]:
 def request_of(run: Path, job: Job, batch: BatchQueue) -> Request:
     """Return the request of `job` of the run in the folder `run`."""
     folder = run.resolve()
-    files = RunFiles(folder).job(job.id)
-    name = f"{_begin(folder)}{job.id}"
-    return request(job, name, files.messages, batch, was_cut=cut_before(files))
+    name, log = f"{_begin(folder)}{job.id}", work_files(folder).job(job.id).messages
+    return request(job, name, log, batch, was_cut=cut_before(RunFiles(folder).queued(job.id)))
 
 
 def job_names(run: Path) -> str:

@@ -6,13 +6,13 @@ import shlex
 from enum import Enum
 from pathlib import Path
 
-from proofmark.common.files import write_whole
 from proofmark.jobs.job_request import BatchQueue, request_of
 from proofmark.jobs.step_script import GRACE_S, shell_parts
 from proofmark.machine.scheduler import Request, scheduler
 from proofmark.plan.plan import Job, Step
 from proofmark.runs.disturbed_steps import EXECUTIONS, LOST_S, LOST_STEPS
-from proofmark.runs.run_files import RunFiles
+from proofmark.runs.run_files import WorkFiles
+from proofmark.runs.work_folder import work_files, write_scripts_of
 
 
 class Manner(Enum):
@@ -29,7 +29,7 @@ class Manner(Enum):
 def write_job(
     run: Path, job: Job, batch: BatchQueue, manner: Manner = Manner.UNFINISHED
 ) -> Request:
-    """Write ``jobs/<id>/job.sh``, which runs the steps of `job` one after the other.
+    """Write the script ``jobs/<id>/job.sh``, which runs the steps of `job` one after the other.
 
     Some schedulers read the nodes from ``jobs/<id>/hosts`` beside it.
 
@@ -45,27 +45,25 @@ def write_job(
     Raises:
         BadInput: the scheduler cannot run such a job.
     """
-    request = request_of(run, job, batch)
-    for path, text in job_texts(run, job, request, batch.scheduler, manner).items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text)
+    request, work = request_of(run, job, batch), work_files(run)
+    write_scripts_of(run, job_texts(work.folder, job, request, batch.scheduler, manner))
     return request
 
 
 def job_texts(
-    run: Path,
+    work: Path,
     job: Job,
     request: Request,
     scheduler_name: str,
     manner: Manner = Manner.UNFINISHED,
-) -> dict[Path, str]:
-    """Return the texts of the files of `job` with its `request` by path; see `write_job`."""
+) -> dict[str, str]:
+    """Return the texts of the files of `job` with its `request`, by path in the folder `work`."""
     chosen = scheduler(scheduler_name)
     hosts = chosen.host_list(request)
     head = [
         "#!/bin/sh",
         *chosen.header(request),
-        f"RUN={shlex.quote(str(run.resolve()))}",
+        f"RUN={shlex.quote(str(work))}",
         f"JOB={shlex.quote(job.id)}",
         f"NODES={len(job.nodes)}",
         f"AGAIN={'yes' if manner is Manner.AGAIN else ''}",
@@ -84,8 +82,9 @@ def job_texts(
         "",
     ]
     text = "\n".join(head) + shell_parts("repeats.sh", "job.sh")
-    listed = {request.host_file: hosts} if hosts else {}
-    return {**listed, RunFiles(run).job(job.id).script: text}
+    texts = {request.host_file: hosts} if hosts else {}
+    texts[WorkFiles(work).job(job.id).script] = text
+    return {f"{path.relative_to(work)}": each for path, each in texts.items()}
 
 
 def _absent(job: Job) -> list[str]:

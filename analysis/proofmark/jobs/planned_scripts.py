@@ -20,7 +20,7 @@ from proofmark.jobs.job_script import job_texts
 from proofmark.jobs.scripts import Scripts
 from proofmark.machine.scheduler import Request
 from proofmark.plan.plan import Job, Plan, Step
-from proofmark.runs.run_files import RunFiles
+from proofmark.runs.run_files import WorkFiles
 from proofmark.software.planned_programs import PREFIX
 
 RUN_ID = "@RUN_ID@"
@@ -29,11 +29,11 @@ RUN_ID = "@RUN_ID@"
 
 @dataclass(frozen=True)
 class Preview:
-    """What a run of `plan` writes into the folder `run`."""
+    """What a run of `plan` writes; its work folder would be `work`."""
 
     plan: Plan
     scripts: Scripts
-    run: Path
+    work: Path
 
     @property
     def jobs(self) -> list[Job]:
@@ -43,7 +43,7 @@ class Preview:
     @cached_property
     def requests(self) -> dict[str, Request]:
         """The request of each job to the scheduler, by id of the job."""
-        batch, begin, files = self.scripts.batch, job_names(self.run), RunFiles(self.run)
+        batch, begin, files = self.scripts.batch, job_names(self.work), WorkFiles(self.work)
         return {
             job.id: request(job, f"{begin}{job.id}", files.job(job.id).messages, batch)
             for job in self.jobs
@@ -60,36 +60,35 @@ class Preview:
                 found[job.id] = f"{error}"
         return found
 
-    def _job_texts(self, job: Job) -> dict[Path, str]:
+    def _job_texts(self, job: Job) -> dict[str, str]:
         name = self.scripts.batch.scheduler
-        return job_texts(self.run, job, self.requests[job.id], name)
+        return job_texts(self.work, job, self.requests[job.id], name)
 
     def job(self, job: Job) -> dict[str, str]:
-        """Return the texts of the script of `job`, and of its list of hosts, by path in the run.
+        """Return the texts of the script of `job`, and of its list of hosts.
+
+        The key of each is its path in the work folder.
 
         A refused job has none.
         """
         return {} if job.id in self.refused else self._shown(self._job_texts(job))
 
     def step(self, step: Step) -> dict[str, str]:
-        """Return the texts of the scripts and inputs of `step`, by path in the run."""
-        return self._shown(self.scripts.of_step(self.run, step))
+        """Return the texts of the scripts and inputs of `step`, by path in the work folder."""
+        return self._shown(self.scripts.of_step(RUN_ID, step))
 
     def write(self, folder: Path) -> None:
         """Write scripts and inputs into `folder`, as a run does; a refused job has no script."""
         steps = (self.step(step) for step in self.plan.steps())
-        parts = chain([self._shown(self.scripts.of_run(self.run))], map(self.job, self.jobs), steps)
+        parts = chain([self._shown(self.scripts.of_run())], map(self.job, self.jobs), steps)
         for name, text in chain.from_iterable(part.items() for part in parts):
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, text)
 
-    def _shown(self, texts: Mapping[Path, str]) -> dict[str, str]:
-        begin = job_names(self.run)
-        return {
-            f"{path.relative_to(self.run)}": shown(text.replace(begin, f"p{RUN_ID}-"))
-            for path, text in texts.items()
-        }
+    def _shown(self, texts: Mapping[str, str]) -> dict[str, str]:
+        begin = job_names(self.work)
+        return {path: shown(text.replace(begin, f"p{RUN_ID}-")) for path, text in texts.items()}
 
 
 def shown(text: str) -> str:

@@ -10,14 +10,14 @@ from typing import Self
 
 from proofmark.cases.case import Stability
 from proofmark.cases.suite import Benchmarks
-from proofmark.common.files import write_private, write_whole
 from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.job_script import write_job
 from proofmark.jobs.step_programs import processor_needs
 from proofmark.jobs.step_script import FOLDER, LaunchSite, each_script, shell_parts, step_script
 from proofmark.machine.scheduler import scheduler
 from proofmark.plan.plan import SCRATCH, Plan, Step
-from proofmark.runs.run_files import RunFiles
+from proofmark.runs.run_files import RunFiles, WorkFiles
+from proofmark.runs.work_folder import write_scripts_of
 from proofmark.site.partition import Partition
 from proofmark.software.software import Software
 
@@ -73,14 +73,16 @@ class Scripts:
             {name: Path(each.path) for name, each in partition.scratches.items()},
         )
 
-    def of_step(self, run: Path, step: Step) -> dict[Path, str]:
-        """Return the texts of the scripts and inputs of `step` by path, ``run.sh`` at the end.
+    def of_step(self, run: str, step: Step) -> dict[str, str]:
+        """Return the texts of the scripts and inputs of `step`, ``run.sh`` at the end.
+
+        The key of each is its path in the work folder; `run` is the id of the run.
 
         Raises:
             BadInput: a package or program of the step is missing.
         """
-        files = RunFiles(run).step(step.id)
-        base = self.file_systems.get(step.file_system, self.scratch) / run.name
+        files = WorkFiles(Path()).step(step.id)
+        base = self.file_systems.get(step.file_system, self.scratch) / run
         instance = f"/{FOLDER}" if step.scope != "job" else ""
         scratch = f"{base / (step.reads or step.id)}{instance}"
         # A second execution would read the files from the page cache: it repeats nothing.
@@ -98,44 +100,40 @@ class Scripts:
             lines = (f"{instance.name} {' '.join(nodes)}\n" for instance, nodes in parts)
             texts |= {files.instances: "".join(lines), files.node_script: text}
             text = each_script(step)
-        return {**texts, files.script: text}
+        return {f"{path}": each for path, each in {**texts, files.script: text}.items()}
 
-    def of_run(self, run: Path) -> dict[Path, str]:
-        """Return the texts of the files that all jobs of a run use, by path."""
-        files = RunFiles(run)
+    def of_run(self) -> dict[str, str]:
+        """Return the texts of the files that all jobs of a run use, by path in the work folder."""
         return {
-            files.probe_script: PROBE.read_text(),
-            files.network_script: shell_parts("network.sh"),
-            files.processor_check: shell_parts("fit.awk"),
+            WorkFiles.probe_script.path: PROBE.read_text(),
+            WorkFiles.network_script.path: shell_parts("network.sh"),
+            WorkFiles.processor_check.path: shell_parts("fit.awk"),
         }
 
 
 def write_scripts(run: Path, plan: Plan, scripts: Scripts) -> None:
-    """Write ``steps/*/run.sh`` with inputs, and ``jobs/*/job.sh``, into the folder `run`.
+    """Write the scripts and inputs of all steps and jobs of the run in the folder `run`.
 
     The script of a step is written once: its output belongs to exactly this command.
 
     Raises:
         BadInput: a package or program of the plan is missing.
     """
-    files = RunFiles(run)
-    _write(scripts.of_run(run))
+    written = RunFiles(run).scripts
+    texts = scripts.of_run()
     groups = plan.needed()
     for group in groups:
         for step in group.steps():
-            if not files.step(step.id).script.exists():
-                _write(scripts.of_step(run, step))
+            if not written.step(step.id).script.exists():
+                texts |= scripts.of_step(run.name, step)
     for group in groups:
         for job in group.jobs:
-            _write({files.job(job.id).needs: processor_needs(job, scripts.site.software)})
+            needs = WorkFiles(Path()).job(job.id).needs
+            texts[f"{needs}"] = processor_needs(job, scripts.site.software)
+    write_scripts_of(run, texts)
+    for group in groups:
+        for job in group.jobs:
             write_job(run, job, scripts.batch)
-
-
-def _write(texts: Mapping[Path, str]) -> None:
-    """Write texts of a run. The scripts of steps can have secrets."""
-    for path, text in texts.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        (write_private if path.name in ("run.sh", "node.sh") else write_whole)(path, text)
 
 
 def _inputs(folder: Path, step: Step, scratch: str) -> dict[Path, str]:

@@ -166,7 +166,7 @@ class Rounds:
 
     def _take_ended(self) -> None:
         gone = [job for job in self._open.values() if JobFolder(self._run, job).history()]
-        gone = [job for job in gone if not self._run.files.job(job.id).ticket.exists()]
+        gone = [job for job in gone if not self._run.files.queued(job.id).ticket.exists()]
         group = self._run.plan.groups[0].model_copy(update={"jobs": gone})
         part = replace(self._run, plan=self._run.plan.model_copy(update={"groups": [group]}))
         ended = [each for each in job_runs(part) if not each.withdrawn]

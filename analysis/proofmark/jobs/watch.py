@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.rights import User, run_user, starting_as
 from proofmark.jobs.active_job import (
     ActiveJob,
     described,
@@ -61,13 +62,15 @@ class AskedScheduler:
     Args:
         chosen: the scheduler.
         in_queue: whether jobs of this run are in its queue.
+        user: who submits the jobs.
         reservation: that of the jobs; empty if they have none.
     """
 
     def __init__(
-        self, chosen: Scheduler, in_queue: Callable[[], bool], reservation: str = ""
+        self, chosen: Scheduler, in_queue: Callable[[], bool], user: User, reservation: str = ""
     ) -> None:
-        self.chosen, self._in_queue, self._reservation = chosen, in_queue, reservation
+        self.chosen, self._in_queue, self._user = chosen, in_queue, user
+        self._reservation = reservation
 
     @property
     def ends_with_process(self) -> bool:
@@ -86,7 +89,8 @@ class AskedScheduler:
                 commands are missing while jobs of this run are in its queue.
         """
         try:
-            return call(*given, **named)
+            with starting_as(self._user):
+                return call(*given, **named)
         except (SchedulerError, SchedulerUnavailable):
             raise
         except BadInput as error:
@@ -180,7 +184,8 @@ class JobMonitor:
         self._queue, self._manner, self._ended = batch.queue, manner, False
         chosen = scheduler(batch.scheduler)
         chosen.queue = batch.queue
-        self._scheduler = AskedScheduler(chosen, self._in_queue, batch.queue.reservation)
+        user, reservation = run_user(run.run_by), batch.queue.reservation
+        self._scheduler = AskedScheduler(chosen, self._in_queue, user, reservation)
         self._pending: list[Job] = []
         self._active: list[ActiveJob] = []
         self._failed: tuple[Job, str] | None = None
@@ -371,7 +376,7 @@ class JobMonitor:
         """Submit a job without an id, unless an earlier attempt to submit it succeeded."""
         try:
             job_id = self._scheduler.find(active.submission.name)
-            job_id = job_id or self._scheduler.submit(active.folder.script, active.request)
+            job_id = job_id or self._scheduler.submit(active.request.script, active.request)
         except SchedulerUnavailable as error:
             self._update(active, JobStatus(State.UNREACHABLE, str(error)))
         except SubmitLimitReached as error:

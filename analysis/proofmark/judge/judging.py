@@ -43,6 +43,7 @@ from proofmark.records.read import read_parts
 from proofmark.records.run_facts import RunParts, names_of_hosts
 from proofmark.runs.adopted import adopted_files
 from proofmark.runs.decisions import read_decisions
+from proofmark.runs.evidence import Change
 from proofmark.runs.job_folder import stopped_jobs
 from proofmark.runs.nodes import Node, some_nodes
 from proofmark.runs.predictions import read_predictions
@@ -218,17 +219,19 @@ def _ports(
 def _changes(run: Run) -> Iterator[StageFault]:
     """Yield a fault for each sealed file that was changed later, on the nodes of its step."""
     for path, change in (run.seal.changes if run.seal else {}).items():
-        text = f"{one_line(path)}: {change} after it was sealed; the sealed content counts"
+        what = f"{change} after it was sealed; the sealed content counts"
+        what = "not the script of the run" if change is Change.SCRIPT else what
+        text = f"{one_line(path)}: {what}"
         nodes = folded(_nodes_of_file(run.plan, path))
         yield StageFault(stage="collect", nodes=nodes, code="CHANGED", text=text)
 
 
 def _nodes_of_file(plan: Plan, path: str) -> Sequence[str]:
     """Return the nodes of the step of a file of the run; all nodes if it is of no step."""
-    kind, *names = path.split("/")
-    for step in plan.steps() if kind == "steps" and names else ():
-        if step.id == names[0]:
-            return step.instances().get(StepInstance(*names[:2]), step.nodes)
+    _, *names = path.split("/")
+    for step in plan.steps() if path.startswith(f"{RunFiles.work_folder.path}/steps/") else ():
+        if step.id == names[1]:
+            return step.instances().get(StepInstance(*names[1:3]), step.nodes)
     return plan.nodes()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from proofmark.common.child_environment import of_jobs
 from proofmark.common.files import open_to_append
+from proofmark.common.rights import starting_user
 from proofmark.machine.scheduler import NodeState, Request, Scheduler
 from proofmark.runs.job_state import JobStatus, State
 
@@ -32,14 +33,16 @@ class ChildJobs(Scheduler):
 
     def submit(self, script: Path, request: Request) -> str:
         """Start `script`; its output is appended to its log, and it ends with this process."""
+        user = starting_user()
+        identity = user.words or ["setpriv"]
         with open_to_append(request.log) as messages:
             # In a new session Ctrl-C of the terminal does not reach the job; `cancel` stops it.
             child = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "TERM", "sh", str(script)],
+                [*identity, "--pdeathsig", "TERM", "sh", str(script)],
                 stdin=subprocess.DEVNULL,
                 stdout=messages,
                 stderr=messages,
-                env=of_jobs(os.environ),
+                env=of_jobs(user.environment()),
                 start_new_session=True,
             )
         _children[str(child.pid)] = child

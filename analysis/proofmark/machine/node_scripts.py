@@ -21,7 +21,8 @@ from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.present_nodes import present
 from proofmark.machine.programs import SCRIPT, lacking, step_programs
 from proofmark.machine.remote_shell import node_output
-from proofmark.runs.run_names import RunNames
+from proofmark.runs.progress import due_nodes
+from proofmark.runs.run import Run
 from proofmark.site.inventory import Site
 
 TIMEOUT_S = 120.0
@@ -154,18 +155,19 @@ def _nodes_by_failure(failed: Mapping[str, NodeError]) -> dict[NodeFailure, list
     return nodes
 
 
-def check_programs(run: RunNames, site: Site, paths: Sequence[str]) -> None:
+def check_programs(run: Run, site: Site, paths: Sequence[str]) -> None:
     """Check that every node of `run` can execute the programs at `paths` and those of its steps.
 
     Args:
-        run: the names of the run.
+        run: the run.
         site: how its nodes are reached.
         paths: absolute paths of programs.
 
     Raises:
         BadInput: a node lacks one.
     """
-    names, needed = present(run, site, run.due()), step_programs(bound_memory=run.bound_memory)
+    names = present(run, site, due_nodes(run))
+    needed = step_programs(bound_memory=run.plan.binds_memory())
     if not names:
         return
     outputs, failed = run_on_nodes(site, names, (SCRIPT, [*paths, *needed]))

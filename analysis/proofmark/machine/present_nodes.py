@@ -14,24 +14,22 @@ from proofmark.machine.scheduler import (
     is_closed,
     scheduler,
 )
-from proofmark.runs.run_names import RunNames
+from proofmark.runs.run import Run
 from proofmark.site.inventory import Site
 
 
-def present(
-    run: RunNames, site: Site, nodes: Sequence[str], begun: Collection[str] = ()
-) -> list[str]:
+def present(run: Run, site: Site, nodes: Sequence[str], begun: Collection[str] = ()) -> list[str]:
     """Return `nodes`; of a rolling run, those that `site` selects and that are not down.
 
     A node that is down or drained waits. All are up if the scheduler does not answer.
 
     Args:
-        run: the names of the run.
+        run: the run.
         site: the partition under the limit.
         nodes: nodes of the run.
         begun: nodes that this run has drained itself. They are returned, too.
     """
-    if not run.rolling:
+    if not run.plan.rolling:
         return list(nodes)
     chosen, own = [n for n in nodes if n in site.hosts], site.partition.queue.reservation
     try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -127,6 +125,11 @@ class Request:
     def host_file(self) -> Path:
         """The file of `Scheduler.host_list`, beside the messages of the job."""
         return JobFiles(self.log.parent).hosts
+
+    @property
+    def script(self) -> Path:
+        """The script of the job, beside its messages."""
+        return JobFiles(self.log.parent).script
 
     @property
     def clock(self) -> str:
@@ -394,14 +397,6 @@ class ReservingScheduler(DrainingScheduler):
     @abstractmethod
     def delete_reservation(self, name: str) -> None:
         """Delete the reservation `name`."""
-
-
-def user_name() -> str:
-    """Return the name of this process's user, which schedulers list; a number if there is none."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return f"{os.geteuid()}"
 
 
 Kind = TypeVar("Kind", bound=Scheduler)

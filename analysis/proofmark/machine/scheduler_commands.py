@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Collection
 
 from proofmark.common.child_environment import of_schedulers
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import run_command
+from proofmark.common.rights import starting_user
 from proofmark.common.text import one_line
 from proofmark.machine.scheduler import (
     Request,
@@ -45,18 +46,19 @@ def ask_scheduler(
             not be started.
         SchedulerError: the command failed for another reason; with its message.
     """
-    try:
-        done = run_command(
-            command,
-            text=text,
-            timeout_s=_TIMEOUT_S,
-            environment=of_schedulers(os.environ),
-            new_session=True,  # Ctrl-C must not interrupt the command
-        )
-    except FileNotFoundError:
+    if shutil.which(command[0]) is None:
         found = f"no program {command[0]!r} in PATH"
         accepted = "a scheduler whose commands are installed on this host"
-        raise bad_input("partition", "scheduler", found, accepted) from None
+        raise bad_input("partition", "scheduler", found, accepted)
+    try:
+        user = starting_user()
+        done = run_command(
+            [*user.words, *command],
+            text=text,
+            timeout_s=_TIMEOUT_S,
+            environment=of_schedulers(user.environment()),
+            new_session=True,  # Ctrl-C must not interrupt the command
+        )
     except subprocess.TimeoutExpired:
         raise SchedulerUnavailable(f"{command[0]} did not answer within {_TIMEOUT_S} s") from None
     except OSError as error:

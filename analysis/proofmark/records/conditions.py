@@ -78,7 +78,7 @@ def probe_gaps(nodes: Mapping[str, Node]) -> Gaps:
                     Message(
                         "probe-gap",
                         node=host,
-                        file=f"jobs/{job.name}/{host}.before",
+                        file=f"workdir/jobs/{job.name}/{host}.before",
                         section=name,
                         text=reasons[name],
                         having=number,

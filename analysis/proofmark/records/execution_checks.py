@@ -202,6 +202,7 @@ class ExecutionChecks:
         self._binding_check = BindingCheck(step, facts.partition.host_cpus, facts.names)
         self._in_order: tuple[Callable[[Executed], Message], ...] = (
             self._unread,
+            self._script,
             self._load,
             self._end,
             self._cached_files,
@@ -223,6 +224,16 @@ class ExecutionChecks:
 
     def _unread(self, executed: Executed) -> Message:
         return executed.unread
+
+    def _script(self, executed: Executed) -> Message:
+        """Return that a script is not that of the run: of the step, of its job, or of all jobs."""
+        job = (executed.attempt.job_attempt or "").partition("/")[0]
+        own = {("steps", self._step.id), ("jobs", job)}
+        for path in self._facts.other_scripts:
+            _, *parts = path.split("/")
+            if len(parts) == 1 or tuple(parts[:2]) in own:
+                return Message("other-script", file=path)
+        return NOTHING
 
     def _load(self, executed: Executed) -> Message:
         load, facts = self._step.load, self._facts

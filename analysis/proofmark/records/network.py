@@ -54,7 +54,7 @@ def adapters_that_moved(
 
 def _sampled(files: RunFiles, steps: Mapping[str, Step]) -> Iterator[tuple[Path, Step]]:
     """Yield the folders with the samples of `steps`."""
-    for job in _listed(files.jobs):
+    for job in _listed(files.work.jobs):
         for attempt in files.job(job).attempts():
             for name in _listed(attempt / "network"):
                 number, _, step = name.partition("-")

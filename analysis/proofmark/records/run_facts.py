@@ -12,6 +12,7 @@ from proofmark.records.conditions import Conditions
 from proofmark.records.hosts import HostNames
 from proofmark.records.network import NetworkCheck
 from proofmark.runs.bmc_telemetry import read_looks
+from proofmark.runs.evidence import Change
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
 from proofmark.site.adopted_site import IMPORTED
@@ -51,6 +52,7 @@ class RunFacts:
         emulated: whether the speed of a node is that of the machine below it, or of a model.
         origin: the origin of the records.
         looks: what the BMCs showed.
+        other_scripts: the paths of scripts that were not those of the run when it was sealed.
         network_check: the check of the network; None: the site declares none.
     """
 
@@ -63,6 +65,8 @@ class RunFacts:
         self.emulated = self.partition.origin in VIRTUAL
         self.origin = IMPORTED if run.plan.imported else self.partition.origin
         self.looks = read_looks(run.files)
+        changes = run.seal.changes if run.seal else {}
+        self.other_scripts = [path for path, kind in changes.items() if kind is Change.SCRIPT]
         self.network_check: NetworkCheck | None = None
         if network := self.partition.fabric.network:
             required = not self.emulated

@@ -22,14 +22,12 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import (
     is_regular,
     names_in,
-    open_regular,
     read_regular,
     sha256_of,
     write_whole_bytes,
 )
 from proofmark.common.text import one_line
-from proofmark.runs.evidence import acceptance_folder, evidence_files
-from proofmark.runs.owner import as_owner, foreign_owner
+from proofmark.runs.evidence import evidence_files
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.ssh_keygen import keygen, run_keygen
 
@@ -61,10 +59,7 @@ class CheckedAcceptance:
 def signed_folder(folder: Path) -> Path | None:
     """Return `folder` if it is a signed acceptance, else the newest one of its run; None: none."""
     resolved = folder.resolve()
-    with as_owner(resolved):
-        own = [resolved] if (resolved / SUMS).exists() else signed_folders(resolved)
-    # What root sealed has priority. The signature decides whether another folder is accepted.
-    found = signed_folders(acceptance_folder(resolved)) or own
+    found = [resolved] if (resolved / SUMS).exists() else signed_folders(resolved)
     return found[0] if found else None
 
 
@@ -77,7 +72,7 @@ def signed_folders(acceptance: Path) -> list[Path]:
 
 def is_signed(run: Path) -> bool:
     """Return whether an acceptance of the run in the folder `run` was signed."""
-    return bool(signed_folders(acceptance_folder(run)))
+    return bool(signed_folders(run))
 
 
 @contextmanager
@@ -161,11 +156,10 @@ def sign(folder: Path, key: Path, content: bytes) -> Path:
         raise bad_input("--key", "", f"{key}: no such file", accepted)
     words = ("-f", str(key), "-n", NAMESPACE)
     signature = keygen("sign", *words, place="--key", content=content)
-    with as_owner(folder):
-        number = len(_signatures(folder)) + 1
-        path = folder / (f"{SUMS}.{number}.sig" if number > 1 else f"{SUMS}.sig")
-        write_whole_bytes(folder / SUMS, content)
-        write_whole_bytes(path, signature.encode())
+    number = len(_signatures(folder)) + 1
+    path = folder / (f"{SUMS}.{number}.sig" if number > 1 else f"{SUMS}.sig")
+    write_whole_bytes(folder / SUMS, content)
+    write_whole_bytes(path, signature.encode())
     return path
 
 
@@ -177,36 +171,8 @@ def _signatures(folder: Path) -> list[Path]:
 
 @contextmanager
 def private_copy(folder: Path) -> Iterator[Path]:
-    """Yield `folder`, or a copy that only this process can change if another user owns it.
-
-    Each file is read once, with the rights of its owner. What is checked is then what is judged.
-
-    Raises:
-        BadInput: a file cannot be read.
-    """
-    if foreign_owner(folder) is None:
-        yield folder
-        return
-    with tempfile.TemporaryDirectory(prefix="proofmark-") as temporary:
-        copy = Path(temporary).resolve() / folder.name
-        for name in _names(folder):
-            target = copy / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            _copy(folder, name, target)
-        yield copy
-
-
-def _names(folder: Path) -> list[str]:
-    with as_owner(folder):
-        return [*_files(folder), SUMS, *(path.name for path in _signatures(folder))]
-
-
-def _copy(folder: Path, name: str, target: Path) -> None:
-    try:
-        with target.open("xb") as new, as_owner(folder), open_regular(folder / name) as old:
-            shutil.copyfileobj(old, new)
-    except OSError as error:
-        raise bad_input(folder / name, "", f"{error.strerror}", "a regular file") from None
+    """Yield `folder`."""
+    yield folder
 
 
 def check(folder: Path, signers: Path, revoked: Path | None = None) -> CheckedAcceptance:

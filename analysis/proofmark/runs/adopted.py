@@ -13,7 +13,6 @@ from proofmark.common.strict_model import StrictModel
 from proofmark.plan.step import StepInstance
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
-from proofmark.runs.run_names import NamedRun
 
 
 class AdoptedFile(StrictModel):
@@ -119,13 +118,13 @@ def files_of_executions(run: Run) -> Callable[[str, int], str]:
     outputs = {step.id: step.output for step in run.plan.steps()}
 
     def path(step: str, attempt: int) -> str:
-        own = f"steps/{step}/execution-{attempt}/{outputs.get(StepInstance.parse(step).step, '')}"
-        return sources.get(step, own)
+        output = outputs.get(StepInstance.parse(step).step, "")
+        return sources.get(step, f"workdir/steps/{step}/execution-{attempt}/{output}")
 
     return path
 
 
-def refuse_imported(run: Run | NamedRun) -> None:
+def refuse_imported(run: Run) -> None:
     """Refuse to run steps of `run` if others produced its outputs.
 
     Raises:

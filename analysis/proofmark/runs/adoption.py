@@ -18,13 +18,14 @@ from proofmark.common.input_limits import MAX_RUN_FILE_BYTES
 from proofmark.common.nodesets import folded
 from proofmark.common.parallel import parallel_map
 from proofmark.common.progress_lines import say
+from proofmark.common.rights import this_user
 from proofmark.common.text import size
 from proofmark.plan.adopted_plan import Output, adopted_plan
 from proofmark.runs.adopted import Adopted, AdoptedFile, shown
 from proofmark.runs.adoption_request import Adoption, AdoptionRequest, planned
 from proofmark.runs.latest import Link, point
 from proofmark.runs.output_folder import OutputFolder, opened
-from proofmark.runs.run import Run
+from proofmark.runs.run import Run, open_run
 from proofmark.runs.run_files import RunFiles, StepFiles
 from proofmark.runs.start import RunInputs, check_run_id, make_run, new_run_id, write_inputs
 from proofmark.site.adopted_site import hosts_by_name, site_of_hosts
@@ -79,15 +80,16 @@ def adopt_folder(
         inputs = RunInputs(plan, benchmarks, site, "")
         written: list[Adopted] = []
 
-        def write(made: Path) -> None:
+        def write(made: Path) -> str:
             write_inputs(made, inputs, request.baseline)
             files = _copied(outputs, RunFiles(made), folders, counted)
             written.append(_adopted(adoption, outputs, files))
             _write_adopted(RunFiles(made), written[-1])
+            return this_user().name
 
         folder = make_run(root, request.run_id or "", new_run_id(site, plan), write)
         adopted = written[-1]
-    run = Run(folder.resolve(), plan)
+    run = open_run(folder)
     if problem := point(Link.ADOPTED.path(root, site.name), run.id):
         say(problem)
     return run, adopted

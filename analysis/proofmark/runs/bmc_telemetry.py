@@ -19,7 +19,6 @@ from proofmark.common.host_names import HostTable
 from proofmark.common.json_text import parse_json
 from proofmark.common.moments import seconds_of
 from proofmark.common.nodesets import check_name
-from proofmark.runs.owner import as_owner
 from proofmark.runs.run_files import RunFiles
 
 MAX_BYTES = 256 << 20
@@ -50,18 +49,17 @@ def append_look(
     nodes: Mapping[str, Mapping[str, float]],
     failed: Mapping[str, int],
 ) -> bool:
-    """Add one look with the rights of the owner of the run; return False if the file is full.
+    """Add one look; return False if the file is full.
 
     Raises:
         BadInput: the file is a link, is not a regular file, or cannot be opened.
     """
     line = json.dumps({"time": round(time), "nodes": nodes, "failed": failed}, sort_keys=True)
-    with as_owner(files.folder.resolve()):
-        files.bmc_telemetry.parent.mkdir(exist_ok=True)
-        with open_to_append(files.bmc_telemetry) as file:
-            if file.tell() + len(line) >= MAX_BYTES:
-                return False
-            file.write(f"{line}\n")
+    files.bmc_telemetry.parent.mkdir(exist_ok=True)
+    with open_to_append(files.bmc_telemetry) as file:
+        if file.tell() + len(line) >= MAX_BYTES:
+            return False
+        file.write(f"{line}\n")
     return True
 
 

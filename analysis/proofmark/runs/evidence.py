@@ -1,14 +1,14 @@
 """The evidence of a run: sealed archives, from which everything after the run is made.
 
-A run is a folder in which jobs work. Its user can write every file of it. `seal` reads each file
-once, copies what it read, and writes the copy into ``evidence/<n>.tar`` of the acceptance folder.
-Nothing that judges, shows or signs reads the folder of the run after that. An archive is never
-changed: what is new since the archives before is the next one, which has the digest of the one
-before it. A sealed measurement that was changed later keeps its sealed content, and the change is a
-finding (`Change`).
+A run belongs to the user who judges it. Its work folder, in which jobs run, may belong to another
+user, who can write every file of it. `seal` reads each file once, copies what it read, and writes
+the copy into ``evidence/<n>.tar`` of the run. Nothing that judges, shows or signs reads the files
+after that. An archive is never changed: what is new since the archives before is the next one,
+which has the digest of the one before it. A sealed measurement that was changed later keeps its
+sealed content, and the change is a finding (`Change`).
 
-The acceptance folder is the folder of the run itself, or, if root seals the run of another user,
-``acceptances/<run>-<digest of its path>/`` in the state of root, where that user cannot write.
+A script in the work folder must be the one that the run has. The archives have it once, and a
+script that differs is a finding, too.
 ``sha256sum --check SHA256SUMS`` in ``evidence/`` checks the archives without the kit.
 """
 
@@ -19,7 +19,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -33,7 +33,13 @@ from pydantic import Field, ValidationError
 
 from proofmark.common.archive import Archive, ArchiveWriter, Chain, mount, mounted, read_archive
 from proofmark.common.errors import bad_input
-from proofmark.common.files import exists, open_regular, read_bytes, read_regular, write_whole
+from proofmark.common.files import (
+    make_folder,
+    open_regular,
+    read_bytes,
+    read_regular,
+    write_whole,
+)
 from proofmark.common.input_limits import (
     MAX_EVIDENCE_BYTES,
     MAX_EVIDENCE_FILES,
@@ -41,30 +47,30 @@ from proofmark.common.input_limits import (
     MAX_SMALL_BYTES,
 )
 from proofmark.common.kit_state import Kit, this_kit
+from proofmark.common.rights import rights_at, this_user
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import size
+from proofmark.common.trust import refuse_untrusted
 from proofmark.runs.decisions import extends
-from proofmark.runs.format import check_inputs
 from proofmark.runs.nodes import node_files
-from proofmark.runs.owner import as_owner, foreign_owner, user_name
-from proofmark.runs.run import Run, Seal, open_run, sealed_run
+from proofmark.runs.run import OWN_RUN, Run, Seal, open_run, sealed_run
 from proofmark.runs.run_files import TOP_RULES, JobFiles, RunFiles, SealRule, StepFiles
-from proofmark.runs.state import journals_of, made, state_lock, state_of_root, word
+from proofmark.runs.state import journals_of, state_lock, word
 
 SUMS = "SHA256SUMS"
-OF_ROOT = "acceptances"
-"""The folder of the acceptances of root's state."""
-FORMAT = 1
+FORMAT = 2
 _ARCHIVE = re.compile(r"([0-9a-f]{64})  (\d{4})\.tar", re.ASCII)
 
 
 class Change(StrEnum):
-    """What happened to a sealed file of the run; its sealed content counts."""
+    """What happened to a file of the run; of a sealed file the sealed content counts."""
 
     CHANGED = "changed"
     REMOVED = "removed"
     ADDED = "added"
     """The file appeared in a finished execution."""
+    SCRIPT = "another script"
+    """The work folder has another script than the run. The archives have both."""
 
 
 class ArchiveHead(StrictModel):
@@ -77,7 +83,7 @@ class ArchiveHead(StrictModel):
         before: the SHA-256 of the archive before it; empty for the first one.
         sealed: the time, UTC.
         sealed_by: the user who sealed it.
-        run_by: the user who owns the folder of the run.
+        run_by: the user who started the programs.
         kit: the kit that wrote it.
         index: the place of the index in the archive.
     """
@@ -98,7 +104,7 @@ class SealedEvidence:
     """The sealed archives of a run.
 
     Attributes:
-        folder: the acceptance folder.
+        folder: of the run, or a copy of it.
         heads: what each archive states, the oldest first.
         digests: the SHA-256 of each archive.
         chain: their content.
@@ -164,34 +170,19 @@ class SealedEvidence:
 
 
 def evidence_files(folder: Path) -> list[Path]:
-    """Return the archives of the acceptance in `folder`, the oldest first, and their list."""
+    """Return the archives of the run in `folder`, the oldest first, and their list."""
     archives = [_path(folder, number) for number in range(1, len(_listed(folder)) + 1)]
     return [*archives, folder / RunFiles.evidence.path / SUMS]
 
 
-def acceptance_folder(folder: Path) -> Path:
-    """Return the acceptance folder of the run in `folder`, which may be one itself.
-
-    The acceptance that root sealed has priority: its user cannot write there.
-    """
-    resolved = folder.resolve()
-    of_root = Path(os.path.realpath(state_of_root())) / OF_ROOT / _name(resolved)
-    if foreign_owner(resolved) is not None or exists(of_root):
-        return of_root
-    return resolved
-
-
-def _name(folder: Path) -> str:
-    shown = re.sub(r"[^A-Za-z0-9._-]", "_", folder.name)
-    return f"{shown}-{sha256(os.fsencode(folder)).hexdigest()[:16]}"
-
-
 def read_evidence(folder: Path) -> SealedEvidence | None:
-    """Return the evidence in the acceptance folder `folder`; None if nothing was sealed.
+    """Return the evidence of the run in `folder`, or a copy; None if nothing was sealed.
 
     Raises:
-        BadInput: an archive is missing or damaged, or is not the one that was sealed.
+        BadInput: an archive is missing or damaged, or is not the one that was sealed; or another
+            user can change one.
     """
+    refuse_untrusted(folder / RunFiles.evidence.path, OWN_RUN)
     archives, heads, listed = [], list[ArchiveHead](), _listed(folder)
     for number, digest in enumerate(listed, 1):
         path = _path(folder, number)
@@ -263,12 +254,12 @@ def _path(folder: Path, number: int) -> Path:
 
 
 def open_evidence(folder: Path) -> Run | None:
-    """Return the sealed run of `folder`, a run or an acceptance; None if nothing was sealed.
+    """Return the sealed run of `folder`; None if nothing was sealed.
 
     Raises:
-        BadInput: the evidence is damaged.
+        BadInput: the evidence is damaged, or another user can change it.
     """
-    evidence = read_evidence(acceptance_folder(folder))
+    evidence = read_evidence(folder.resolve())
     return evidence.run() if evidence else None
 
 
@@ -287,29 +278,20 @@ def seal(folder: Path) -> SealedEvidence:
     A second call without a change makes no archive. After a kill, the next call makes the archive.
 
     Raises:
-        BadInput: the folder is no run or cannot be read, its inputs were changed before the first
-            seal, an archive cannot be written, a limit of size is exceeded, or another process
-            seals this run.
+        BadInput: the folder is no run or cannot be read, its inputs were changed, an archive cannot
+            be written, a limit of size is exceeded, or another process seals this run.
     """
-    resolved = folder.resolve()
-    target = acceptance_folder(resolved)
-    if target == resolved:
-        try:
-            (target / RunFiles.evidence.path).mkdir(exist_ok=True)
-        except OSError as error:
-            raise bad_input(
-                target, "", f"{error.strerror}", "a folder that can be written"
-            ) from None
-    else:
-        made(target / RunFiles.evidence.path)
-    with state_lock(target / RunFiles.evidence.path / "lock", resolved.name):
+    run = open_run(folder)
+    target = run.folder
+    make_folder(target / RunFiles.evidence.path)
+    with state_lock(target / RunFiles.evidence.path / "lock", run.id):
         known = read_evidence(target)
         number = len(known.digests) + 1 if known else 1
         new = _path(target, number).with_suffix(".new")
         try:
             new.unlink(missing_ok=True)  # left by a kill
             with new.open("x+b") as file:
-                if not _write(file, resolved, known) and known:
+                if not _write(file, run, known) and known:
                     return known
                 digest = _sha256(file)
             new.chmod(0o444)
@@ -327,24 +309,22 @@ def seal(folder: Path) -> SealedEvidence:
         return sealed
 
 
-def _write(file: BinaryIO, folder: Path, known: SealedEvidence | None) -> bool:
-    """Write the next archive of the run in `folder`; return whether there is something new."""
+def _write(file: BinaryIO, run: Run, known: SealedEvidence | None) -> bool:
+    """Write the next archive of `run`; return whether there is something new."""
     writer = ArchiveWriter(file, int(time.time()))
-    if known is None:
-        with as_owner(folder):
-            check_inputs(folder)
-    _Sealing(folder, writer, known.chain if known else Chain([])).all()
+    _Sealing(run.folder, writer, known.chain if known else Chain([])).all()
     if writer.empty:
         return False
-    _add_nodes(writer, Chain([*(known.chain.archives if known else ()), writer.archive()]), folder)
+    chain = Chain([*(known.chain.archives if known else ()), writer.archive()])
+    _add_nodes(writer, chain, run.folder)
     head = ArchiveHead(
         format=FORMAT,
-        run=folder.name,
+        run=run.id,
         number=len(known.digests) + 1 if known else 1,
         before=known.digest if known else "",
         sealed=datetime.now(UTC).replace(microsecond=0),
-        sealed_by=user_name(os.geteuid()),
-        run_by=user_name(folder.stat().st_uid),
+        sealed_by=this_user().name,
+        run_by=run.run_by,
         kit=this_kit(),
         index=(0, 0),
     )
@@ -384,6 +364,8 @@ class _Sealing:
         self._root, self._writer, self._known = folder, writer, known
         self._journals = journals_of(folder)
         self._files = self._bytes = 0
+        self._scripts: dict[str, bytes] = {}
+        self._others: dict[str, bytes] = {}
         # A change is stated once, by the first archive after it.
         kept: set[str] = set()
         for each in known.archives:
@@ -399,25 +381,30 @@ class _Sealing:
         """
         journal = RunFiles.journal.path
         seen = {RunFiles.nodes.path}
-        with as_owner(self._root):
-            self._walk(seen)
-        if self._journals:  # they are in the state, where the run user cannot write
+        left_out = {name for name, rule in TOP_RULES.items() if rule is SealRule.UNSEALED}
+        left_out |= {RunFiles.work_folder.path} | ({journal} if self._journals else set())
+        self._walk("", seen, left_out)
+        # Nothing but this reads the work folder in a block: rights change for the whole process.
+        with rights_at(RunFiles(self._root).work_folder):
+            self._walk(RunFiles.work_folder.path, seen, set())
+        self._keep_other_scripts()
+        if self._journals:
             seen.add(journal)
             self._compare(journal, _listing(self._journals))
         for folder in self._folders.keys() - seen:
             self._compare(folder, {})
 
-    def _walk(self, seen: set[str]) -> None:
-        """Add the new files of all folders; add their paths to `seen`."""
-        journal = RunFiles.journal.path
-        waiting = [""]
+    def _walk(self, top: str, seen: set[str], left_out: Set[str]) -> None:
+        """Add the new files of the folder `top` and of all below it; add their paths to `seen`.
+
+        The entries `left_out` of `top` are not read.
+        """
+        waiting = [top]
         while waiting:
             folder = waiting.pop()
             seen.add(folder)
             names = _listing(self._root / folder)
-            if not folder:
-                left_out = {name for name, rule in TOP_RULES.items() if rule is SealRule.UNSEALED}
-                left_out |= {journal} if self._journals else set()
+            if folder == top:
                 names = {name: kind for name, kind in names.items() if name not in left_out}
             for name in sorted(names, reverse=True):
                 if names[name] == _INNER:
@@ -455,6 +442,8 @@ class _Sealing:
             if name in names and not problem:
                 content, problem = _content(self._place(path))
             self._count(content)
+            if self._is_script(path, content):
+                continue
             if name not in before:
                 allowed = not (before and _EXECUTION.search(folder))
                 change = None if allowed else Change.ADDED
@@ -482,6 +471,28 @@ class _Sealing:
             self._writer.add(folder, files, unread)
         self._writer.remove(gone)
         self._writer.keep(kept)
+
+    def _is_script(self, path: str, content: bytes | None) -> bool:
+        """Return whether a file of the work folder is a script as the run has it.
+
+        The scripts of the run are read before the work folder.
+        """
+        place, _, name = path.partition("/")
+        digest = sha256(content or b"").digest()
+        if place == RunFiles.scripts_folder.path:
+            self._scripts[name] = digest
+        if place != RunFiles.work_folder.path or name not in self._scripts:
+            return False
+        if self._scripts[name] != digest and path not in self._stated:
+            self._others[name] = digest
+        return self._scripts[name] == digest
+
+    def _keep_other_scripts(self) -> None:
+        """State the scripts of the work folder that differ, unless the run has new ones by now."""
+        for name, digest in self._others.items():
+            now, _ = _content(f"{RunFiles(self._root).scripts_folder / name}")
+            if sha256(now or b"").digest() != digest:
+                self._writer.keep({f"{RunFiles.work_folder.path}/{name}": Change.SCRIPT})
 
     def _count(self, content: bytes | None) -> None:
         self._files += 1
@@ -549,8 +560,8 @@ def rule_of(path: str) -> SealRule:
     return SealRule.GROWS if path.endswith(".jsonl") else SealRule.REPLACED
 
 
-_EXECUTION = re.compile(r"^steps/.*?/?execution-\d+(/|$)", re.ASCII)
-_ATTEMPT = re.compile(r"^jobs/[^/]+/attempt-\d+/", re.ASCII)
+_EXECUTION = re.compile(r"^workdir/steps/.*?/?execution-\d+(/|$)", re.ASCII)
+_ATTEMPT = re.compile(r"^workdir/jobs/[^/]+/attempt-\d+/", re.ASCII)
 
 
 def _may_follow(path: str, old: bytes | None, new: bytes | None) -> bool:

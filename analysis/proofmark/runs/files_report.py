@@ -84,7 +84,7 @@ def files_reports(files: RunFiles, step: str, attempt: Attempt) -> dict[str, Fil
     The report of the node that ran the command has priority: it was made first.
     """
     job = attempt.job_attempt or ""
-    paths = files.files_reports(step, job) if _JOB_ATTEMPT.fullmatch(job) else []
+    paths = files.work.files_reports(step, job) if _JOB_ATTEMPT.fullmatch(job) else []
     own = StepFiles(Path(attempt.path)).files_report
     reports = []
     for each in paths:

@@ -19,7 +19,7 @@ from proofmark.common.kit_state import Kit, this_kit
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.run_files import RunFiles
 
-FORMAT = 4
+FORMAT = 5
 """The format of the folder of a run. No other is read."""
 _NEW_RUN = "fresh=true starts a new run"
 
@@ -32,6 +32,7 @@ class Identity(StrictModel):
         format: the format of its folder.
         inputs: the SHA-256 of each input, by its path in the folder.
         kit: the kit that wrote the run; None: a state that did not state it.
+        run_by: the user who starts the programs.
         sha256: the SHA-256 of the other fields. It shows an edited or a cut file.
     """
 
@@ -39,6 +40,7 @@ class Identity(StrictModel):
     format: int
     inputs: dict[str, str]
     kit: Kit | None = None
+    run_by: str
     sha256: str = ""
 
     def sealed(self) -> Identity:
@@ -47,11 +49,12 @@ class Identity(StrictModel):
         return self.model_copy(update={"sha256": hashlib.sha256(text.encode()).hexdigest()})
 
 
-def write_identity(folder: Path) -> None:
+def write_identity(folder: Path, run_by: str) -> None:
     """Write ``run.json`` of the run in `folder`, whose inputs are complete."""
     files = RunFiles(folder)
     inputs = {files.link(path): _digest(path) for path in sorted(_present(files))}
-    _write(files, Identity(run=folder.name, format=FORMAT, inputs=inputs, kit=this_kit()))
+    made = Identity(run=folder.name, format=FORMAT, inputs=inputs, kit=this_kit(), run_by=run_by)
+    _write(files, made)
 
 
 def add_input(folder: Path, path: Path) -> None:
@@ -68,17 +71,19 @@ def add_input(folder: Path, path: Path) -> None:
         _write(files, identity.model_copy(update={"inputs": inputs}))
 
 
-def check_inputs(folder: Path) -> None:
-    """Refuse the run in `folder` if its inputs are not those of its start.
+def check_inputs(folder: Path) -> Identity:
+    """Return what ``run.json`` states, if the inputs of the run in `folder` are those of its start.
 
     Raises:
         BadInput: names each input that was changed, removed or added; or one is not a regular file,
             or ``run.json`` is missing, damaged or of another format.
     """
-    wrong = list(_differences(RunFiles(folder), identity_of(folder)))
+    identity = identity_of(folder)
+    wrong = list(_differences(RunFiles(folder), identity))
     if wrong:
         accepted = f"the inputs of the start; {_NEW_RUN}"
         raise BadInput(*(InputError(f"{path}", "", found, accepted) for path, found in wrong))
+    return identity
 
 
 def _differences(files: RunFiles, identity: Identity) -> Iterator[tuple[Path, str]]:

@@ -22,8 +22,8 @@ from proofmark.common.nodesets import Nodes
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.claims import Claims
 from proofmark.runs.journal import RESULT, Journal, journals
+from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
-from proofmark.runs.run_names import NamedRun
 from proofmark.runs.state import made, site_folder, state_lock, word
 
 PREFIX = "gate-"
@@ -222,12 +222,12 @@ def open_gate(site: str, name: str) -> GateState:
     return GateState(folder, base, read_json(RunFiles(folder).identity, Gate))
 
 
-def reservation_of(run: NamedRun) -> str:
+def reservation_of(run: Run) -> str:
     """Return the reservation in which a gate holds the nodes of `run`; empty if no gate does.
 
     Its name is that of the gate, which anybody can give to a run. The gate names its folder.
     """
-    base = site_folder(run.names.site)
+    base = site_folder(run.plan.site)
     folder = base / "gates" / run.id
     if not run.id.startswith(PREFIX) or not RunFiles(folder).identity.exists():
         return ""

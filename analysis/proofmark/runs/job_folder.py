@@ -1,8 +1,8 @@
 """The files of a job in the queue: its submission and its history.
 
-``jobs/<id>/ticket.json`` has the submission. It is written before the job is submitted and again
+``queue/<job>/ticket.json`` has the submission. It is written before the job is submitted and again
 when its id is known. A later process finds the job by this id, or by the name of the submission.
-``jobs/<id>/history.jsonl`` gets a line for each change of the state of the job.
+``queue/<job>/history.jsonl`` gets a line for each change of the state of the job.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from proofmark.plan.plan import Job
 from proofmark.runs.attempts import has_result
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run
-from proofmark.runs.run_files import JobFiles
+from proofmark.runs.run_files import QueueFiles
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,12 @@ class JobSubmission:
 
 
 class JobFolder:
-    """``jobs/<id>/`` of a run."""
+    """What a run has of a job: what the controller keeps, and the outputs of the job."""
 
     def __init__(self, run: Run, job: Job) -> None:
         self._steps = " ".join(step.id for step in job.steps)
-        self.files = run.files.job(job.id)
-        self.script, self.log = self.files.script, self.files.messages
-        self._submission, self._history = self.files.ticket, self.files.history
+        self.files, queued = run.files.job(job.id), run.files.queued(job.id)
+        self.log, self.ticket, self._history = self.files.messages, queued.ticket, queued.history
 
     def create(self, scheduler: str, name: str) -> JobSubmission:
         """Write and return the submission of a job that will be submitted next."""
@@ -73,7 +72,7 @@ class JobFolder:
 
     def save(self, submission: JobSubmission) -> None:
         """Write `submission` to ``ticket.json``."""
-        write_whole(self._submission, json.dumps(asdict(submission)) + "\n")
+        write_whole(self.ticket, json.dumps(asdict(submission)) + "\n")
 
     def submission(self) -> JobSubmission | None:
         """Return the submission of a job that may still be in the queue; None if there is none.
@@ -83,13 +82,13 @@ class JobFolder:
                 job would write into the same folders.
         """
         try:
-            return _submission(parse_json(read_bytes(self._submission, MAX_SMALL_BYTES)))
+            return _submission(parse_json(read_bytes(self.ticket, MAX_SMALL_BYTES)))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError) as error:
             found = f"damaged: {error.strerror if isinstance(error, OSError) else error}"
             accepted = "the file that the kit wrote; delete it if the job is not in the queue"
-            raise bad_input(self._submission, "", found, accepted) from None
+            raise bad_input(self.ticket, "", found, accepted) from None
 
     def append_event(
         self, submission: JobSubmission, status: JobStatus, *, over: bool = False, without: str = ""
@@ -112,7 +111,7 @@ class JobFolder:
             "by_kit": "yes" if submission.stopping else "",
         }
         if over:
-            self._submission.unlink(missing_ok=True)
+            self.ticket.unlink(missing_ok=True)
         # A full disk is reported by the job that it stops; this line must not hide that.
         with suppress(OSError, BadInput), open_to_append(self._history) as file:
             file.write(f"{cut_end(file)}{json.dumps(line)}\n")
@@ -216,7 +215,7 @@ def _submission(values: Any) -> JobSubmission:
     return submission
 
 
-def cut_before(files: JobFiles) -> bool:
+def cut_before(files: QueueFiles) -> bool:
     """Return whether an attempt of a job ended at its time limit."""
     event = json.dumps({"state": State.TIME_LIMIT.name})[1:-1]
     return event in text_or_empty(files.history)

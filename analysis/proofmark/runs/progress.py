@@ -190,6 +190,16 @@ def _steps(count: int) -> str:
     return "1 step" if count == 1 else f"{count} steps"
 
 
+def due_nodes(run: Run) -> list[str]:
+    """Return the nodes of a stage; of a rolling run, those with waiting steps of any mode."""
+    if not run.plan.rolling:
+        return run.plan.nodes()
+    waiting = []
+    for mode in dict.fromkeys(group.mode for group in run.plan.groups):
+        waiting += waiting_nodes(run, mode)
+    return list(dict.fromkeys(waiting))
+
+
 def waiting_nodes(run: Run, mode: str) -> list[str]:
     """Return the nodes with a step of `mode` that a job has to run, each once."""
     waiting = []

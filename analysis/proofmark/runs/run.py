@@ -18,13 +18,14 @@ from proofmark.common.errors import bad_input
 from proofmark.common.files import exists, read_json, read_text, text_or_empty, write_whole
 from proofmark.common.input_limits import MAX_PROBE_BYTES, MAX_SMALL_BYTES
 from proofmark.common.message import Message
+from proofmark.common.trust import refuse_untrusted
 from proofmark.plan.plan import Plan
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.format import check_inputs
 from proofmark.runs.growth import site_now, with_growth
 from proofmark.runs.latest import runs_below
-from proofmark.runs.owner import as_owner, refuse_root
 from proofmark.runs.run_files import RunFiles
+from proofmark.runs.work_folder import use_work_folder
 from proofmark.site.inventory import Site
 
 
@@ -65,11 +66,13 @@ class Run:
         folder: the folder. That of sealed evidence is read from archives and exists on no disk.
         plan: the plan, with all that joined it.
         seal: of the evidence; None: this is the folder in which jobs work.
+        run_by: the user who starts the programs.
     """
 
     folder: Path
     plan: Plan
     seal: Seal | None = None
+    run_by: str = ""
 
     @property
     def id(self) -> str:
@@ -95,20 +98,21 @@ class Run:
 def open_run(folder: Path) -> Run:
     """Open the run in `folder`.
 
-    Root opens only its own runs. For the run of another user, a command gives up the rights of root
-    (`proofmark.cli.command.Rights`), or takes only names (`proofmark.runs.run_names`).
-
     Raises:
         BadInput: `folder` is not a run, is of another version, or has an unreadable plan; its
-            inputs were changed after its start; or this is root, and another user owns it.
+            inputs were changed after its start; or another user can change it.
     """
+    refuse_untrusted(folder, OWN_RUN)
     resolved = folder.resolve()
-    refuse_root(resolved)
     files = RunFiles(resolved)
     if not files.plan.is_file():
         raise bad_input("RUN", "", f"{folder}: not a run", runs_below(folder.parent))
-    check_inputs(resolved)
-    return _opened(resolved)
+    run_by = check_inputs(resolved).run_by
+    use_work_folder(resolved, run_by)
+    return replace(_opened(resolved), run_by=run_by)
+
+
+OWN_RUN = "a run that only its user and root can change, or a copy of it by this user (cp -r)"
 
 
 def sealed_run(place: Path, seal: Seal | None = None) -> Run:
@@ -152,10 +156,9 @@ def with_decisions(run: Run) -> Run:
 def enter_mode(folder: Path, mode: str) -> None:
     """Allow the run in `folder` to enter `mode`. Its steps are expected from now on."""
     files = RunFiles(folder)
-    with as_owner(folder):
-        known = _entered(files)
-        if mode not in known:
-            write_whole(files.entered, "".join(f"{each}\n" for each in [*known, mode]))
+    known = _entered(files)
+    if mode not in known:
+        write_whole(files.entered, "".join(f"{each}\n" for each in [*known, mode]))
 
 
 def leave_out(run: Run, not_needed: Mapping[str, Message]) -> Run:
@@ -205,10 +208,10 @@ def benchmarks_in(folder: Path) -> Benchmarks:
     """Return the cases of the run in `folder`, as they were at its start.
 
     Raises:
-        BadInput: the cases are wrong; or this is root, and another user owns the run.
+        BadInput: the cases are wrong, or another user can change the run.
     """
     if not found_in(folder):
-        refuse_root(folder)
+        refuse_untrusted(folder, OWN_RUN)
     return load_benchmarks(RunFiles(folder).benchmarks, recorded=True)
 
 

@@ -109,14 +109,23 @@ class StepFiles(Files):
     files_report = RunFile("files.json")
     """Whether the node could write into the scratch folder after a failure, as JSON."""
 
-    def submitted(self, execution: StepFiles) -> list[Path]:
-        """Return the files of a submission of one execution to the HPL list."""
-        outputs = [execution.stdout, execution.stderr, execution.exit_code, execution.when]
-        return [self.script, *outputs, execution.folder / "HPL.dat", execution.binding]
+    def submitted(self) -> list[Path]:
+        """Return the files of an execution that a submission to the HPL list has."""
+        outputs = [self.stdout, self.stderr, self.exit_code, self.when]
+        return [*outputs, self.folder / "HPL.dat", self.binding]
+
+
+class QueueFiles(Files):
+    """``queue/<job>/``: what the controller keeps of a job."""
+
+    ticket = RunFile("ticket.json")
+    """The submission of the job. It is removed at the end of the job."""
+    history = RunFile("history.jsonl")
+    """One line for each change of the state of the job."""
 
 
 class JobFiles(Files):
-    """``jobs/<id>/``."""
+    """``workdir/jobs/<id>/``."""
 
     REWRITTEN: ClassVar = frozenset({"busy", "busy.new", "fail-fast", "lost", "repeats"})
     """The notes of an attempt that its job script changes while it runs."""
@@ -129,10 +138,6 @@ class JobFiles(Files):
     """The output of the job script."""
     needs = RunFile("needs")
     """The processor features that the programs of the job need."""
-    ticket = RunFile("ticket.json")
-    """The submission of the job. It is removed at the end of the job."""
-    history = RunFile("history.jsonl")
-    """One line for each change of the state of the job."""
 
     def repeats(self) -> list[Path]:
         """Return the repetitions of disturbed steps by each attempt, in order; some are missing."""
@@ -144,11 +149,53 @@ class JobFiles(Files):
         return [self.folder / name for _, name in sorted(found.items())]
 
 
-class RunFiles(Files):
-    """``runs/<id>/``.
+class WorkFiles(Files):
+    """``runs/<id>/workdir/``, where jobs run. ``runs/<id>/scripts/`` has its scripts, by the same names.
 
-    The rule of a folder is that of all files in it. ``steps``, ``jobs`` and ``journal`` have none:
-    an execution and an attempt are fixed, a script may be replaced.
+    The work folder belongs to the user who starts the programs. It is a link if that is another
+    user than the one of the run (`proofmark.runs.work_folder`).
+    """
+
+    steps = RunFile("steps")
+    """The folder of all steps."""
+    jobs = RunFile("jobs")
+    """The folder of all jobs."""
+    network_script = RunFile("network.sh")
+    """The script that prints the counters of the networks of a node."""
+    probe_script = RunFile("probe.sh")
+    """A copy of ``probe.sh``, for the nodes."""
+    processor_check = RunFile("fit.awk")
+    """The program that compares processors with the needs of programs."""
+
+    def step(self, name: str) -> StepFiles:
+        """Return the files of a step, or of one of its instances (``<step>/<node>``)."""
+        return StepFiles(self.steps / name)
+
+    def job(self, name: str) -> JobFiles:
+        """Return the files of a job."""
+        return JobFiles(self.jobs / name)
+
+    def files_reports(self, step: str, attempt: str = "") -> list[list[Path]]:
+        """Return the reports of nodes that tried the scratch folder after a failure of `step`.
+
+        There is one list for each attempt of a job, or only for `attempt`, ``<job>/attempt-<n>``.
+        """
+        if attempt:
+            folders = [self.jobs / attempt]
+        else:
+            folders = []
+            for job in names_in(self.jobs):
+                folders += self.job(job).attempts()
+        places = sorted(folder / "files" / step for folder in folders)
+        found = ([path for path in paths_in(place) if not path.suffix] for place in places)
+        return [paths for paths in found if paths]
+
+
+class RunFiles(Files):
+    """``runs/<id>/``, which belongs to the user of the command.
+
+    The rule of a folder is that of all files in it. In ``work`` an execution and an attempt are
+    fixed, and all else may be replaced.
     """
 
     identity = RunFile("run.json", SealRule.REPLACED)
@@ -173,10 +220,12 @@ class RunFiles(Files):
     """The nodes that were down for the scheduler, at each look of the controller."""
     growth = RunFile("growth", SealRule.FIXED)
     """What joined a rolling run, or a stability run, after its start."""
-    steps = RunFile("steps")
-    """The folder of all steps. It exists when a step was started."""
-    jobs = RunFile("jobs")
-    """The folder of all jobs."""
+    work_folder = RunFile("workdir")
+    """The outputs of the jobs: the folder in which they run, or a link to it."""
+    scripts_folder = RunFile("scripts", SealRule.REPLACED)
+    """The scripts and inputs of steps and jobs, as they were copied into the work folder."""
+    queue = RunFile("queue")
+    """What the controller keeps of jobs, one folder per job."""
 
     inputs = RunFile("inputs", SealRule.FIXED)
     """The inputs of the plan, as they were at the start."""
@@ -201,12 +250,6 @@ class RunFiles(Files):
     """The result of an installation."""
     program_probes = RunFile("software", SealRule.REPLACED)
     """The outputs of ``probe-program.sh``, one file per package."""
-    network_script = RunFile("network.sh", SealRule.REPLACED)
-    """The script that prints the counters of the networks of a node."""
-    probe_script = RunFile("probe.sh", SealRule.REPLACED)
-    """A copy of ``probe.sh``, for the nodes."""
-    processor_check = RunFile("fit.awk", SealRule.REPLACED)
-    """The program that compares processors with the needs of programs."""
     mounted = RunFile("mounted.json", SealRule.REPLACED)
     """The nodes on which the run mounts scratch. It is written before the first mount."""
     scratch_probe = RunFile("scratch.probe", SealRule.UNSEALED)
@@ -247,28 +290,27 @@ class RunFiles(Files):
     plots = RunFile("figures", SealRule.UNSEALED)
     """The plots and their data."""
 
+    @property
+    def work(self) -> WorkFiles:
+        """The files of the work folder."""
+        return WorkFiles(self.work_folder)
+
+    @property
+    def scripts(self) -> WorkFiles:
+        """The scripts, with the names that they have in the work folder."""
+        return WorkFiles(self.scripts_folder)
+
     def step(self, name: str) -> StepFiles:
-        """Return the files of a step, or of one of its instances (``<step>/<node>``)."""
-        return StepFiles(self.steps / name)
+        """Return the outputs of a step, or of one of its instances (``<step>/<node>``)."""
+        return self.work.step(name)
 
     def job(self, name: str) -> JobFiles:
-        """Return the files of a job."""
-        return JobFiles(self.jobs / name)
+        """Return the outputs of a job."""
+        return self.work.job(name)
 
-    def files_reports(self, step: str, attempt: str = "") -> list[list[Path]]:
-        """Return the reports of nodes that tried the scratch folder after a failure of `step`.
-
-        There is one list for each attempt of a job, or only for `attempt`, ``<job>/attempt-<n>``.
-        """
-        if attempt:
-            folders = [self.jobs / attempt]
-        else:
-            folders = []
-            for job in names_in(self.jobs):
-                folders += self.job(job).attempts()
-        places = sorted(folder / "files" / step for folder in folders)
-        found = ([path for path in paths_in(place) if not path.suffix] for place in places)
-        return [paths for paths in found if paths]
+    def queued(self, job: str) -> QueueFiles:
+        """Return what the controller keeps of a job."""
+        return QueueFiles(self.queue / job)
 
     def link(self, path: Path) -> str:
         """Return the path of a file relative to the run: the target of a link in the report."""

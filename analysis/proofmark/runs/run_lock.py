@@ -1,7 +1,7 @@
 """The lock of a run: one process at a time works on a run.
 
-The lock is a file in the folder of the run, opened with the rights of its owner. Commands that
-change nodes also hold the lock of the run's state, which the owner of the folder cannot remove.
+The lock is a file in the folder of the run. Commands that change nodes also hold the lock of the
+run's state, which stays if the folder is removed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from typing import TextIO
 
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.files import open_to_append
-from proofmark.runs.owner import as_owner
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
-from proofmark.runs.run_names import NamedRun
 
 _MAX_NOTE = 200
 """Characters of the lock that name the process."""
@@ -37,9 +35,7 @@ def lock(folder: Path) -> Iterator[None]:
         Busy: another process holds the lock.
         BadInput: its file is a link, or cannot be opened.
     """
-    with as_owner(folder):
-        opened = open_to_append(RunFiles(folder).lock)
-    with opened as file:
+    with open_to_append(RunFiles(folder).lock) as file:
         if not _taken(file, fcntl.LOCK_EX):
             file.seek(0)
             note = file.read(_MAX_NOTE).strip()
@@ -53,22 +49,16 @@ def lock(folder: Path) -> Iterator[None]:
         yield
 
 
-def is_locked(run: Run | NamedRun) -> bool:
+def is_locked(run: Run) -> bool:
     """Return whether a process holds the lock of `run`. It writes nothing."""
     return is_lock_held(run.folder)
 
 
 def is_lock_held(folder: Path) -> bool:
-    """Return whether a process holds the lock of the run in `folder`. It writes nothing.
-
-    Raises:
-        BadInput: root owns the folder, and another user can replace it.
-    """
-    resolved = folder.resolve()
+    """Return whether a process holds the lock of the run in `folder`. It writes nothing."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        with as_owner(resolved):
-            number = os.open(RunFiles(resolved).lock, flags)
+        number = os.open(RunFiles(folder).lock, flags)
     except OSError:
         return False
     with os.fdopen(number) as file:

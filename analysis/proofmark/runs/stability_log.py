@@ -26,7 +26,7 @@ from proofmark.plan.plan import Job
 from proofmark.runs.job_folder import JobFolder, cut_end
 from proofmark.runs.job_state import State
 from proofmark.runs.run import Run
-from proofmark.runs.run_files import RunFiles
+from proofmark.runs.run_files import QueueFiles, RunFiles
 
 LOOK_S = 60.0
 """The time between two looks at the nodes."""
@@ -83,7 +83,7 @@ def _of(run: Run, job: Job) -> Iterator[JobRun]:
             parts.append([])
         parts[-1].append(line)
     for place, part in enumerate(parts):
-        still = place == len(parts) - 1 and exists(folder.files.ticket)
+        still = place == len(parts) - 1 and exists(folder.ticket)
         yield _job_run(job, part, still=still)
 
 
@@ -116,7 +116,7 @@ def damaged_histories(run: Run) -> list[Message]:
             folder = JobFolder(run, job)
             damage = folder.damage()
             if not damage and not folder.history() and folder.files.attempts():
-                damage = f"{folder.files.history.name}: no line, although the job ran"
+                damage = f"{QueueFiles.history.path}: no line, although the job ran"
             if damage:
                 found.append(Message("job-damaged", job=job.id, problem=damage))
     return found

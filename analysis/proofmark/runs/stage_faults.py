@@ -21,7 +21,6 @@ from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.progress_lines import say
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line
-from proofmark.runs.owner import as_owner
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
 
@@ -129,9 +128,8 @@ def _keep(folder: Path, name: str, faults: list[StageFault]) -> None:
     path = RunFiles(folder).stage_faults / f"{quote(name, safe=' ')}.json"
     if not folder.is_dir():
         return  # the run was removed
-    with as_owner(folder):
-        if faults:
-            path.parent.mkdir(exist_ok=True)
-            write_whole(path, _Faults(faults).model_dump_json(indent=1) + "\n")
-        else:
-            path.unlink(missing_ok=True)
+    if faults:
+        path.parent.mkdir(exist_ok=True)
+        write_whole(path, _Faults(faults).model_dump_json(indent=1) + "\n")
+    else:
+        path.unlink(missing_ok=True)

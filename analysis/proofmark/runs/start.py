@@ -6,8 +6,7 @@ import errno
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
@@ -19,12 +18,12 @@ from proofmark.cases.vocabulary import SUITES_FILE
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import new_folder, write_whole
 from proofmark.common.progress_lines import say
+from proofmark.common.trust import refuse_untrusted
 from proofmark.plan.plan import Plan
 from proofmark.plan.rolling import growth, rolling_digest, steps_of_several
 from proofmark.runs.acceptance import is_signed
 from proofmark.runs.attempts import has_result
 from proofmark.runs.disturbed_steps import pending, repeats_of_job
-from proofmark.runs.evidence import acceptance_folder
 from proofmark.runs.format import write_identity
 from proofmark.runs.growth import add_growth
 from proofmark.runs.latest import Link, is_reserved, point
@@ -32,6 +31,7 @@ from proofmark.runs.predictions import Predictions, write_predictions
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.run_lock import lock
+from proofmark.runs.work_folder import make_work_folder
 from proofmark.site.accepted_baseline import copy_baseline
 from proofmark.site.inventory import Site
 
@@ -117,7 +117,7 @@ def start_or_continue(
             _point(root, link, site.name, run.id)
         return run, True
 
-    def write(made: Path) -> None:
+    def write(made: Path) -> str:
         write_inputs(made, inputs, copied.baseline)
         if copied.expected is not None:
             write_predictions(RunFiles(made).expected, copied.expected)
@@ -125,9 +125,10 @@ def start_or_continue(
             path = RunFiles(made).inputs / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
+        return make_work_folder(made, site).name
 
     folder = make_run(root, run_id or "", new_run_id(site, plan), write)
-    run = Run(folder.resolve(), plan)
+    run = open_run(folder)
     _point(root, link, site.name, run.id)
     return run, False
 
@@ -174,7 +175,7 @@ def new_run_id(site: Site, plan: Plan) -> str:
     return f"{stamp}-{limit}-{plan.suite}"
 
 
-def make_run(root: Path, run_id: str, made_id: str, write: Callable[[Path], None]) -> Path:
+def make_run(root: Path, run_id: str, made_id: str, write: Callable[[Path], str]) -> Path:
     """Make a run whose contents `write` creates, and return its folder.
 
     Args:
@@ -182,7 +183,8 @@ def make_run(root: Path, run_id: str, made_id: str, write: Callable[[Path], None
         run_id: its id; empty: `made_id`, with a number if another run has it. Two sites may have
             partitions of one name, and start in one second.
         made_id: see `new_run_id`.
-        write: gets the temporary folder of the run.
+        write: makes the folder that it gets with its content; returns the user who starts the
+            programs.
 
     Raises:
         BadInput: the run `run_id` exists; or as `write`.
@@ -192,8 +194,7 @@ def make_run(root: Path, run_id: str, made_id: str, write: Callable[[Path], None
         if folder.exists() and not run_id:
             continue
         try:
-            with new_run(folder) as made:
-                write(made)
+            new_run(folder, write)
         except BadInput:
             if run_id or not folder.exists():
                 raise
@@ -202,27 +203,29 @@ def make_run(root: Path, run_id: str, made_id: str, write: Callable[[Path], None
     raise AssertionError("count() has no end")
 
 
-@contextmanager
-def new_run(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder that is renamed to `folder` afterwards, so no run is partial.
+def new_run(folder: Path, write: Callable[[Path], str]) -> None:
+    """Make a run whose contents `write` creates in a temporary folder, so that no run is partial.
 
-    The block creates the temporary folder. Then ``run.json`` is written into it.
+    Args:
+        folder: of the run.
+        write: see `make_run`. Then ``run.json`` is written.
 
     Raises:
-        BadInput: `folder` exists.
+        BadInput: `folder` exists, or another user could change it; or as `write`.
     """
     parent = folder.parent
-    with new_folder(parent, shared=True), TemporaryDirectory(prefix=".new-", dir=parent) as new:
-        made = Path(new) / folder.name
-        yield made
-        write_identity(made)
-        try:
-            made.rename(folder)
-        except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
-                raise
-            found = f"{folder.name}: exists"
-            raise bad_input("run_id", "", found, "a new run id") from None
+    with new_folder(parent, shared=True):
+        refuse_untrusted(parent, "a folder of runs in which only this user and root can write")
+        with TemporaryDirectory(prefix=".new-", dir=parent) as new:
+            made = Path(new) / folder.name
+            write_identity(made, write(made))
+            try:
+                made.rename(folder)
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                    raise
+                found = f"{folder.name}: exists"
+                raise bad_input("run_id", "", found, "a new run id") from None
 
 
 def write_inputs(folder: Path, inputs: RunInputs, baseline: Path | None = None) -> None:
@@ -275,8 +278,7 @@ def _finished(run: Run) -> bool:
     if run.plan.stability:
         return is_signed(run.folder)
     have = all(has_result(run.files.step(each.id)) for each in run.plan.steps_to_run())
-    verdict = RunFiles(acceptance_folder(run.folder)).verdict
-    if not have or not verdict.exists():
+    if not have or not run.files.verdict.exists():
         return False
     jobs = []
     for group in run.plan.to_run():

@@ -1,9 +1,8 @@
 """The state of a site: what runs have changed on its nodes, and how to restore it.
 
 It is ``/var/lib/proofmark/<site>/`` if the process is root, else
-``~/.local/state/proofmark/<site>/``. The user who runs the benchmarks owns the folder of the run
-and can write anything there. Restore, enter and verify read only the state. The folder of the run
-gets a copy of the journals, from which the run is judged.
+``~/.local/state/proofmark/<site>/``. Restore, enter and verify read only the state: the folder of
+a run can be removed before its nodes are restored. It gets a copy of the journals.
 
 - ``runs/<run-id>/run.json``: the folder, the partition and the plan of the run
 - ``runs/<run-id>/journal/<node>.jsonl``: the journal of a node
@@ -21,7 +20,6 @@ import hashlib
 import os
 import re
 import shutil
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,13 +27,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import read_json, read_regular, write_whole, write_whole_bytes
+from proofmark.common.files import (
+    make_folder,
+    read_json,
+    read_regular,
+    write_whole,
+    write_whole_bytes,
+)
+from proofmark.common.rights import this_user
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.trust import refuse_untrusted
 from proofmark.runs.journal import journals
-from proofmark.runs.owner import as_owner, user_name
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
-from proofmark.runs.run_names import NamedRun
 
 STATE_OF_ROOT = Path("/var/lib/proofmark")
 VARIABLE = "PROOFMARK_STATE"
@@ -98,7 +102,7 @@ class RunState:
             yield
 
     def export(self) -> None:
-        """Copy the journals into the folder of the run, with the rights of its owner.
+        """Copy the journals into the folder of the run.
 
         A folder that was removed gets no copy.
 
@@ -109,14 +113,9 @@ class RunState:
         if not texts or not self.run.is_dir():
             return
         target = RunFiles(self.run).journal
-        with as_owner(self.run):
-            try:
-                target.mkdir(exist_ok=True)
-                for name, content in texts.items():
-                    _copy(target / name, content)
-            except OSError as error:
-                found = f"cannot be written: {error.strerror}"
-                raise bad_input(target, "", found, "a writable folder") from None
+        make_folder(target)
+        for name, content in texts.items():
+            write_whole_bytes(target / name, content)
 
 
 @contextmanager
@@ -157,21 +156,20 @@ def site_folder(site: str) -> Path:
     return Path(os.path.realpath(base)) / word(site, "the name of the site")
 
 
-def begin(run: NamedRun) -> RunState:
+def begin(run: Run) -> RunState:
     """Return the state of `run`. The first call creates it.
 
     Raises:
         BadInput: another run has this id, the plan has changed since a node was changed, or the
             folder is not safe.
     """
-    site = site_folder(run.names.site)
-    with as_owner(run.folder):
-        digest = hashlib.sha256(read_regular(run.files.plan)).hexdigest()
+    site = site_folder(run.plan.site)
+    digest = hashlib.sha256(read_regular(run.files.plan)).hexdigest()
     known = _known(site, run.folder, replace=True)
     if known is None:
         folder = made(site / "runs" / word(run.id, "the run id"))
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        partition = run.names.partition
+        partition = run.plan.partition
         begun = Begun(folder=f"{run.folder}", partition=partition, plan=digest, since=now)
         made(RunFiles(folder).journal)
         identity = RunFiles(folder).identity
@@ -188,15 +186,15 @@ def begin(run: NamedRun) -> RunState:
     return known
 
 
-def planned(run: NamedRun) -> RunState:
+def planned(run: Run) -> RunState:
     """Return the state that `run` has, or would have. Nothing is written.
 
     Raises:
         BadInput: another run has this id, or the folder of the state is not safe.
     """
-    site = site_folder(run.names.site)
+    site = site_folder(run.plan.site)
     folder = site / "runs" / word(run.id, "the run id")
-    return _known(site, run.folder) or RunState(folder, site, run.folder, run.names.partition)
+    return _known(site, run.folder) or RunState(folder, site, run.folder, run.plan.partition)
 
 
 def find(site: str, run: Path) -> RunState | None:
@@ -303,25 +301,4 @@ def made(folder: Path) -> Path:
 
 def check_safe(folder: Path) -> None:
     """Refuse a folder that a user other than root and this one can change or replace."""
-    for path in (folder, *folder.parents):
-        status = path.lstat()
-        others = stat.S_IWOTH | (stat.S_IWGRP if os.geteuid() == 0 else 0)
-        shared = status.st_mode & others and not status.st_mode & stat.S_ISVTX
-        if not stat.S_ISDIR(status.st_mode):
-            found = "a link, or not a folder"
-        elif status.st_uid not in (0, os.geteuid()):
-            found = f"a folder of the user {user_name(status.st_uid)}"
-        elif shared:
-            found = f"a folder that other users can write ({status.st_mode & 0o7777:o})"
-        else:
-            continue
-        accepted = f"folders that only root and {user_name(os.geteuid())} can write"
-        raise bad_input(path, "", found, accepted)
-
-
-def _copy(path: Path, content: bytes) -> None:
-    """Write a file unless it has this content. It replaces a link and does not follow it."""
-    status = path.lstat() if os.path.lexists(path) else None
-    same_size = status and stat.S_ISREG(status.st_mode) and status.st_size == len(content)
-    if not same_size or read_regular(path) != content:
-        write_whole_bytes(path, content)
+    refuse_untrusted(folder, f"folders that only root and {this_user().name} can write")

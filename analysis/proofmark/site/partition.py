@@ -80,6 +80,8 @@ class Partition(StrictModel):
         provision_from: ``system``, or the name of a provider.
         preinstalled: where the programs are, for the source of that name.
         run_user: the user that runs the jobs. None is the user that starts the play.
+        work: the folder below which `run_user` makes a folder for the outputs of each run, if root
+            starts the play. All nodes see it. None is ``proofmark`` in the home, else in scratch.
         origin: ``emulated`` marks the records of virtual nodes, ``predicted`` those of a twin. An
             inventory cannot declare a twin.
         modes: the firmware modes of the nodes, by name.
@@ -103,6 +105,7 @@ class Partition(StrictModel):
     preinstalled: dict[Slug, Preinstalled] = {}
     scratch: Scratch
     run_user: str | None = None
+    work: str | None = Field(default=None, pattern=r"^/.")
     origin: Literal["measured", "emulated", "predicted"] = "measured"
     modes: Modes = {CURRENT: Mode()}
     current_mode: Slug = ""

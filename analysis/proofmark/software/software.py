@@ -201,7 +201,7 @@ def software_of(run: Run) -> Software:
     Raises:
         BadInput: the file of the run is damaged, or missing although a step was started.
     """
-    built = exists(run.files.software) or exists(run.files.steps)
+    built = exists(run.files.software) or exists(run.files.scripts_folder)
     if run.plan.imported or not built:
         return Software(packages={})
     return read_json(run.files.software, Software)

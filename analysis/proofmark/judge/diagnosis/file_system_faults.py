@@ -171,7 +171,7 @@ def looks_after_failures(files: RunFiles, plan: Plan) -> Iterator[Mapping[str, F
     for step in plan.steps_to_run():
         if not step.uses_scratch:
             continue
-        of_job = [read_files_reports(paths) for paths in files.files_reports(step.id)]
+        of_job = [read_files_reports(paths) for paths in files.work.files_reports(step.id)]
         # The nodes of a job of several nodes have reports in its folder.
         folders = step.folders() if of_job or step.scope == "job" else []
         places = (files.step(name) for name in folders)

@@ -30,7 +30,7 @@ from proofmark.judge.intervals import interval
 from proofmark.judge.shared_traits import hardware_kind, machine_traits, program_traits
 from proofmark.judge.written import WrittenVerdict
 from proofmark.records.columns import Floats, Numbers
-from proofmark.runs.evidence import acceptance_folder, read_evidence
+from proofmark.runs.evidence import read_evidence
 from proofmark.runs.nodes import Node
 from proofmark.runs.run_files import RunFiles
 from proofmark.software.software import Software
@@ -181,7 +181,7 @@ def is_run(folder: Path) -> bool:
 
 def read_past_run(folder: Path) -> PastRun | LeftOut:
     """Return the run in `folder`, or why it is left out."""
-    files = RunFiles(acceptance_folder(folder))
+    files = RunFiles(folder.resolve())
     try:
         content = read_regular(files.verdict, MAX_VERDICT_BYTES)
         evidence = read_evidence(files.folder)
@@ -252,7 +252,7 @@ def _unlisted(folder: Path, listed: Collection[tuple[str, ...]], number: int) ->
     Raises:
         _DamagedVerdict: it is missing, damaged, or has not `number` results that are not `listed`.
     """
-    path = RunFiles(acceptance_folder(folder)).records
+    path = RunFiles(folder.resolve()).records
     try:
         table = pl.read_parquet(read_regular(path, MAX_VERDICT_BYTES))
         figures = (

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proofmark.common.host_names import HostTable
+from proofmark.common.rights import starting_user
 from proofmark.machine.node_states import Use, state_of, states_of
 from proofmark.machine.on_all import ssh_to
 from proofmark.machine.scheduler import (
@@ -16,7 +17,6 @@ from proofmark.machine.scheduler import (
     Request,
     Scheduler,
     SchedulerError,
-    user_name,
 )
 from proofmark.machine.scheduler_commands import ask_scheduler, submitted_id, unreadable
 from proofmark.runs.job_state import JobStatus, State
@@ -213,7 +213,7 @@ def _queue(*ids: str) -> list[tuple[str, str, str]]:
 
     Jobs of the kit have one job step, number 0.
     """
-    which = ids or ("-u", user_name())
+    which = ids or ("-u", starting_user().name)
     form = ("-r", "%id", "%st", "%jn")
     output = ask_scheduler("llq", *which, *form, unavailable=_UNAVAILABLE)
     rows = [match.groups() for line in output.splitlines() if (match := _ROW.fullmatch(line))]

@@ -16,6 +16,7 @@ from typing import Any
 from proofmark.common.host_names import same_host
 from proofmark.common.json_text import parse_printed_json
 from proofmark.common.nodesets import folded
+from proofmark.common.rights import starting_user
 from proofmark.common.text import one_line
 from proofmark.machine.controller_tools import ask_tool
 from proofmark.machine.node_states import Use, state_of, states_of, status_of
@@ -30,7 +31,6 @@ from proofmark.machine.scheduler import (
     Request,
     SchedulerError,
     no_listing,
-    user_name,
 )
 from proofmark.machine.scheduler_commands import (
     as_argument,
@@ -477,7 +477,7 @@ class Pbs(DrainingScheduler):
         as USER@HOST, where HOST may begin with ``*``. root on the server's host always may
         (PBS Professional Administrator's Guide, "User Roles and Required Privilege").
         """
-        user, here, server = user_name(), getfqdn(), _server()
+        user, here, server = starting_user().name, getfqdn(), _server()
         host = str(server.get("server_host", ""))
         if user == "root" and same_host(host, here):
             return ""

@@ -21,7 +21,6 @@ from proofmark.machine.scheduler_commands import (
     unreadable,
 )
 from proofmark.runs.job_state import JobStatus, State
-from proofmark.runs.run_files import JobFiles
 
 _UNAVAILABLE = ("PJM 0090", "PJM 0091", "PJM 0190", "PJM 0191", "PJM 0290", "PJM 0291")
 """Messages of pjsub, pjdel and pjstat: the manager does not answer now; "Retry the command"."""
@@ -165,7 +164,7 @@ class Pjsub(Scheduler):
 
 def _move(request: Request) -> list[str]:
     """Return the lines that start the script again on the first node, if it runs on another."""
-    again = shlex.join(["env", "MOVED=yes", "sh", f"{JobFiles(request.log.parent).script}"])
+    again = shlex.join(["env", "MOVED=yes", "sh", f"{request.script}"])
     return [
         _REACH,
         f"first={shlex.quote(request.nodes[0])}",

@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape
 
 from proofmark.common.errors import BadInput
 from proofmark.common.host_names import HostTable
+from proofmark.common.rights import starting_user
 from proofmark.machine.node_states import Use, state_of, states_of
 from proofmark.machine.on_all import one_by_one
 from proofmark.machine.scheduler import (
@@ -25,7 +26,6 @@ from proofmark.machine.scheduler import (
     SchedulerError,
     SchedulerUnavailable,
     no_listing,
-    user_name,
 )
 from proofmark.machine.scheduler_commands import (
     as_argument,
@@ -279,7 +279,7 @@ def _qstat(*options: str) -> ElementTree.Element:
 
 def _queue() -> list[tuple[str, str, str]]:
     """Return number, state letters and name of every job of this user."""
-    jobs = _qstat("-u", user_name()).iter("job_list")
+    jobs = _qstat("-u", starting_user().name).iter("job_list")
     return [
         (
             job.findtext("JB_job_number", ""),

@@ -18,6 +18,7 @@ from time import monotonic, sleep
 
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.nodesets import folded, unfold
+from proofmark.common.rights import starting_user
 from proofmark.common.text import one_line
 from proofmark.machine.controller_tools import ask_tool
 from proofmark.machine.node_states import Use, state_of, states_of, status_of
@@ -33,7 +34,6 @@ from proofmark.machine.scheduler import (
     SchedulerError,
     SchedulerUnavailable,
     no_listing,
-    user_name,
 )
 from proofmark.machine.scheduler_commands import ask_scheduler, job_id, submitted_id, unreadable
 from proofmark.machine.slurm_jobs import (
@@ -461,7 +461,7 @@ class Slurm(ReservingScheduler):
             )
             if equals
         )
-        user, slurm_user = user_name(), settings.get("SlurmUser", "")
+        user, slurm_user = starting_user().name, settings.get("SlurmUser", "")
         if os.geteuid() == 0 or slurm_user.endswith(f"({os.geteuid()})"):
             return ""
         accepted = f"accepted: root, SlurmUser {slurm_user}, or an admin level of {OPERATORS}"

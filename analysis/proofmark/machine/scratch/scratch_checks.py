@@ -14,7 +14,8 @@ from proofmark.common.nodesets import folded
 from proofmark.common.progress_lines import say
 from proofmark.common.text import size
 from proofmark.machine.node_scripts import check_failure_budget, run_on_nodes
-from proofmark.runs.run_names import NamedRun
+from proofmark.runs.job_folder import JobFolder
+from proofmark.runs.run import Run
 from proofmark.site.inventory import Site
 from proofmark.site.mount_source import same_type
 from proofmark.site.node.parts import mount_text, read_mounts
@@ -274,7 +275,7 @@ def _without_token(text: str, token: str) -> str:
     return text.replace(token, "the run's token")
 
 
-def clean(run: NamedRun, site: Site) -> list[str]:
+def clean(run: Run, site: Site) -> list[str]:
     """Remove the folder of `run` in each scratch file system; return the nodes that removed one.
 
     The first node removes those of a shared file system. The others follow, for scratch of a node.
@@ -282,14 +283,15 @@ def clean(run: NamedRun, site: Site) -> list[str]:
     Raises:
         BadInput: a job of the run may still be in the queue, or too many nodes failed.
     """
-    if job := run.names.submitted:
+    submitted = (each.id for each in run.plan.jobs() if JobFolder(run, each).submission())
+    if job := next(submitted, ""):
         found = f"{job}: may still be in the queue"
         raise bad_input("RUN", "", found, "a run without a submitted job")
     bases = dict.fromkeys(
         [site.partition.scratch.path, *(each.path for each in site.partition.scratches.values())]
     )
     folders = [f"{Path(base) / run.id}" for base in bases]
-    nodes = run.names.nodes
+    nodes = run.plan.nodes()
     changed: list[str] = []
     for names in (nodes[:1], nodes[1:]):
         outputs, failed = run_on_nodes(site, names, ("scratch-clean.sh", folders))

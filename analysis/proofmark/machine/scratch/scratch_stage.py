@@ -36,9 +36,9 @@ from proofmark.machine.scratch.scratch_checks import (
     refuse_scratch,
 )
 from proofmark.runs.journal import Journal
-from proofmark.runs.owner import as_owner
+from proofmark.runs.progress import due_nodes, waiting_nodes
+from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_files import RunFiles
-from proofmark.runs.run_names import NamedRun
 from proofmark.site.inventory import Site
 from proofmark.site.storage import Scratch
 
@@ -101,7 +101,7 @@ class ScratchTarget:
         use: who uses it, and who makes it.
     """
 
-    run: NamedRun
+    run: Run
     state: Path
     site: Site
     names: Sequence[str]
@@ -120,7 +120,7 @@ class ScratchTarget:
 
         Example: two GPFS file systems with different block sizes.
         """
-        wanted = self.run.names.file_systems
+        wanted = {step.file_system for step in self.run.plan.steps()}
         first = self.site.partition.scratch
         for name, further in self.site.partition.scratches.items():
             if name in wanted and further.path != first.path:
@@ -160,9 +160,9 @@ class ScratchTarget:
         return "scratch-probe.sh", [*named, *words, self.demand.path]
 
 
-def _waiting(run: NamedRun, state: Path, mode: str) -> list[str]:
+def _waiting(run: Run, state: Path, mode: str) -> list[str]:
     """Return the nodes on which steps of `mode` wait, without those that failed to enter it."""
-    return [node for node in run.waiting(mode) if not _failed(Journal(state, node))]
+    return [node for node in waiting_nodes(run, mode) if not _failed(Journal(state, node))]
 
 
 def _failed(journal: Journal) -> bool:
@@ -173,7 +173,7 @@ def _failed(journal: Journal) -> bool:
 
 
 def nodes_of(
-    opened: NamedRun,
+    opened: Run,
     state: Path,
     site: Site,
     mode: str = "",
@@ -186,7 +186,7 @@ def nodes_of(
         opened: the run.
         state: the folder of its state.
         site: of the inventory.
-        mode: only the nodes with waiting steps of this mode; empty: all nodes (`RunNames.due`).
+        mode: only the nodes with waiting steps of this mode; empty: those of `due_nodes`.
         scratch_dir: the directory, if it is not that of the inventory.
         use: who uses it, and who makes it.
 
@@ -194,12 +194,12 @@ def nodes_of(
         BadInput: the run was planned with another directory than `scratch_dir`.
     """
     demand = site.partition.scratch
-    planned = opened.names.scratch
+    planned = site_of(opened).partition.scratch.path
     if (scratch_dir or demand.path).rstrip("/") != planned.rstrip("/"):
         found, accepted = scratch_dir or demand.path, f"{planned}, with which the run was planned"
         raise bad_input("scratch_dir", "", found, accepted)
-    names = _waiting(opened, state, mode) if mode else opened.names.due()
-    names = present(opened.names, site, names)
+    names = _waiting(opened, state, mode) if mode else due_nodes(opened)
+    names = present(opened, site, names)
     scratches = site.partition.scratches.values()
     block = next((each.block_bytes for each in scratches if each.path == demand.path), None)
     return ScratchTarget(opened, state, site, names, demand, block, use)
@@ -251,8 +251,7 @@ def verify(nodes: ScratchTarget) -> list[str]:
             failed |= further
             target.check_budget(failed)
         changed += _verify_one(target, outputs, failed, reports)
-    with as_owner(nodes.run.folder):
-        write_whole(nodes.run.files.scratch_probe, "".join(reports))
+    write_whole(nodes.run.files.scratch_probe, "".join(reports))
     _journal(nodes, failed)
     return changed
 
@@ -292,7 +291,7 @@ def _verify_one(
     nodes.check_budget(failed)
     user = nodes.site.partition.run_user
     refuse_scratch(
-        nodes.run.names.scratch_peak_bytes,
+        nodes.run.plan.totals.scratch_peak_bytes,
         _facts(written.values()),
         demand,
         user,
@@ -353,7 +352,7 @@ def _nodes_with(outputs: Mapping[str, str], fact: str) -> list[str]:
 
 
 def _refuse(nodes: ScratchTarget, texts: Iterable[str], *, may_create: bool) -> None:
-    peak = nodes.run.names.scratch_peak_bytes
+    peak = nodes.run.plan.totals.scratch_peak_bytes
     if problems := judge_scratch(_facts(texts), nodes.demand, peak, may_create=may_create):
         raise BadInput(*problems)
 

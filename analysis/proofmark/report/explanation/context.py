@@ -83,8 +83,8 @@ class Context:
     @property
     def script(self) -> Path:
         """The script that runs the program on the nodes of a measurement."""
-        per_node = self.files.node_script
-        return per_node if is_regular(per_node) else self.files.script
+        written = self.run.files.scripts.step(self.step.id)
+        return written.node_script if is_regular(written.node_script) else written.script
 
     @cached_property
     def script_text(self) -> str:

@@ -25,13 +25,13 @@ class HplSubmission(Export):
         valid = {record.step: record.attempt for record in records if record.valid}
         written: list[Path] = []
         for step, newest in sorted(valid.items()):
-            files = run.files.step(step)
-            execution = numbered_execution(files, newest)
+            execution = numbered_execution(run.files.step(step), newest)
             if not is_regular(execution.folder / "HPL.dat"):
                 continue
             target = folder / step
             target.mkdir(parents=True, exist_ok=True)
-            for path in files.submitted(execution):
+            script = run.files.scripts.step(step).script
+            for path in (script, *execution.submitted()):
                 if is_regular(path):
                     copy_whole(path, target / path.name)
                     written.append(target / path.name)

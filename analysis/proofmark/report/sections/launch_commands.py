@@ -33,9 +33,9 @@ def section(run_data: RunData) -> Section:
                 "Run this command in the folder of the run. Each execution has its own folder in "
                 "the folder of the step: execution-1, execution-2, … No output is overwritten."
             ),
-            _("Run it as the user of the run, never as root: that user can change the script."),
+            _("Run it as the user of the work folder, who can change the script, never as root."),
         ),
-        codes=(PrintedCommand("sh", of_run(f"steps/{example}/run.sh", SCRIPT, "SCRIPT")),),
+        codes=(PrintedCommand("sh", of_run(f"workdir/steps/{example}/run.sh", SCRIPT, "SCRIPT")),),
     )
     folder = of_run(f"runs/{run.id}", SCRIPT, "RUN")
     again = PrintedCommand("proofmark", "rerun", folder, of_run(example, SCRIPT, "STEP"))
@@ -63,16 +63,16 @@ def _case(run_data: RunData, case: str, states: list[StepState]) -> Block:
 def _fold(run_data: RunData, state: StepState) -> Fold:
     step = state.step
     files = run_data.run.files
-    step_files = files.step(step.id)
+    step_files, written = files.step(step.id), files.scripts.step(step.id)
     command = run_data.commands.get(step.id)
     executions = finished_executions(step_files)
     outputs: list[Path] = []
     for each in executions:
         outputs += (each.stdout, each.stderr, each.binding, each.folder / step.output)
     paths = [
-        step_files.script,
+        written.script,
         *dict.fromkeys(outputs),
-        *(step_files.folder / name for name in step.inputs),
+        *(written.folder / name for name in step.inputs),
     ]
     return Fold(
         f"{step.id} – {_outcome(state)}",

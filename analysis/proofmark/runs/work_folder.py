@@ -1,0 +1,111 @@
+"""The work folder of a run: where jobs run, of the user who starts the programs.
+
+It is ``runs/<id>/workdir``. Where root runs the programs as another user, it is a folder that this
+user makes below a folder of its own, and ``work`` is a link of root to it. Nothing but outputs is
+read from it, and that with the rights of its owner (`proofmark.common.rights`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import make_folder, write_private, write_whole
+from proofmark.common.rights import User, acting_as, own_by, run_user
+from proofmark.runs.run_files import RunFiles, WorkFiles
+from proofmark.site.inventory import Site
+
+PRIVATE = frozenset({"run.sh", "node.sh"})
+"""The scripts that only their owner reads: they can have secrets."""
+FOLDER = "proofmark"
+"""The folder of all work folders in the home of the run user."""
+
+
+def work_files(run: Path) -> WorkFiles:
+    """Return the files of the work folder of the run in `run`, by the path that jobs see."""
+    place = RunFiles(run).work_folder
+    return WorkFiles(place.readlink() if place.is_symlink() else place.resolve())
+
+
+def planned_work(run: Path, site: Site) -> Path:
+    """Return where the work folder of a run in `run` would be."""
+    named = site.partition.run_user or ""
+    try:
+        user = run_user(named)
+    except BadInput:  # the run will be refused
+        return Path(site.partition.work or f"~{named}/{FOLDER}") / run.name
+    if user.is_this:
+        return RunFiles(run).work_folder
+    with acting_as(user):
+        return _base(user, site) / run.name
+
+
+def make_work_folder(run: Path, site: Site) -> User:
+    """Make the work folder of the run in the new folder `run`; return its owner.
+
+    Raises:
+        BadInput: its owner cannot make it.
+    """
+    user, place = run_user(site.partition.run_user or ""), RunFiles(run).work_folder
+    if user.is_this:
+        place.mkdir()
+        return user
+    with acting_as(user):
+        base = _base(user, site)
+        target = base / run.name
+        try:
+            base.mkdir(parents=True, exist_ok=True)
+            target.mkdir()
+        except OSError as error:
+            found = f"{target}: {error.strerror}, for the user {user.name}"
+            accepted = f"a folder that {user.name} can make, and that all nodes see"
+            raise bad_input("partition.work", "", found, accepted) from None
+    place.symlink_to(target)
+    return user
+
+
+def _base(user: User, site: Site) -> Path:
+    """Return the folder of the work folders: of the inventory, else the home, else the scratch."""
+    partition = site.partition
+    if partition.work:
+        return Path(partition.work)
+    home = Path(user.home)
+    if home.is_dir() and os.access(home, os.W_OK | os.X_OK, effective_ids=True):
+        return home / FOLDER
+    return Path(partition.scratch.path) / FOLDER
+
+
+def use_work_folder(run: Path, owner: str) -> User | None:
+    """Read and write the work folder of `run` with the rights of `owner`; None: it is not ours.
+
+    A run that others started can be shown: then the owner is no user of this machine.
+    """
+    place = RunFiles(run).work_folder
+    if not place.is_symlink():
+        return None
+    try:
+        user = run_user(owner)
+    except BadInput:
+        return None  # this process has no more rights than its own
+    own_by(place, user)
+    own_by(place.readlink(), user)
+    return user
+
+
+def write_scripts_of(run: Path, texts: Mapping[str, str]) -> None:
+    """Write scripts and inputs into the run, and copy them into its work folder.
+
+    Args:
+        run: the folder of the run.
+        texts: the content of each file, by its path in the work folder.
+
+    Raises:
+        BadInput: a file cannot be written.
+    """
+    for folder in (RunFiles(run).scripts_folder, work_files(run).folder):
+        for name, text in texts.items():
+            path = folder / name
+            make_folder(path.parent)
+            (write_private if path.name in PRIVATE else write_whole)(path, text)
