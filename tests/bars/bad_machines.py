@@ -153,7 +153,7 @@ def without_dimms(names: Sequence[str]) -> dict[str, str]:
 
 def outputs_of(run: Run, host: str) -> list[Path]:
     """Return the folders of the executions of a host."""
-    return sorted(run.folder.glob(f"steps/*/{host}/execution-*"))
+    return sorted(run.folder.glob(f"workdir/steps/*/{host}/execution-*"))
 
 
 def edited(run: Run) -> None:

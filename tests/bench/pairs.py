@@ -61,7 +61,7 @@ def compare(run: Run, wanted: Sequence[Figure], pairs: int) -> Table:
     )
     for step in run.plan.steps():
         case = benchmarks_of(run).case(step.case)
-        place = run.folder / "steps" / step.id
+        place = run.folder / "workdir/steps" / step.id
         figures = [figure for figure in wanted if figure.case == step.case]
         ways = (
             partial(_by_kit, place, step.output),

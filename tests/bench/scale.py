@@ -69,11 +69,11 @@ def make_run(folder: Path, nodes: int, repeats: int = REPEATS) -> Path:
     factors = 1 + SPREAD * numbers.standard_normal(nodes)
     factors[slow_places(nodes)] *= BAD
     speeds = dict(zip(hosts, factors, strict=True))
-    _write_probes(run.folder / "jobs", hosts, plan)
+    _write_probes(run.folder / "workdir/jobs", hosts, plan)
     jobs = {step.id: job.id for group in plan.groups for job in group.jobs for step in job.steps}
     for step in plan.steps():
         write = writer(step)
-        step_folder = run.folder / "steps" / step.id
+        step_folder = run.folder / "workdir/steps" / step.id
         step_folder.mkdir(parents=True, exist_ok=True)
         for measured, members in step.instances().items():
             instance = f"{step_folder}/{measured.name}/execution-1"

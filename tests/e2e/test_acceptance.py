@@ -100,7 +100,7 @@ class TestFlow:
         run = flow[0].run()
         for name in ("plan.json", "records.parquet", "verdict.json", "junit.xml", "report.html"):
             assert (run / name).stat().st_size > 0
-        for step in (run / "steps").iterdir():
+        for step in (run / "workdir/steps").iterdir():
             assert (step / "run.sh").exists()
             files = {path.name for path in (step / "execution-1").iterdir()}
             outputs = {"stdout", "stderr", "rc", "when.json", "binding.json", "outputs.sha256"}
@@ -121,8 +121,8 @@ class TestFlow:
         plan = json.loads((run / "plan.json").read_text(encoding="utf-8"))
         steps = [step for job in plan["groups"][0]["jobs"] for step in job["steps"]]
         bound = 0
-        for step in (each for each in steps if (run / "steps" / each["id"]).exists()):
-            execution = run / "steps" / step["id"] / "execution-1"
+        for step in (each for each in steps if (run / "workdir/steps" / each["id"]).exists()):
+            execution = run / "workdir/steps" / step["id"] / "execution-1"
             text = (execution / "binding.json").read_text(encoding="utf-8")
             for entry in json.loads(text) if step["cpus"] else []:
                 assert cpu_list(entry["cpus"]) == set(step["cpus"][entry["rank"]][1])
@@ -144,7 +144,7 @@ class TestFlow:
     def test_any_step_runs_again_by_hand(self, flow: tuple[Kit, Played]) -> None:
         """The second output changes only the number of executions."""
         run = flow[0].run()
-        step = next((run / "steps").glob("*-fio-cache-*"))
+        step = next((run / "workdir/steps").glob("*-fio-cache-*"))
         before = snapshot(step)
         subprocess.run(["sh", "run.sh"], cwd=step, check=True, env={"PATH": os.environ["PATH"]})
         after = snapshot(step)

@@ -19,6 +19,7 @@ from tests.fixtures.shipped import shipped_site
 from tests.folders import DATA, ROOT
 
 from proofmark.cli.main import main
+from proofmark.common.rights import this_user
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judges import judge
 from proofmark.judge.judging import read_and_judge
@@ -205,7 +206,7 @@ def seal_with(folder: Path, site: str) -> None:
     """Seal the run as one that was started with this content of its file `site.json`."""
     shutil.rmtree(folder / "evidence")
     (folder / "inputs/site.json").write_text(site)
-    write_identity(folder)
+    write_identity(folder, this_user().name)
     seal(folder)
 
 
@@ -253,7 +254,7 @@ def test_a_run_that_cannot_be_compared_is_refused(
     assert "accepted: a run of p595 of the site p595" in message
     seal_with(real, text.replace('"origin": "emulated"', '"origin": "predicted"'))
     assert "origin: found predicted; accepted: a run on real nodes" in refused(real)
-    shutil.rmtree(next((real / "steps").glob("0002-*/execution-1")))
+    shutil.rmtree(next((real / "workdir/steps").glob("0002-*/execution-1")))
     seal_with(real, text)
     assert "steps: found 1 of 2 steps have a result; accepted: a finished run" in refused(real)
 

@@ -137,7 +137,7 @@ def test_a_run_of_many_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(sys, "executable", f"{tools() / 'python'}")  # its commands are forks
     run = scale.make_run(tmp_path, 10, repeats=1)
     scale.measure(run)
-    output = next(run.glob("steps/*hpl/knl00002/execution-1/stdout"))
+    output = next(run.glob("workdir/steps/*hpl/knl00002/execution-1/stdout"))
     output.write_text("")
     shutil.rmtree(run / "evidence")  # the sealed output counts
     with pytest.raises(SystemExit, match="INVALID"):

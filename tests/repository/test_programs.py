@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from proofmark.runs.run_names import names_of
 from tests.fixtures.kit import Kit, make_kit
 from tests.folders import ROOT
 from tests.programs import functions_of, in_python, in_shell
@@ -28,7 +29,6 @@ from proofmark.machine.preflight import preflight
 from proofmark.machine.programs import BOUND_MEMORY, CalledProgram, Place, called, step_programs
 from proofmark.machine.scheduler import SCHEDULERS, Request, scheduler
 from proofmark.runs.run import site_of
-from proofmark.runs.run_names import names_of
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
 
@@ -128,7 +128,7 @@ def generated(folder: Path) -> list[str]:
     kit = make_kit(folder, mcdram=True)
     kit.case(launch="mpi", copies=2, sweep={"size": 1, "memory": "ddr"})
     run = kit.run().folder
-    steps = [path.read_text() for path in run.glob("steps/*/run.sh")]
+    steps = [path.read_text() for path in run.glob("workdir/steps/*/run.sh")]
     bound = launch(ALIKE)
     lines = [launcher(name).lines(bound) for name in LAUNCHERS.names()]
     request = Request("job", ["n1", "n2"], 60, folder / "log", Queue())

@@ -13,12 +13,12 @@ import yaml
 from ansible.errors import AnsibleFilterError
 from plugins.action.cli import _contents
 from plugins.filter.kit import FilterModule
+from proofmark.runs.owner import as_writer
 from tests.fixtures.phi import NOBODY
 from tests.folders import ROOT, let_all_enter
 from tests.forks import tool
 
 from proofmark.machine.programs import called
-from proofmark.runs.owner import as_writer
 
 STEP_PACKAGES = FilterModule().filters()["step_packages"]
 
@@ -112,7 +112,7 @@ def test_a_change_of_a_file_of_root_behind_a_link_is_not_seen(tmp_path: Path) ->
     (secret / "rc").write_text("of root")
     run.mkdir()
     (run / "rc").write_text("of the run user")
-    (run / "steps").symlink_to(secret)
+    (run / "workdir/steps").symlink_to(secret)
     os.chown(run, NOBODY.pw_uid, NOBODY.pw_gid)
     found = _contents([f"{run}/steps/rc", f"{run}/*/rc", f"{run}/rc"])
     assert list(found) == [f"{run}/rc"]

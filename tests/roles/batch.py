@@ -100,7 +100,7 @@ def ticket_of(run: Run) -> dict[str, Any]:
     found: list[dict[str, Any]] = []
 
     def submitted() -> bool:
-        tickets: list[Path] = list((run.folder / "jobs").rglob("ticket.json"))
+        tickets: list[Path] = list((run.folder / "queue").rglob("ticket.json"))
         found[:] = [ticket for path in tickets if (ticket := json.loads(path.read_text()))["id"]]
         return bool(found)
 

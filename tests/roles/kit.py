@@ -208,7 +208,7 @@ class Kit:
         """Return the text of each finished step's when.json, by step."""
         return {
             path.parent.parent.name: path.read_text()
-            for path in self.run().glob("steps/*/execution-1/when.json")
+            for path in self.run().glob("workdir/steps/*/execution-1/when.json")
         }
 
 

@@ -92,7 +92,7 @@ def assert_signed(kit: Kit, signers: Path, verdict: str) -> None:
             f"{verdict}; 2 of 2 steps measured",
         ],
     )
-    output = next(kit.run().glob("steps/*/execution-1/stdout"))
+    output = next(kit.run().glob("workdir/steps/*/execution-1/stdout"))
     with output.open("a", encoding="utf-8") as file:
         file.write("\n")
     assert subprocess.run(verify, capture_output=True, check=False, env=own).returncode == 0
@@ -117,7 +117,7 @@ def test_report_is_written_before_the_play_fails(kit: Kit) -> None:
     (sealed,) = (kit.folder.parent / "state/acceptances").iterdir()
     assert lines[at + 2].startswith(f"report: {sealed}/report.html; next: proofmark ")
     assert not (kit.run() / "report.html").exists()
-    assert {path.owner() for path in kit.run().glob("steps/*/*")} == {"nobody"}
+    assert {path.owner() for path in kit.run().glob("workdir/steps/*/*")} == {"nobody"}
     assert (key.owner(), key.stat().st_mode & 0o777) == ("root", 0o600)
     signed = [*sealed.glob("signed/0001/SHA256SUMS*")]
     assert [path.owner() for path in (sealed / "report.html", *signed)] == 3 * ["root"]
@@ -253,9 +253,9 @@ def test_a_stopped_play_leaves_no_child_and_the_same_command_continues(kit: Kit)
         assert first.stdout
         # A loaded machine prints a line between the end of a step and the start of the next one.
         assert next((line for line in first.stdout if "3/4 steps · running 0004-nap" in line), "")
-        wait_for(lambda: len([*run.glob("steps/*/unfinished-*")]) == 4, 120)
+        wait_for(lambda: len([*run.glob("workdir/steps/*/unfinished-*")]) == 4, 120)
         assert first.poll() is None
-        *interrupted, running = sorted(run.glob("steps/*/unfinished-*"))
+        *interrupted, running = sorted(run.glob("workdir/steps/*/unfinished-*"))
         assert running.name == "unfinished-4"
         second = kit.play(*SLOW, "-e", f"run_id={run.name}")
         assert second.code == 2
@@ -266,7 +266,7 @@ def test_a_stopped_play_leaves_no_child_and_the_same_command_continues(kit: Kit)
         if first.poll() is None:
             os.killpg(first.pid, signal.SIGKILL)
     assert first.returncode == 0, output
-    assert sorted(run.glob("steps/*/unfinished-*")) == interrupted
+    assert sorted(run.glob("workdir/steps/*/unfinished-*")) == interrupted
     assert [path.name for path in kit.folder.glob("runs/[!.l]*")] == [run.name]
     assert whens[0].items() <= kit.whens().items()
     assert kit.verdict()["counts"]["PASS"] == 4

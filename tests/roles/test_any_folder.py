@@ -50,7 +50,7 @@ def test_an_acceptance_runs_if_every_path_has_a_blank(top: Path) -> None:
     verdict = kit.verdict()
     assert verdict["coverage"]["measured"] == verdict["coverage"]["expected"] > 0
     assert verdict["counts"]["INVALID"] == 0
-    (script, *_) = kit.run().glob("steps/*/run.sh")
+    (script, *_) = kit.run().glob("workdir/steps/*/run.sh")
     assert f"{kit.folder}/.provision/tiny/bin/tiny" in script.read_text()
     again = subprocess.run(["sh", script], capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr

@@ -130,7 +130,7 @@ def test_every_node_of_a_job_measures(kit: Kit, instance: Flux) -> None:
     assert (coverage.measured, coverage.expected, coverage.stopped) == (6, 6, ()), said
     for name in instance.cluster.names:
         for when in ("before", "after"):
-            (probe,) = run.folder.glob(f"jobs/*/attempt-1/{name}.{when}")
+            (probe,) = run.folder.glob(f"workdir/jobs/*/attempt-1/{name}.{when}")
             assert f"| hostname: {name}\n" in probe.read_text()
         for step in steps_of(run):
             assert list(step.glob(f"{name}/execution-1/noise*")) != []
@@ -144,7 +144,7 @@ def test_a_job_that_is_stopped_leaves_the_proofs_of_all_nodes_and_no_process(
     run = stage(kit, instance)
     ((job,),) = (group.jobs for group in run.plan.groups)
     request = write_job(run.folder, job, BatchQueue("flux", Queue()))
-    script = run.folder / "jobs" / job.id / "job.sh"
+    script = run.folder / "workdir/jobs" / job.id / "job.sh"
     if how == "time-limit":
         script.write_text(script.read_text().replace(f"={request.seconds}s", "=30s"))
     submitted = flux.submit(script, request)
@@ -193,7 +193,7 @@ def mpi_run(kit: Kit, instance: Flux, **case: Any) -> Run:
     site = site.model_copy(update={"partition": site.partition.model_copy(update=facts)})
     software = kit.software(launcher="hydra")
     run = kit.run(software, site, kit.plan(cores=4, site=site))
-    shutil.rmtree(run.folder / "steps")
+    shutil.rmtree(run.folder / "workdir/steps")
     made = Scripts.of(site.partition, software, site_of(run).aliases, kit.benchmarks(), {})
     write_scripts(run.folder, run.plan, made)
     return run
@@ -313,4 +313,4 @@ def test_init_writes_a_site_and_the_play_measures_it(
     coverage = play.verdict()["coverage"]
     assert coverage["measured"] == coverage["expected"] > 0, played.output
     assert (coverage["missing"], coverage["stopped"]) == ([], [])
-    assert {path.read_text() for path in play.run().glob("steps/*/execution-*/rc")} == {"0\n"}
+    assert {path.read_text() for path in play.run().glob("workdir/steps/*/execution-*/rc")} == {"0\n"}

@@ -163,7 +163,7 @@ def test_a_node_that_does_not_enter_the_mode_runs_no_step_in_it(
     assert played.printed("INVALID: 1 of 1 contract limits; 2 PASS"), played.output
     marks = played.output.partition("PLAY [Nodes that failed]")[2]
     assert "fatal: [localhost]" in marks
-    ran = {path.parent.parent.name for path in kit.run().glob("steps/*/execution-1/rc")}
+    ran = {path.parent.parent.name for path in kit.run().glob("workdir/steps/*/execution-1/rc")}
     assert len(ran) == 2, "the steps of the mode before the change"
     restored = play(kit, "-e", f"run_id={kit.run().name}", playbook="playbooks/restore.yml")
     assert restored.code == 0, restored.output

@@ -88,7 +88,7 @@ def test_a_rehearsal_that_ctrl_c_stops_leaves_nothing(rehearsal: Kit) -> None:
     with running(process):
         begun = rehearsal.folder.glob
         until(
-            lambda: process.poll() is not None or any(begun("runs/*/steps/*/*/*/started")),
+            lambda: process.poll() is not None or any(begun("runs/*/workdir/steps/*/*/*/started")),
             600,
             pause_s=0.3,
         )

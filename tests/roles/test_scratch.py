@@ -48,7 +48,7 @@ def test_scratch_without_room_is_refused_before_any_benchmark(tmpfs: Kit) -> Non
     assert played.printed(found)
     assert not played.printed("token")
     assert not played.printed("Error while evaluating")
-    assert not (tmpfs.run() / "steps").exists()
+    assert not (tmpfs.run() / "workdir/steps").exists()
     assert list(tmpfs.scratch.iterdir()) == []
     verdict = tmpfs.verdict()
     (fault,) = verdict["stage_faults"]

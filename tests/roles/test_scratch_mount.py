@@ -80,4 +80,4 @@ def test_a_missing_file_system_is_reported(kit: Kit, pfs: Path) -> None:
         played.output
     )
     assert not pfs.exists()
-    assert not (kit.run() / "steps").exists()
+    assert not (kit.run() / "workdir/steps").exists()

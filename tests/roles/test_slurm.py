@@ -166,7 +166,7 @@ def test_a_run_goes_through_the_queue(site: Site) -> None:
         json.loads((execution(step) / "when.json").read_text())["host"] for step in steps_of(run)
     }
     assert hosts == {"knl0001"}
-    assert not list((run.folder / "jobs").rglob("ticket.json"))
+    assert not list((run.folder / "queue").rglob("ticket.json"))
 
 
 def test_every_node_of_a_job_measures_and_is_probed(site: Site) -> None:
@@ -176,7 +176,7 @@ def test_every_node_of_a_job_measures_and_is_probed(site: Site) -> None:
     coverage = judge_run(run).coverage
     assert (coverage.expected, coverage.measured, coverage.duplicate) == (12, 12, 0)
     assert len(site.jobs()) == 1
-    (attempt,) = (run.folder / "jobs").glob("*/attempt-*")
+    (attempt,) = (run.folder / "workdir/jobs").glob("*/attempt-*")
     probes = {path.name for path in attempt.glob("knl*")}
     assert probes == {f"{name}.{when}" for name in site.cluster.names for when in BOTH}
     rerun(run, pick(run, ["2/knl0003"]), site.lines.append)
@@ -392,7 +392,7 @@ def test_a_controller_that_was_killed_finds_its_job_again(site: Site, known: boo
     with site.begun(run) as process:
         process.kill()
         finish(process)
-    (ticket,) = (run.folder / "jobs").rglob("ticket.json")
+    (ticket,) = (run.folder / "queue").rglob("ticket.json")
     if not known:
         ticket.write_text(json.dumps({**json.loads(ticket.read_text()), "id": ""}))
     with site.begun(run) as process:
@@ -400,7 +400,7 @@ def test_a_controller_that_was_killed_finds_its_job_again(site: Site, known: boo
         assert finish(process)[0] == 0
     assert ends(run) == ["0", "0", "0"]
     assert len(site.jobs()) == 1
-    assert len(list((run.folder / "jobs").rglob("attempt-*"))) == 1
+    assert len(list((run.folder / "workdir/jobs").rglob("attempt-*"))) == 1
 
 
 def test_a_signal_cancels_the_job_and_the_same_command_continues(site: Site) -> None:

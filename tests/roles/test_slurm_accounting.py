@@ -52,7 +52,7 @@ def test_a_job_waits_while_the_limit_of_submitted_jobs_is_reached(site: Site) ->
     leaves.start()
     site.execute(run)
     leaves.join()
-    (history,) = (run.folder / "jobs").rglob("history.jsonl")
+    (history,) = (run.folder / "queue").rglob("history.jsonl")
     assert "AssocMaxSubmitJobLimit" in history.read_text()
     assert ends(run) == ["0", "0", "0"]
     assert judge_run(run).coverage.stopped == ()

@@ -57,7 +57,7 @@ def test_what_ended_before_a_stop_is_proven_on_every_node(site: Site, scope: str
         site.slurm.call("scancel", *site.jobs())
         assert finish(process)[0] == 0
     assert "cancelled by another user" in stopped(run)
-    first = {path.name for path in (run.folder / "jobs").glob("*/attempt-1/*.after")}
+    first = {path.name for path in (run.folder / "workdir/jobs").glob("*/attempt-1/*.after")}
     assert first == {f"{name}.after" for name in site.cluster.names}
     results = [result.record for result in judge_run(run).results]
     assert [each.reason for each in results if not each.valid] == []

@@ -151,7 +151,7 @@ def test_variables_of_the_caller_are_no_options(
         monkeypatch.setenv(name, value)
     assert scheduler.nodes(["knl0001"]) == {"knl0001": "idle"}
     with site.begun(run) as process:
-        (ticket,) = (run.folder / "jobs").rglob("ticket.json")
+        (ticket,) = (run.folder / "queue").rglob("ticket.json")
         job = json.loads(ticket.read_text())["id"]
         assert scheduler.states([job])[job].state is State.RUNNING
         assert scheduler.nodes(["knl0001"]) == {"knl0001": "busy"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Action, ArgumentError, ArgumentParser, Namespace
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ class _Step(Action):
         if len(words) == 2:
             _take(self, namespace, Path(words[0]))
         parts = Path(words[-1]).parts
-        pairs = [*zip(parts[1:], parts[2:], strict=False)]
+        pairs = [*pairwise(parts[1:])]
         if STEPS in pairs:
             place = pairs.index(STEPS) + 1
             _take(self, namespace, Path(*parts[:place]))

@@ -272,7 +272,7 @@ class TestSignature:
     ) -> None:
         key, signers = signing
         assert self.sign(site, key) == 0
-        output = next((site.runs / "good").glob("steps/*/execution-1/stdout"))
+        output = next((site.runs / "good").glob("workdir/steps/*/execution-1/stdout"))
         output.write_text(output.read_text(encoding="utf-8") + "\n", encoding="utf-8")
         seal(site.runs / "good")
         capsys.readouterr()

@@ -115,7 +115,7 @@ def test_the_verbose_of_a_command_is_not_that_of_the_kit() -> None:
         (["1"], None, "1"),
         (["1", "--run", "a"], "a", "1"),
         (["a", "1"], "a", "1"),
-        (["a/steps/1/n1"], "a", "1/n1"),
+        (["a/workdir/steps/1/n1"], "a", "1/n1"),
         (["--run", "a", "a", "1"], "a", "1"),
     ],
 )

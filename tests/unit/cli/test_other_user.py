@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from proofmark.runs.owner import as_owner
+from proofmark.runs.run_names import open_names
 from tests.fixtures.phi import NOBODY, Phi, phi_site
 from tests.forks import tool
 
@@ -18,10 +20,8 @@ from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.runs.evidence import acceptance_folder
 from proofmark.runs.journal import Journal, unverified
-from proofmark.runs.owner import as_owner
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
-from proofmark.runs.run_names import open_names
 from proofmark.runs.state import begin, find, proofs_of
 
 pytestmark = pytest.mark.root

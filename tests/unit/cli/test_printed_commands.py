@@ -20,6 +20,7 @@ from tests.unit.common.test_printed_command import EVIL
 from proofmark.cli.main import main
 from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes, take_failed_nodes
 from proofmark.common.printed_command import LIMIT
+from proofmark.common.rights import this_user
 from proofmark.judge.ending import next_command
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
@@ -67,7 +68,7 @@ def edited(run: Run, plan: Mapping[str, str], site: Mapping[str, str]) -> None:
     """Change fields of the plan and of the site of `run`, as the run user can do."""
     for path, fields in ((run.files.plan, plan), (run.files.site, site)):
         path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
-    write_identity(run.folder)
+    write_identity(run.folder, this_user().name)
 
 
 @pytest.fixture

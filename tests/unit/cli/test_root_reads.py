@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from proofmark.runs.answer import answer
+from proofmark.runs.run_names import RunNames, names_of, open_names
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.fixtures.kit import write_contract
 from tests.fixtures.phi import NOBODY, Phi, phi_site
@@ -25,9 +27,7 @@ from proofmark.cli.command import Command, Rights
 from proofmark.cli.commands import COMMANDS, command_of
 from proofmark.common.errors import BadInput
 from proofmark.common.strict_model import StrictModel
-from proofmark.runs.answer import answer
 from proofmark.runs.run import Run, benchmarks_in, open_run
-from proofmark.runs.run_names import RunNames, names_of, open_names
 
 pytestmark = pytest.mark.root
 SITE = "-i SITE -l phi"

@@ -19,6 +19,7 @@ from tests.folders import let_all_enter
 
 from proofmark.cli.commands import BAD_INPUT
 from proofmark.cli.main import main
+from proofmark.common.rights import this_user
 from proofmark.jobs.execute import execute
 from proofmark.records.figures import figures_of
 from proofmark.runs.format import write_identity
@@ -167,7 +168,7 @@ def test_a_mistake_in_the_file_names_its_place(
 def of_nobody(kit: Kit, run: Run) -> Run:
     """Give a run to another user, who writes the digests of the changed inputs."""
     let_all_enter(kit.folder)
-    write_identity(run.folder)
+    write_identity(run.folder, this_user().name)
     for path in (run.folder, *run.folder.rglob("*")):
         os.chown(path, NOBODY.pw_uid, NOBODY.pw_gid)
     return run

@@ -108,7 +108,7 @@ def test_a_benchmark_has_neither_the_secrets_nor_the_agent(tmp_path: Path) -> No
     run = kit.run()
     execute(run, "none", lambda line: None)
     for text in (
-        (execution(run.folder / "steps/0001-fake-1") / "stdout").read_text(),
+        (execution(run.folder / "workdir/steps/0001-fake-1") / "stdout").read_text(),
         ask_scheduler("env"),
     ):
         assert {"PROOFMARK_SITE", "UCX_IB_PKEY"} <= printed(text)

@@ -68,7 +68,7 @@ def test_a_text_of_a_run_without_its_form_is_in_no_command(
     [
         ("20261121T083000Z-local-quick", NAME),
         ("0001-osu/n1+n2", STEP),
-        ("runs/a/steps/0001-x/run.sh", SCRIPT),
+        ("runs/a/workdir/steps/0001-x/run.sh", SCRIPT),
         ("knl:!n1,!n2.site", LIMIT),
     ],
 )

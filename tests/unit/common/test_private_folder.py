@@ -14,9 +14,9 @@ from shlex import quote
 
 import pytest
 from plugins.action.cli import _Child
+from proofmark.common.private_folder import private_home
 
 from proofmark.common.errors import BadInput
-from proofmark.common.private_folder import private_home
 
 NOBODY = 65534
 PYTHON = sys.executable

@@ -288,5 +288,5 @@ def test_like_memory_is_one_class_and_a_lost_module_another() -> None:
 
 def test_a_run_without_facts_of_nodes_has_no_configuration(tmp_path: Path) -> None:
     run = fleet_run(tmp_path, {"n00": 100.0, "n01": 101.0})
-    shutil.rmtree(run.folder / "jobs")
+    shutil.rmtree(run.folder / "workdir/jobs")
     assert main(["export", str(run.folder), "--format", "nhc", "-o", str(tmp_path / "out")]) == 3

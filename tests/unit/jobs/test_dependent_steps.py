@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from proofmark.runs.run_names import open_names
 from tests.fixtures.kit import Kit, end, make_kit, steps_of, until
 from tests.forks import tool
 from tests.processes import running
@@ -22,7 +23,6 @@ from proofmark.runs.decisions import read_decisions
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.progress import progress
 from proofmark.runs.run import Run, open_run
-from proofmark.runs.run_names import open_names
 
 PROGRAM = """
 cd "$3" || exit 9

@@ -230,7 +230,7 @@ def test_notes_of_a_full_disk_are_left_out(tmp_path: Path) -> None:
         2: "start 2 0001-a 0001-a\nend 2 0001-a 0001-a\n",
     }
     for number, text in notes.items():
-        folder = tmp_path / f"jobs/j/attempt-{number}"
+        folder = tmp_path / f"workdir/jobs/j/attempt-{number}"
         folder.mkdir(parents=True)
         (folder / "repeats").write_text(text)
     assert repeats_of_job(RunFiles(tmp_path), "j") == {

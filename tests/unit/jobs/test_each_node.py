@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from proofmark.runs.run_names import open_names
 from tests.fixtures.finished import judged, write_execution
 from tests.fixtures.kit import SOUND, SYMBOLS, Kit, execution, make_kit, topology
 
@@ -27,7 +28,6 @@ from proofmark.plan.plan import Plan, Step
 from proofmark.plan.step import StepInstance
 from proofmark.runs.journal import Journal
 from proofmark.runs.run import Run
-from proofmark.runs.run_names import open_names
 from proofmark.runs.state import begin
 from proofmark.site.firmware import Firmware
 from proofmark.site.machine import Machine
@@ -81,7 +81,7 @@ def measured(
     run: Run, step: Step, folder: str, host: str, rate: int = 100, number: int = 1
 ) -> None:
     """Write an execution of a node into a folder of a step."""
-    path = run.folder / "steps" / step.id / folder
+    path = run.folder / "workdir/steps" / step.id / folder
     output = {"stdout": f"size 1\nrate {rate}\nEND\n"}
     write_execution(path, host, output, number=number)
 
@@ -171,7 +171,7 @@ def staged(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 def test_each_node_writes_into_its_folder(staged: Run) -> None:
     (step,) = staged.plan.steps()
-    script = staged.folder / "steps" / step.id / "run.sh"
+    script = staged.folder / "workdir/steps" / step.id / "run.sh"
     subprocess.run(["sh", str(script)], check=True, stdin=subprocess.DEVNULL)
     folder = script.parent / HERE
     assert (execution(folder) / "rc").read_text() == "0\n"
@@ -184,7 +184,7 @@ def test_each_node_writes_into_its_folder(staged: Run) -> None:
 def test_a_job_passes_its_attempt_to_a_node_without_its_environment(staged: Run) -> None:
     """A remote shell passes no variables: the attempt is an argument."""
     (step,) = staged.plan.steps()
-    script = staged.folder / "steps" / step.id / "run.sh"
+    script = staged.folder / "workdir/steps" / step.id / "run.sh"
     command = ["sh", str(script), "--attempt=job-1/attempt-3", "--unfinished"]
     for _ in range(2):
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
@@ -222,7 +222,7 @@ def test_a_node_measures_only_the_pairs_that_it_sends_to(
     run = run_of(kit, hosts=HOSTS)
     expected = []
     for step in run.plan.steps():
-        script = run.folder / "steps" / step.id / "run.sh"
+        script = run.folder / "workdir/steps" / step.id / "run.sh"
         command = ["sh", str(script), "--attempt=job-1/attempt-1", "--unfinished"]
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
         pairs = [pair.name for pair, (sender, _) in step.instances().items() if sender == HERE]
@@ -386,8 +386,8 @@ def test_steps_of_another_mode_are_not_run_and_listed(kit: Kit) -> None:
     assert [group.mode for group in run.plan.groups] == ["flat", "cache"]
     execute(run, "none", lambda line: None)
     now, other = run.plan.steps()
-    assert execution(run.folder / "steps" / now.id).exists()
-    assert not execution(run.folder / "steps" / other.id).exists()
+    assert execution(run.folder / "workdir/steps" / now.id).exists()
+    assert not execution(run.folder / "workdir/steps" / other.id).exists()
     answer = judge_run(run)
     (not_run,) = answer.coverage.not_run
     assert not_run.message == f"{other.id}: NOT RUN: needs mode cache"

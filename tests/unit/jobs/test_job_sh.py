@@ -41,7 +41,7 @@ def kit(tmp_path: Path) -> Kit:
 
 def job(run: Run) -> Path:
     """Return the folder of the run's only job."""
-    (folder,) = (run.folder / "jobs").glob("*-*")
+    (folder,) = (run.folder / "workdir/jobs").glob("*-*")
     return folder
 
 
@@ -118,9 +118,9 @@ def test_finished_steps_are_not_run_again(kit: Kit) -> None:
     (kit.folder / "go").touch()
     run = kit.run()
     assert finish(run)[0] == 0
-    before = snapshot(run.folder / "steps")
+    before = snapshot(run.folder / "workdir/steps")
     assert finish(run)[0] == 0
-    assert snapshot(run.folder / "steps") == before
+    assert snapshot(run.folder / "workdir/steps") == before
     assert (job(run) / "attempt-2" / "finished").exists()
 
 
@@ -179,7 +179,7 @@ def test_a_stop_leaves_the_finished_steps_of_all_nodes_proven(
     run = kit.run(site=kit.site(hosts=nodes))
     let_probes_end(run)
     first, second = (step.name for step in steps_of(run))
-    steps = run.folder / "steps"
+    steps = run.folder / "workdir/steps"
     with running(start(run)) as process:
         outputs = [steps / second / node / "unfinished-1/stdout" for node in nodes]
         until(lambda: all(path.exists() and path.read_text() for path in outputs))

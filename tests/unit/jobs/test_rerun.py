@@ -69,10 +69,10 @@ def test_a_step_that_has_not_run_is_refused(run: Run) -> None:
 
 
 def test_a_repeated_step_keeps_the_first_output_and_both_count(kit: Kit, run: Run) -> None:
-    before, messages = snapshot(run.folder / "steps"), list[str]()
+    before, messages = snapshot(run.folder / "workdir/steps"), list[str]()
     kit.program(SOUND.replace("100", "50"))
     rerun(run, pick(run, ["1"]), messages.append)
-    after = snapshot(run.folder / "steps")
+    after = snapshot(run.folder / "workdir/steps")
     assert {name: after[name] for name in before} == before
     assert messages[-1] == "0001-fake-1: exit code 0, in execution-2"
     first, second = judge_run(run).results
@@ -134,10 +134,10 @@ def test_a_repeated_step_without_a_result_is_an_error(run: Run) -> None:
 
 
 def test_a_run_in_use_is_refused(run: Run) -> None:
-    before = snapshot(run.folder / "steps")
+    before = snapshot(run.folder / "workdir/steps")
     with lock(run.folder), pytest.raises(BadInput, match="in use by process"):
         rerun(run, pick(run, ["1"]), lambda line: None)
-    assert snapshot(run.folder / "steps") == before
+    assert snapshot(run.folder / "workdir/steps") == before
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -145,7 +145,7 @@ def test_a_signal_stops_the_step_and_all_its_processes(
     kit: Kit, run: Run, number: signal.Signals
 ) -> None:
     kit.program("echo on; trap '' TERM; while :; do sleep 100; done")
-    before = snapshot(run.folder / "steps")
+    before = snapshot(run.folder / "workdir/steps")
     command = [tool("proofmark"), "rerun", str(run.folder), "1"]
     out = steps_of(run)[0] / "unfinished-2" / "stdout"
     with running(subprocess.Popen(command, stderr=subprocess.PIPE, text=True)) as process:
@@ -155,7 +155,7 @@ def test_a_signal_stops_the_step_and_all_its_processes(
     assert process.returncode == 130
     assert f"stopped by {number.name}" in messages
     assert left_behind(f"PROOFMARK_STEP={run.folder}") == []
-    after = snapshot(run.folder / "steps")
+    after = snapshot(run.folder / "workdir/steps")
     assert {name: after[name] for name in before} == before
     result = judge_run(run).results[0]
     assert result.values == (100,), result.reason
@@ -175,7 +175,7 @@ class TestOneNode:
         self, tmp_path: Path
     ) -> None:
         run = fleet_run(tmp_path, {"n1": 100.0, "n2": 90.0})
-        step = run.folder / "steps" / "0001-fake"
+        step = run.folder / "workdir/steps" / "0001-fake"
         shutil.rmtree(execution(step / "n2"))
         with pytest.raises(BadInput, match="0001-fake/n2: not finished yet"):
             pick(run, ["1/n2"])
@@ -186,14 +186,14 @@ class TestOneNode:
 
 def test_a_repeated_step_is_an_attempt_of_its_job_with_probes(run: Run) -> None:
     rerun(run, pick(run, ["2", "1"]), lambda line: None)
-    (job,) = (run.folder / "jobs").glob("*-*")
+    (job,) = (run.folder / "workdir/jobs").glob("*-*")
     assert {path.name for path in job.glob("attempt-*")} == {"attempt-1", "attempt-2"}
     assert {path.suffix for path in (job / "attempt-2").glob("*.*")} == {".before", ".after"}
     started = [(execution(step, 2) / "started").stat().st_mtime_ns for step in steps_of(run)]
     assert started[1] < started[0]  # in the order of the call
-    before = snapshot(run.folder / "steps")
+    before = snapshot(run.folder / "workdir/steps")
     execute(run, "none", lambda line: None)
-    assert snapshot(run.folder / "steps") == before
+    assert snapshot(run.folder / "workdir/steps") == before
 
 
 def test_a_job_that_is_still_in_the_queue_is_not_disturbed(run: Run) -> None:

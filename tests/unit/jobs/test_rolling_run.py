@@ -10,6 +10,7 @@ from shlex import quote
 from typing import Any
 
 import pytest
+from proofmark.runs.run_names import names_of
 from tests.fixtures.kit import SYMBOLS, Kit, make_kit, topology
 
 from proofmark.common.errors import BadInput
@@ -26,7 +27,6 @@ from proofmark.plan.rolling import rolling_plan
 from proofmark.report.products import write_products
 from proofmark.runs.evidence import seal
 from proofmark.runs.run import Run, open_run, site_of
-from proofmark.runs.run_names import names_of
 from proofmark.site.fabric import Fabric
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine

@@ -42,15 +42,15 @@ class TestWriting:
             scratch = kit.folder / "scratch" / run.id / step.name
             assert (step / "in.txt").read_text() == f"size {number} in {scratch}\n"
             assert f"SCRATCH={shlex.quote(str(scratch))}\n" in (step / "run.sh").read_text()
-        (job,) = (run.folder / "jobs").glob("*/job.sh")
+        (job,) = (run.folder / "workdir/jobs").glob("*/job.sh")
         assert "'\n0001-fake-1\n0002-fake-2\n'\n" in job.read_text()
 
     def test_a_written_script_is_not_changed(self, kit: Kit) -> None:
         run = kit.run()
-        before = snapshot(run.folder / "steps")
+        before = snapshot(run.folder / "workdir/steps")
         site, elsewhere = LaunchSite(kit.software(version="2")), Path("/elsewhere")
         write_scripts(run.folder, run.plan, Scripts(site, elsewhere, BatchQueue("none")))
-        assert snapshot(run.folder / "steps") == before
+        assert snapshot(run.folder / "workdir/steps") == before
 
     def test_a_script_that_could_not_be_written_is_written_later(
         self, kit: Kit, monkeypatch: pytest.MonkeyPatch
@@ -75,7 +75,7 @@ class TestWriting:
         other = make_kit(place)
         other.case(arguments=["{size}", "it's", '"', "$x", "`y`", "\n"])
         run = other.run()
-        scripts = [*run.folder.glob("steps/*/run.sh"), *run.folder.glob("jobs/*/job.sh")]
+        scripts = [*run.folder.glob("workdir/steps/*/run.sh"), *run.folder.glob("workdir/jobs/*/job.sh")]
         assert len(scripts) == 3
         for path in scripts:
             subprocess.run(["dash", "-n", path], check=True)
@@ -117,7 +117,7 @@ class TestRepeatedCommands:
             "kernel right is own",
         ]
         assert {result.record.parameters["kernel"] for result in verdict.results} == {"own"}
-        assert not (run.folder / "steps" / "0003-fake-right-1").exists()
+        assert not (run.folder / "workdir/steps" / "0003-fake-right-1").exists()
         assert not any("right" in line for line in lines)
         assert open_run(run.folder) == run
 

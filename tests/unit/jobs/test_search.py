@@ -123,7 +123,7 @@ class TestContinuation:
         again = kit.run(run_id=run.id)
         execute(again, "none", lambda line: None, figures_of)
         assert list(measured(run)) == [(1, 1), (2, 1), (2, 2), (3, 1)]
-        attempts = {path.parent.name for path in run.folder.glob("steps/*/execution-2")}
+        attempts = {path.parent.name for path in run.folder.glob("workdir/steps/*/execution-2")}
         assert attempts == set()
         before: Mapping[str, object] = json.loads(run.files.decisions.read_text())
         execute(kit.run(run_id=run.id), "none", lambda line: None, figures_of)

@@ -95,7 +95,7 @@ def stage(
     kit.program(program)
     kit.case(**{"sweep": {"size": 1}, **case})
     (step,) = kit.plan().steps()
-    place, scratch = folder / "steps" / step.id, folder / "scratch" / "a run" / step.id
+    place, scratch = folder / "workdir/steps" / step.id, folder / "scratch" / "a run" / step.id
     place.mkdir(parents=True)
     for name, text in step.inputs.items():
         (place / name).write_text(text, encoding="utf-8")
@@ -209,10 +209,10 @@ class TestPlaces:
 
     def test_cdpath_is_ignored(self, tmp_path: Path, shell: str) -> None:
         step = stage(tmp_path, shell)
-        decoy = tmp_path / "decoy" / "steps" / "0001-fake"
+        decoy = tmp_path / "decoy" / "workdir/steps" / "0001-fake"
         decoy.mkdir(parents=True)
         environment = {"CDPATH": str(tmp_path / "decoy")}
-        assert step.run("steps/0001-fake/run.sh", cwd=tmp_path, **environment) == 0
+        assert step.run("workdir/steps/0001-fake/run.sh", cwd=tmp_path, **environment) == 0
         assert step.text("rc") == "0\n"
         assert list(decoy.iterdir()) == []
 

@@ -82,7 +82,7 @@ class Scripted:
             raise word
         if self.finishes and self.run:
             for step in self.run.plan.steps():
-                write_execution(self.run.folder / "steps" / step.id, "")
+                write_execution(self.run.folder / "workdir/steps" / step.id, "")
         return {} if word is None else dict.fromkeys(ids, word)
 
     def ended(self, job: str) -> JobStatus | None:
@@ -494,7 +494,7 @@ def test_a_job_is_submitted_without_the_nodes_that_are_down(
     reserved, down = NodeState(NodeUse.RESERVED, "MAINT"), NodeState(NodeUse.DOWN, "bad DIMM")
     scheduler.conditions = {"n1": reserved, "n2": BUSY, "n3": down}
     _, messages = watch(kit, scheduler, monkeypatch, run, reservation=reservation)
-    (script,) = run.folder.glob("jobs/*/job.sh")
+    (script,) = run.folder.glob("workdir/jobs/*/job.sh")
     assert "\nNODES=2\n" in script.read_text()
     assert any("without n3: down bad DIMM" in line for line in messages)
 

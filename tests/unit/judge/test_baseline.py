@@ -24,6 +24,7 @@ from proofmark.cli.main import main
 from proofmark.cli.plan_command import with_baseline
 from proofmark.common.errors import BadInput
 from proofmark.common.files import sha256_of
+from proofmark.common.rights import this_user
 from proofmark.judge.baseline.comparison import LEAST_CHANGE
 from proofmark.judge.gate.gate_decisions import decide
 from proofmark.judge.gate.gate_evidence import evidence_of
@@ -372,7 +373,7 @@ def signed(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
         write_inventory(folder / "inventory/here", HOSTS)
     old = json.loads(run.files.site.read_text())
     run.files.site.write_text(json.dumps({**old, "inventory": f"{top}/one/inventory/here"}))
-    write_identity(run.folder)
+    write_identity(run.folder, this_user().name)
     shutil.rmtree(run.folder / "evidence")  # nothing was sealed yet
     report_on(run)
     assert main(["sign", f"{run.folder}", "--key", f"{keys / 'key'}"]) == 0

@@ -34,7 +34,7 @@ def test_a_slow_node_failed_with_its_figure(tmp_path: Path) -> None:
 
 def test_a_node_with_a_damaged_output_failed_with_the_reason(tmp_path: Path) -> None:
     run = fleet_run(tmp_path, RATES)
-    (output,) = run.folder.glob("steps/*/n4/execution-1/stdout")
+    (output,) = run.folder.glob("workdir/steps/*/n4/execution-1/stdout")
     output.write_text("damaged")
     seal(output.parent)
     found = reasons(run)
@@ -44,7 +44,7 @@ def test_a_node_with_a_damaged_output_failed_with_the_reason(tmp_path: Path) -> 
 
 def test_a_node_without_a_record_failed(tmp_path: Path) -> None:
     run = fleet_run(tmp_path, RATES)
-    (folder,) = run.folder.glob("steps/*/n5")
+    (folder,) = run.folder.glob("workdir/steps/*/n5")
     rmtree(folder)
     (step,) = run.plan.steps()
     assert reasons(run) == {"n5": f"{step.id}: not measured"}

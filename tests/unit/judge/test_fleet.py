@@ -273,7 +273,7 @@ class TestRun:
         assert slot["slot"] == "CPU_SrcID#1_MC#0_Chan#0_DIMM#0"
         assert "corrected memory errors" in slot["evidence"]
         assert node["serial_number"] == own_number("n022", "S")
-        assert "steps/0001-fake/n022" in node["evidence"]
+        assert "workdir/steps/0001-fake/n022" in node["evidence"]
         page = page_of(run, verdict)
         section = page.partition('id="bad-nodes"')[2].partition("</section>")[0]
         assert "n022" in section

@@ -226,9 +226,9 @@ def test_emulated_nodes_only_have_to_be_valid_and_like_their_peers(tmp_path: Pat
 @pytest.mark.fault("gate-job-failed")
 def test_a_node_without_a_record_or_with_a_damaged_one_is_kept(tmp_path: Path) -> None:
     run = judged_run(tmp_path, RATES)
-    (folder,) = run.folder.glob("steps/*/n5")
+    (folder,) = run.folder.glob("workdir/steps/*/n5")
     rmtree(folder)
-    (output,) = run.folder.glob("steps/*/n4/execution-1/stdout")
+    (output,) = run.folder.glob("workdir/steps/*/n4/execution-1/stdout")
     output.write_text("damaged")
     decisions = decisions_of(run)
     assert {n for n, each in decisions.items() if each.action == "keep"} == {"n4", "n5"}
@@ -311,7 +311,7 @@ class TestDecisions:
 class TestEvidence:
     def test_a_step_without_a_record_is_a_failure_of_its_node_alone(self, tmp_path: Path) -> None:
         run = judged_run(tmp_path, RATES)
-        (folder,) = run.folder.glob("steps/*/n5")
+        (folder,) = run.folder.glob("workdir/steps/*/n5")
         rmtree(folder)
         (step,) = run.plan.steps()
         (missing,) = evidence(run, required()).failures
@@ -326,7 +326,7 @@ class TestEvidence:
     ) -> None:
         run = judged_run(tmp_path, {"n1": 100.0})
         (step,) = run.plan.steps()
-        for folder in run.folder.glob("steps/*/*execution-*"):
+        for folder in run.folder.glob("workdir/steps/*/*execution-*"):
             rmtree(folder)
         found = evidence(run, required())
         assert [each.nodes for each in found.failures] == [tuple(step.nodes)]

@@ -52,7 +52,7 @@ def rates(*, slow: float = 1.0, nodes: Sequence[str] = NODES) -> dict[str, list[
 def spread_over_hours(run: Run, sensors: Mapping[str, Sequence[Lines]]) -> Run:
     """Give the executions of `run` starts half an hour apart, and the lines of their sensors."""
     attempt = f"{run.plan.groups[0].jobs[0].id}/attempt-1"
-    for path in run.folder.glob("steps/*/*/execution-*"):
+    for path in run.folder.glob("workdir/steps/*/*/execution-*"):
         number = int(path.name.removeprefix("execution-")) - 1
         start = datetime.fromisoformat(START) + number * timedelta(minutes=30)
         when = json.loads((path / "when.json").read_text())

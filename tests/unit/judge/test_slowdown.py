@@ -63,7 +63,7 @@ def _write(
             f'{{"rank": {e["rank"]}, "host": "{e["host"]}", "cpus": "{e["cpus"]}"}}' for e in load
         )
         files["load.json"] = report % (len(load), entries)
-    write_execution(run.folder / "steps" / step.id, step.nodes[0], files, binding=own)
+    write_execution(run.folder / "workdir/steps" / step.id, step.nodes[0], files, binding=own)
 
 
 def _binding(step: Step | None) -> list[dict[str, object]]:

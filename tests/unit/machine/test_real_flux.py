@@ -58,7 +58,7 @@ def submitted(kit: Kit, seconds: int = 0) -> tuple[Run, str, Path]:
     run = kit.run(site=kit.site(hosts=(HERE,)))
     ((job,),) = (group.jobs for group in run.plan.groups)
     request = write_job(run.folder, job, BatchQueue("flux", Queue()))
-    script = run.folder / "jobs" / job.id / "job.sh"
+    script = run.folder / "workdir/jobs" / job.id / "job.sh"
     if seconds:
         text = script.read_text()
         script.write_text(text.replace(f"={request.seconds}s", f"={seconds}s"))

@@ -15,19 +15,20 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from proofmark.runs.run_names import NamedRun, open_names
 from tests.fixtures.kit import make_kit, until
 from tests.folders import let_all_enter
 from tests.processes import namespace
 
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import fold
+from proofmark.common.rights import this_user
 from proofmark.machine import node_scripts
 from proofmark.machine.node_scripts import SCRIPTS
 from proofmark.machine.scratch.scratch_stage import check, nodes_of, unmount, verify
 from proofmark.runs.format import write_identity
 from proofmark.runs.journal import Journal, unverified
 from proofmark.runs.run import Run, site_of
-from proofmark.runs.run_names import NamedRun, open_names
 from proofmark.runs.state import begin
 from proofmark.site.firmware import Firmware
 from proofmark.site.storage import FileSystem, Scratch
@@ -197,7 +198,7 @@ def test_a_directory_without_space_is_refused(world: World, how: str) -> None:
     totals = run.plan.totals.model_copy(update={"scratch_peak_bytes": 500_000})
     altered = run.plan.model_copy(update={"totals": totals})
     (run.folder / "plan.json").write_text(json.dumps(altered.model_dump(mode="json")))
-    write_identity(run.folder)
+    write_identity(run.folder, this_user().name)
     text = refusal(run)
     assert ("on n2: found 0 B available" in text) == (how == "full")
     assert ("one file system on all nodes" in text) == (how == "room"), "that much was free"

@@ -327,8 +327,8 @@ def test_raw_outputs_are_linked_with_their_hashes(written: tuple[Run, str]) -> N
     run, page = written
     step = next(run.plan.steps())
     name = f"execution-1/{step.output}"
-    output = run.folder / "steps" / step.id / name
-    assert f'href="steps/{step.id}/{name}"' in page
+    output = run.folder / "workdir/steps" / step.id / name
+    assert f'href="workdir/steps/{step.id}/{name}"' in page
     digest = hashlib.sha256(output.read_bytes()).hexdigest()
     assert f"{name}: SHA-256 {digest}" in page
 

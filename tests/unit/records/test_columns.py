@@ -111,7 +111,7 @@ def judged(folder: Path) -> tuple[Run, Records, Verdict]:
     rates: dict[str, float | Sequence[float]] = {**measured, "n07": [50.0], "n08": 99.0}
     run = fleet_run(folder, rates)
     (step,) = run.plan.steps()
-    damaged = run.folder / "steps" / step.id / "n09" / "execution-1" / "stdout"
+    damaged = run.folder / "workdir/steps" / step.id / "n09" / "execution-1" / "stdout"
     damaged.write_text("size 1\nrate 100\n")
     return run, *read_and_judge(run)
 

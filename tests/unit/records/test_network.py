@@ -135,7 +135,7 @@ def site(kit: Kit, network: Network | None, origin: str = "measured") -> Site:
 def finished_run(kit: Kit, pair: Pair, at: Site) -> Run:
     """Run the job of both nodes on the first one."""
     run = kit.run(site=at)
-    (script,) = (run.folder / "jobs").glob("*/job.sh")
+    (script,) = (run.folder / "workdir/jobs").glob("*/job.sh")
     text = script.read_text(encoding="utf-8")
     assert "\nCOUNTED='" in text  # the function of these nodes replaces that of Slurm
     script.write_text(text.replace("\nCOUNTED='", f"\n{pair.on_all()}COUNTED='", 1))
@@ -203,7 +203,7 @@ def test_without_a_named_link_any_ethernet_is_valid(kit: Kit, network: Network |
     # The counters name the link that moved, also if the inventory names no network.
     moved = adapters_that_moved(run.files, run.plan.steps(), HostNames())
     assert moved == {node: {"slow0"} for node in NODES}
-    (after,) = run.folder.glob(f"jobs/*/attempt-1/network/1-*/{NODES[0]}.after")
+    (after,) = run.folder.glob(f"workdir/jobs/*/attempt-1/network/1-*/{NODES[0]}.after")
     after.write_text("end\n", encoding="utf-8")
     moved = adapters_that_moved(run.files, run.plan.steps(), HostNames())
     assert moved == {NODES[0]: set(), NODES[1]: {"slow0"}}
@@ -279,7 +279,7 @@ class TestSamples:
         at = site(kit, Network(kind="omni-path"))
         emulated = site(kit, Network(kind="omni-path"), "emulated")
         assert records(kit, run, at)[1].valid  # the control
-        (folder,) = run.folder.glob("jobs/*/attempt-1/network/1-*")
+        (folder,) = run.folder.glob("workdir/jobs/*/attempt-1/network/1-*")
         damaged = folder / "nb2.after"
         whole = damaged.read_text(encoding="utf-8")
         damaged.write_text(whole.replace("end\n", ""), encoding="utf-8")
@@ -296,7 +296,7 @@ class TestSamples:
     def test_samples_of_another_time_are_not_used(self, kit: Kit, run: Run) -> None:
         """A job may execute a step several times: the samples around the execution count."""
         at = site(kit, Network(kind="omni-path"))
-        (folder,) = run.folder.glob("jobs/*/attempt-1/network/1-*")
+        (folder,) = run.folder.glob("workdir/jobs/*/attempt-1/network/1-*")
         late = folder.with_name(folder.name.replace("1-", "2-", 1))
         folder.rename(late)
         shutil.copytree(late, folder)
@@ -369,7 +369,7 @@ class Job:
 
     def __init__(self, run: Path) -> None:
         self.run = run
-        self.samples = run / "jobs/j1/attempt-1/network"
+        self.samples = run / "workdir/jobs/j1/attempt-1/network"
 
     def write(
         self,
@@ -471,7 +471,7 @@ class TestUnchecked:
     @pytest.mark.parametrize("attempt", ["../jobs/j1/attempt-1", "j1/attempt-1/x", "j1/attempt-x"])
     def test_a_name_that_is_no_attempt(self, job: Job, attempt: str) -> None:
         job.write(slow0=80)
-        (job.run / "jobs/j1/attempt-x").symlink_to(job.run / "jobs/j1/attempt-1")
+        (job.run / "workdir/jobs/j1/attempt-x").symlink_to(job.run / "workdir/jobs/j1/attempt-1")
         assert job.reason(job_attempt=attempt) == MISSING
 
     def test_a_file_in_the_place_of_the_folder(self, job: Job) -> None:

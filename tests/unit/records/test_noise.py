@@ -260,7 +260,7 @@ class TestNodes:
         use = {"scope": "each-node", "sweep": {"size": 1}}
         kit.case(suites={"quick": use}, launch="threads", stability=HOUR)
         run = kit.run(site=kit.site(hosts=("n1", "n2", "n3")))
-        (job,) = (run.folder / "jobs").glob("*/job.sh")
+        (job,) = (run.folder / "workdir/jobs").glob("*/job.sh")
         return run, job
 
     def counts(self, run: Run) -> list[int]:

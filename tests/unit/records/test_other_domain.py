@@ -21,7 +21,7 @@ def invalid(run: Run) -> dict[str, str]:
 def report_as(run: Run, names: dict[str, str]) -> None:
     """Let nodes report other names in their executions and their probes."""
     for host, name in names.items():
-        for path in list(run.folder.glob(f"jobs/*/*/{host}.*")):
+        for path in list(run.folder.glob(f"workdir/jobs/*/*/{host}.*")):
             text = path.read_text(encoding="utf-8")
             path.unlink()
             text = text.replace(f"| hostname: {host}\n", f"| hostname: {name}\n")

@@ -45,7 +45,7 @@ def without_edac(text: str, _: str) -> str:
 def change(run: Run, hosts: tuple[str, ...], how: Callable[[str, str], str], section: str) -> None:
     """Change the section of all probes of `hosts`, and collect them again."""
     for host in hosts:
-        for path in run.folder.glob(f"jobs/*/*/{host}.*"):
+        for path in run.folder.glob(f"workdir/jobs/*/*/{host}.*"):
             text = path.read_text(encoding="utf-8")
             if path.suffix == ".before" or section in OF_EVERY_KIND:
                 path.write_text(how(text, section), encoding="utf-8")
@@ -88,7 +88,7 @@ def test_a_section_of_one_node_is_never_missed(
 @pytest.mark.parametrize("section", OF_EVERY_KIND)
 def test_a_section_that_only_the_last_probe_lacks(tmp_path: Path, section: str) -> None:
     run = fleet_run(tmp_path, RATES)
-    (path,) = run.folder.glob("jobs/*/*/n2.after")
+    (path,) = run.folder.glob("workdir/jobs/*/*/n2.after")
     path.write_text(without(path.read_text(encoding="utf-8"), section), encoding="utf-8")
     found = invalid(run)
     assert list(found) == ["n2"]

@@ -450,7 +450,7 @@ def test_a_step_that_was_not_run_is_invalid_for_its_reason(tmp_path: Path) -> No
 def sensed(folder: Path, megahertz: float) -> Verdict:
     """Return the verdict on a run in which a sensor of n1 showed this clock."""
     run: Run = fleet_run(folder, RATES)
-    (execution,) = run.folder.glob("steps/0001-fake/n1/execution-1")
+    (execution,) = run.folder.glob("workdir/steps/0001-fake/n1/execution-1")
     line = {"host": "n1", "time": 1.8e9, "span": 60, "mhz": megahertz}
     (execution / "telemetry.jsonl").write_text(f"{json.dumps(line)}\n")
     seal(execution)

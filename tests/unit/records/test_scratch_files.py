@@ -188,7 +188,7 @@ class TestIntendedFileSystem:
         run = kit.run()
         probe = (ROOT / "analysis/proofmark/site/node/probe.sh").read_text(encoding="utf-8")
         (run.folder / "probe.sh").write_text(probe, encoding="utf-8")
-        (job,) = (run.folder / "jobs").glob("*-*")
+        (job,) = (run.folder / "workdir/jobs").glob("*-*")
         # The probe has run when the step starts; the step changes the file system.
         (step,) = steps_of(run)
         inner = (step / "run.sh").read_text(encoding="utf-8")
@@ -308,7 +308,7 @@ class TestSize:
         kit.program(
             f"cd {folder}; for n in 1 2 3; do head -c 40000 /dev/zero >'file '$n; done; "
             "for _ in 1 2 3 4 5 6 7 8 9 10; do "
-            f"sleep {0.2 if injected else 2}; grep -q '{seen or 'x'}' {kit.folder}/runs/*/steps/*/"
+            f"sleep {0.2 if injected else 2}; grep -q '{seen or 'x'}' {kit.folder}/runs/*/workdir/steps/*/"
             f"unfinished-1/scratch.seen && break; done; rm file*; {OUTPUT}"
         )
         case(kit, files=3, removes=True)

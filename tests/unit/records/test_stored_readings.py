@@ -292,7 +292,7 @@ def test_a_changed_output_is_read_again(
     cut: bool,
 ) -> None:
     folder = Path(shutil.copytree(original, tmp_path_factory.mktemp("changed") / original.name))
-    step = folder / "steps/0001-fake-1"
+    step = folder / "workdir/steps/0001-fake-1"
     first = seal(folder).run()
     read_and_store(first)
     shutil.copytree(execution(step), step / "execution-2")

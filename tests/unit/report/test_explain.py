@@ -143,7 +143,7 @@ def test_the_command_takes_a_run_and_a_step_in_three_forms(
     for words in (
         [step, "--run", f"{run.folder}"],
         [f"{run.folder}", step],
-        [f"{run.folder}/steps/{step}"],
+        [f"{run.folder}/workdir/steps/{step}"],
     ):
         assert main(["explain", *words, "--json"]) == 0
         texts.add(capsys.readouterr().out)

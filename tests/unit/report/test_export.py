@@ -72,7 +72,7 @@ def test_a_perflog_has_the_columns_and_thresholds_of_reframe(run: Run, tmp_path:
 def test_an_hpl_submission_has_input_output_script_and_environment(
     run: Run, tmp_path: Path
 ) -> None:
-    step = run.folder / "steps" / "0001-fake" / "n01"
+    step = run.folder / "workdir/steps" / "0001-fake" / "n01"
     (step / "execution-1" / "HPL.dat").write_text("HPLinpack benchmark input file\n")
     (step / "run.sh").write_text("#!/bin/sh\n")
     assert exported(run, "hpl", tmp_path / "out") == 0

@@ -273,7 +273,7 @@ def test_the_issues_are_the_figures_that_are_no_measurement_or_outside(said: Sai
     for row, (_, node, reason) in zip(rows, outcome.issues, strict=True):
         assert row[4].startswith(reason)
         assert row[5].startswith(f"0001-fake/{node}")
-        assert f'href="steps/0001-fake/{node}/execution-' in page
+        assert f'href="workdir/steps/0001-fake/{node}/execution-' in page
     listed = csv.DictReader(run.files.vendor_list.read_text(encoding="utf-8").splitlines())
     assert tuple(row["node"] for row in listed) == outcome.vendor
     assert ("None." in plain(page)) is (outcome.word in ("PASS", "NO FAULT FOUND"))

@@ -77,7 +77,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Verdict, str]:
 
     folder, codes = tmp_path_factory.mktemp("odd"), {"0016-imb-pingpong": 1}
     run = made_run(folder, change=change, codes=codes, model=HOSTILE)
-    script = run.folder / "steps" / "0015-imb-collectives" / "run.sh"
+    script = run.folder / "workdir/steps" / "0015-imb-collectives" / "run.sh"
     script.write_text(script.read_text().replace("exec ", f"echo '{HOSTILE_WORDS}'; exec ", 1))
     return run, *reported(run)
 
@@ -168,7 +168,7 @@ def test_failures_are_listed_first(troubled: tuple[Run, Verdict, str]) -> None:
     for name in ("0011-fio-cache-file-per-process-33554432", "0012-fio-cache"):
         assert re.search(rf"{name}\S* localhost never started", words)
     links = {each["href"] for each in page.of("a")}
-    assert "steps/0016-imb-pingpong/execution-1/stdout" in links
+    assert "workdir/steps/0016-imb-pingpong/execution-1/stdout" in links
     assert all((run.folder / link).exists() for link in links if not link.startswith("#")), (
         "every link leads to a file"
     )
@@ -191,7 +191,7 @@ def test_machine_check_exceptions_are_marked_as_invalid(tmp_path: Path) -> None:
         return text.replace("interrupts/MCE: 3", "interrupts/MCE: 0")
 
     run = made_run(tmp_path, after=after)
-    probe = run.folder / "jobs" / "00-0001" / "attempt-1" / "vm.before"
+    probe = run.folder / "workdir/jobs" / "00-0001" / "attempt-1" / "vm.before"
     probe.write_text(before(after(probe.read_text())))
     _, text = reported(run)
     words = section(text, "attention")
@@ -218,7 +218,7 @@ def test_the_report_has_every_command_and_how_to_repeat_it(good: tuple[Run, Verd
     assert f"proofmark rerun runs/{run.id} 0001-" in words
     for step in run.plan.steps():
         assert f"{step.id} – exit code 0, 20 s" in words
-    script = (run.folder / "steps" / "0014-hpcc-right" / "run.sh").read_text()
+    script = (run.folder / "workdir/steps" / "0014-hpcc-right" / "run.sh").read_text()
     launch = script.partition("launch() {\n")[2].partition("\n}\n")[0]
     assert "OPENBLAS_CORETYPE=ZEN" in launch
     assert " ".join(launch.split()) in words
@@ -361,7 +361,7 @@ def test_the_time_of_the_report_changes_only_its_date(
 
 def test_an_unfinished_run_has_a_report(tmp_path: Path) -> None:
     run = made_run(tmp_path, change=lambda outputs: outputs.clear())
-    for path in run.folder.glob("jobs/*/attempt-*/*.before"):
+    for path in run.folder.glob("workdir/jobs/*/attempt-*/*.before"):
         path.unlink()
     verdict, text = reported(run)
     page = assert_sound(text)

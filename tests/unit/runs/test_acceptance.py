@@ -212,7 +212,7 @@ def _report_in_another_language(run: Path) -> None:
 
 
 def _edit_the_run(run: Path) -> None:
-    (execution(run / "steps/0001-fake-1") / "stdout").write_text("rate 1000\n")
+    (execution(run / "workdir/steps/0001-fake-1") / "stdout").write_text("rate 1000\n")
     (run / "inputs/site.json").write_text("{}")
     assert main(["stage", "collect", f"{run}"]) == 0
 
@@ -377,7 +377,7 @@ def test_an_unfinished_run_is_neither_signed_nor_verified(
 ) -> None:
     made = make_kit(tmp_path).run()
     execute(made, "none", lambda line: None)
-    shutil.rmtree(execution(made.folder / "steps/0002-fake-2"))
+    shutil.rmtree(execution(made.folder / "workdir/steps/0002-fake-2"))
     assert main(["stage", "collect", f"{made.folder}"]) in (0, 1)
     assert main(["report", f"{made.folder}"]) == 0
     assert sign(made.folder, keys) == 3

@@ -108,7 +108,9 @@ class TestRuns:
             "n2/stream.out",
         ]
         assert _states(vendor) == before
-        assert not (run.folder / "steps" / "0001-stream" / "n1" / "execution-1" / "rc").exists()
+        assert not (
+            run.folder / "workdir/steps" / "0001-stream" / "n1" / "execution-1" / "rc"
+        ).exists()
 
     def test_several_files_of_a_node_are_repeats(
         self, benchmarks: Benchmarks, vendor: Path
@@ -174,7 +176,7 @@ class TestRuns:
         steps = [step for step in own.plan.steps_to_run() if step.case in cases]
         patterns: dict[str, list[str]] = {}
         for step in steps:
-            (path,) = (own.folder / "steps" / step.id).rglob("stdout")
+            (path,) = (own.folder / "workdir/steps" / step.id).rglob("stdout")
             patterns.setdefault(step.case, []).append(path.relative_to(own.folder).as_posix())
         node = own.plan.nodes()[0]
         wanted, _ = judged(own)
@@ -274,7 +276,7 @@ class TestFaults:
         self, benchmarks: Benchmarks, vendor: Path
     ) -> None:
         run, _ = adopt(benchmarks, vendor, STREAMS)
-        path = run.folder / "steps" / "0001-stream" / "n2" / "execution-1" / "stdout"
+        path = run.folder / "workdir/steps" / "0001-stream" / "n2" / "execution-1" / "stdout"
         path.write_text(path.read_text().replace("Triad:", "Triad: "))
         reasons = {record.node: record.reason for record in judged(run)[0]}
         assert reasons["n2"].startswith("stdout changed after it was adopted")

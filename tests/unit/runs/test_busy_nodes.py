@@ -26,7 +26,7 @@ def kit(tmp_path: Path) -> Kit:
 
 def noted(folder: Path, *lines: str) -> str | None:
     """Return the warning of a job that noted `lines`."""
-    attempt = folder / "jobs/j/attempt-1"
+    attempt = folder / "workdir/jobs/j/attempt-1"
     attempt.mkdir(parents=True)
     (attempt / "busy").write_text("".join(f"{line}\n" for line in ("probed", *lines)))
     return warning_of_job(RunFiles(folder), "j")

@@ -24,7 +24,7 @@ def earlier(kit: Kit, name: str, *seconds: float, rc: int = 0) -> Run:
     for step, took in zip(run.plan.steps(), seconds, strict=False):
         times = f'"start": "{START}", "end": "{END}", "seconds": {took}'
         when = f'{{{times}, "host": "h", "timed_out": false}}'
-        write(run.folder / "steps" / step.id, when=when, rc=f"{rc}\n")
+        write(run.folder / "workdir/steps" / step.id, when=when, rc=f"{rc}\n")
     return run
 
 

@@ -77,7 +77,7 @@ def test_control_an_archive_needs_no_kit(run: Path, tmp_path: Path) -> None:
     check = ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"]
     subprocess.run(check, cwd=path.parent, check=True)
     subprocess.run(["tar", "xf", path, "-C", tmp_path], check=True)
-    output = execution(run / "steps/0001-fake-1") / "stdout"
+    output = execution(run / "workdir/steps/0001-fake-1") / "stdout"
     unpacked = tmp_path / output.relative_to(run)
     assert unpacked.read_bytes() == output.read_bytes()
     with tarfile.open(path) as tar:
@@ -125,19 +125,19 @@ def _linked(path: Path) -> None:
 
 
 def _history(run: Path) -> Path:
-    return min(run.glob("jobs/*/history.jsonl"))
+    return min(run.glob("queue/*/history.jsonl"))
 
 
 def _probe(run: Path) -> Path:
-    return min(run.glob("jobs/*/attempt-1/*.after"))
+    return min(run.glob("workdir/jobs/*/attempt-1/*.after"))
 
 
 def _output(run: Path) -> Path:
-    return execution(run / "steps/0001-fake-1") / "stdout"
+    return execution(run / "workdir/steps/0001-fake-1") / "stdout"
 
 
 def _noise(run: Path) -> Path:
-    return execution(run / "steps/0001-fake-1") / "noise.json"
+    return execution(run / "workdir/steps/0001-fake-1") / "noise.json"
 
 
 def _site(run: Path) -> Path:
@@ -236,17 +236,17 @@ def test_a_history_grows_by_lines_only(run: Path, capsys: pytest.CaptureFixture[
         ("plan.json", SealRule.FIXED),
         ("inputs/site.json", SealRule.FIXED),
         ("growth/0001.json", SealRule.FIXED),
-        ("steps/1/execution-1/stdout", SealRule.FIXED),
-        ("steps/1/n1/execution-12/x/y", SealRule.FIXED),
-        ("jobs/j/attempt-1/n1.before", SealRule.FIXED),
-        ("jobs/j/attempt-1/network/1-x/n1.after", SealRule.FIXED),
-        ("jobs/j/attempt-1/repeats", SealRule.REPLACED),
-        ("jobs/j/history.jsonl", SealRule.GROWS),
+        ("workdir/steps/1/execution-1/stdout", SealRule.FIXED),
+        ("workdir/steps/1/n1/execution-12/x/y", SealRule.FIXED),
+        ("workdir/jobs/j/attempt-1/n1.before", SealRule.FIXED),
+        ("workdir/jobs/j/attempt-1/network/1-x/n1.after", SealRule.FIXED),
+        ("workdir/jobs/j/attempt-1/repeats", SealRule.REPLACED),
+        ("queue/j/history.jsonl", SealRule.GROWS),
         ("node-states.jsonl", SealRule.GROWS),
         ("journal/n1.jsonl", SealRule.GROWS),
         ("decisions.json", SealRule.DECIDED),
-        ("steps/1/unfinished-1/stdout", SealRule.REPLACED),
-        ("steps/1/run.sh", SealRule.REPLACED),
+        ("workdir/steps/1/unfinished-1/stdout", SealRule.REPLACED),
+        ("workdir/steps/1/run.sh", SealRule.REPLACED),
         ("stage-faults/scratch.json", SealRule.REPLACED),
     ],
 )
@@ -255,7 +255,7 @@ def test_the_rule_of_each_kind_of_file(path: str, rule: SealRule) -> None:
 
 
 def test_a_step_that_ends_after_the_seal_replaces_its_unfinished_folder(run: Path) -> None:
-    folder = execution(run / "steps/0001-fake-1")
+    folder = execution(run / "workdir/steps/0001-fake-1")
     folder.rename(folder.with_name("unfinished-1"))
     collect(run)
     folder.with_name("unfinished-1").rename(folder)
@@ -263,9 +263,9 @@ def test_a_step_that_ends_after_the_seal_replaces_its_unfinished_folder(run: Pat
     evidence = read_evidence(run)
     assert evidence is not None
     assert not evidence.changes
-    names = evidence.chain.names("steps/0001-fake-1")
+    names = evidence.chain.names("workdir/steps/0001-fake-1")
     assert "execution-1" in names
-    assert not evidence.chain.files("steps/0001-fake-1/unfinished-1")
+    assert not evidence.chain.files("workdir/steps/0001-fake-1/unfinished-1")
     assert verdict_of(run)["coverage"]["measured"] == 2
 
 
@@ -383,7 +383,7 @@ def test_what_cannot_be_read_is_stated_in_the_evidence(
 
 @pytest.mark.parametrize("name", [b"odd\xff", b"new\nline", "µ".encode(), b"n" * 120])
 def test_odd_names_are_sealed(run: Path, name: bytes) -> None:
-    path = execution(run / "steps/0001-fake-1") / os.fsdecode(name)
+    path = execution(run / "workdir/steps/0001-fake-1") / os.fsdecode(name)
     path.write_text("x")
     collect(run)
     evidence = read_evidence(run)

@@ -7,12 +7,12 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
+from proofmark.runs.run_names import NamedRun, names_of
 from tests.fixtures.kit import Kit, make_kit
 
 from proofmark.cli.command_inputs import site_of_run
 from proofmark.runs.gates import begin_gate, reservation_of
 from proofmark.runs.run import Run
-from proofmark.runs.run_names import NamedRun, names_of
 
 
 @pytest.fixture

@@ -78,9 +78,9 @@ def test_a_play_opens_the_newest_run_of_its_site(
 
 def test_a_path_below_a_link_is_followed_too(kit: Kit) -> None:
     run = started(kit, "r1", "a")
-    below = kit.folder / "runs/latest-a/steps/0001-fake-1"
-    assert followed(below) == run.folder / "steps/0001-fake-1"
-    assert followed(run.folder / "steps") is None
+    below = kit.folder / "runs/latest-a/workdir/steps/0001-fake-1"
+    assert followed(below) == run.folder / "workdir/steps/0001-fake-1"
+    assert followed(run.folder / "workdir/steps") is None
 
 
 def test_a_link_to_a_deleted_run_is_refused(kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:

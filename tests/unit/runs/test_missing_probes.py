@@ -106,7 +106,7 @@ def test_a_node_without_a_whole_probe_has_invalid_steps(
 @pytest.mark.fault("probe-missing")
 @pytest.mark.parametrize("sealed", [False, True])
 def test_a_run_without_any_report_has_no_valid_step(run: Run, sealed: bool) -> None:
-    shutil.rmtree(run.folder / "jobs")
+    shutil.rmtree(run.folder / "workdir/jobs")
     if sealed:
         run = seal(run.folder).run()
     wrong = {each.record.node: each.reason for each in judge_run(run).of("INVALID")}
@@ -193,7 +193,7 @@ def test_a_step_of_several_nodes_needs_the_probes_of_each(tmp_path: Path, end: s
     assert reasons(run) == {}
     (job_of(run) / "attempt-1" / f"n2.{end}").unlink()
     (reason,) = reasons(run).values()
-    assert reason == f"jobs/{job_of(run).name}/attempt-1/n2.{end} is missing"
+    assert reason == f"workdir/jobs/{job_of(run).name}/attempt-1/n2.{end} is missing"
 
 
 def pair_run(folder: Path) -> Run:

@@ -15,6 +15,7 @@ from tests.fixtures.kit import Kit, execution, make_kit, snapshot, steps_of
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import write_whole
+from proofmark.common.rights import this_user
 from proofmark.runs import start
 from proofmark.runs.format import FORMAT, identity_of, write_identity
 from proofmark.runs.run import Run, benchmarks_of, open_run, site_of
@@ -214,7 +215,7 @@ class TestOpening:
         with TemporaryDirectory() as folder:
             path = Path(folder) / "plan.json"
             path.write_bytes(content)
-            write_identity(path.parent)
+            write_identity(path.parent, this_user().name)
             with pytest.raises(BadInput, match=r"plan\.json: found unreadable"):
                 open_run(path.parent)
 

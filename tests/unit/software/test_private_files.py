@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from proofmark.runs.owner import as_owner
 from tests.fixtures.kit import Kit, make_kit
 from tests.folders import let_all_enter
 
 from proofmark.common.files import replacing, write_private, write_whole
-from proofmark.runs.owner import as_owner
 
 NOBODY = 65534
 

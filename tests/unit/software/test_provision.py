@@ -327,7 +327,7 @@ def test_the_hinted_steps_of_a_probed_open_mpi_without_romio_do_not_run(
     staged = stage(run, site)
     plain, hinted = (step.id for step in plan.steps())
     assert {*read_decisions(run.files).not_run} == ({hinted} if lost else set())
-    scripts = {path.parent.name for path in run.folder.glob("steps/*/run.sh")}
+    scripts = {path.parent.name for path in run.folder.glob("workdir/steps/*/run.sh")}
     assert plain in scripts
     to_run = {step.id for step in staged.plan.steps_to_run()}
     assert to_run == {plain} if lost else {plain, hinted}

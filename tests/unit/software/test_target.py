@@ -195,7 +195,7 @@ def test_writing_the_scripts_again_keeps_the_requirements(tmp_path: Path) -> Non
     kit = make_kit(tmp_path)
     software = kit.software(target="nehalem")
     run = kit.run(software)
-    (requirements,) = run.folder.glob("jobs/*/needs")
+    (requirements,) = run.folder.glob("workdir/jobs/*/needs")
     before = requirements.read_text()
     assert before.split()[:2] == ["nehalem", "x86_64"]
     made = Scripts(LaunchSite(software), tmp_path / "scratch", BatchQueue("none"))

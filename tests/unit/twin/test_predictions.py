@@ -22,6 +22,7 @@ from tests.unit.judge.test_verdict import invalid, record, reference
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.common.message import Message
+from proofmark.common.rights import this_user
 from proofmark.judge.accepting import Acceptance, accepted_baseline, judged_figures
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.compare import compare
@@ -312,7 +313,7 @@ def test_a_page_states_the_error_of_the_model(tmp_path: Path, twin: Run) -> None
     ]
     measured = MeasuredFigures(run="real", figures=tuple(real))
     TwinFiles(twin.files.inputs).measured.write_text(measured.model_dump_json())
-    write_identity(twin.folder)
+    write_identity(twin.folder, this_user().name)
     error = model_error_of(twin.folder)
     assert error is not None
     expected = predictions_of(twin.folder, site_of(plain)).model_copy(update={"errors": error.rows})

@@ -90,7 +90,9 @@ def _fold(run_data: RunData, state: StepState) -> Fold:
 
 
 def _name(step_files: StepFiles, path: Path) -> str:
-    return path.relative_to(step_files.folder).as_posix()
+    """Return the path of a file in its step; an input of the step has its own name."""
+    inside = path.is_relative_to(step_files.folder)
+    return path.relative_to(step_files.folder).as_posix() if inside else path.name
 
 
 def _digests(
