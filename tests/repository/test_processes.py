@@ -81,7 +81,7 @@ def test_a_command_prints_before_it_reads_a_text_larger_than_a_pipe(
     text = "x" * count
     lines: list[str] = []
     with tempfile.TemporaryFile() as stdout:
-        code, errors = _Child([], "", stdout, text).wait(lines.append)
+        code, errors = _Child([], stdout, text).wait(lines.append)
         stdout.seek(0)
         printed = stdout.read().decode()
     digest = hashlib.sha256(text.encode()).hexdigest()
@@ -97,7 +97,7 @@ def test_a_command_of_a_playbook_ends_if_its_lines_cannot_be_printed(
     (tmp_path / "proofmark").chmod(0o755)
     monkeypatch.setattr(sys, "executable", f"{tmp_path}/python")
     with tempfile.TemporaryFile() as stdout:
-        child = _Child([], "", stdout)
+        child = _Child([], stdout)
         with pytest.raises(Broken):
             child.wait(fails)
     process = child._process

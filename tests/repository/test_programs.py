@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from proofmark.runs.run_names import names_of
 from tests.fixtures.kit import Kit, make_kit
 from tests.folders import ROOT
 from tests.programs import functions_of, in_python, in_shell
@@ -392,18 +391,18 @@ def test_a_run_does_not_begin_if_a_node_lacks_a_program(
     write_case(kit, binds)
     run = kit.run(site=site_without(kit, {"n1": program} if injected else {}))
     if not injected:
-        check_programs(names_of(run), site_of(run), [])
+        check_programs(run, site_of(run), [])
         return
     wanted = re.escape(f"on n1: UNEXPECTED: found no such program: {program} (Debian: {package})")
     with pytest.raises(BadInput, match=wanted):
-        check_programs(names_of(run), site_of(run), [])
+        check_programs(run, site_of(run), [])
 
 
 def test_numactl_is_required_only_if_memory_is_bound(tmp_path: Path) -> None:
     kit = make_kit(tmp_path, mcdram=True)
     write_case(kit, False)
     run = kit.run(site=site_without(kit, {"n1": "numactl", "n2": "numactl"}))
-    check_programs(names_of(run), site_of(run), [])
+    check_programs(run, site_of(run), [])
     assert "numactl" not in step_programs(bound_memory=run.plan.binds_memory())
 
 

@@ -1,9 +1,8 @@
-"""What plays of root take from commands that ran as the run user."""
+"""What plays take from commands."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,8 @@ from typing import Any
 import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
-from plugins.action.cli import _contents
 from plugins.filter.kit import FilterModule
-from proofmark.runs.owner import as_writer
-from tests.fixtures.phi import NOBODY
-from tests.folders import ROOT, let_all_enter
+from tests.folders import ROOT
 from tests.forks import tool
 
 from proofmark.machine.programs import called
@@ -66,7 +62,7 @@ SUMMARY: dict[str, Any] = {
 
 
 def remembered(folder: Path, **changes: object) -> subprocess.CompletedProcess[str]:
-    """Run the tasks that set facts from the output of a command of the run user."""
+    """Run the tasks that set facts from the output of a command."""
     inventory = {"knl": {"hosts": {"n1": {"ansible_connection": "local"}}}}
     (folder / "hosts.yml").write_text(yaml.safe_dump(inventory))
     (folder / "summary.json").write_text(json.dumps({**SUMMARY, **changes}))
@@ -101,32 +97,3 @@ def test_no_text_of_the_output_is_a_template(tmp_path: Path) -> None:
     done = remembered(tmp_path, **texts, **lists, nodes=evil, rolling=evil)
     assert done.returncode == 0 and "touch" in done.stdout, done.stdout + done.stderr
     assert not proof.exists()
-
-
-@pytest.mark.root
-@pytest.mark.fault("run-user-link")
-def test_a_change_of_a_file_of_root_behind_a_link_is_not_seen(tmp_path: Path) -> None:
-    let_all_enter(tmp_path)
-    secret, run = tmp_path / "secret", tmp_path / "run"
-    secret.mkdir(mode=0o700)
-    (secret / "rc").write_text("of root")
-    run.mkdir()
-    (run / "rc").write_text("of the run user")
-    (run / "workdir/steps").symlink_to(secret)
-    os.chown(run, NOBODY.pw_uid, NOBODY.pw_gid)
-    found = _contents([f"{run}/steps/rc", f"{run}/*/rc", f"{run}/rc"])
-    assert list(found) == [f"{run}/rc"]
-    os.chown(run, 0, 0)
-    assert len(_contents([f"{run}/steps/rc", f"{run}/rc"])) == 2, "root made the link"
-
-
-@pytest.mark.root
-def test_the_first_other_user_on_the_way_counts(tmp_path: Path) -> None:
-    let_all_enter(tmp_path)
-    inner = tmp_path / "run/of-root"
-    inner.mkdir(parents=True)
-    for owner, expected in ((0, 0), (NOBODY.pw_uid, NOBODY.pw_uid)):
-        os.chown(inner.parent, owner, owner)
-        with as_writer(inner / "missing/*"):
-            assert os.geteuid() == expected
-    assert os.geteuid() == 0

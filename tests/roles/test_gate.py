@@ -11,10 +11,10 @@ import pytest
 from tests.emulators.vcluster import Cluster, Slurm
 from tests.fixtures.kit import until
 
+from proofmark.common.rights import this_user
 from proofmark.machine.gate_actions import NodeGate
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.reservations import kept_for_others
-from proofmark.machine.scheduler import user_name
 from proofmark.machine.schedulers.slurm import Slurm as Scheduler
 from proofmark.runs.checks import GateCheck, read_checks, vendor_file
 from proofmark.runs.gates import begin_gate, open_gate
@@ -54,7 +54,7 @@ def statuses(slurm: Slurm) -> dict[str, tuple[bool, str]]:
 
 
 def gate_of(slurm: Slurm, tmp_path: Path, *nodes: str) -> NodeGate:
-    state = begin_gate("here", "knl", tmp_path / "runs", user_name(), "test", nodes)
+    state = begin_gate("here", "knl", tmp_path / "runs", this_user().name, "test", nodes)
     return NodeGate(state, Scheduler(), lambda line: None, Event(), poll_s=0.2)
 
 
@@ -185,7 +185,7 @@ def test_the_run_of_a_gate_works_on_its_nodes_and_no_other_run_does(
 def test_a_node_in_the_reservation_of_another_person_is_not_held(
     slurm: Slurm, tmp_path: Path
 ) -> None:
-    Scheduler().reserve("maintenance", ["knl0001"], user_name())
+    Scheduler().reserve("maintenance", ["knl0001"], this_user().name)
     gate = gate_of(slurm, tmp_path, "knl0001")
     (refused,) = gate.hold(["knl0001"], {}, take_over=True, wait_s=5).values()
     assert "in the reservation maintenance of another person" in refused.text

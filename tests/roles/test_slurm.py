@@ -35,6 +35,7 @@ from proofmark.runs.evidence import seal
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.run_files import RunFiles
+from proofmark.runs.work_folder import write_scripts_of
 from proofmark.site.contract_document import Contract
 from proofmark.site.execution import Queue
 from proofmark.site.firmware import Firmware
@@ -420,7 +421,7 @@ def test_a_signal_cancels_the_job_and_the_same_command_continues(site: Site) -> 
 
 def test_a_script_that_fails_reports_the_reason(site: Site) -> None:
     run = site.run()
-    (run.folder / "probe.sh").write_text("echo 'the probe is broken' >&2; exit 1\n")
+    write_scripts_of(run.folder, {"probe.sh": "echo 'the probe is broken' >&2; exit 1\n"})
     with pytest.raises(BadInput, match="exit code 74; the probe is broken; "):
         site.execute(run)
 

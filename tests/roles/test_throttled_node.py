@@ -15,6 +15,7 @@ from tests.rehearsal.room import Room
 from proofmark.jobs.execute import execute
 from proofmark.jobs.scripts import PROBE
 from proofmark.judge.judging import judge_run
+from proofmark.runs.work_folder import write_scripts_of
 from proofmark.site.execution import Queue
 
 pytestmark = [pytest.mark.slow, pytest.mark.root, pytest.mark.soak]
@@ -54,7 +55,7 @@ def test_a_node_that_throttles_itself_is_named(
         changes = {"scheduler": "slurm", "queue": Queue(name="knl")}
         partition = site.partition.model_copy(update=changes)
         run = kit.run(site=site.model_copy(update={"partition": partition}))
-        (run.folder / "probe.sh").write_text(PROBE.read_text())
+        write_scripts_of(run.folder, {"probe.sh": PROBE.read_text()})
 
         def meanwhile() -> None:
             until(lambda: all(go.with_name(f"go.{node}").exists() for node in room.names))

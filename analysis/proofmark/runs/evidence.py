@@ -56,6 +56,7 @@ from proofmark.runs.nodes import node_files
 from proofmark.runs.run import OWN_RUN, Run, Seal, open_run, sealed_run
 from proofmark.runs.run_files import TOP_RULES, JobFiles, RunFiles, SealRule, StepFiles
 from proofmark.runs.state import journals_of, state_lock, word
+from proofmark.runs.work_folder import use_work_folder
 
 SUMS = "SHA256SUMS"
 FORMAT = 2
@@ -278,20 +279,23 @@ def seal(folder: Path) -> SealedEvidence:
     A second call without a change makes no archive. After a kill, the next call makes the archive.
 
     Raises:
-        BadInput: the folder is no run or cannot be read, its inputs were changed, an archive cannot
-            be written, a limit of size is exceeded, or another process seals this run.
+        BadInput: the folder is no run or cannot be read, its inputs were changed before the first
+            seal, an archive cannot be written, a limit of size is exceeded, or another process
+            seals this run.
     """
-    run = open_run(folder)
-    target = run.folder
+    target = folder.resolve()
+    known = read_evidence(target)
+    run_by = known.newest.run_by if known else open_run(folder).run_by
+    use_work_folder(target, run_by)
     make_folder(target / RunFiles.evidence.path)
-    with state_lock(target / RunFiles.evidence.path / "lock", run.id):
+    with state_lock(target / RunFiles.evidence.path / "lock", target.name):
         known = read_evidence(target)
         number = len(known.digests) + 1 if known else 1
         new = _path(target, number).with_suffix(".new")
         try:
             new.unlink(missing_ok=True)  # left by a kill
             with new.open("x+b") as file:
-                if not _write(file, run, known) and known:
+                if not _write(file, target, known, run_by) and known:
                     return known
                 digest = _sha256(file)
             new.chmod(0o444)
@@ -309,22 +313,22 @@ def seal(folder: Path) -> SealedEvidence:
         return sealed
 
 
-def _write(file: BinaryIO, run: Run, known: SealedEvidence | None) -> bool:
-    """Write the next archive of `run`; return whether there is something new."""
+def _write(file: BinaryIO, folder: Path, known: SealedEvidence | None, run_by: str) -> bool:
+    """Write the next archive of the run in `folder`; return whether there is something new."""
     writer = ArchiveWriter(file, int(time.time()))
-    _Sealing(run.folder, writer, known.chain if known else Chain([])).all()
+    _Sealing(folder, writer, known.chain if known else Chain([])).all()
     if writer.empty:
         return False
     chain = Chain([*(known.chain.archives if known else ()), writer.archive()])
-    _add_nodes(writer, chain, run.folder)
+    _add_nodes(writer, chain, folder)
     head = ArchiveHead(
         format=FORMAT,
-        run=run.id,
+        run=folder.name,
         number=len(known.digests) + 1 if known else 1,
         before=known.digest if known else "",
         sealed=datetime.now(UTC).replace(microsecond=0),
         sealed_by=this_user().name,
-        run_by=run.run_by,
+        run_by=run_by,
         kit=this_kit(),
         index=(0, 0),
     )

@@ -17,7 +17,13 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import open_to_append, read_bytes, text_or_empty, write_whole
+from proofmark.common.files import (
+    make_folder,
+    open_to_append,
+    read_bytes,
+    text_or_empty,
+    write_whole,
+)
 from proofmark.common.input_limits import MAX_HISTORY_BYTES, MAX_SMALL_BYTES
 from proofmark.common.json_text import parse_json
 from proofmark.common.message import Message, Term
@@ -72,6 +78,7 @@ class JobFolder:
 
     def save(self, submission: JobSubmission) -> None:
         """Write `submission` to ``ticket.json``."""
+        make_folder(self.ticket.parent)
         write_whole(self.ticket, json.dumps(asdict(submission)) + "\n")
 
     def submission(self) -> JobSubmission | None:
@@ -113,8 +120,10 @@ class JobFolder:
         if over:
             self.ticket.unlink(missing_ok=True)
         # A full disk is reported by the job that it stops; this line must not hide that.
-        with suppress(OSError, BadInput), open_to_append(self._history) as file:
-            file.write(f"{cut_end(file)}{json.dumps(line)}\n")
+        with suppress(OSError, BadInput):
+            make_folder(self._history.parent)
+            with open_to_append(self._history) as file:
+                file.write(f"{cut_end(file)}{json.dumps(line)}\n")
 
     def not_run(self, scheduler: str, why: str) -> None:
         """Add to the history why the job was not submitted."""

@@ -95,7 +95,9 @@ def use_work_folder(run: Path, owner: str) -> User | None:
 
 
 def write_scripts_of(run: Path, texts: Mapping[str, str]) -> None:
-    """Write scripts and inputs into the run, and copy them into its work folder.
+    """Write scripts and inputs into the work folder of a run, and into the run itself.
+
+    The run has only scripts that are in its work folder, also after a kill.
 
     Args:
         run: the folder of the run.
@@ -104,7 +106,7 @@ def write_scripts_of(run: Path, texts: Mapping[str, str]) -> None:
     Raises:
         BadInput: a file cannot be written.
     """
-    for folder in (RunFiles(run).scripts_folder, work_files(run).folder):
+    for folder in (work_files(run).folder, RunFiles(run).scripts_folder):
         for name, text in texts.items():
             path = folder / name
             make_folder(path.parent)

@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from proofmark.cli import commands
-from proofmark.cli.command import SECRETS, Command, Rights
+from proofmark.cli.command import SECRETS, Command
 from proofmark.cli.commands import COMMANDS, Called, command_of, parser
 from proofmark.cli.main import main
 
@@ -39,7 +39,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[Namespace]:
         return 7
 
     module = ModuleType("proofmark.odd")
-    vars(module)["COMMANDS"] = {"odd": Command(run, "odd", add, Rights.NONE)}
+    vars(module)["COMMANDS"] = {"odd": Command(run, "odd", add)}
     monkeypatch.setitem(sys.modules, "proofmark.odd", module)
     for lines in (commands.COMMANDS, commands.OF_PERSONS):
         monkeypatch.setitem(lines, "odd", ("proofmark.odd", "has odd options"))
@@ -125,7 +125,7 @@ def test_three_places_of_the_run_of_a_step(words: list[str], run: str | None, st
 
 
 @pytest.mark.parametrize(
-    "words", [["a", "1", "--run", "b"], ["--run", "b", "a", "1"], ["b", "a/steps/1"]]
+    "words", [["a", "1", "--run", "b"], ["--run", "b", "a", "1"], ["b", "a/workdir/steps/1"]]
 )
 def test_two_runs_of_a_step_are_refused(
     words: list[str], capsys: pytest.CaptureFixture[str]

@@ -15,10 +15,10 @@ from tests.emulators.bmc.server import PASSWORD, USER
 from tests.emulators.bmc.tree import machines, members
 from tests.fixtures.phi import FLAT, Phi, phi_site
 
+from proofmark.common.rights import this_user
 from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.modes.mode_stage import unprovable_modes
 from proofmark.machine.preflight import preflight
-from proofmark.machine.scheduler import user_name
 from proofmark.runs.run import Run
 from proofmark.site.inventory import load_site
 
@@ -156,7 +156,7 @@ def test_preflight_refuses_a_bmc_without_the_reset_type(make: Make) -> None:
     how = Answers()
     site, _, run = make(how, {"boost": "Off"}, reset_type="PowerCycle")
     facts = load_site(site.inventory, "phi")
-    findings = preflight(facts, run.plan, Credentials(USER, PASSWORD), None, user_name())
+    findings = preflight(facts, run.plan, Credentials(USER, PASSWORD), None, this_user().name)
     (said,) = [f"{each}" for each in findings if "no reset type 'PowerCycle'" in f"{each}"]
     assert "REFUSED" in said
     assert how.sent == []

@@ -1,28 +1,30 @@
-"""Root works in a run of another user, who can change every file of it."""
+"""Root plays for another user, who owns the work folder and can change every file of it."""
 
 from __future__ import annotations
 
-import json
 import os
+import shutil
 import subprocess
-import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from proofmark.runs.owner import as_owner
-from proofmark.runs.run_names import open_names
+from tests.fixtures.kit import SOUND, Kit, make_kit
 from tests.fixtures.phi import NOBODY, Phi, phi_site
+from tests.folders import let_all_enter
 from tests.forks import tool
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
-from proofmark.runs.evidence import acceptance_folder
-from proofmark.runs.journal import Journal, unverified
-from proofmark.runs.run import Run
+from proofmark.common.rights import acting_as, run_user
+from proofmark.runs.evidence import Change, open_evidence, seal
+from proofmark.runs.journal import unverified
+from proofmark.runs.run import Run, open_run
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.state import begin, find, proofs_of
+from proofmark.runs.work_folder import work_files
 
 pytestmark = pytest.mark.root
 HEMISPHERE = {"n1": "Hemisphere", "n2": "Hemisphere"}
@@ -35,6 +37,36 @@ def phi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Phi]:
         yield made
 
 
+@pytest.fixture
+def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
+    """Return a checkout whose programs another user can start."""
+    monkeypatch.setenv("PROOFMARK_STATE", f"{tmp_path / 'state'}")
+    let_all_enter(tmp_path)
+    made = make_kit(tmp_path / "kit")
+    made.case()
+    made.program(SOUND)
+    return made
+
+
+def run_of_nobody(kit: Kit, **how: Any) -> Run:
+    """Return a run of root whose programs `nobody` starts."""
+    site = kit.site()
+    work = kit.folder / "work-of-nobody"
+    work.mkdir(exist_ok=True)
+    os.chown(work, NOBODY.pw_uid, NOBODY.pw_gid)
+    Path(site.partition.scratch.path).mkdir(exist_ok=True)
+    Path(site.partition.scratch.path).chmod(0o1777)
+    facts = {"run_user": "nobody", "work": f"{work}"}
+    partition = site.partition.model_copy(update=facts)
+    return kit.run(site=site.model_copy(update={"partition": partition}), **how)
+
+
+def executed(kit: Kit) -> Run:
+    run = run_of_nobody(kit)
+    assert main(["stage", "execute", f"{run.folder}"]) == 0
+    return run
+
+
 def state_folder(phi: Phi, run: str = "acc1") -> Path:
     return phi.folder / "state/phi/runs" / run
 
@@ -43,9 +75,170 @@ def owners(folder: Path) -> set[int]:
     return {path.lstat().st_uid for path in folder.rglob("*")}
 
 
-def test_root_changes_modes_and_writes_the_run_as_its_owner(phi: Phi) -> None:
+def test_the_run_belongs_to_root_and_its_outputs_to_the_run_user(kit: Kit) -> None:
     """Control: no fault is injected."""
-    run = phi.run(owner=NOBODY.pw_uid)
+    run = executed(kit)
+    assert run.run_by == "nobody"
+    assert owners(run.folder) == {0}
+    work = work_files(run.folder).folder
+    assert run.files.work_folder.is_symlink()
+    assert owners(work) == {NOBODY.pw_uid}
+    assert len([*work.glob("steps/*/execution-1/stdout")]) == 2
+    assert main(["stage", "collect", f"{run.folder}"]) == 0
+    assert main(["report", f"{run.folder}"]) == 0
+    sealed = open_evidence(run.folder)
+    assert sealed and sealed.seal and sealed.seal.run_by == "nobody" and not sealed.seal.changes
+    assert owners(run.folder) == {0}
+    assert main(["rerun", f"{run.folder}", "1"]) == 0
+    assert len([*work.glob("steps/*/execution-2/stdout")]) == 1
+    assert main(["status", f"{run.folder}"]) == 0
+
+
+def test_the_scripts_of_a_run_are_those_of_its_work_folder(kit: Kit) -> None:
+    run = run_of_nobody(kit)
+    scripts, work = run.files.scripts_folder, work_files(run.folder).folder
+    names = {path.relative_to(scripts) for path in scripts.rglob("*") if path.is_file()}
+    assert len(names) > 4
+    assert {name for name in names if (work / name).read_bytes() == (scripts / name).read_bytes()}
+    assert names == {path.relative_to(work) for path in work.rglob("*") if path.is_file()}
+
+
+@pytest.mark.fault("run-user-script")
+@pytest.mark.parametrize("name", ["steps/0001-fake-1/run.sh", "jobs/*/job.sh", "probe.sh"])
+def test_a_script_that_the_run_user_changed_makes_its_steps_invalid(kit: Kit, name: str) -> None:
+    """A script of a step is that of the step alone, and any other one is of both steps."""
+    run = executed(kit)
+    (path,) = work_files(run.folder).folder.glob(name)
+    with acting_as(run_user("nobody")):
+        path.write_text(path.read_text() + "# edited\n")
+    evidence = seal(run.folder)
+    place = f"workdir/{path.relative_to(work_files(run.folder).folder)}"
+    assert evidence.changes == {place: Change.SCRIPT}
+    done = subprocess.run(
+        [tool("proofmark"), "verdict", f"{run.folder}", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert f"{place} is not the script of the run" in done.stdout
+    assert done.stdout.count('"verdict": "INVALID"') == (1 if name.startswith("steps") else 2)
+
+
+@pytest.mark.fault("run-user-link")
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("steps", "jobs", "steps/0001-fake-1", "steps/0001-fake-1/execution-1"),
+        *("steps/0001-fake-1/execution-1/stdout", "steps/0001-fake-1/execution-1/rc"),
+        *("jobs/00-0001/attempt-1", "jobs/00-0001/messages", "steps/0001-fake-1/run.sh"),
+    ],
+)
+def test_a_link_of_the_run_user_leads_root_nowhere(
+    kit: Kit, place: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Root reads and writes the work folder with the rights of its owner."""
+    run = executed(kit)
+    secret = kit.folder / "secret"
+    shutil.copytree(work_files(run.folder).folder, secret)
+    for path in secret.rglob("*"):
+        if path.is_file():
+            path.write_text("of root: geheim\n")
+    secret.chmod(0o700)
+    before = {path: path.lstat().st_mtime_ns for path in (secret, *secret.rglob("*"))}
+    target = work_files(run.folder).folder / place
+    with acting_as(run_user("nobody")):
+        target.rename(f"{target}.away")
+        target.symlink_to(secret / place)
+    for words in (
+        *(["status"], ["stage", "collect"], ["report"], ["explain"], ["stage", "execute"]),
+        *(["rerun"], ["stage", "collect"], ["verdict"], ["trend"]),
+    ):
+        more = ["1"] if words[0] in ("rerun", "explain") else []
+        assert main([*words, f"{run.folder}", *more]) in (0, 1, 2, 3, 4)
+    said = capfd.readouterr()
+    assert "geheim" not in said.out + said.err
+    for archive in run.folder.glob("evidence/*.tar"):
+        assert b"geheim" not in archive.read_bytes()
+    for path in run.folder.rglob("*.html"):
+        assert "geheim" not in path.read_text()
+    assert {path: path.lstat().st_mtime_ns for path in (secret, *secret.rglob("*"))} == before
+
+
+@pytest.mark.fault("run-user-values")
+def test_nothing_but_outputs_is_taken_from_the_work_folder(kit: Kit) -> None:
+    """The run user plants a plan, decisions, a site and evidence beside the outputs."""
+    run = executed(kit)
+    work = work_files(run.folder).folder
+    planted = ("decisions.json", "plan.json", "run.json", "not-needed.json", "software.json")
+    with acting_as(run_user("nobody")):
+        for name in planted:
+            (work / name).write_text('{"not_needed": {"0001-fake-1": {"code": "x"}}}')
+        for name in ("inputs", "evidence", "queue", "growth", "stage-faults", "signed"):
+            (work / name).mkdir()
+            (work / name / "site.json").write_text("{}")
+    assert main(["stage", "collect", f"{run.folder}"]) == 0
+    sealed = open_evidence(run.folder)
+    assert sealed and [*sealed.plan.not_needed] == []
+    assert sealed.plan == open_run(run.folder).plan
+    with tarfile.open(run.folder / "evidence/0001.tar") as tar:
+        assert {f"workdir/{name}" for name in planted} <= {*tar.getnames()}
+        assert tar.getnames().count("plan.json") == 1
+
+
+@pytest.mark.parametrize("removed", ["a step", "all"])
+def test_outputs_that_the_run_user_removed_are_missing(kit: Kit, removed: str) -> None:
+    run = executed(kit)
+    work = work_files(run.folder).folder
+    shutil.rmtree(work / "steps/0001-fake-1" if removed == "a step" else work)
+    assert main(["stage", "collect", f"{run.folder}"]) == 0
+    assert main(["verdict", f"{run.folder}"]) == 2
+    sealed = open_evidence(run.folder)
+    assert sealed and len([*sealed.plan.steps()]) == 2
+
+
+@pytest.mark.fault("shared-runs")
+@pytest.mark.parametrize("how", ["mode", "owner", "link"])
+def test_a_run_in_a_folder_that_others_can_write_is_refused(
+    kit: Kit, how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The control is the first test of this page."""
+    runs = kit.folder / "runs"
+    run = run_of_nobody(kit)
+    if how == "mode":
+        runs.chmod(0o777)
+    elif how == "owner":
+        os.chown(runs, NOBODY.pw_uid, NOBODY.pw_gid)
+    else:
+        shared = kit.folder / "shared"
+        shared.mkdir()
+        shared.chmod(0o1777)
+        (shared / "runs").symlink_to(runs)
+        os.lchown(shared / "runs", NOBODY.pw_uid, NOBODY.pw_gid)
+        runs = shared / "runs"
+    for words in (["stage", "execute"], ["stage", "collect"], ["report"], ["status"]):
+        assert main([*words, f"{runs / run.id}"]) == 3
+        assert "accepted: a run that only its user and root can change" in capsys.readouterr().err
+    if how != "link":
+        with pytest.raises(BadInput, match="only this user and root can write"):
+            kit.run(run_id="second")
+
+
+def test_a_work_folder_that_the_run_user_cannot_make_is_named(kit: Kit) -> None:
+    site = kit.site()
+    closed = kit.folder / "closed"
+    closed.mkdir(mode=0o700)
+    facts = {"run_user": "nobody", "work": f"{closed}"}
+    partition = site.partition.model_copy(update=facts)
+    with pytest.raises(BadInput, match="partition.work: found .*Permission denied, for the user"):
+        kit.run(site=site.model_copy(update={"partition": partition}), run_id="a")
+    assert not (kit.folder / "runs/a").exists()
+
+
+def test_root_changes_modes_of_a_run_whose_programs_another_user_starts(phi: Phi) -> None:
+    """Control: no fault is injected."""
+    phi.write_run_user("nobody")
+    run = phi.run()
     assert phi.enter(run) == 0
     assert phi.clusters() == HEMISPHERE
     assert phi.main("-v", "modes", "status", run.folder) == 0
@@ -53,107 +246,17 @@ def test_root_changes_modes_and_writes_the_run_as_its_owner(phi: Phi) -> None:
     assert phi.clusters() == QUADRANT
     written = {path.name for path in run.folder.iterdir()}
     assert written >= {"journal", "entered", "lock", "trace.log"}
-    assert owners(run.folder) == {NOBODY.pw_uid}
+    assert owners(run.folder) == {0}
     assert {path.name for path in run.files.journal.iterdir()} == {"n1.jsonl", "n2.jsonl"}
     assert owners(phi.folder / "state") == {0}
     assert list((phi.folder / "state/phi/nodes").iterdir()) == []
-
-
-@pytest.mark.fault("run-user-link")
-@pytest.mark.parametrize("name", ["lock", "journal", "journal/n1.jsonl", "entered", "trace.log"])
-def test_a_link_of_the_run_user_leads_root_nowhere(phi: Phi, name: str) -> None:
-    run = phi.run(owner=NOBODY.pw_uid)
-    secret = phi.folder / "secret"
-    secret.mkdir(mode=0o700)
-    target = secret / "file"
-    target.write_text("of root, without a last newline")
-    place = run.folder / name
-    if name == "entered":  # a link there is refused before the first change
-        assert phi.enter(run) == 0
-        place.unlink()
-    place.parent.mkdir(exist_ok=True)
-    os.chown(place.parent, NOBODY.pw_uid, NOBODY.pw_gid)
-    place.symlink_to(secret if name == "journal" else target)
-    os.chown(place, NOBODY.pw_uid, NOBODY.pw_gid, follow_symlinks=False)
-
-    mode = ("--mode", "hemisphere-flat", "--confirm-reboot")
-    entered = phi.main("-v", "modes", "enter", run.folder, *mode)
-    assert entered == (3 if name in ("lock", "entered") else 0)
-    assert phi.change("restore", run) == 0, "the user cannot prevent it"
-    assert phi.clusters() == QUADRANT and phi.slurm.drained == {}
-    assert target.read_text() == "of root, without a last newline"
-    assert (target.stat().st_uid, [each.name for each in secret.iterdir()]) == (0, ["file"])
-
-
-@pytest.mark.fault("run-user-site")
-@pytest.mark.parametrize(
-    "words",
-    [
-        "modes verify RUN",
-        "modes enter RUN --mode hemisphere-flat --confirm-reboot",
-        "scratch check RUN",
-        "scratch verify RUN",
-        "stage check-programs RUN",
-    ],
-)
-def test_a_command_in_the_site_of_the_run_is_not_executed(phi: Phi, words: str) -> None:
-    run = phi.run(owner=NOBODY.pw_uid)
-    proof = phi.folder / "executed"
-    site = json.loads(run.files.site.read_text())
-    shell = ["sh", "-c", f"id -u >>{proof}; exit 1"]
-    site["remote_shell"] = shell
-    site["partition"]["firmware"]["remote_shell"] = shell
-    run.files.site.write_text(json.dumps(site))
-    phi.forge(run)
-    assert phi.main(*words.replace("RUN", str(run.folder)).split()) == 0
-    assert not proof.exists()
-
-
-@pytest.mark.fault("run-user-plan")
-def test_a_node_that_is_no_host_of_the_inventory_is_refused(
-    phi: Phi, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The plan of the run user names a node of another partition."""
-    run = phi.run(owner=NOBODY.pw_uid)
-    text = run.files.plan.read_text()
-    run.files.plan.write_text(text.replace('"n[1-2]"', '"n1", "login1"'))
-    phi.forge(run)
-    assert set(open_names(run.folder).names.nodes) == {"n1", "login1"}
-    for verb in (["modes", "verify"], ["scratch", "verify"]):
-        assert phi.main(*verb, run.folder) == 3
-        assert "does not select: login1" in capsys.readouterr().err
-    assert phi.enter(run) == 3
-    assert phi.clusters() == QUADRANT
-    assert not (phi.folder / "state").exists()
-
-
-@pytest.mark.fault("run-user-plan")
-@pytest.mark.parametrize("kind", ["link", "pipe", "large"])
-def test_a_plan_that_is_no_regular_file_is_refused(
-    phi: Phi, kind: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = phi.run(owner=NOBODY.pw_uid)
-    plan = run.files.plan
-    if kind == "large":
-        with plan.open("r+b") as file:
-            file.truncate((1 << 30) + 1)  # a sparse file
-    else:
-        secret = phi.folder / "secret.json"
-        plan.rename(secret)
-        secret.chmod(0o600)
-        if kind == "link":
-            plan.symlink_to(secret)
-        else:
-            os.mkfifo(plan)
-    assert phi.enter(run) == 3
-    assert phi.clusters() == QUADRANT
 
 
 @pytest.mark.fault("run-user-journal")
 @pytest.mark.parametrize("how", ["changed", "removed", "folder removed"])
 def test_restore_does_not_read_the_run(phi: Phi, how: str) -> None:
     """The user changes the values to restore, or removes the journals or the whole run."""
-    run = phi.run(owner=NOBODY.pw_uid)
+    run = phi.run()
     assert phi.enter(run) == 0
     if how == "folder removed":
         run.folder.rename(phi.folder / "away")
@@ -166,92 +269,10 @@ def test_restore_does_not_read_the_run(phi: Phi, how: str) -> None:
     assert phi.clusters() == QUADRANT
 
 
-@pytest.mark.fault("foreign-run-executed")
-@pytest.mark.parametrize("words", ["stage execute", "rerun", "stage record-software"])
-def test_programs_of_another_user_are_not_started(
-    phi: Phi, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = phi.run(owner=NOBODY.pw_uid)
-    more = ["1"] if words == "rerun" else []
-    before = {path: path.lstat().st_mtime_ns for path in run.folder.rglob("*")}
-    assert main([*words.split(), str(run.folder), *more]) == 3
-    error = capsys.readouterr().err
-    assert "a folder of the user nobody, whose files root would execute" in error
-    assert "the same command as nobody" in error
-    assert {path: path.lstat().st_mtime_ns for path in run.folder.rglob("*")} == before
-
-
 def test_programs_of_root_are_started(phi: Phi) -> None:
     """Control: no fault is injected."""
     run = phi.run()
     assert main(["stage", "execute", str(run.folder), "--scripts"]) == 0
-
-
-@pytest.mark.fault("run-user-link")
-def test_a_report_by_root_is_not_written_where_the_owner_can_write(phi: Phi) -> None:
-    """It is in the state of root. A link of the run user to a file of root is not written."""
-    run = phi.run(owner=NOBODY.pw_uid)
-
-    def by_root(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [tool("proofmark"), *words, str(run.folder)]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
-
-    refused = by_root("report")
-    assert refused.returncode == 3
-    assert "a run of nobody, of which nothing is sealed" in refused.stderr
-    assert not run.files.report.exists()
-
-    secret = phi.folder / "secret"
-    secret.mkdir(mode=0o700)
-    products = ("report", "verdict", "junit", "records", "vendor_list")
-    with as_owner(run.folder):
-        (run.folder / "evidence").symlink_to(secret)
-        for name in products:
-            path: Path = getattr(run.files, name)
-            path.symlink_to(secret / path.name)
-            path.with_name(f"{path.name}.new").symlink_to(secret / path.name)
-    assert (done := by_root("stage", "collect")).returncode == 0, done.stderr
-    assert (done := by_root("report")).returncode == 0, done.stderr
-    acceptance = acceptance_folder(run.folder)
-    assert acceptance.parent == phi.folder / "state/acceptances"
-    assert all(getattr(RunFiles(acceptance), name).is_file() for name in products)
-    assert owners(acceptance) == {0}
-    assert owners(run.folder) == {NOBODY.pw_uid}
-    assert list(secret.iterdir()) == []
-
-
-def as_nobody(work: str, *words: object) -> subprocess.CompletedProcess[str]:
-    """Run Python code as the run user."""
-    user = ["setpriv", "--reuid=nobody", f"--regid={NOBODY.pw_gid}", "--clear-groups"]
-    command = [*user, sys.executable, "-c", work, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-UNVERIFIED = """
-import sys
-from pathlib import Path
-from proofmark.runs.journal import unverified
-from proofmark.runs.run import open_run
-from proofmark.runs.state import proofs_of
-run = open_run(Path(sys.argv[1]))
-print(unverified(proofs_of(run), ["n1", "n2"], sys.argv[2]))
-"""
-
-
-def test_the_run_user_reads_the_proofs_of_root(phi: Phi) -> None:
-    """They are readable although the umask of root is 077. A journal in the run is ignored."""
-    run = phi.run(owner=NOBODY.pw_uid)
-    before = os.umask(0o077)
-    try:
-        assert phi.enter(run) == 0
-    finally:
-        os.umask(before)
-    done = as_nobody(UNVERIFIED, run.folder, "hemisphere-flat")
-    assert done.stdout.strip() == "{}", done.stderr
-    with as_owner(run.folder):
-        Journal(run.folder, "n1").result("verified", mode="quadrant-flat", seen={})
-    done = as_nobody(UNVERIFIED, run.folder, "quadrant-flat")
-    assert "in mode hemisphere-flat" in done.stdout, done.stderr
 
 
 @pytest.mark.fault("state-writable")
@@ -259,7 +280,7 @@ def test_the_run_user_reads_the_proofs_of_root(phi: Phi) -> None:
 @pytest.mark.parametrize("how", ["mode", "owner", "link"])
 def test_a_state_that_others_can_change_is_refused(phi: Phi, place: str, how: str) -> None:
     run = phi.run()
-    begin(open_names(run.folder))
+    begin(run)
     folder = phi.folder / place
     if how == "mode":
         folder.chmod(0o777)
@@ -268,6 +289,7 @@ def test_a_state_that_others_can_change_is_refused(phi: Phi, place: str, how: st
     elif place != "state":  # the name of the whole state may be a link of root
         folder.rename(phi.folder / "elsewhere")
         folder.symlink_to(phi.folder / "elsewhere")
+        os.lchown(folder, NOBODY.pw_uid, NOBODY.pw_gid)
     else:
         return
     assert phi.enter(run) == 3
@@ -327,32 +349,36 @@ def test_a_lost_state_is_not_taken_for_unchanged_nodes(
     assert phi.clusters() == HEMISPHERE
 
 
-def test_a_folder_of_root_that_another_user_can_replace_is_refused(tmp_path: Path) -> None:
-    shared = tmp_path / "shared"
-    run = shared / "run"
-    run.mkdir(parents=True)
-    with as_owner(run):
-        assert os.geteuid() == 0
-    os.chown(shared, NOBODY.pw_uid, NOBODY.pw_gid)
-    with pytest.raises(BadInput, match="another user can replace it"), as_owner(run):
-        pass
-    os.chown(shared, 0, 0)
-    (tmp_path / "link").symlink_to(shared)
-    with pytest.raises(BadInput, match="a link"), as_owner(tmp_path / "link/run"):
-        pass
+def test_a_node_without_proof_is_named(phi: Phi) -> None:
+    run: Run = phi.run()
+    assert not RunFiles(proofs_of(run)).journal.exists()
+    assert unverified(proofs_of(run), ["n1"], "quadrant-flat") == {"n1": "not verified"}
 
 
-def test_the_rights_of_the_owner_are_those_of_its_groups(tmp_path: Path) -> None:
-    os.chown(tmp_path, NOBODY.pw_uid, NOBODY.pw_gid)
+def test_the_rights_of_a_user_are_those_of_its_groups(tmp_path: Path) -> None:
+    nobody = run_user("nobody")
     before = (os.geteuid(), os.getegid(), os.getgroups())
-    with pytest.raises(ZeroDivisionError), as_owner(tmp_path):
+    with pytest.raises(ZeroDivisionError), acting_as(nobody):
         inside: tuple[Any, ...] = (os.geteuid(), os.getegid(), set(os.getgroups()))
         assert inside == (NOBODY.pw_uid, NOBODY.pw_gid, {NOBODY.pw_gid})
         raise ZeroDivisionError
     assert (os.geteuid(), os.getegid(), os.getgroups()) == before
 
 
-def test_a_node_without_proof_is_named(phi: Phi) -> None:
-    run: Run = phi.run()
-    assert not RunFiles(proofs_of(run)).journal.exists()
-    assert unverified(proofs_of(run), ["n1"], "quadrant-flat") == {"n1": "not verified"}
+@pytest.mark.fault("variables-of-root")
+def test_the_variables_of_root_are_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control is this user."""
+    roots = dict.fromkeys(
+        (
+            *("ANSIBLE_LIBRARY", "ANSIBLE_COLLECTIONS_PATH", "PYTHONPATH", "LD_LIBRARY_PATH"),
+            *("XDG_CONFIG_HOME", "SSH_AUTH_SOCK", "TMPDIR", "PROOFMARK_BMC_PASSWORD"),
+        ),
+        "x",
+    )
+    for name, value in {**roots, "SLURM_CONF": "/etc/s"}.items():
+        monkeypatch.setenv(name, value)
+    variables = run_user("nobody").environment()
+    assert not roots.keys() & variables.keys()
+    expected = {"USER": "nobody", "LOGNAME": "nobody", "SLURM_CONF": "/etc/s"}
+    assert expected.items() <= variables.items()
+    assert roots.items() <= run_user("").environment().items()

@@ -112,11 +112,13 @@ def test_launch_lines_are_those_of_a_real_run(archive: str, tmp_path: Path) -> N
     for step in run.plan.steps():
         if any(choice != "as-installed" for choice in step.variants.values()):
             continue
-        now = after.of_step(folder, step)
-        for path, text in before.of_step(folder, step).items():
+        now = after.of_step(run.id, step)
+        for path, text in before.of_step(run.id, step).items():
             launch = launch_command(text).replace(PREFIX, recorded.packages[step.package].prefix)
             assert launch == launch_command(now[path]), step.id
-            written = path.read_text() if path.is_file() and archive != "local-quick" else ""
+            stored = run.files.scripts_folder / path
+            is_known = stored.is_file() and archive != "local-quick"
+            written = stored.read_text() if is_known else ""
             if real := launch_command(written):
                 # These runs are older than the mark of the end of a list of hosts, and than the
                 # option that hands the environment to the ranks.

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from proofmark.runs.run_names import open_names
 from tests.fixtures.kit import Kit, end, make_kit, steps_of, until
 from tests.forks import tool
 from tests.processes import running
@@ -196,13 +195,13 @@ class TestClean:
         (left := kit.folder / "scratch" / run.id / "0001-fake").mkdir(parents=True)
         (left / "data").touch()
         (kit.folder / "scratch" / "other").mkdir()
-        assert clean(open_names(run.folder), kit.site(hosts=("n1", "n2"))) == ["n1"]
+        assert clean(open_run(run.folder), kit.site(hosts=("n1", "n2"))) == ["n1"]
         assert files(kit) == ["other"]
-        assert clean(open_names(run.folder), kit.site(hosts=("n1", "n2"))) == []
+        assert clean(open_run(run.folder), kit.site(hosts=("n1", "n2"))) == []
 
     def test_a_run_whose_job_may_run_is_refused(self, tmp_path: Path) -> None:
         kit = dependent(tmp_path)
         run = run_of(kit)
         JobFolder(run, run.plan.groups[0].jobs[0]).create("slurm", "name")
         with pytest.raises(BadInput, match="may still be in the queue"):
-            clean(open_names(run.folder), kit.site(hosts=("n1", "n2")))
+            clean(open_run(run.folder), kit.site(hosts=("n1", "n2")))

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from proofmark.runs.run_names import open_names
 from tests.fixtures.finished import judged, write_execution
 from tests.fixtures.kit import SOUND, SYMBOLS, Kit, execution, make_kit, topology
 
@@ -27,7 +26,7 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.step import StepInstance
 from proofmark.runs.journal import Journal
-from proofmark.runs.run import Run
+from proofmark.runs.run import Run, open_run
 from proofmark.runs.state import begin
 from proofmark.site.firmware import Firmware
 from proofmark.site.machine import Machine
@@ -264,7 +263,7 @@ def run_with_firmware(kit: Kit, monkeypatch: pytest.MonkeyPatch, lines: Any) -> 
     run = kit.run(site=site.model_copy(update={"partition": partition}))
     for host in HOSTS:
         for state, facts in lines if host == "node2" else [VERIFIED]:
-            Journal(begin(open_names(run.folder)).folder, host).result(state, **facts)
+            Journal(begin(open_run(run.folder)).folder, host).result(state, **facts)
     return run
 
 

@@ -34,6 +34,7 @@ from proofmark.jobs.execute import execute, summary
 from proofmark.judge.judging import judge_run
 from proofmark.runs.run import Run
 from proofmark.runs.run_lock import is_locked, lock
+from proofmark.runs.work_folder import write_scripts_of
 
 WAITING = (
     'echo "size $1"; while [ "$1" = 2 ] && [ ! -e "$GO" ]; do sleep 0.05; done; '
@@ -95,7 +96,7 @@ class TestWhole:
 
     def test_the_error_of_a_failed_job_has_the_cause_and_the_free_space(self, kit: Kit) -> None:
         run = kit.run()
-        (run.folder / "probe.sh").write_text("echo 'the probe is broken' >&2; exit 1\n")
+        write_scripts_of(run.folder, {"probe.sh": "echo 'the probe is broken' >&2; exit 1\n"})
         with pytest.raises(BadInput) as error:
             execute(run, "none", lambda line: None)
         messages = str(error.value)

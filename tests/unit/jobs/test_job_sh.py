@@ -17,6 +17,7 @@ from proofmark.machine.on_all import one_by_one
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.runs.nodes import probed_nodes
 from proofmark.runs.run import Run
+from proofmark.runs.work_folder import write_scripts_of
 
 SLOW = 'echo "size $1"; [ "$1" != 2 ] || [ -e "$GO" ] || sleep 100; echo "rate 100"; echo END'
 """The program of three steps; the step of size 2 waits for the file $GO."""
@@ -223,7 +224,7 @@ def test_a_step_without_a_result_stops_the_job_and_is_named(kit: Kit) -> None:
 
 def test_a_node_that_cannot_be_probed_is_not_measured(kit: Kit) -> None:
     run = kit.run()
-    (run.folder / "probe.sh").write_text("exit 1\n")
+    write_scripts_of(run.folder, {"probe.sh": "exit 1\n"})
     assert finish(run)[0] == 74
     assert ends(run) == [None, None, None]
 
@@ -243,7 +244,7 @@ def test_a_process_that_stays_probes_its_node_when_the_job_is_stopped(
     if ended:
         (notes / "finished").touch()
     # A second signal comes while the node is probed.
-    probe = run.folder / "probe.sh"
+    probe = run.folder / "workdir/probe.sh"
     probe.write_text(f": >{begun}\nsleep 1\n{probe.read_text()}")
     first = "another" if other else os.uname().nodename
     program = {"busybox": f"{kit.folder / 'sh'}", "dash": "dash"}[shell]

@@ -10,7 +10,6 @@ from shlex import quote
 from typing import Any
 
 import pytest
-from proofmark.runs.run_names import names_of
 from tests.fixtures.kit import SYMBOLS, Kit, make_kit, topology
 
 from proofmark.common.errors import BadInput
@@ -26,6 +25,7 @@ from proofmark.plan.plan import Plan
 from proofmark.plan.rolling import rolling_plan
 from proofmark.report.products import write_products
 from proofmark.runs.evidence import seal
+from proofmark.runs.progress import due_nodes
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.fabric import Fabric
 from proofmark.site.inventory import Site
@@ -116,8 +116,8 @@ def test_nodes_wait_return_join_and_fail(fleet: Fleet) -> None:
     verdict = judge_run(run)
     assert (verdict.exit_code(), verdict.headline().word) == (2, "INVALID"), "it waits"
     assert [*failed_nodes(verdict, run.plan)] == ["n3"], "a node that waits is no failure"
-    assert names_of(run).due() == ["n2"]
-    assert present(names_of(run), fleet.site(ALL), ["n1", "n2"]) == ["n1"]
+    assert due_nodes(run) == ["n2"]
+    assert present(run, fleet.site(ALL), ["n1", "n2"]) == ["n1"]
     seal(run.folder)
 
     # A second call without a change runs nothing, and changes no file of the plan.

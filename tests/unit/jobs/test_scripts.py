@@ -13,7 +13,6 @@ from tests.fixtures.kit import Kit, make_kit, snapshot, steps_of
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import write_whole
-from proofmark.jobs import scripts as stage
 from proofmark.jobs.execute import execute
 from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.scripts import Scripts, write_scripts
@@ -62,7 +61,7 @@ class TestWriting:
             write_whole(path, text)
 
         with monkeypatch.context() as patch:
-            patch.setattr(stage, "write_private", full)
+            patch.setattr("proofmark.runs.work_folder.write_private", full)
             with pytest.raises(OSError, match="No space"):
                 kit.run(run_id="mine")
         run = kit.run(run_id="mine")

@@ -290,7 +290,7 @@ def test_no_item_passes_on_what_nobody_saw(cluster: Cluster) -> None:
 
     first = job_runs(run)[0]
     until = first.started + 1200
-    history = run.files.job(first.job.id).history
+    history = run.files.queued(first.job.id).history
     ended = datetime.fromtimestamp(first.ended, UTC), datetime.fromtimestamp(until, UTC)
     old, new = (f"{time:%Y-%m-%dT%H:%M:%SZ}" for time in ended)
     head, _, tail = history.read_text().rpartition(old)

@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from proofmark.runs.run_names import NamedRun, open_names
 from tests.fixtures.kit import make_kit, until
 from tests.folders import let_all_enter
 from tests.processes import namespace
@@ -120,16 +119,12 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield made
 
 
-def named(run: Run) -> NamedRun:
-    return open_names(run.folder)
-
-
 def act(verb: str, run: Run, **more: Any) -> list[str]:
     """Do what `proofmark scratch` does; return the nodes on which something changed."""
-    state, site = begin(named(run)), site_of(run)
+    state, site = begin(run), site_of(run)
     if verb == "unmount":
         return fold(sorted(unmount(state.folder, site)))
-    nodes = nodes_of(named(run), state.folder, site, **more)
+    nodes = nodes_of(run, state.folder, site, **more)
     return fold(sorted(set({"check": check, "verify": verify}[verb](nodes))))
 
 
@@ -409,18 +404,18 @@ def test_a_node_within_the_budget_is_left_out(world: World, how: str) -> None:
     (world.folder / "pfs").mkdir()  # else the nodes, with their one root disk, race for it
     run = world.run(lustre(world), max_failures=1)
     for node in NODES:
-        Journal(begin(named(run)).folder, node).result("verified", mode="m", seen={})
+        Journal(begin(run).folder, node).result("verified", mode="m", seen={})
     if how == "dead":
         world.kill("n1")
     else:
         (world.folder / "broken-n1").touch()
     assert act("verify", run) == ["n[2-3]"]
-    assert list(unverified(begin(named(run)).folder, NODES, "m")) == ["n1"]
-    assert "no scratch" in unverified(begin(named(run)).folder, NODES, "m")["n1"]
+    assert list(unverified(begin(run).folder, NODES, "m")) == ["n1"]
+    assert "no scratch" in unverified(begin(run).folder, NODES, "m")["n1"]
     if how == "broken":
         (world.folder / "broken-n1").unlink()
         assert act("verify", run) == ["n1"]
-        assert unverified(begin(named(run)).folder, NODES, "m") == {}
+        assert unverified(begin(run).folder, NODES, "m") == {}
 
 
 def test_without_a_budget_a_dead_node_is_refused(world: World) -> None:
@@ -543,7 +538,7 @@ def test_a_node_that_hangs_is_left_out(world: World, monkeypatch: pytest.MonkeyP
     run = world.run(lustre(world), max_failures=1)
     world.tool("mount", f'[ "$NODE" != n3 ] || sleep 5\n{LUSTRE_MOUNT}')
     assert act("verify", run) == ["n[1-2]"]
-    assert list(unverified(begin(named(run)).folder, ["n3"], "m")) == ["n3"]
+    assert list(unverified(begin(run).folder, ["n3"], "m")) == ["n3"]
 
 
 @pytest.mark.fault("link-in-shared-scratch")

@@ -31,6 +31,7 @@ from proofmark.records.scratch_files import (
     scratch_error,
 )
 from proofmark.runs.run import Run
+from proofmark.runs.work_folder import write_scripts_of
 from proofmark.site.node.parts import MountedFileSystem, read_mounts
 from proofmark.site.partition import Partition
 from proofmark.site.storage import FileSystem, Scratch
@@ -187,7 +188,7 @@ class TestIntendedFileSystem:
         case(kit)
         run = kit.run()
         probe = (ROOT / "analysis/proofmark/site/node/probe.sh").read_text(encoding="utf-8")
-        (run.folder / "probe.sh").write_text(probe, encoding="utf-8")
+        write_scripts_of(run.folder, {"probe.sh": probe})
         (job,) = (run.folder / "workdir/jobs").glob("*-*")
         # The probe has run when the step starts; the step changes the file system.
         (step,) = steps_of(run)

@@ -14,6 +14,7 @@ from tests.folders import ROOT
 from proofmark.jobs.execute import execute
 from proofmark.runs.busy_nodes import warning_of_job, warning_of_probe
 from proofmark.runs.run_files import RunFiles
+from proofmark.runs.work_folder import write_scripts_of
 from proofmark.site.discovery import probe_here
 
 PROBE = ROOT / "analysis/proofmark/site/node/probe.sh"
@@ -41,7 +42,7 @@ def low(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("low")
 def test_a_run_warns_of_the_processes_before_its_first_step(kit: Kit) -> None:
     run = kit.run()
-    (run.folder / "probe.sh").write_bytes(PROBE.read_bytes())
+    write_scripts_of(run.folder, {"probe.sh": PROBE.read_text()})
     lines: list[str] = []
     with hogs(cpu=max(os.sched_getaffinity(0))):
         execute(run, "none", lines.append)

@@ -231,7 +231,7 @@ def test_a_damaged_file_of_a_node_makes_its_steps_invalid(
 def test_a_damaged_line_of_the_history_is_left_out(run: Run, middle: bytes) -> None:
     folder = folder_of(run)
     folder.not_run("none", "first")
-    path = folder.files.history
+    path = folder.ticket.with_name("history.jsonl")
     path.write_bytes(path.read_bytes() + middle + b'{"time": "2026')  # killed while it wrote
     folder.not_run("none", "second")
     assert [line["reason"] for line in folder.history()] == ["first", "second"]
@@ -246,7 +246,7 @@ def test_a_damaged_ticket_stops_its_own_job(run: Run, kit: Kit, content: str) ->
     folder = folder_of(run)
     submission = folder.create("none", "p1")
     folder.append_event(submission, JobStatus(State.WAITING))
-    folder.files.ticket.write_text(content)
+    folder.ticket.write_text(content)
     shutil.rmtree(execution(steps_of(run)[0]))
     assert main(["stage", "execute", str(run.folder)]) == 0
     assert "ticket.json: found damaged" in folder.history()[-1]["reason"]

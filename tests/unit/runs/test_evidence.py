@@ -18,14 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import execution, make_kit
 from tests.folders import let_all_enter
-from tests.forks import tool
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.runs.decisions import add_decisions
 from proofmark.runs.evidence import (
-    acceptance_folder,
     open_evidence,
     read_evidence,
     rule_of,
@@ -63,12 +61,12 @@ def collect(run: Path, code: int = 0) -> None:
 def verdict_of(run: Path) -> dict[str, Any]:
     """Report a run; return its verdict."""
     assert main(["report", f"{run}"]) == 0
-    verdict: dict[str, Any] = json.loads(RunFiles(acceptance_folder(run)).verdict.read_text())
+    verdict: dict[str, Any] = json.loads(RunFiles(run).verdict.read_text())
     return verdict
 
 
 def archives(run: Path) -> list[Path]:
-    return sorted((acceptance_folder(run) / "evidence").glob("*.tar"))
+    return sorted((run / "evidence").glob("*.tar"))
 
 
 def test_control_an_archive_needs_no_kit(run: Path, tmp_path: Path) -> None:
@@ -177,7 +175,7 @@ def test_a_change_after_the_seal_has_no_effect_and_is_named(
     assert {fault["code"] for fault in faults} == {"CHANGED"}
     assert sorted(fault["text"].partition(":")[0] for fault in faults) == sorted(names)
     assert after["results"] == before["results"]
-    page = RunFiles(acceptance_folder(run)).report.read_text()
+    page = RunFiles(run).report.read_text()
     assert "CHANGED" in page
     assert "Find out what changed the file." in page
     first = archives(run)
@@ -406,37 +404,6 @@ def test_a_large_folder_is_written_in_parts(run: Path, monkeypatch: pytest.Monke
     parts = read_evidence(run)
     assert parts is not None
     assert {folder: parts.chain.names(folder) for folder in parts.chain.folders()} == names
-
-
-@pytest.mark.root
-@pytest.mark.fault("run-user-swaps")
-def test_root_seals_the_run_of_another_user_where_that_user_cannot_write(run: Path) -> None:
-    """The control is the run of this user, whose evidence is in its folder."""
-    for path in (run, *run.rglob("*")):
-        os.chown(path, NOBODY, NOBODY)
-    let_all_enter(run.parent)
-    collect(run)
-    folder = acceptance_folder(run)
-    assert not (run / "evidence").exists()
-    for path in (folder, folder / "evidence", *archives(run)):
-        assert (path.stat().st_uid, path.stat().st_mode & 0o022) == (0, 0)
-    before = verdict_of(run)
-    head = read_evidence(folder)
-    assert head is not None
-    assert (head.newest.sealed_by, head.newest.run_by) == ("root", "nobody")
-    page = RunFiles(folder).report.read_text()
-    assert "by root; nobody ran it" in page
-    # A false acceptance in the folder of the run has no effect.
-    shutil.copytree(folder / "evidence", run / "evidence")
-    (run / "evidence/SHA256SUMS").write_text("")
-    output = _output(run)
-    output.write_text(output.read_text().replace("rate 100", "rate 900"))
-    # The command gives up the rights of root for good.
-    command = [tool("proofmark"), "verdict", f"{run}", "--json"]
-    let_all_enter(folder.parents[1])
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 4, done.stderr
-    assert json.loads(done.stdout)["results"] == before["results"]
 
 
 SWAPS = """

@@ -7,12 +7,10 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
-from proofmark.runs.run_names import NamedRun, names_of
 from tests.fixtures.kit import Kit, make_kit
 
 from proofmark.cli.command_inputs import site_of_run
 from proofmark.runs.gates import begin_gate, reservation_of
-from proofmark.runs.run import Run
 
 
 @pytest.fixture
@@ -20,21 +18,17 @@ def kit(tmp_path: Path) -> Kit:
     return make_kit(tmp_path)
 
 
-def named(run: Run) -> NamedRun:
-    return NamedRun(run.folder, names_of(run))
-
-
 def test_the_run_of_a_gate_has_its_reservation(kit: Kit) -> None:
     gate = begin_gate("here", "local", kit.folder / "runs", "bench", "n1", ["localhost"])
-    assert reservation_of(named(kit.run())) == ""
-    assert reservation_of(named(kit.run(run_id=gate.id))) == gate.reservation
+    assert reservation_of(kit.run()) == ""
+    assert reservation_of(kit.run(run_id=gate.id)) == gate.reservation
 
 
 def test_the_name_of_a_gate_gives_no_run_its_reservation(kit: Kit) -> None:
     """The run user chooses the name of a run and its folder."""
     gate = begin_gate("here", "local", kit.folder / "others", "bench", "n1", ["localhost"])
-    assert reservation_of(named(kit.run(run_id=gate.id))) == ""
-    assert reservation_of(named(kit.run(run_id="gate-of-nobody"))) == ""
+    assert reservation_of(kit.run(run_id=gate.id)) == ""
+    assert reservation_of(kit.run(run_id="gate-of-nobody")) == ""
 
 
 def test_the_site_of_a_run_names_the_reservation_of_its_gate(kit: Kit) -> None:
@@ -50,7 +44,7 @@ def test_the_site_of_a_run_names_the_reservation_of_its_gate(kit: Kit) -> None:
     gate = begin_gate("here", "local", kit.folder / "runs", "bench", "n1", ["localhost"])
     options = Namespace(inventory=[f"{inventory}"], limit="local", groups_fd=None)
     found = {
-        run.id: site_of_run(options, named(run)).partition.queue.reservation
+        run.id: site_of_run(options, run).partition.queue.reservation
         for run in (kit.run(run_id="usual"), kit.run(run_id=gate.id))
     }
     assert found == {"usual": "ours", gate.id: gate.reservation}

@@ -172,14 +172,15 @@ class TestRunIds:
         inputs = RunInputs(kit.plan(), kit.benchmarks(), kit.site(), "")
         root = kit.folder / "runs"
         root.mkdir()
-        with start.new_run(root / "mine") as made:
+
+        def write(made: Path) -> str:
             start.write_inputs(made, inputs)
+            return this_user().name
+
+        start.new_run(root / "mine", write)
         before = snapshot(root)
-        with (
-            pytest.raises(BadInput, match="mine: exists"),
-            start.new_run(root / "mine") as made,
-        ):
-            start.write_inputs(made, inputs)
+        with pytest.raises(BadInput, match="mine: exists"):
+            start.new_run(root / "mine", write)
         assert snapshot(root) == before
         assert [path.name for path in root.iterdir()] == ["mine"]
 
@@ -190,11 +191,12 @@ class TestRunIds:
         root = kit.folder / "runs"
 
         def make(text: str) -> Path:
-            def write(made: Path) -> None:
+            def write(made: Path) -> str:
                 start.write_inputs(made, inputs)
                 (made / "mine").write_text(text)
                 if late and text == "second" and made.name == "t":
                     make("first")
+                return this_user().name
 
             return start.make_run(root, "", "t", write)
 

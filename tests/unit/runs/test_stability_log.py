@@ -105,7 +105,7 @@ def test_a_history_with_a_bad_time_is_damaged(run: Run, time: str) -> None:
     (job,) = (job for group in run.plan.groups for job in group.jobs)
     good = {"time": "2026-01-01T00:00:00Z", "scheduler": "none", "job": "7", "state": "RUNNING"}
     lines = [{**good, "reason": ""}, {**good, "reason": "", "state": "ENDED", "time": time}]
-    history = run.files.job(job.id).history
+    history = run.files.queued(job.id).history
     history.parent.mkdir(parents=True, exist_ok=True)
     history.write_text("".join(json.dumps(line) + "\n" for line in lines))
     (found,) = job_runs(run)
@@ -129,7 +129,7 @@ def test_a_clock_that_is_set_back_makes_no_job_shorter(run: Run) -> None:
     good = {"scheduler": "none", "job": "7", "reason": ""}
     times = ["2026-01-01T00:00:00Z", "2026-01-01T00:10:00Z", "2026-01-01T00:05:00Z"]
     states = ["WAITING", "RUNNING", "ENDED"]
-    history = run.files.job(job.id).history
+    history = run.files.queued(job.id).history
     history.parent.mkdir(parents=True, exist_ok=True)
     pairs = zip(times, states, strict=True)
     history.write_text(

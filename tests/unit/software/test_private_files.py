@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from proofmark.runs.owner import as_owner
 from tests.fixtures.kit import Kit, make_kit
 from tests.folders import let_all_enter
 
 from proofmark.common.files import replacing, write_private, write_whole
+from proofmark.common.rights import User, acting_as
 
 NOBODY = 65534
 
@@ -67,7 +67,7 @@ def test_a_file_that_root_writes_belongs_to_the_owner_of_its_folder(tmp_path: Pa
         for name in ("private.new", "whole.new", "replaced.new"):
             (folder / name).symlink_to(precious)
         let_all_enter(folder)
-        with as_owner(folder):
+        with acting_as(User("someone", owner, owner, "/")):
             write_private(folder / "private", "text")
             write_whole(folder / "whole", "text")
             with replacing(folder / "replaced") as file:

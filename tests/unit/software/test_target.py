@@ -20,6 +20,7 @@ from proofmark.jobs.execute import execute
 from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.scripts import Scripts, write_scripts
 from proofmark.jobs.step_script import LaunchSite
+from proofmark.runs.work_folder import write_scripts_of
 from proofmark.software.target import target_requirements
 
 FIT = PACKAGE / "jobs/shell/fit.awk"
@@ -181,7 +182,7 @@ def test_no_step_is_started_on_a_wrong_processor(target: str, tmp_path: Path) ->
     kit = make_kit(tmp_path)
     run = kit.run(kit.software(target=target))
     probes = (PROBES / "live-kvm-zen3.txt").read_text()
-    (run.folder / "probe.sh").write_text(f"cat <<'END'\n{probes}END\n")
+    write_scripts_of(run.folder, {"probe.sh": f"cat <<'END'\n{probes}END\n"})
     if target != "power9le":
         execute(run, "none", lambda _: None)
         assert all(execution(step).exists() for step in steps_of(run))

@@ -26,12 +26,14 @@ from proofmark.common.input_limits import MAX_VERDICT_BYTES
 from proofmark.common.message import Message
 from proofmark.common.moments import moment_of
 from proofmark.common.text import one_line
+from proofmark.common.trust import refuse_untrusted
 from proofmark.judge.intervals import interval
 from proofmark.judge.shared_traits import hardware_kind, machine_traits, program_traits
 from proofmark.judge.written import WrittenVerdict
 from proofmark.records.columns import Floats, Numbers
 from proofmark.runs.evidence import read_evidence
 from proofmark.runs.nodes import Node
+from proofmark.runs.run import OWN_RUN
 from proofmark.runs.run_files import RunFiles
 from proofmark.software.software import Software
 
@@ -183,6 +185,7 @@ def read_past_run(folder: Path) -> PastRun | LeftOut:
     """Return the run in `folder`, or why it is left out."""
     files = RunFiles(folder.resolve())
     try:
+        refuse_untrusted(files.folder, OWN_RUN)
         content = read_regular(files.verdict, MAX_VERDICT_BYTES)
         evidence = read_evidence(files.folder)
         if evidence is None:
