@@ -265,10 +265,7 @@ def _in_use(folder: Path) -> bool:
     """Return whether a node still waits for the restore or the unmount of a run."""
     if RunFiles(folder).mounted.exists():
         return True
-    try:
-        return any(journal.history().to_restore for journal in journals(folder))
-    except BadInput:
-        return True  # the history of a node is not known
+    return any(journal.waits for journal in journals(folder))
 
 
 def word(text: str, what: str) -> str:
