@@ -9,6 +9,7 @@ gets a copy of the journals, from which the run is judged.
 - ``runs/<run-id>/journal/<node>.jsonl``: the journal of a node
 - ``runs/<run-id>/mounted.json``: the nodes with a mount of the run
 - ``runs/<run-id>/lock``: the lock of the process that changes nodes
+- ``sealed/<run>-<evidence>.json``: a sealed run (`proofmark.runs.sealed_runs`)
 - ``nodes/<node>.json``: the run that holds a node (`proofmark.runs.claims`)
 - ``gates/<gate>/``: a gate, with the journals of its nodes (`proofmark.runs.gates`)
 - ``checks.jsonl``, ``vendor.csv``: the decisions of all gates (`proofmark.runs.checks`)
