@@ -57,7 +57,7 @@ from proofmark.runs.acceptance_data import PAGE, PAGE_DATA
 from proofmark.runs.evidence import acceptance_folder, read_evidence
 from proofmark.runs.owner import as_writer
 from proofmark.runs.run import Run, site_of
-from proofmark.runs.sealed_runs import SealedRun, keep, sealed_runs
+from proofmark.runs.sealed_runs import SealedRun, keep, sealed_of, sealed_runs
 from proofmark.runs.waivers import digest_of
 from proofmark.site.contract_document import Contract
 from proofmark.site.groups import COMPUTE
@@ -191,7 +191,7 @@ def _shown(options: Namespace, asked: Question, found: Acceptance) -> int:
     folder = options.output or asked.folder
     if not options.check:
         for run in found.runs:
-            keep(found.site, _sealed(run, asked.contract), run.earlier)
+            keep(run.kept, run.earlier)
         with as_writer(folder / PAGE):
             folder.mkdir(parents=True, exist_ok=True)
             for name, text in _files(found, asked.contract, missing).items():
@@ -302,23 +302,10 @@ def _files(found: Acceptance, contract: Contract, missing: Sequence[Gap]) -> dic
 def _one_of(first: JudgedRun, second: JudgedRun) -> tuple[JudgedRun, RunLeftOut]:
     """Return which of two folders of a run decides, and the other one, which is left out."""
     newer, older = (second, first) if second.has(first.evidence) else (first, second)
+    place = older.kept.folder if older.kept else Path(older.id)
     if newer.has(older.evidence):
-        return newer, RunLeftOut(older.folder.name, Message("past-copy", folder=newer.id))
-    fork = Message("acceptance-fork", folder=f"{older.folder}")
-    return newer, RunLeftOut(older.folder.name, fork, open=True)
-
-
-def _sealed(run: JudgedRun, contract: Contract) -> SealedRun:
-    return SealedRun(
-        run=run.id,
-        folder=run.folder,
-        partition=run.plan.partition,
-        suite=run.plan.suite,
-        contract=digest_of(contract),
-        evidence=run.evidence,
-        sealed=run.sealed,
-        word=run.word,
-    )
+        return newer, RunLeftOut(place.name, Message("past-copy", folder=newer.id))
+    return newer, RunLeftOut(place.name, Message("acceptance-fork", folder=f"{place}"), open=True)
 
 
 def _lacking(sealed: SealedRun, *, named: bool) -> RunLeftOut:
@@ -345,13 +332,14 @@ def _run(folder: Path, sites: Mapping[str, Site], contract: Contract) -> JudgedR
         run = evidence.run()
         if why := _refusal(run, sites, contract):
             return why
+        verdict = judge_run(run)
         return JudgedRun(
             plan=run.plan,
             sealed=evidence.newest.sealed,
             evidence=evidence.digest,
-            verdict=judge_run(run),
+            verdict=verdict,
             mode_now=sites[run.plan.partition].partition.current_mode,
-            folder=folder.resolve(),
+            kept=sealed_of(run, folder, verdict.headline().word),
             earlier=tuple(evidence.digests[:-1]),
         )
     except BadInput as error:

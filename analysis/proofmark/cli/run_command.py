@@ -46,7 +46,7 @@ from proofmark.runs.run import (
     site_of,
     with_decisions,
 )
-from proofmark.runs.sealed_runs import keep_sealed
+from proofmark.runs.sealed_runs import keep, sealed_of
 from proofmark.runs.stability_log import JobRun
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.site.inventory import Site, load_site
@@ -85,7 +85,7 @@ def _seal_own(run: Run) -> None:
     folder = acceptance_folder(run.folder)
     if folder == run.folder:
         evidence = seal(run.folder)
-        keep_sealed(evidence.run(), run.folder, earlier=evidence.digests[:-1])
+        keep(sealed_of(evidence.run(), run.folder), evidence.digests[:-1])
         _read(evidence.run())
     else:
         say(f"{run.id}: {folder} has the evidence; its user takes up what is new: {COLLECT}")
@@ -209,7 +209,7 @@ def collect(options: Namespace) -> int:
         print_json({"changed": False})
         return 0
     run = evidence.run()
-    keep_sealed(run, options.folder, earlier=evidence.digests[:-1])
+    keep(sealed_of(run, options.folder), evidence.digests[:-1])
     if options.inventory:
         _refuse_other_site(
             run, load_site(inventory_of(options), options.limit or run.plan.partition)

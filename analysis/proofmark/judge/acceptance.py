@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any, get_args
 
 from proofmark.cases.vocabulary import MEASURED
@@ -24,6 +23,7 @@ from proofmark.judge.power import repeats_of
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
+from proofmark.runs.sealed_runs import SealedRun
 from proofmark.runs.waivers import Waiver
 from proofmark.site.contract_document import CheckItem, Contract, Item, Phase
 
@@ -46,7 +46,7 @@ class JudgedRun:
         evidence: the SHA-256 of its newest archive.
         verdict: the verdict on it.
         mode_now: the mode of the partition as the inventory has it.
-        folder: where it is.
+        kept: what the state keeps of it.
         earlier: the SHA-256 of the archives before the newest one.
     """
 
@@ -55,7 +55,7 @@ class JudgedRun:
     evidence: str
     verdict: Verdict
     mode_now: str
-    folder: Path = Path()
+    kept: SealedRun | None = None
     earlier: tuple[str, ...] = ()
 
     @property

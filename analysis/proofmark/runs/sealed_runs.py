@@ -34,10 +34,10 @@ class SealedRun(StrictModel):
         word: of the verdict on it; empty before there is one.
     """
 
+    site: str
     run: str
     folder: Path
     partition: str
-    suite: str
     contract: str
     evidence: str = Field(pattern="^[0-9a-f]{64}$")
     sealed: datetime
@@ -49,42 +49,42 @@ class SealedRun(StrictModel):
         return f"{self.run}-{self.evidence[:16]}.json"
 
 
-def keep_sealed(run: Run, folder: Path, *, earlier: Sequence[str] = (), word: str = "") -> None:
-    """Keep a sealed run, if an acceptance can be decided by it: it is measured by a contract.
+def sealed_of(run: Run, folder: Path, word: str = "") -> SealedRun | None:
+    """Return `run`, read from its evidence in `folder`, with the word of its verdict.
 
-    Args:
-        run: the run, read from its evidence.
-        folder: where it is.
-        earlier: the SHA-256 of its archives before the newest one.
-        word: of the verdict on it.
-
-    Raises:
-        BadInput: the state cannot be written, or is not safe.
+    None if no acceptance can be decided by it: it is not measured, or has no contract.
     """
     site = site_of(run)
-    if run.seal and site.contract and site.partition.origin == MEASURED and not run.imported:
-        sealed = SealedRun(
-            run=run.id,
-            folder=folder.resolve(),
-            partition=run.plan.partition,
-            suite=run.plan.suite,
-            contract=digest_of(site.contract),
-            evidence=run.seal.digest,
-            sealed=run.seal.time,
-            word=word,
-        )
-        keep(site.name, sealed, earlier)
+    if not run.seal or not site.contract or site.partition.origin != MEASURED or run.imported:
+        return None
+    return SealedRun(
+        site=site.name,
+        run=run.id,
+        folder=folder.resolve(),
+        partition=run.plan.partition,
+        contract=digest_of(site.contract),
+        evidence=run.seal.digest,
+        sealed=run.seal.time,
+        word=word,
+    )
 
 
-def keep(site: str, sealed: SealedRun, earlier: Sequence[str] = ()) -> None:
-    """Write a sealed run in place of those with the evidence `earlier`, as `keep_sealed`."""
-    place = made(site_folder(site) / FOLDER)
+def keep(sealed: SealedRun | None, earlier: Sequence[str] = ()) -> None:
+    """Keep a sealed run in place of those with the evidence `earlier`, its archives before.
+
+    Raises:
+        BadInput: the state cannot be written, or is damaged or not safe.
+    """
+    if sealed is None:
+        return
+    place = made(site_folder(sealed.site) / FOLDER)
     path = place / sealed.name
-    known = read_json(path, SealedRun) if path.exists() else sealed
-    there = known.folder if known.folder.is_dir() else sealed.folder
-    new = sealed.model_copy(update={"folder": there, "word": sealed.word or known.word})
-    if new != known or known is sealed:
-        write_whole(path, new.model_dump_json() + "\n")
+    known = read_json(path, SealedRun) if path.exists() else None
+    if known:
+        there = known.folder if known.folder.is_dir() else sealed.folder
+        sealed = sealed.model_copy(update={"folder": there, "word": sealed.word or known.word})
+    if sealed != known:
+        write_whole(path, sealed.model_dump_json() + "\n")
     for evidence in earlier:
         (place / sealed.model_copy(update={"evidence": evidence}).name).unlink(missing_ok=True)
 
