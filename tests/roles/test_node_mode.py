@@ -190,12 +190,42 @@ def test_a_node_that_cannot_be_restored_is_marked_after_the_verdict(
                 busy.kill()
     played = Played(process.returncode, output)
     assert (played.code, kit.verdict()["counts"]["FAIL"]) == (2, 0), played.output
-    assert played.printed("PASS: ")
+    assert played.printed("UNJUDGED: 1 of 1 contract limits"), played.output
+    assert played.printed("worst: localhost: unmount: "), played.output
     marks = played.output.partition("PLAY [Nodes that failed]")[2]
     assert " is busy" in " ".join(marks.split())
     restored = play(kit, "-e", f"run_id={kit.run().name}", playbook="playbooks/restore.yml")
     assert restored.code == 0, restored.output
     assert not point.is_mount()
+
+
+@pytest.mark.fault("stage-failed-after-the-jobs")
+def test_a_bmc_that_hangs_at_the_restore_makes_no_pass(machine: Callable[..., Machine]) -> None:
+    """All steps were measured. When the BMC answers, the restore and a report make the PASS."""
+    kit, emulator = machine(timeout_s=1, max_attempts=1)
+    case = yaml.safe_load(NAP) | {"suites": {"quick": {"modes": ["hemisphere-flat"]}}}
+    (kit.folder / "benchmarks/nap.yml").write_text(yaml.safe_dump(case, sort_keys=False))
+    phi = emulator.machines[NODE]
+    process = kit.start("acceptance.yml", *CONFIRMED, GIVEN)
+    with running(process):
+        started = "runs/*/steps/*/execution-1/started"
+        until(lambda: any(kit.folder.glob(started)) or process.poll() is not None, LONGEST_S)
+        phi.fault = "hang"
+        output, _ = process.communicate(timeout=LONGEST_S)
+    played = Played(process.returncode, output)
+    assert played.code == 2, played.output
+    assert kit.verdict()["coverage"]["missing"] == []
+    assert played.printed("UNJUDGED: 1 of 1 contract limits"), played.output
+    assert played.printed(f"worst: {NODE}: restore: NO_ANSWER: "), played.output
+    assert kit.verdict()["headline"]["word"] == "UNJUDGED"
+
+    phi.fault = ""
+    run = ("-e", f"run_id={kit.run().name}")
+    restored = play(kit, *run, playbook="playbooks/restore.yml")
+    assert (restored.code, phi.current["ClusterMode"]) == (0, "Quadrant"), restored.output
+    judged = play(kit, *run, "--tags", "collect,report")
+    assert judged.code == 0, judged.output
+    assert "stage_faults" not in kit.verdict()
 
 
 def test_preflight_names_the_failed_check(machine: Callable[..., Machine]) -> None:

@@ -40,7 +40,7 @@ from proofmark.judge.acceptance import (
 )
 from proofmark.judge.acceptance_gaps import Gap, Times, gaps, times_of
 from proofmark.judge.judging import judge_run
-from proofmark.judge.trend.past_run import run_folders
+from proofmark.judge.trend.past_run import is_run, run_folders
 from proofmark.plan.planned_items import PlannedItem, planned_items
 from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
@@ -54,8 +54,9 @@ from proofmark.report.acceptance_page import (
 )
 from proofmark.runs.acceptance import new_signed, sign, signed_before, signed_folders, sums_of
 from proofmark.runs.acceptance_data import PAGE, PAGE_DATA
-from proofmark.runs.evidence import open_evidence
+from proofmark.runs.evidence import read_evidence
 from proofmark.runs.run import Run, site_of
+from proofmark.runs.sealed_runs import SealedRun, keep, sealed_of, sealed_runs
 from proofmark.runs.waivers import digest_of
 from proofmark.site.contract_document import Contract
 from proofmark.site.groups import COMPUTE
@@ -125,10 +126,46 @@ class Question:
     def answer(self) -> Acceptance:
         """Return the acceptance by the runs that there are now."""
         sites = self.sites
-        runs, left_out = _runs(self.named, self.root, sites, self.contract)
+        runs, left_out = self._runs({each.partition_name: each for each in sites})
         partitions = {each.partition_name: each.partition_hosts or each.hosts for each in sites}
         name = self.inventory.folder.name
         return acceptance(name, self.contract, partitions, runs, left_out)
+
+    def _runs(self, sites: Mapping[str, Site]) -> tuple[list[JudgedRun], list[RunLeftOut]]:
+        """Return the runs that can decide, and those that cannot, with the reason.
+
+        They are the runs below the folder, and those that this user knows to be sealed.
+
+        Raises:
+            BadInput: a run of `named` cannot decide, or the state of the site is damaged.
+        """
+        runs: dict[str, JudgedRun] = {}
+        left_out = []
+        known = [
+            each
+            for each in sealed_runs(self.inventory.folder.name)
+            if each.contract == digest_of(self.contract) and each.partition in sites
+        ]
+        elsewhere = [each.folder for each in known if is_run(each.folder)]
+        beside = [self.root] if self.root.is_dir() else []
+        for folder in self.named or run_folders([*beside, *elsewhere]):
+            found = _run(folder, sites, self.contract)
+            if isinstance(found, JudgedRun) and found.id not in runs:
+                runs[found.id] = found
+                continue
+            if isinstance(found, JudgedRun):
+                runs[found.id], left = _one_of(runs[found.id], found)
+            else:
+                left = RunLeftOut(folder.name, found)
+            if self.named:
+                accepted = "a sealed run of this site with its contract, measured on it"
+                raise bad_input("--run", "", f"{folder}: {left.reason}", accepted)
+            if left.reason.code != "acceptance-site":  # the folder has the runs of all sites
+                left_out.append(left)
+        for each in known:
+            if each.run not in runs or not runs[each.run].has(each.evidence):
+                left_out.append(_lacking(each, named=bool(self.named)))
+        return [*runs.values()], left_out
 
 
 def question(options: Namespace, inventory: Inventory, contract: Contract) -> Question:
@@ -152,6 +189,8 @@ def _shown(options: Namespace, asked: Question, found: Acceptance) -> int:
     missing = _gaps(asked, found.open_items)
     folder = options.output or asked.folder
     if not options.check:
+        for run in found.runs:
+            keep(run.kept, run.earlier)
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in _files(found, asked.contract, missing).items():
             write_whole(folder / name, text)
@@ -257,42 +296,49 @@ def _files(found: Acceptance, contract: Contract, missing: Sequence[Gap]) -> dic
     return {PAGE_DATA: text, PAGE: acceptance_page(found, contract, missing, digest)}
 
 
-def _runs(
-    named: Sequence[Path], root: Path, sites: Sequence[Site], contract: Contract
-) -> tuple[list[JudgedRun], list[RunLeftOut]]:
-    """Return the runs that can decide, and those that cannot, with the reason.
+def _one_of(first: JudgedRun, second: JudgedRun) -> tuple[JudgedRun, RunLeftOut]:
+    """Return which of two folders of a run decides, and the other one, which is left out."""
+    newer, older = (second, first) if second.has(first.evidence) else (first, second)
+    place = older.kept.folder if older.kept else Path(older.id)
+    if newer.has(older.evidence):
+        return newer, RunLeftOut(place.name, Message("past-copy", folder=newer.id))
+    return newer, RunLeftOut(place.name, Message("acceptance-fork", folder=f"{place}"), open=True)
 
-    Raises:
-        BadInput: a run of `named` cannot decide.
-    """
-    by_partition = {each.partition_name: each for each in sites}
-    runs: dict[str, JudgedRun] = {}
-    left_out = []
-    folders = list(named) or (run_folders([root]) if root.is_dir() else [])
-    for folder in folders:
-        found = _run(folder, by_partition, contract)
-        if isinstance(found, JudgedRun) and found.id in runs:
-            found = Message("past-copy", folder=f"{found.id}")
-        if isinstance(found, JudgedRun):
-            runs[found.id] = found
-        elif named:
-            accepted = "a sealed run of this site with its contract, measured on it"
-            raise bad_input("--run", "", f"{folder}: {found}", accepted)
-        elif found.code != "acceptance-site":  # the folder has the runs of all sites
-            left_out.append(RunLeftOut(folder.name, found))
-    return [*runs.values()], left_out
+
+def _lacking(sealed: SealedRun, *, named: bool) -> RunLeftOut:
+    """Return why sealed evidence decides nothing; with `named`, a person chose the runs."""
+    about = {
+        "word": sealed.word or Message("sealed-only"),
+        "date": f"{sealed.sealed:%Y-%m-%d %H:%M UTC}",
+        "folder": f"{sealed.folder}",
+    }
+    if not is_run(sealed.folder):
+        return RunLeftOut(sealed.run, Message("acceptance-missing", **about), open=not named)
+    if named:
+        return RunLeftOut(sealed.run, Message("acceptance-not-named", **about))
+    reason = Message("acceptance-other-evidence", **about, evidence=sealed.evidence)
+    return RunLeftOut(sealed.run, reason, open=True)
 
 
 def _run(folder: Path, sites: Mapping[str, Site], contract: Contract) -> JudgedRun | Message:
     """Return a judged run, or why it decides nothing."""
     try:
-        run = open_evidence(folder)
-        if run is None or run.seal is None:
+        evidence = read_evidence(folder.resolve())
+        if evidence is None:
             return Message("acceptance-unsealed")
+        run = evidence.run()
         if why := _refusal(run, sites, contract):
             return why
-        now = sites[run.plan.partition].partition.current_mode
-        return JudgedRun(run.plan, run.seal.time, run.seal.digest, judge_run(run), now)
+        verdict = judge_run(run)
+        return JudgedRun(
+            plan=run.plan,
+            sealed=evidence.newest.sealed,
+            evidence=evidence.digest,
+            verdict=verdict,
+            mode_now=sites[run.plan.partition].partition.current_mode,
+            kept=sealed_of(run, folder, verdict.headline().word),
+            earlier=tuple(evidence.digests[:-1]),
+        )
     except BadInput as error:
         mistake = error.mistakes[0]
         problem = one_line(f"{mistake.file}: {mistake.key}: {mistake.found}")

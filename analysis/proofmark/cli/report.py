@@ -29,6 +29,7 @@ from proofmark.report.export import EXPORTS
 from proofmark.report.export import export as export_run
 from proofmark.report.products import write_products
 from proofmark.runs.asked import acceptance_command, not_in
+from proofmark.runs.sealed_runs import keep, sealed_of
 
 
 def _report_arguments(parser: ArgumentParser) -> None:
@@ -56,6 +57,7 @@ def _report(options: Namespace) -> int:
     run = evidence_of(options.folder)
     written = write_products(run)
     answer, path = written.verdict, written.page
+    keep(sealed_of(run, options.folder, answer.headline().word))
     if not options.json:
         print_line(f"{path}")
         return 0

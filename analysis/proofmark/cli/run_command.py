@@ -43,6 +43,7 @@ from proofmark.runs.run import (
     site_of,
     with_decisions,
 )
+from proofmark.runs.sealed_runs import keep, sealed_of
 from proofmark.runs.stability_log import JobRun
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.runs.work_folder import work_files
@@ -73,8 +74,16 @@ def rerun(options: Namespace) -> int:
     refuse_imported(run)
     refuse_unseen(site_of(run), work_files(run.folder).folder)
     rerun_steps(run, pick(run, options.steps), say, options.replaces)
-    _read(seal(run.folder).run())
+    _seal(run)
     return 0
+
+
+def _seal(run: Run) -> None:
+    """Seal what is new in `run`, and read it."""
+    evidence = seal(run.folder)
+    sealed = evidence.run()
+    keep(sealed_of(sealed, run.folder), evidence.digests[:-1])
+    _read(sealed)
 
 
 def _record_arguments(parser: ArgumentParser) -> None:
@@ -181,6 +190,7 @@ def collect(options: Namespace) -> int:
     known = read_evidence(options.folder.resolve())
     evidence = seal(options.folder)
     run = evidence.run()
+    keep(sealed_of(run, options.folder), evidence.digests[:-1])
     print_json(
         {
             "folder": f"{evidence.folder}",

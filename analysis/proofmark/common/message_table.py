@@ -211,6 +211,7 @@ MESSAGES: Mapping[str, str] = {
     "sensor-changed": "{metric} {before} → {after} {unit}",
     # judge: likely causes of bad nodes
     "node-fault": "{node}: {text}",
+    "stage-fault": "{stage}: {code}: {text}",
     "crashed-before": "{crashed} of {executions} executions of {step} crashed or gave no valid "
     "output: {text}",
     "packets-lost": "its port or cable loses packets: TCP segments were sent again, {share} of "

@@ -87,6 +87,7 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     # the acceptance of a site by its runs
     "acceptance-met": "{met} of {total} items met",
     "acceptance-faults": "{count} nodes with a fault that no figure has",
+    "acceptance-open": "the evidence of {count} sealed runs is missing",
     "acceptance-more": "the same on {nodes}, with other values",
     "acceptance-no-node": "no run measured {nodes}",
     "acceptance-no-run": "no run measured it",
@@ -100,6 +101,12 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "acceptance-site": "it is a run of the site {site}",
     "acceptance-partition": "the inventory has no partition {partition}",
     "acceptance-unreadable": "{problem}",
+    "acceptance-missing": "sealed {word} on {date}, its folder {folder} is missing",
+    "acceptance-other-evidence": "sealed {word} on {date}, {folder} has other evidence than "
+    "SHA-256 {evidence}",
+    "acceptance-not-named": "sealed {word} on {date}, {folder} is not named by --run",
+    "acceptance-fork": "{folder} has other evidence of this run; neither continues the other",
+    "sealed-only": "without a verdict",
     # outputs
     "reader-contains": "the output contains {words}",
     "reader-no-space": "the output contains {words}",

@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Any, get_args
 
+from proofmark.cases.vocabulary import MEASURED
 from proofmark.common.host_names import HostTable
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.nodesets import folded, hosts_of
@@ -22,6 +23,7 @@ from proofmark.judge.power import repeats_of
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
+from proofmark.runs.sealed_runs import SealedRun
 from proofmark.runs.waivers import Waiver
 from proofmark.site.contract_document import CheckItem, Contract, Item, Phase
 
@@ -30,7 +32,6 @@ CODES = {"PASS": 0, "FAIL": 1, "INVALID": 2, "UNJUDGED": 4}
 """The exit code of each word of an acceptance."""
 WORST = ("FAIL", "INVALID", "UNJUDGED", "PASS")
 """The four words, the worst first."""
-MEASURED = "measured"
 MOST_REASONS = 3
 """The number of reasons of an item that are stated: each node can have its own."""
 
@@ -45,6 +46,8 @@ class JudgedRun:
         evidence: the SHA-256 of its newest archive.
         verdict: the verdict on it.
         mode_now: the mode of the partition as the inventory has it.
+        kept: what the state keeps of it.
+        earlier: the SHA-256 of the archives before the newest one.
     """
 
     plan: Plan
@@ -52,6 +55,17 @@ class JudgedRun:
     evidence: str
     verdict: Verdict
     mode_now: str
+    kept: SealedRun | None = None
+    earlier: tuple[str, ...] = ()
+
+    @property
+    def word(self) -> str:
+        """The word of its verdict."""
+        return self.verdict.headline().word
+
+    def has(self, evidence: str) -> bool:
+        """Return whether an archive of it has this SHA-256."""
+        return evidence in (self.evidence, *self.earlier)
 
     @property
     def id(self) -> str:
@@ -79,14 +93,19 @@ class JudgedRun:
 
 @dataclass(frozen=True)
 class RunLeftOut:
-    """A run that decides nothing, or not every item that it measures, and why."""
+    """A run that decides nothing, or not every item that it measures, and why.
+
+    Attributes:
+        open: whether evidence of it is missing that would decide: the word cannot be PASS.
+    """
 
     run: str
     reason: Message
+    open: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``acceptance.json``."""
-        return {"run": self.run, **self.reason.as_json("reason")}
+        return {"run": self.run, **self.reason.as_json("reason"), "open": self.open}
 
 
 @dataclass(frozen=True)
@@ -268,15 +287,17 @@ class AcceptedPhase:
 
 @dataclass(frozen=True)
 class RunFault:
-    """A fault of nodes that no figure has, for example a lost memory module.
+    """A fault of nodes that no figure has: a lost memory module, or a mode that was not restored.
 
     Attributes:
+        word: of the acceptance while it stands: FAIL, or UNJUDGED if a stage failed.
         hosts: the nodes that have it.
         stands: whether no newer run measured these nodes.
     """
 
     run: str
     date: str
+    word: str
     hosts: tuple[str, ...]
     reason: Message
     stands: bool
@@ -288,8 +309,8 @@ class RunFault:
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``acceptance.json``."""
-        about = {"run": self.run, "date": self.date, "nodes": self.nodes, "stands": self.stands}
-        return {**about, **self.reason.as_json("reason")}
+        about = {"run": self.run, "date": self.date, "word": self.word, "nodes": self.nodes}
+        return {**about, "stands": self.stands, **self.reason.as_json("reason")}
 
 
 @dataclass(frozen=True)
@@ -314,10 +335,13 @@ class Acceptance:
 
     @property
     def word(self) -> str:
-        """The word for the whole: the worst of the items that bind; a standing fault is FAIL."""
-        if any(each.stands for each in self.faults):
-            return "FAIL"
-        return word_of(self.items)
+        """The word for the whole: the worst of the items that bind and of the faults that stand.
+
+        Without evidence of a run that was sealed it is not PASS.
+        """
+        words = {word_of(self.items), *(each.word for each in self.faults if each.stands)}
+        words |= {"UNJUDGED" for each in self.left_out if each.open}
+        return next(word for word in WORST if word in words)
 
     @property
     def phases(self) -> tuple[AcceptedPhase, ...]:
@@ -361,12 +385,14 @@ class Acceptance:
             each.item.severity == "minor" and each.waiver is None and each.outcome != "PASS"
             for each in self.items
         )
+        lacking = sum(each.open for each in self.left_out)
         nodes = {host for each in self.faults if each.stands for host in each.hosts}
         parts = [
             Message("acceptance-met", met=met, total=len(self.items)),
             *([Message("items-waived", count=waived)] if waived else []),
             *([Message("items-minor", count=minor)] if minor else []),
             *([Message("acceptance-faults", count=len(nodes))] if nodes else []),
+            *([Message("acceptance-open", count=lacking)] if lacking else []),
         ]
         return joined(parts)
 
@@ -386,7 +412,7 @@ class Acceptance:
                     "partition": each.plan.partition,
                     "sealed": each.sealed.isoformat(),
                     "evidence": each.evidence,
-                    "word": each.verdict.headline().word,
+                    "word": each.word,
                 }
                 for each in self.runs
             ],
@@ -558,14 +584,18 @@ def _faults(runs: Sequence[JudgedRun]) -> Iterator[RunFault]:
     newer = set[tuple[str, str]]()
     for run in runs:
         partition = run.plan.partition
-        groups: dict[tuple[Message, bool], dict[str, None]] = {}
-        for fault in run.verdict.faults:
-            hosts = hosts_of(fault.node)
+        groups: dict[tuple[str, Message, bool], dict[str, None]] = {}
+        verdict = run.verdict
+        faults = [("FAIL", each.node, each.reason) for each in verdict.faults]
+        stages = verdict.conditions.open_stages
+        faults += [("UNJUDGED", each.nodes, each.reason) for each in stages]
+        for word, nodes, why in faults:
+            hosts = hosts_of(nodes)
             stands = not all((partition, host) in newer for host in hosts)
-            reason = fault.reason.without_nodes([fault.node])
-            groups.setdefault((reason, stands), {}).update(dict.fromkeys(hosts))
-        for (reason, stands), found in groups.items():
-            yield RunFault(run.id, run.date, tuple(found), reason, stands)
+            reason = why.without_nodes([nodes])
+            groups.setdefault((word, reason, stands), {}).update(dict.fromkeys(hosts))
+        for (word, reason, stands), found in groups.items():
+            yield RunFault(run.id, run.date, word, tuple(found), reason, stands)
         for name in run.verdict.measured():
             newer |= {(partition, host) for host in hosts_of(name)}
 

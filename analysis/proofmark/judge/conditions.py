@@ -33,6 +33,11 @@ class RunConditions:
     replaced: tuple[Message, ...] = ()
     stage_faults: tuple[StageFault, ...] = ()
 
+    @property
+    def open_stages(self) -> tuple[StageFault, ...]:
+        """The faults of stages that keep the run from being accepted."""
+        return tuple(each for each in self.stage_faults if each.opens)
+
 
 def run_conditions(evidence: Evidence, fleet: Fleet) -> RunConditions:
     """Return how the run was made."""

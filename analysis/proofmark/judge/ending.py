@@ -25,7 +25,13 @@ from proofmark.judge.diagnosis.disagreeing import Disagreement
 from proofmark.judge.headline import SANITY
 from proofmark.judge.invalid_cause import Again, InvalidCause
 from proofmark.judge.like_nodes import named_nodes, named_steps, of_like_nodes
-from proofmark.judge.next_steps import NextStep, invalid_steps, measured_again_first, open_advice
+from proofmark.judge.next_steps import (
+    NextStep,
+    invalid_steps,
+    measured_again_first,
+    of_stages,
+    open_advice,
+)
 from proofmark.judge.results import Result
 from proofmark.judge.verdict import Verdict
 
@@ -127,6 +133,8 @@ def next_command(
         return _advised(_with_all_steps(invalid), verdict, run, known, figures)
     if code in (1, 2):
         return figures
+    if verdict.conditions.open_stages:
+        return _advised(next(iter(of_stages(verdict))), verdict, run, known, figures)
     if coverage.not_run:
         return _("{again} -e confirm_reboot=true: it measures the other modes").format(again=again)
     if code == 4:

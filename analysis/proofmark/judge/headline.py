@@ -110,19 +110,19 @@ class MeasuredCounts(Protocol):
 def exit_code(
     counts: Mapping[str, int],
     coverage: MeasuredCounts,
-    unmet: Collection[str] = (),
+    unmet: Collection[object] = (),
     enough: bool = False,
     faults: Collection[object] = (),
 ) -> int:
     """Return the exit code of a verdict.
 
     2: INVALID, or a step not measured once. 1: FAIL, or a fault that no figure has. 4: nothing was
-    judged, or not everything that must be judged. 0: PASS.
+    judged, or not everything that must be judged, or a stage failed. 0: PASS.
 
     Args:
         counts: the number of results by verdict.
         coverage: the planned and the measured steps.
-        unmet: the limits and required metrics that were not judged.
+        unmet: the limits and required metrics that were not judged, and the stages that failed.
         enough: whether floors and peers suffice, and judged a figure.
         faults: the faults of nodes that no figure has.
     """
@@ -135,10 +135,11 @@ def exit_code(
     return 0 if counts.get("PASS") or enough else 4
 
 
-def headline(code: int, kinds: Mapping[str, Judged]) -> Headline:
+def headline(code: int, kinds: Mapping[str, Judged], *, faulty: bool = False) -> Headline:
     """Return the first words of a verdict with this exit code, by what each kind judged.
 
-    An acceptance that lacks something is UNJUDGED, not `SANITY`, if a limit could have accepted it.
+    An acceptance that lacks something is UNJUDGED, not `SANITY`, if a limit could have accepted it,
+    or if a stage failed (`faulty`).
     """
     used = {kind: of for kind, of in kinds.items() if of.total}
     accepting = [of for kind, of in used.items() if kind in PASSING]
@@ -146,7 +147,7 @@ def headline(code: int, kinds: Mapping[str, Judged]) -> Headline:
         word = {1: "FAIL", 2: "INVALID"}[code]
     elif code == 0 and any(of.met for of in accepting):
         word = "PASS"
-    elif used and (code == 0 or not accepting):
+    elif used and (code == 0 or not accepting) and not faulty:
         word = SANITY
     else:
         word = "UNJUDGED"

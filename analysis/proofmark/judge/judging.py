@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from proofmark.common.files import exists, is_folder, replacing, write_whole, write_whole_bytes
-from proofmark.common.nodesets import folded
+from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.parallel import gc_paused, parallel_map
 from proofmark.common.text import one_line
 from proofmark.judge.baseline.circumstances import Circumstances
@@ -45,12 +45,13 @@ from proofmark.runs.adopted import adopted_files
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.evidence import Change
 from proofmark.runs.job_folder import stopped_jobs
+from proofmark.runs.journal import journals
 from proofmark.runs.nodes import Node, some_nodes
 from proofmark.runs.predictions import read_predictions
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.stability_log import looks_at
-from proofmark.runs.stage_faults import StageFault, read_stage_faults
+from proofmark.runs.stage_faults import RESTORE, StageFault, read_stage_faults
 from proofmark.runs.waivers import Waived, read_waivers
 from proofmark.site.inventory import Site
 from proofmark.site.message_ports import message_ports
@@ -187,7 +188,7 @@ def evidence_of(run: Run, read: Read = read_parts) -> Evidence:
         expected=read_predictions(files.expected) if exists(files.expected) else None,
         decided=DecidedExecutions(more, refused, decisions.set_aside),
         adopted=adopted_files(run.files) if run.imported else {},
-        stage_faults=(*read_stage_faults(run), *_changes(run), *_other_waivers(run, waived)),
+        stage_faults=(*_stage_faults(run), *_changes(run), *_other_waivers(run, waived)),
         replaced=site.replaced,
         waivers=waived.items,
         elsewhere=Elsewhere(
@@ -214,6 +215,18 @@ def _ports(
         host: message_ports(of_host, partition.node, network, variables, moved.get(host, ()))
         for host, of_host in facts.items()
     }
+
+
+def _stage_faults(run: Run) -> Iterator[StageFault]:
+    """Yield the faults of stages, and the nodes whose restore never ended, by their journals."""
+    noted = read_stage_faults(run)
+    yield from noted
+    restores = (each.nodes for each in noted if each.stage == RESTORE)
+    known = {host for nodes in restores for host in hosts_of(nodes)}
+    waiting = [each.node for each in journals(run.folder) if each.waits]
+    if left := [node for node in waiting if node not in known]:
+        text = "the run changed the nodes, and their journals have no restore"
+        yield StageFault(stage=RESTORE, nodes=folded(left), code="NOT_RESTORED", text=text)
 
 
 def _changes(run: Run) -> Iterator[StageFault]:

@@ -73,7 +73,7 @@ def other_next_steps(verdict: Verdict) -> tuple[NextStep, ...]:
         (*_of_fabric(verdict), *_of_storage(verdict), *_failed(verdict)),
         key=lambda each: -each.figures,
     )
-    before = _before_jobs(verdict)
+    before = of_stages(verdict)
     invalid = invalid_steps(verdict)
     return (*before, *failed, *invalid, *_not_measured(verdict), *_not_judged(verdict))
 
@@ -322,14 +322,13 @@ def _steps(results: Iterable[Result], *, every: bool = False) -> tuple[str, ...]
     return tuple(found)
 
 
-def _before_jobs(verdict: Verdict) -> Iterator[NextStep]:
+def of_stages(verdict: Verdict) -> Iterator[NextStep]:
     """Yield what failed in the stages that start no job."""
     for fault in verdict.conditions.stage_faults:
-        problem = f"{fault.stage}: {fault.code}: {_short(fault.text)}"
-        word, again = INVALID, Again.CONTINUE
+        problem, again = _short(f"{fault.reason}"), Again.CONTINUE
         action = _("Solve the cause on these nodes. Then run the same command again")
         if fault.stage in RESTORES:
-            word, again = FAIL, Again.RESTORE
+            again = Again.RESTORE
             action = _("Solve the cause on these nodes. Then restore them")
         elif (fault.stage, fault.code) == ("collect", "CHANGED"):
             again = Again.FRESH
@@ -337,7 +336,7 @@ def _before_jobs(verdict: Verdict) -> Iterator[NextStep]:
         elif (fault.stage, fault.code) == ("waive", "OUTDATED"):
             again = Again.NOTHING
             action = _("Waive the item for this evidence, or leave it as it was judged")
-        yield NextStep(word, problem, fault.nodes, action, again)
+        yield NextStep(OPEN, problem, fault.nodes, action, again)
 
 
 def _not_measured(verdict: Verdict) -> Iterator[NextStep]:
@@ -365,7 +364,7 @@ def _not_judged(verdict: Verdict) -> Iterator[NextStep]:
         problem = _("{count} requirements were not judged: {first}").format(
             count=len(verdict.unmet), first=_short(localized(verdict.unmet[0]))
         )
-    elif verdict.exit_code() == NOTHING_JUDGED:
+    elif verdict.exit_code() == NOTHING_JUDGED and not verdict.conditions.open_stages:
         problem = _capital(verdict.headline().text)
     else:
         return

@@ -34,7 +34,7 @@ def failed_nodes(verdict: Verdict, plan: Plan) -> dict[str, str]:
             reasons[host] = fault.message
     for each in verdict.conditions.stage_faults:
         for host in hosts_of(each.nodes):
-            reasons.setdefault(host, f"{each.stage}: {each.code}: {each.text}")
+            reasons.setdefault(host, f"{each.reason}")
     for node in verdict.stability.lost if verdict.stability else ():
         reasons.setdefault(node, "it failed during the stability run")
     for missing in () if plan.rolling or plan.stability else verdict.coverage.missing:

@@ -189,13 +189,15 @@ class Verdict:
         With `strict`, it is 4 instead of 0 if not everything was judged, or not on all nodes.
         """
         enough = self.conditions.rehearsed or (self.conditions.sanity and self._checked)
-        code = exit_code(self.counts, self.coverage, self.unmet, bool(enough), self.faults)
+        left = (*self.unmet, *self.conditions.open_stages)
+        code = exit_code(self.counts, self.coverage, left, bool(enough), self.faults)
         more = self.counts["UNJUDGED"] or self.coverage.not_run or self.degraded
         return 4 if strict and more and not code else code
 
     def headline(self, *, strict: bool = False) -> Headline:
         """Return the first words of the verdict."""
-        return headline(self.exit_code(strict=strict), self.kinds)
+        faulty = bool(self.conditions.open_stages)
+        return headline(self.exit_code(strict=strict), self.kinds, faulty=faulty)
 
     @cached_property
     def kinds(self) -> Mapping[str, Judged]:

@@ -29,7 +29,7 @@ from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.node_checks import CheckOutcome
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.results import WORDS, judgement_json, reason_of
-from proofmark.judge.verdict import NodeFault, Result, Results, Verdict, result_json
+from proofmark.judge.verdict import Result, Results, Verdict, result_json
 
 SINGLE_RUN = "single run"
 """Label of a figure that was measured once."""
@@ -163,23 +163,25 @@ def _stored(code: str, message: Message) -> str:
 def write_junit(file: TextIO, verdict: Verdict) -> None:
     """Write ``junit.xml``.
 
-    A FAIL and a fault of a node are failures. INVALID is an error. UNJUDGED is skipped, and so is
-    an item of the contract that is missed and is waived or minor.
+    A FAIL and a fault of a node are failures. INVALID is an error. UNJUDGED is skipped, and so are
+    a stage that failed, and an item of the contract that is missed and is waived or minor.
     """
     counts = verdict.counts
     items = Counter(map(_word, verdict.agreed))
+    stages = verdict.conditions.open_stages
     attributes = {
         "name": verdict.run,
-        "tests": len(verdict.results) + len(verdict.faults) + items.total(),
+        "tests": len(verdict.results) + len(verdict.faults) + len(stages) + items.total(),
         "failures": counts["FAIL"] + len(verdict.faults) + items["FAIL"],
         "errors": counts["INVALID"] + items["INVALID"],
-        "skipped": counts["UNJUDGED"] + items["UNJUDGED"],
+        "skipped": counts["UNJUDGED"] + len(stages) + items["UNJUDGED"],
     }
     file.write('<?xml version="1.0" encoding="utf-8"?>\n')
     file.write(f"<testsuite{_attributes(attributes.items())}>\n")
     if verdict.degraded:
         file.write(f"{_property(verdict.degraded.label)}\n")
-    file.writelines(map(_faulty, verdict.faults))
+    file.writelines(_case("node", each.node, each.reason) for each in verdict.faults)
+    file.writelines(_case("stage", each.nodes, each.reason, "skipped") for each in stages)
     file.writelines(map(_item, verdict.agreed))
     file.writelines(_junit_lines(verdict.results))
     file.write("</testsuite>\n")
@@ -227,9 +229,10 @@ def _item(of: LimitOutcome | CheckOutcome) -> str:
     return f"{head}><{element}{_attributes([('message', message)])}/>{printed}</testcase>\n"
 
 
-def _faulty(fault: NodeFault) -> str:
-    head = f"<testcase{_attributes([('classname', 'node'), ('name', fault.node)])}>"
-    return f"{head}<failure{_attributes([('message', fault.reason)])}/></testcase>\n"
+def _case(kind: str, nodes: str, why: Message, element: str = "failure") -> str:
+    """Return the test case of a fault that no figure has."""
+    head = f"<testcase{_attributes([('classname', kind), ('name', nodes)])}>"
+    return f"{head}<{element}{_attributes([('message', why)])}/></testcase>\n"
 
 
 def _testcase(result: Result) -> str:

@@ -212,7 +212,7 @@ def _runs(found: Acceptance) -> Iterator[Table]:
             each.plan.suite,
             f"{each.sealed:%Y-%m-%d %H:%M UTC}",
             Cell(
-                translated(word := each.verdict.headline().word),
+                translated(word := each.word),
                 f"word {word}",
             ),
         )

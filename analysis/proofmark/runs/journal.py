@@ -117,6 +117,14 @@ class Journal:
         except (AttributeError, KeyError, TypeError) as error:
             raise bad_input(self.path, "", f"a damaged line ({error!r})", "its own lines") from None
 
+    @property
+    def waits(self) -> bool:
+        """Whether the node waits for its restore; also if its history is damaged."""
+        try:
+            return self.history().to_restore
+        except BadInput:
+            return True
+
     def lines(self) -> list[dict[str, Any]]:
         """Return the lines, without an incomplete last line (the process was killed).
 

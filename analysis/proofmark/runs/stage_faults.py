@@ -17,6 +17,7 @@ from pydantic import RootModel
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes, take_failed_nodes
 from proofmark.common.files import paths_in, read_json, write_whole
+from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.progress_lines import say
 from proofmark.common.strict_model import StrictModel
@@ -28,8 +29,11 @@ LONGEST = 400
 """Characters of a text: a node or a BMC may send any text."""
 MOST = 1000
 """The largest number of faults of a stage that are kept: each has all nodes with one text."""
-RESTORES = ("restore", "unmount")
+RESTORE = "restore"
+RESTORES = (RESTORE, "unmount")
 """The stages after the jobs: their faults take no figure from the run."""
+FINDINGS = ("collect", "waive")
+"""The stages whose faults are findings about the evidence: no stage of the machine failed."""
 REFUSED = "REFUSED"
 """The code of a fault without one: the stage does not accept what it found."""
 
@@ -49,9 +53,19 @@ class StageFault(StrictModel):
     code: str
     text: str
 
+    @property
+    def opens(self) -> bool:
+        """Whether the run is not accepted with it, although no figure shows it."""
+        return self.stage not in FINDINGS
+
+    @property
+    def reason(self) -> Message:
+        """The fault without its nodes."""
+        return Message("stage-fault", stage=self.stage, code=self.code, text=self.text)
+
     def __str__(self) -> str:
         """Return one line with the nodes, the stage, the code and the text."""
-        return f"{self.nodes}: {self.stage}: {self.code}: {self.text}"
+        return f"{self.nodes}: {self.reason}"
 
 
 class _Faults(RootModel[list[StageFault]]):

@@ -8,6 +8,7 @@ a run can be removed before its nodes are restored. It gets a copy of the journa
 - ``runs/<run-id>/journal/<node>.jsonl``: the journal of a node
 - ``runs/<run-id>/mounted.json``: the nodes with a mount of the run
 - ``runs/<run-id>/lock``: the lock of the process that changes nodes
+- ``sealed/<run>-<evidence>.json``: a sealed run (`proofmark.runs.sealed_runs`)
 - ``nodes/<node>.json``: the run that holds a node (`proofmark.runs.claims`)
 - ``gates/<gate>/``: a gate, with the journals of its nodes (`proofmark.runs.gates`)
 - ``checks.jsonl``, ``vendor.csv``: the decisions of all gates (`proofmark.runs.checks`)
@@ -263,10 +264,7 @@ def _in_use(folder: Path) -> bool:
     """Return whether a node still waits for the restore or the unmount of a run."""
     if RunFiles(folder).mounted.exists():
         return True
-    try:
-        return any(journal.history().to_restore for journal in journals(folder))
-    except BadInput:
-        return True  # the history of a node is not known
+    return any(journal.waits for journal in journals(folder))
 
 
 def word(text: str, what: str) -> str:

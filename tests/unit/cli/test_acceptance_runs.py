@@ -19,6 +19,7 @@ from tests.fixtures.fleet import write_inventory
 from tests.fixtures.kit import Kit, make_kit, steps_of
 from tests.fixtures.pages import assert_sound
 from tests.folders import PROBES
+from tests.forks import tool
 from tests.unit.judge.test_contract_items import written_contract
 
 from proofmark.cli.main import main
@@ -110,6 +111,11 @@ def make(site: Site, way: str, name: str) -> Path:
         shutil.copytree(folder, folder.with_name(f"{name}-again"))
         return folder.with_name(f"{name}-again")
     return folder
+
+
+def called(*words: str) -> int:
+    """Return the exit code of the command, in a process of its own."""
+    return subprocess.run([tool("proofmark"), *words], check=False, capture_output=True).returncode
 
 
 def sealed(run: Run) -> Path:
@@ -214,6 +220,155 @@ def test_a_site_without_a_contract_is_refused(
     (site.inventory / "contract.yml").unlink()
     assert site.judge() == 3
     assert "contract.yml: found no such file" in capsys.readouterr().err
+
+
+class TestSealedRuns:
+    """A sealed run counts, whether its folder is there or not."""
+
+    def collected(self, site: Site, name: str, rate: int = 100, *, report: bool = True) -> Path:
+        """Return the folder of a run that was sealed and judged, by the commands of a play."""
+        folder = site.measured(name, rate).folder
+        assert called("stage", "collect", f"{folder}") == 0
+        assert not report or called("report", f"{folder}") == 0
+        return folder
+
+    def left_out(self, site: Site) -> list[tuple[str, str, bool]]:
+        found = site.written()["left_out"]
+        return [(each["run"], each["reason_code"], each["open"]) for each in found]
+
+    def again(self, folder: Path, name: str) -> None:
+        """Seal a further archive of a run, with the finding that the output `name` was changed."""
+        next(folder.glob(f"steps/*/execution-1/{name}")).write_text("changed", encoding="utf-8")
+        assert called("stage", "collect", f"{folder}") == 0
+
+    @pytest.mark.fault("sealed-run-missing")
+    @pytest.mark.parametrize("judged", [True, False])
+    def test_a_deleted_run_is_named_and_makes_no_pass(
+        self, site: Site, judged: bool, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The control is the run before it was deleted, and the copy of it that is put back."""
+        self.collected(site, "good")
+        bad = self.collected(site, "worse", rate=50, report=judged)
+        kept = shutil.copytree(bad, site.kit.folder / "kept")
+        if judged:
+            assert site.judge() == 1
+        shutil.rmtree(bad)
+        capsys.readouterr()
+        assert site.judge() == 4
+        found, word = capsys.readouterr().out, "FAIL" if judged else "without a verdict"
+        assert re.search(rf"^Left out: worse: sealed {word} on \d.* UTC, its folder ", found, re.M)
+        assert "UNJUDGED: 1 of 1 items met; the evidence of 1 sealed runs is missing" in found
+        assert self.left_out(site) == [("worse", "acceptance-missing", True)]
+        page = (site.runs / "acceptance-here/acceptance.html").read_text(encoding="utf-8")
+        assert f"sealed {word} on " in page
+        shutil.copytree(kept, bad)
+        assert (site.judge(), site.written()["left_out"]) == (1, [])
+
+    @pytest.mark.fault("sealed-run-missing")
+    def test_a_run_that_replaced_a_deleted_one_does_not_replace_its_evidence(
+        self, site: Site
+    ) -> None:
+        """The run user removes the folder, and plans and measures again with the same id."""
+        shutil.rmtree(self.collected(site, "one", rate=50))
+        self.collected(site, "one")
+        assert site.judge() == 4
+        assert self.left_out(site) == [("one", "acceptance-other-evidence", True)]
+        shutil.rmtree(site.runs / "one")
+        assert site.judge() == 4
+        assert self.left_out(site) == [("one", "acceptance-missing", True)] * 2
+
+    @pytest.mark.fault("sealed-run-missing")
+    def test_evidence_that_was_rolled_back_is_named(self, site: Site) -> None:
+        """An older copy is put back; then further evidence is sealed on it."""
+        run = self.collected(site, "one")
+        older = shutil.copytree(run, site.kit.folder / "older")
+        self.again(run, "stdout")
+        assert (site.judge(), self.left_out(site)) == (0, [])
+        newer = shutil.move(run, site.kit.folder / "newer")
+        shutil.copytree(older, run)
+        for name in ("stderr", "rc"):
+            assert site.judge() == 4
+            assert self.left_out(site) == [("one", "acceptance-other-evidence", True)]
+            self.again(run, name)
+        shutil.rmtree(run)
+        shutil.copytree(newer, run)
+        assert site.judge() == 4, "two evidences of one run were sealed"
+
+    @pytest.mark.fault("sealed-run-missing")
+    def test_a_damaged_run_makes_no_pass(self, site: Site) -> None:
+        self.collected(site, "good")
+        archive = self.collected(site, "worse", rate=50) / "evidence/0001.tar"
+        archive.chmod(0o644)
+        archive.write_bytes(archive.read_bytes()[:-512])
+        assert site.judge() == 4
+        codes = {code for _, code, _ in self.left_out(site)}
+        assert codes == {"acceptance-unreadable", "acceptance-other-evidence"}
+
+    def test_a_run_that_was_moved_or_is_in_another_folder_decides(self, site: Site) -> None:
+        folder = self.collected(site, "bad", rate=50)
+        elsewhere = site.kit.folder / "elsewhere"
+        shutil.move(site.runs, elsewhere)
+        assert site.judge("--runs", f"{elsewhere}", "-o", f"{site.kit.folder}") == 1
+        self.collected(site, "good")
+        assert (site.judge(), self.left_out(site)) == (0, []), "it was measured again"
+        ours = site.written()["runs"]
+        assert [each["run"] for each in ours] == ["good", "bad"], "both folders are known"
+        assert folder.parent == site.runs
+
+    def test_copies_with_two_evidences_make_no_pass(self, site: Site) -> None:
+        """No state knows that both were sealed. A copy that was continued is the run."""
+        run = site.measured("one").folder
+        seal(run)
+        for place, name in (("a", "stdout"), ("b", "stderr")):
+            copy = shutil.copytree(run, site.kit.folder / place / "one")
+            next(copy.glob(f"steps/*/execution-1/{name}")).write_text("changed", encoding="utf-8")
+            seal(copy)
+            shutil.move(copy, site.runs / f"one-{place}")
+        assert site.judge() == 4
+        assert self.left_out(site) == [
+            ("one", "past-copy", False),
+            ("one-b", "acceptance-fork", True),
+        ]
+        shutil.rmtree(site.runs / "one-b")
+        assert (site.judge(), self.left_out(site)) == (0, [("one", "past-copy", False)])
+
+    def test_the_runs_that_a_person_names_decide_and_the_others_are_named(self, site: Site) -> None:
+        good = self.collected(site, "good")
+        self.collected(site, "other", rate=50)
+        shutil.rmtree(self.collected(site, "worse", rate=50))
+        assert site.judge("--run", f"{good}") == 0
+        assert self.left_out(site) == [
+            ("other", "acceptance-not-named", False),
+            ("worse", "acceptance-missing", False),
+        ]
+
+    @pytest.mark.parametrize("way", ["emulated", "contract", "site"])
+    def test_a_run_that_could_not_decide_is_not_missed(self, site: Site, way: str) -> None:
+        """Only the runs of this site with its contract that were measured are kept."""
+        odd = make(site, way, "odd")
+        called("stage", "collect", f"{odd}")
+        shutil.rmtree(odd)
+        self.collected(site, "good")
+        assert (site.judge(), self.left_out(site)) == (0, [])
+
+    def test_a_kill_before_the_run_was_kept_is_repaired_by_the_next_collect(
+        self, site: Site
+    ) -> None:
+        folder = site.measured("one", rate=50).folder
+        seal(folder)  # what a collect did before it was killed
+        assert called("stage", "collect", f"{folder}") == 0
+        shutil.rmtree(folder)
+        assert site.judge() == 4
+        assert self.left_out(site) == [("one", "acceptance-missing", True)]
+
+    def test_a_damaged_state_is_refused(
+        self, site: Site, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.collected(site, "good")
+        (kept,) = (site.kit.folder / "state").glob("here/sealed/*.json")
+        kept.write_text("{", encoding="utf-8")
+        assert site.judge() == 3
+        assert f"{kept}: found " in capsys.readouterr().err
 
 
 class TestSignature:

@@ -32,6 +32,7 @@ from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
 from proofmark.plan.planned_items import PlannedItem
 from proofmark.records.columns import Record, Records
+from proofmark.runs.stage_faults import StageFault
 from proofmark.runs.waivers import Waiver
 from proofmark.site.contract_document import Contract, ContractItem, Item
 
@@ -416,6 +417,30 @@ class TestWord:
         repaired = accepted([broken, machine.run(2, {"n2": GOOD})])
         assert repaired.word == "PASS"
         assert [(each.nodes, each.stands) for each in repaired.faults] == [("n2", False)]
+
+    @pytest.mark.fault("stage-failed-after-the-jobs")
+    def test_a_stage_that_failed_is_no_pass_until_the_node_is_measured_again(
+        self, machine: Machine
+    ) -> None:
+        about = {"nodes": "n[2-3]", "code": "NO_ANSWER", "text": "no response"}
+        failed = (StageFault(stage="restore", **about),)
+        broken = machine.run(1, every(GOOD), stage_faults=failed)
+        found = accepted([broken])
+        assert (found.word, only(found).outcome) == ("UNJUDGED", "PASS")
+        assert found.text == "1 of 1 items met; 2 nodes with a fault that no figure has"
+        (fault,) = found.faults
+        assert fault.reason == "restore: NO_ANSWER: no response"
+        assert (fault.run, fault.word, fault.nodes, fault.stands) == (
+            *("run1", "UNJUDGED", "n[2-3]", True),
+        )
+        assert accepted([broken, machine.run(2, {"n2": GOOD})]).word == "UNJUDGED"
+        again = machine.run(2, {"n2": GOOD, "n3": GOOD})
+        assert accepted([broken, again]).word == "PASS"
+        newest = machine.run(3, every(GOOD), stage_faults=failed)
+        assert accepted([broken, again, newest]).word == "UNJUDGED"
+        assert accepted([broken, machine.run(2, every(BAD))]).word == "FAIL"
+        finding = (StageFault(stage="collect", **about),)
+        assert accepted([machine.run(1, every(GOOD), stage_faults=finding)]).word == "PASS"
 
 
 def with_fault(verdict: Verdict, node: str) -> Verdict:

@@ -18,9 +18,11 @@ from proofmark.cli.main import main
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes, take_failed_nodes
 from proofmark.judge.ending import ending
+from proofmark.judge.headline import SANITY
 from proofmark.judge.judging import judge_run
 from proofmark.judge.not_accepted import failed_nodes
 from proofmark.runs.asked import acceptance_command, restore_command, write_asked
+from proofmark.runs.journal import Journal
 from proofmark.runs.run import Run, enter_mode, open_run, site_of
 from proofmark.runs.stage_faults import LONGEST, noting_faults, read_stage_faults
 
@@ -133,9 +135,60 @@ def test_a_fault_is_in_every_form_of_the_verdict(
 def test_a_node_that_is_not_restored_has_the_command_of_the_restore(run: Run) -> None:
     with noting_faults(run.folder, "restore"):
         note_failed_nodes({"localhost": NodeFailure("drained by others", "HELD")})
-    verdict, page = reported(run)
-    assert verdict.exit_code() == judge_run(run).exit_code()
+    _, page = reported(run)
     assert restore_command(run, site_of(run)) in unescape(re.sub("<[^>]*>", "", page))
+
+
+@pytest.mark.fault("stage-failed-after-the-jobs")
+@pytest.mark.parametrize(
+    "stage", ["restore", "unmount", "mode snc4/flat", "scratch", "scratch of mode a", "programs"]
+)
+def test_a_run_with_a_stage_that_failed_is_no_pass(
+    run: Run, stage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All figures are PASS. The stage that succeeds later takes its fault away."""
+    assert judge_run(run).headline().word in (SANITY, "PASS")
+    with noting_faults(run.folder, stage):
+        note_failed_nodes({"localhost": NodeFailure("the BMC does not answer", "NO_ANSWER")})
+    verdict, _ = reported(run)
+    assert (verdict.headline().word, verdict.exit_code()) == ("UNJUDGED", 4)
+    assert verdict.coverage.measured == verdict.coverage.expected
+    assert main(["report", "--json", f"{run.folder}"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["exit_code"] == 4
+    first, worst, following = printed.err.splitlines()[-3:]
+    assert first.startswith("UNJUDGED: ")
+    assert worst.startswith(f"worst: localhost: {stage}: NO_ANSWER: the BMC does not answer")
+    assert "next: Solve the cause on these nodes" in following
+    junit = run.files.junit.read_text(encoding="utf-8")
+    assert f'<testcase classname="stage" name="localhost"><skipped message="{stage}: ' in junit
+    assert main(["verdict", f"{run.folder}"]) == 4
+    with noting_faults(run.folder, stage):
+        pass
+    assert main(["stage", "collect", f"{run.folder}"]) == 0
+    assert main(["verdict", f"{run.folder}"]) == judge_run(run).exit_code() == 0
+
+
+@pytest.mark.fault("stage-failed-after-the-jobs")
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_restore_that_was_killed_is_found_in_the_journal(run: Run, damaged: bool) -> None:
+    """No stage noted a fault. The control is the journal of a node that was restored."""
+    run.files.journal.mkdir()
+    journal = Journal(run.folder, "localhost")
+    journal.result("drain", address="")
+    journal.result("open")
+    assert judge_run(run).exit_code() == 0
+    journal.intent("drain", address="")
+    if damaged:
+        journal.path.write_text("{\n", encoding="utf-8")
+    answer = judge_run(run)
+    (fault,) = answer.conditions.stage_faults
+    assert (fault.stage, fault.nodes, fault.code) == ("restore", "localhost", "NOT_RESTORED")
+    assert (answer.headline().word, answer.exit_code()) == ("UNJUDGED", 4)
+    with noting_faults(run.folder, "restore"):
+        note_failed_nodes({"localhost": NodeFailure("no", "NO_ANSWER")})
+    (fault,) = judge_run(run).conditions.stage_faults
+    assert fault.code == "NO_ANSWER", "the stage says more"
 
 
 class TestCommands:
