@@ -139,6 +139,7 @@ elif [ -z "$write" ]; then absent write 'not tried'
 elif [ ! -d "$path" ]; then fact result 'no such directory'
 else try_to_write; fi
 [ -z "$get" ] || [ -n "$barred" ] || report layout "$get"
+[ -z "$barred" ] || shared=''
 case $shared in
 k) report shared "$keep_text && $read_text" ;;
 r) report shared "$read_text" ;;
