@@ -20,6 +20,8 @@ from proofmark.common.trust import OWN_COPY, refuse_untrusted, refuse_untrusted_
 VARIABLE = "PROOFMARK_KIT"
 """The environment variable with the folder of the kit. The plays set it for their commands."""
 SUITES = Path("benchmarks", "suites.yml")
+PROGRAMS = ".provision"
+"""The folder of the installed programs."""
 PARTS = ("benchmarks", "environments", "requirements")
 """The folders whose files a command reads: cases, and the commands that install programs."""
 COLLECTION = Path("ansible_collections", "proofmark", "kit")
@@ -99,10 +101,16 @@ def result_folder(kit: Path, name: str, given: str = "") -> Path:
     This is `given`. If `given` is empty, it is the folder `name` of the checkout, or of the current
     folder if `kit` is not a checkout: ``ansible-galaxy`` deletes the folder of a collection when it
     installs another version.
+
+    Raises:
+        Untrusted: it is that of the installed programs, and another user can change it.
     """
     if given:
         return expanded(Path(given)).absolute()
-    return (kit if (kit / "galaxy.yml").exists() else Path.cwd()) / name
+    folder = (kit if (kit / "galaxy.yml").exists() else Path.cwd()) / name
+    if name == PROGRAMS:
+        refuse_untrusted(folder, OWN_COPY)
+    return folder
 
 
 def _of_this_version(folder: Path) -> Path:

@@ -5,6 +5,7 @@ Each attack is one of the user nobody, whose program would write `mark` as the v
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -15,9 +16,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from tests.fixtures.kit import make_kit
 from tests.folders import BENCHMARKS, ROOT
 
 from proofmark.common.kit import SUITES, VARIABLE
+from proofmark.site.inventory import load_site
 from proofmark.software.mpi import library_states
 from proofmark.software.providers.easybuild import easybuild_python
 
@@ -337,3 +340,58 @@ def test_a_play_refuses_what_the_commands_refuse(
         check=False,
     )
     assert (done.returncode, found in done.stdout + done.stderr) == (3, True), done.stderr
+
+
+@pytest.fixture
+def scratch(victim: Victim) -> Iterator[tuple[Path, tuple[str, ...]]]:
+    """Yield the scratch directory of a run with the id ``ssh``, and the words that clean it."""
+    path = victim.shared / "pm"
+    user = "nobody" if victim.user == 0 else None
+    partition = {
+        **{"environment": "local", "scheduler": "none", "provision_from": "preinstalled"},
+        **{"scratch": {"path": f"{path}"}, "run_user": user},
+        "preinstalled": {"fake": {"prefix": f"{victim.top}", "version": "1"}},
+    }
+    file = victim.site / "group_vars/local/partition.yml"
+    file.write_text(json.dumps({"partition": partition}))
+    give(victim.own, 0)
+    site = load_site(victim.site, "local")
+    give(victim.own, victim.user)
+    kit = make_kit(victim.top / "kit")
+    kit.case(references=[])
+    run = kit.run(site=site, run_id="ssh")
+    give(run.folder, victim.user)
+    victim.variables |= {VARIABLE: f"{victim.top}/kit", "PROOFMARK_STATE": f"{victim.own}/state"}
+    yield path, ("scratch", "clean", f"{run.folder}", "-i", f"{victim.site}", "-l", "local")
+
+
+@pytest.mark.fault("path-of-another-user")
+def test_scratch_clean_follows_no_link_of_another_user(
+    victim: Victim, scratch: tuple[Path, tuple[str, ...]]
+) -> None:
+    """The link leads to a folder of the victim that has the name of the run."""
+    path, words = scratch
+    precious = victim.own / "etc/ssh/sshd_config"
+    precious.parent.mkdir(parents=True)
+    precious.write_text("of the victim")
+    give(victim.own / "etc", victim.user)
+    path.symlink_to(victim.own / "etc")
+    os.chown(path, 4711, -1, follow_symlinks=False)
+    done = victim.run(*words)
+    assert done.returncode == 3, done.stdout
+    assert f"{path} belongs to UNKNOWN, and other users can write in {path.parent}" in done.stderr
+    assert precious.read_text() == "of the victim"
+
+
+def test_scratch_clean_removes_the_folder_of_the_run_once(
+    victim: Victim, scratch: tuple[Path, tuple[str, ...]]
+) -> None:
+    """Control: the run user removes it."""
+    path, words = scratch
+    (path / "ssh/step").mkdir(parents=True)
+    (path / "other").mkdir()
+    give(path, NOBODY if victim.user == 0 else victim.user)
+    for changed in (["localhost"], []):
+        done = victim.run(*words)
+        assert (done.returncode, json.loads(done.stdout)) == (0, {"changed": changed}), done.stderr
+        assert [each.name for each in path.iterdir()] == ["other"]

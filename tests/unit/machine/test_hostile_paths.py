@@ -19,7 +19,7 @@ ALICE = 65534
 BOB = 65533
 RUN = "run1"
 NAMES = ("pm", "p m", "-rf", "p\nm", "*", "'$(id)")
-WORDS = {
+WORDS: dict[str, list[list[str]]] = {
     "scratch-clean.sh": [["nobody", RUN, "PATH"], ["", RUN, "PATH"]],
     "scratch-probe.sh": [
         ["-u", "nobody", "-c", "-w", "-k", "token", "PATH"],
