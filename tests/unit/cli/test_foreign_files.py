@@ -343,7 +343,7 @@ def test_a_play_refuses_what_the_commands_refuse(
 
 
 @pytest.fixture
-def scratch(victim: Victim) -> Iterator[tuple[Path, tuple[str, ...]]]:
+def scratch(victim: Victim) -> Iterator[tuple[Path, list[str]]]:
     """Yield the scratch directory of a run with the id ``ssh``, and the words that clean it."""
     path = victim.shared / "pm"
     user = "nobody" if victim.user == 0 else None
@@ -362,12 +362,12 @@ def scratch(victim: Victim) -> Iterator[tuple[Path, tuple[str, ...]]]:
     run = kit.run(site=site, run_id="ssh")
     give(run.folder, victim.user)
     victim.variables |= {VARIABLE: f"{victim.top}/kit", "PROOFMARK_STATE": f"{victim.own}/state"}
-    yield path, ("scratch", "clean", f"{run.folder}", "-i", f"{victim.site}", "-l", "local")
+    yield path, f"scratch clean {run.folder} -i {victim.site} -l local".split()
 
 
 @pytest.mark.fault("path-of-another-user")
 def test_scratch_clean_follows_no_link_of_another_user(
-    victim: Victim, scratch: tuple[Path, tuple[str, ...]]
+    victim: Victim, scratch: tuple[Path, list[str]]
 ) -> None:
     """The link leads to a folder of the victim that has the name of the run."""
     path, words = scratch
@@ -384,7 +384,7 @@ def test_scratch_clean_follows_no_link_of_another_user(
 
 
 def test_scratch_clean_removes_the_folder_of_the_run_once(
-    victim: Victim, scratch: tuple[Path, tuple[str, ...]]
+    victim: Victim, scratch: tuple[Path, list[str]]
 ) -> None:
     """Control: the run user removes it."""
     path, words = scratch

@@ -18,7 +18,7 @@ ALICE = 65534
 """The run user, nobody."""
 BOB = 65533
 RUN = "run1"
-NAMES = ("pm", "p m", "-rf", "p\nm", "*", "'$(id)")
+NAMES = ("-rf", "pm", "p m", "p\nm", "*", "'$(id)")
 WORDS: dict[str, list[list[str]]] = {
     "scratch-clean.sh": [["nobody", RUN, "PATH"], ["", RUN, "PATH"]],
     "scratch-probe.sh": [
