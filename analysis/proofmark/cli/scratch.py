@@ -85,7 +85,7 @@ def _clean(options: Namespace) -> list[str]:
     refuse_imported(opened)
     site = site_of_run(options, opened, {"scratch_dir": options.scratch_dir})
     with lock(opened.folder):
-        return clean(opened, site)
+        return clean(opened, site, options.user or "")
 
 
 VERBS: Mapping[str, Callable[[Namespace], list[str]]] = {
@@ -113,7 +113,8 @@ def _nodes(opened: Run, state: RunState, site: Site, options: Namespace) -> Scra
 
 USES = (
     ArgumentUse(PLANNED, beside=("check",)),
-    ArgumentUse(("--mode", "--user", "--existing"), beside=("check", "verify")),
+    ArgumentUse(("--mode", "--existing"), beside=("check", "verify")),
+    ArgumentUse(("--user",), beside=("check", "verify", "clean")),
 )
 """The options that would be ignored beside others."""
 

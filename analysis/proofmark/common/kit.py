@@ -9,15 +9,21 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from proofmark import __version__
 from proofmark.common.errors import bad_input
 from proofmark.common.home import ansible_constants, expanded
+from proofmark.common.trust import OWN_COPY, refuse_untrusted, refuse_untrusted_below
 
 VARIABLE = "PROOFMARK_KIT"
 """The environment variable with the folder of the kit. The plays set it for their commands."""
 SUITES = Path("benchmarks", "suites.yml")
+PROGRAMS = ".provision"
+"""The folder of the installed programs."""
+PARTS = ("benchmarks", "environments", "requirements")
+"""The folders whose files a command reads: cases, and the commands that install programs."""
 COLLECTION = Path("ansible_collections", "proofmark", "kit")
 
 
@@ -28,18 +34,17 @@ def kit_folder(environment: Mapping[str, str] = os.environ) -> Path:
     folder, the checkout or collection of this code, the collection that Ansible finds.
 
     Raises:
-        BadInput: there is none, it is a collection of another version than this package, or this
-            is root and the current folder is the checkout of another user than that of this code.
+        BadInput: there is none, or it is a collection of another version than this package.
+        Untrusted: another user can change it.
     """
     if given := environment.get(VARIABLE):
         if not _has_cases(Path(given)):
             accepted = f"a checkout, or the collection proofmark.kit: a folder with {SUITES}"
             raise bad_input(VARIABLE, "", given, accepted)
-        return _of_this_version(Path(given))
+        return _own(Path(given).absolute())
     for folder in _candidates():
         if _has_cases(folder):
-            _refuse_foreign(folder)
-            return _of_this_version(folder)
+            return _own(folder)
     accepted = (
         f"a checkout as the current folder, the collection proofmark.kit in a path of "
         f"ANSIBLE_COLLECTIONS_PATH, or one of both in {VARIABLE}"
@@ -54,19 +59,18 @@ def _has_cases(folder: Path) -> bool:
         return False
 
 
-def _refuse_foreign(folder: Path) -> None:
-    """Refuse the cases of another user in the current folder, if this is root.
-
-    The environments of a kit have commands that root executes.
+@cache
+def _own(folder: Path) -> Path:
+    """Return `folder`, a kit of this version that no other user can change.
 
     Raises:
-        BadInput: neither root nor the owner of this code owns `folder` or its file of suites.
+        BadInput: as `kit_folder`.
     """
-    owners = {path.stat().st_uid for path in (folder, folder / SUITES)}
-    if os.geteuid() == 0 and owners - {0, Path(__file__).stat().st_uid}:
-        found = f"{folder}: a checkout of another user, in the current folder"
-        accepted = f"another current folder; {VARIABLE} names a checkout"
-        raise bad_input("the kit", "", found, accepted)
+    accepted = f"{OWN_COPY}; another current folder, or {VARIABLE}, names another one"
+    refuse_untrusted(folder, accepted)
+    for name in PARTS:
+        refuse_untrusted_below(folder / name, accepted)
+    return _of_this_version(folder)
 
 
 def _candidates() -> Iterator[Path]:
@@ -97,10 +101,16 @@ def result_folder(kit: Path, name: str, given: str = "") -> Path:
     This is `given`. If `given` is empty, it is the folder `name` of the checkout, or of the current
     folder if `kit` is not a checkout: ``ansible-galaxy`` deletes the folder of a collection when it
     installs another version.
+
+    Raises:
+        Untrusted: it is that of the installed programs, and another user can change it.
     """
     if given:
         return expanded(Path(given)).absolute()
-    return (kit if (kit / "galaxy.yml").exists() else Path.cwd()) / name
+    folder = (kit if (kit / "galaxy.yml").exists() else Path.cwd()) / name
+    if name == PROGRAMS:
+        refuse_untrusted(folder, OWN_COPY)
+    return folder
 
 
 def _of_this_version(folder: Path) -> Path:

@@ -16,6 +16,8 @@ from pathlib import Path
 
 from proofmark.common.errors import BadInput, InputError
 
+OWN_COPY = "files that only root and this user can change; `cp -r` makes a copy of this user"
+"""What is accepted of a folder whose files a command executes or believes."""
 _MOST_LINKS = 40
 """The most links that Linux follows in a path (path_resolution(7))."""
 
@@ -52,6 +54,35 @@ def refuse_untrusted(path: Path, accepted: str) -> None:
         raise Untrusted(InputError(f"{path}", "", f"{part}{weak.found}", accepted))
 
 
+def refuse_untrusted_below(path: Path, accepted: str) -> None:
+    """Refuse a file or folder, or anything below it, that another user can change or replace.
+
+    Args:
+        path: as of `refuse_untrusted`.
+        accepted: what the message names as accepted.
+
+    Raises:
+        Untrusted: as `refuse_untrusted`.
+    """
+    refuse_untrusted(path, accepted)
+    folders, seen = [path], set[tuple[int, int]]()
+    while folders:
+        try:
+            entries = list(os.scandir(folders.pop()))
+        except OSError:  # a file, missing, or closed to this user
+            continue
+        for entry in entries:
+            status, each = entry.stat(follow_symlinks=False), Path(entry.path)
+            weak = weak_part(each) if entry.is_symlink() else _weak(each, status, is_end=True)
+            if weak:
+                refuse_untrusted(each, accepted)
+            if entry.is_dir():
+                place = entry.stat()
+                if (place.st_dev, place.st_ino) not in seen:
+                    seen.add((place.st_dev, place.st_ino))
+                    folders.append(each)
+
+
 def weak_part(path: Path) -> WeakPart | None:
     """Return the first part of `path` that a user other than root and this one can change.
 
@@ -70,8 +101,8 @@ def weak_part(path: Path) -> WeakPart | None:
         part = current / name
         try:
             status = part.lstat()
-        except OSError:  # missing: who can write the folders above it can create it
-            return None
+        except OSError:  # missing: who can write the folder above it can create it
+            return _weak(current, current.lstat(), is_end=True)
         if not stat.S_ISLNK(status.st_mode):
             if weak := _weak(part, status, is_end=not waiting):
                 return weak
@@ -106,7 +137,7 @@ def _trusted_users() -> set[int]:
 
 
 def _is_private_group(number: int) -> bool:
-    return number == 0 or _is_group_of_one(number, os.geteuid())
+    return number == 0 or any(_is_group_of_one(number, user) for user in _trusted_users())
 
 
 @cache

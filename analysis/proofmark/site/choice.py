@@ -10,9 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, bad_input, nearest
+from proofmark.common.home import ansible_constants
+from proofmark.common.trust import OWN_COPY, refuse_untrusted, refuse_untrusted_below
 
 LINK = "site"
 """The link, in the folder of the checkout."""
+BESIDE_HOSTS = ("locks", "baselines", "allowed_signers", "contract.yml")
+"""Files of a site that are no inventory of Ansible (``ignore_patterns`` of ansible.cfg)."""
 DEFAULT = "/etc/ansible/hosts"
 """The inventory that Ansible reads if no setting names one."""
 
@@ -25,10 +29,12 @@ def chosen_site(kit: Path) -> Path:
 
     Raises:
         BadInput: no site is chosen, or its folder does not exist.
+        Untrusted: another user can change the link.
     """
     link = kit / LINK
     if not link.is_symlink():
         raise _none_chosen(kit)
+    refuse_untrusted(link, OWN_COPY)
     folder = kit / link.readlink()
     if not folder.is_dir():
         found = f"a link to {folder}, which is no folder"
@@ -67,7 +73,9 @@ def refuse_sources(sources: Sequence[str], kit: Path, config: str) -> None:
 
     Raises:
         BadInput: the reason, and what names one site.
+        Untrusted: another user can change the inventory, or what Ansible has read before.
     """
+    ansible_constants()
     if len(sources) != 1 or "," in sources[0]:
         found = f"{len(sources)} sites ({', '.join(sources)})"
         if len(sources) == 1:
@@ -75,6 +83,7 @@ def refuse_sources(sources: Sequence[str], kit: Path, config: str) -> None:
         raise bad_input("-i", "", found, "exactly one site, a folder: -i inventory/<site>")
     path = Path(sources[0])
     if path.exists():
+        refuse_foreign_site(path)
         return
     named = path.name == LINK and path.parent.resolve() == kit.resolve()
     if named or path == Path(DEFAULT):
@@ -84,6 +93,21 @@ def refuse_sources(sources: Sequence[str], kit: Path, config: str) -> None:
         accepted = f"-i {site}, or ANSIBLE_CONFIG={kit / 'ansible.cfg'} for the chosen site"
         raise bad_input("-i", "", found, accepted)
     raise missing_inventory(path)
+
+
+def refuse_foreign_site(source: Path) -> None:
+    """Refuse an inventory that another user can change: Ansible executes what it states.
+
+    Args:
+        source: what Ansible reads: the folder of the site, or one file in it.
+
+    Raises:
+        Untrusted: it names the file.
+    """
+    refuse_untrusted_below(source, OWN_COPY)
+    if source.is_file():
+        for name in ("group_vars", "host_vars", *BESIDE_HOSTS):
+            refuse_untrusted_below(source.parent / name, OWN_COPY)
 
 
 def missing_inventory(path: Path) -> BadInput:

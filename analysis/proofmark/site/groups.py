@@ -19,11 +19,12 @@ from pydantic import Field, SecretStr, TypeAdapter
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.home import ansible_constants
+from proofmark.common.kit import kit_folder
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import check_files
 from proofmark.site.access import Access, HostAccess, access
 from proofmark.site.ansible_access import CONNECTION, AnsibleAccess
-from proofmark.site.contract_document import CONTRACT
+from proofmark.site.choice import BESIDE_HOSTS
 from proofmark.site.host_variables import HostVariables
 from proofmark.site.limit import named_hosts, parts_of, selected
 from proofmark.site.split_facts import refuse_split_facts
@@ -33,8 +34,6 @@ COMPUTE = "compute"
 """The parent group of all partitions. Plays target it."""
 ALIASES = "proofmark_aliases"
 """The variable of a host with further names that it may report: one name, or a list."""
-BESIDE_HOSTS = ("locks", "baselines", "allowed_signers", CONTRACT)
-"""Files of a site that are no inventory of Ansible (``ignore_patterns`` of ansible.cfg)."""
 NO_HOST = "!all"
 """The pattern of no host."""
 READS_GROUP_VARS = {
@@ -125,6 +124,8 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
         if AnsibleCollectionConfig.collection_finder is None:
             init_plugin_loader()  # variables may contain lookups and filters
         loader = DataLoader()
+        # As for acceptance.yml. Else Ansible reads group_vars of the current folder.
+        loader.set_basedir(f"{kit_folder()}")
         try:
             identities = constants.DEFAULT_VAULT_IDENTITY_LIST
             # Passwords of ansible.cfg and of the environment; a command asks for none.

@@ -22,7 +22,7 @@ from proofmark.site.baseline_elsewhere import (
     names_of_hosts,
     read_elsewhere,
 )
-from proofmark.site.choice import LINK, chosen_site, missing_inventory
+from proofmark.site.choice import LINK, chosen_site, missing_inventory, refuse_foreign_site
 from proofmark.site.contract_document import (
     CONTRACT,
     CheckItem,
@@ -187,10 +187,15 @@ class Inventory:
 
     @classmethod
     def of(cls, inventory: Path | Inventory) -> Inventory:
-        """Return `inventory`; a path has no resolved groups, and its folder has a name."""
+        """Return `inventory`; a path has no resolved groups, and its folder has a name.
+
+        Raises:
+            Untrusted: another user can change a file of the site.
+        """
         if isinstance(inventory, Inventory):
             return inventory
         path = normal_path(inventory)
+        refuse_foreign_site(path)
         return cls(path.absolute().parent if path.is_file() else path, path)
 
 

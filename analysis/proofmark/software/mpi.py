@@ -97,7 +97,7 @@ def same_release(one: str, other: str) -> bool:
 
 def library_states(library: Path, environment: Mapping[str, str] | None = None) -> str:
     """Load a library in another process; return what it states, empty if it cannot be loaded."""
-    return _output([sys.executable, "-c", STATES, str(library)], environment)
+    return _output([sys.executable, "-P", "-c", STATES, str(library)], environment)
 
 
 def info_of(package: str, programs: Path, environment: Mapping[str, str] | None = None) -> str:

@@ -230,7 +230,7 @@ def test_a_work_folder_that_the_run_user_cannot_make_is_named(kit: Kit) -> None:
     closed.mkdir(mode=0o700)
     facts = {"run_user": "nobody", "work": f"{closed}"}
     partition = site.partition.model_copy(update=facts)
-    with pytest.raises(BadInput, match="partition.work: found .*Permission denied, for the user"):
+    with pytest.raises(BadInput, match=r"partition\.work: found .*Permission denied, for the user"):
         kit.run(site=site.model_copy(update={"partition": partition}), run_id="a")
     assert not (kit.folder / "runs/a").exists()
 

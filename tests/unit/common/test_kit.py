@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from tests.folders import ROOT
 import proofmark
 from proofmark.common import kit
 from proofmark.common.errors import BadInput
-from proofmark.common.kit import SUITES, VARIABLE, code_folder, kit_folder, result_folder
+from proofmark.common.kit import PROGRAMS, SUITES, VARIABLE, code_folder, kit_folder, result_folder
+from proofmark.common.trust import Untrusted
 
 
 def folder_with_cases(folder: Path, version: str = "") -> Path:
@@ -99,3 +101,19 @@ def test_results_are_in_the_checkout_or_in_the_current_folder(
     assert result_folder(collection, "runs") == tmp_path / "runs"
     assert result_folder(checkout, "runs", "all/runs") == tmp_path / "all/runs"
     assert result_folder(collection, "runs", "~/runs") == tmp_path / "home/runs"
+
+
+@pytest.mark.root
+@pytest.mark.fault("files-of-another-user")
+def test_programs_of_another_user_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An installed package has them in the current folder, which may be one of all users."""
+    collection = folder_with_cases(tmp_path / "collection", "1.0.0")
+    monkeypatch.chdir(tmp_path)
+    assert result_folder(collection, PROGRAMS) == tmp_path / PROGRAMS
+    (tmp_path / PROGRAMS).mkdir()
+    os.chown(tmp_path / PROGRAMS, 65534, -1)
+    with pytest.raises(Untrusted, match="a folder of the user nobody"):
+        result_folder(collection, PROGRAMS)
+    assert result_folder(collection, PROGRAMS, "theirs") == tmp_path / "theirs"

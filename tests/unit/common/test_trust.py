@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.common.trust import Untrusted, refuse_untrusted, weak_part
+from proofmark.common.trust import Untrusted, refuse_untrusted, refuse_untrusted_below, weak_part
 
 NOBODY = 65534
 
@@ -95,3 +95,27 @@ def test_a_folder_of_another_user_is_weak(own: Path) -> None:
     assert weak_part(own / "file") is not None
     os.chown(own, 0, 0)
     assert weak_part(own / "file") is None
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "link", "behind a link"])
+@pytest.mark.parametrize("mode", [0o777, 0o755])
+def test_all_below_a_folder_counts(own: Path, kind: str, mode: int) -> None:
+    """The control has the same files, which nobody else can write."""
+    top, weak = own / "top", own / ("else/where" if "link" in kind else "top/deep/weak")
+    (top / "deep").mkdir(parents=True)
+    weak.parent.mkdir(exist_ok=True)
+    if kind == "file":
+        weak.write_text("")
+    else:
+        weak.mkdir()
+    if kind == "link":
+        (top / "deep/link").symlink_to(weak)
+    if kind == "behind a link":
+        (top / "deep/link").symlink_to(weak.parent)
+    (top / "deep/round").symlink_to(top)
+    weak.chmod(mode)
+    if mode == 0o755:
+        refuse_untrusted_below(top, "own")
+    else:
+        with pytest.raises(Untrusted, match="that other users can write"):
+            refuse_untrusted_below(top, "own")

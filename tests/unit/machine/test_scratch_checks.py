@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.folders import PACKAGE
 
 from proofmark.common.errors import BadInput
+from proofmark.machine.node_scripts import script_text
 from proofmark.machine.scratch.scratch_checks import ScratchFacts, judge_scratch, read_scratch
 from proofmark.site.storage import Scratch
 
@@ -206,7 +207,10 @@ def test_the_probe_reports_an_unknown_user_and_makes_nothing(tmp_path: Path) -> 
 @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
 def test_a_chroot_whose_root_is_no_mount_point(tmp_path: Path, injected: bool) -> None:
     how = "bare" if injected else "mounted"
-    command = ["unshare", "--mount", "sh", "-c", CHROOT, "sh", str(tmp_path), str(PROBE), how]
+    place, probe = tmp_path / "place", tmp_path / "probe.sh"
+    place.mkdir()
+    probe.write_text(script_text(PROBE.name), encoding="utf-8")
+    command = ["unshare", "--mount", "sh", "-c", CHROOT, "sh", f"{place}", f"{probe}", how]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     (facts,) = read_scratch(done.stdout, "probe")
     assert (facts.kind, facts.written) == ("" if injected else "tmpfs", "ok")

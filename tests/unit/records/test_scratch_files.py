@@ -309,8 +309,8 @@ class TestSize:
         kit.program(
             f"cd {folder}; for n in 1 2 3; do head -c 40000 /dev/zero >'file '$n; done; "
             "for _ in 1 2 3 4 5 6 7 8 9 10; do "
-            f"sleep {0.2 if injected else 2}; grep -q '{seen or 'x'}' {kit.folder}/runs/*/workdir/steps/*/"
-            f"unfinished-1/scratch.seen && break; done; rm file*; {OUTPUT}"
+            f"sleep {0.2 if injected else 2}; grep -q '{seen or 'x'}' {kit.folder}/runs/*/workdir/"
+            f"steps/*/unfinished-1/scratch.seen && break; done; rm file*; {OUTPUT}"
         )
         case(kit, files=3, removes=True)
         found = record(kit, shell=SHELLS[name])

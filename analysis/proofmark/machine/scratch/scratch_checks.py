@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.nodesets import folded
@@ -275,8 +275,10 @@ def _without_token(text: str, token: str) -> str:
     return text.replace(token, "the run's token")
 
 
-def clean(run: Run, site: Site) -> list[str]:
+def clean(run: Run, site: Site, user: str = "") -> list[str]:
     """Remove the folder of `run` in each scratch file system; return the nodes that removed one.
+
+    The run user removes it (`user` if the site names none; empty: the user of the connection).
 
     The first node removes those of a shared file system. The others follow, for scratch of a node.
 
@@ -290,11 +292,11 @@ def clean(run: Run, site: Site) -> list[str]:
     bases = dict.fromkeys(
         [site.partition.scratch.path, *(each.path for each in site.partition.scratches.values())]
     )
-    folders = [f"{Path(base) / run.id}" for base in bases]
+    words = [site.partition.run_user or user, run.id, *bases]
     nodes = run.plan.nodes()
     changed: list[str] = []
     for names in (nodes[:1], nodes[1:]):
-        outputs, failed = run_on_nodes(site, names, ("scratch-clean.sh", folders))
+        outputs, failed = run_on_nodes(site, names, ("scratch-clean.sh", words))
         check_failure_budget(site, "scratch", len(names), failed, "a node that removes it")
         for node, text in outputs.items():
             for line in text.splitlines():

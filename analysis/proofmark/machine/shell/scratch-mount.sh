@@ -14,6 +14,8 @@ LC_ALL=C
 export LC_ALL
 # shellcheck source=mount-source.sh
 . "${0%/*}/mount-source.sh"
+# shellcheck source=run-user.sh
+. "${0%/*}/run-user.sh"
 usage() { echo "usage: scratch-mount.sh look|mount|unmount POINT TYPE SOURCE [COMMAND [UNDO]]" >&2; exit 3; }
 [ $# -ge 4 ] || usage
 verb=$1 point=$2 type=$3 source=$4 command=${5-} undo=${6-}
@@ -50,6 +52,11 @@ accepted() { same_type "${1%% *}" "$type" && same_source "${1#* }" "$source"; } 
 report() { printf '| %s: %s on %s\n' "$1" "$type ($source)" "$point"; }
 fail() { printf '%s: %s: %s\n' "$(uname -n)" "$point" "$1" >&2; exit 1; }
 one_line() { printf '%s' "$1" | tr '\n' ' '; }
+refuse_foreign() { # root mounts over no folder that another user can replace by a link
+    [ "$(id -u)" = 0 ] || return
+    other=$(foreign_part "$point" 0)
+    [ -z "$other" ] || fail "is not mounted: $other"
+}
 
 remove_note() { # and the directory that was made for the mount, if it is empty
     [ ! -s "$note" ] || rmdir "$point" 2>/dev/null
@@ -82,6 +89,7 @@ look | mount)
         exit 0
     fi
     if [ "$verb" = look ]; then report 'would mount'; exit 0; fi
+    refuse_foreign
     mkdir -p "$notes" || fail "cannot note in $notes what is mounted"
     # Before the mount: if the node dies between the two, its reset removes this note, too.
     : >"$note" || fail "cannot write $note"
@@ -89,6 +97,7 @@ look | mount)
         # Another node with the same root file system may make it at this moment; it has the note.
         why=$(mkdir "$point" 2>&1) && echo made >"$note"
         [ -d "$point" ] || fail "cannot make the mount point: $why"
+        refuse_foreign
     fi
     before=$(table)
     why=$(sh -c "$command" 2>&1 </dev/null) || fail_without_mount "$before" "$(one_line "$why")"

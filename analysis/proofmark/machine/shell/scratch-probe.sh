@@ -13,7 +13,8 @@ set -u
 LC_ALL=C
 export LC_ALL
 usage() { echo 'usage: scratch-probe.sh [-u USER] [-cw] [-s SET] [-g GET] [-krd NAME] [-m SOURCE] DIRECTORY' >&2; exit 3; }
-me=$(id -un 2>/dev/null) # without an entry in the user database: the number
+# shellcheck source=run-user.sh
+. "${0%/*}/run-user.sh"
 user=$me create='' write='' set='' get='' shared='' name='' wanted=''
 while getopts u:cws:g:k:r:d:m: option; do
     case $option in
@@ -57,35 +58,16 @@ read_text='cat "$path/.proofmark-$name"'
 # shellcheck disable=SC2016
 remove_text='rm -f "$path/.proofmark-$name"'
 
-as_user() { # SH-TEXT: runs it as USER, with its stdout and stderr on stdout
-    if [ "$user" = "$me" ]; then path=$path name=$name sh -c "$1" 2>&1
-    else path=$path name=$name su -s /bin/sh "$user" -c "$1" 2>&1; fi
-}
-
-# Prints why USER cannot do anything; nothing if USER can.
-why_not() {
-    if [ "$user" = "$me" ]; then foreign "$(id -u)"
-    elif ! id "$user" >/dev/null 2>&1; then echo "no such user: $user"
-    elif [ "$(id -u)" != 0 ]; then echo "$me cannot become $user"
-    else foreign "$(id -u "$user")"; fi
-}
-
-# Prints whose DIRECTORY it is, if all users can write in its parent and it is neither of UID nor of root:
-# another user may have made it, or a link of its name.
-foreign() { # UID
-    case $(ls -ld "${path%/*}/." 2>/dev/null) in ????????w*) ;; *) return ;; esac
-    owner=$(stat -c '%u %U' "$path" 2>/dev/null) || return
-    case ${owner% *} in 0 | "$1") ;; *) echo "it belongs to ${owner#* }, and all users can write in ${path%/*}" ;; esac
-}
-
 make_directory() {
     parent=${path%/*}
     [ ! -e "$path" ] && [ -d "${parent:-/}" ] || return
     # USER first: a parallel file system may squash root. Then root: USER may not be allowed to
-    # write in the parent.
+    # write in the parent. Another user could put a link in place of what root makes.
     why=$(as_user "$make_text")
     if [ ! -d "$path" ] && [ "$(id -u)" = 0 ]; then
-        why=$(mkdir -m 700 "$path" 2>&1) && why=$(chown -h "$user" "$path" 2>&1)
+        other=$(foreign_part "$path" 0)
+        if [ -z "$other" ]; then why=$(mkdir -m 700 "$path" 2>&1) && why=$(chown -h "$user" "$path" 2>&1)
+        else why="$why; root does not make it: $other"; fi
     fi
     if [ -d "$path" ]; then fact created "$path"
     else absent directory.created "$(printf '%s' "$why" | one_line)"; fi
@@ -157,6 +139,7 @@ elif [ -z "$write" ]; then absent write 'not tried'
 elif [ ! -d "$path" ]; then fact result 'no such directory'
 else try_to_write; fi
 [ -z "$get" ] || [ -n "$barred" ] || report layout "$get"
+[ -z "$barred" ] || shared=''
 case $shared in
 k) report shared "$keep_text && $read_text" ;;
 r) report shared "$read_text" ;;

@@ -93,19 +93,19 @@ END
     awk '{sum += $1} END {if (NR) printf "flops: %.4g\n", sum}' "$1/rates" | quote
 }
 
-# The rate of one stream that ends when the data are stored.
-written() { # FOLDER
+# The rate of one stream that ends when the data are stored. A file that exists, or a link, is not written.
+written() { # FILE
     begin=$(date +%s%N)
-    timeout 20 dd if=/dev/zero of="$1/data" bs=1048576 count=256 conv=fsync 2>/dev/null || return 0
+    timeout 20 dd if=/dev/zero of="$1" bs=1048576 count=256 conv=excl,fsync 2>/dev/null || return 0
     awk -v took="$(($(date +%s%N) - begin))" \
         'BEGIN {printf "write: %.4g\n", 256 * 1048576 * 1e9 / took}' | quote
 }
 
 rates() { # FOLDER
-    own=$(mktemp -d) && target=$(mktemp -d "$1/proofmark-XXXXXX" 2>/dev/null) || target=
-    trap 'rm -rf "$own" ${target:+"$target"}' EXIT
+    own=$(mktemp -d) && target=$(mktemp -u "$1/proofmark-XXXXXXXXXX") || return 0
+    trap 'rm -rf "$own"; rm -f "$target"' EXIT
     flops "$own"
-    [ -z "$target" ] || written "$target"
+    written "$target"
 }
 
 printf 'proofmark-probe 1 tools\n=== %s\n' "$kind"

@@ -62,7 +62,9 @@ AS_ROOT = "EASYBUILD_ALLOW_USE_AS_ROOT_AND_ACCEPT_CONSEQUENCES"
 """The variable by which root accepts that EasyBuild installs as root."""
 
 PROBE = """\
-import importlib.util, json, sys
+import sys
+sys.path[:] = filter(None, sys.path)
+import importlib.util, json
 from easybuild.tools.version import VERSION
 found = importlib.util.find_spec("yaml") is not None
 print(json.dumps({"version": str(VERSION), "yaml": found, "python": sys.executable}))

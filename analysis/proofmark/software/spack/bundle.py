@@ -228,7 +228,7 @@ def download_wheels(locks: Iterable[Path], target: Path) -> None:
         BadInput: pip failed.
     """
     for lock in locks:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input"]
+        command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-input"]
         command += ["--disable-pip-version-check", "--require-hashes", "--no-deps"]
         command += ["--only-binary=:all:", f"--dest={target}", "-r", str(lock)]
         done = run_command(command)

@@ -310,9 +310,9 @@ def make_venv(folder: Path, lock: Path, bundle: Path | None, say: Say) -> None:
 def _install_venv(folder: Path, lock: Path, bundle: Path | None) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     offline = ["--no-index", f"--find-links={bundle / 'wheels'}"] if bundle else []
-    pip = [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", "--no-input"]
+    pip = [str(folder / "bin/python"), "-P", "-m", "pip", "install", "--quiet", "--no-input"]
     pip += ["--disable-pip-version-check", "--require-hashes", "--no-deps", *offline]
-    for command in ([sys.executable, "-m", "venv", str(folder)], [*pip, "-r", str(lock)]):
+    for command in ([sys.executable, "-P", "-m", "venv", str(folder)], [*pip, "-r", str(lock)]):
         done = run_command(command)
         if done.returncode != 0:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
