@@ -203,7 +203,7 @@ def test_a_pair_is_not_measured_without_its_other_node(
     planned(kit, "each-pair")
     step = next(step for step in run_of(kit).plan.steps() if step.pairing == 2)
     assert StepInstance(step.id, f"{HERE}+node1") in step.instances()
-    folder = kit.folder / "runs/latest-here/steps" / step.id
+    folder = kit.folder / "runs/latest-here/workdir/steps" / step.id
     command = ["sh", str(folder / "run.sh"), "--unfinished", f"--without=n,{absent}"]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
     assert execution(folder / f"{HERE}+node1").exists() == measures

@@ -425,9 +425,9 @@ while True:
 def test_a_watcher_that_swaps_an_output_changes_nothing_after_the_seal(
     run: Path, tmp_path: Path
 ) -> None:
-    for path in (run, *run.rglob("*")):
+    for path in (run / "workdir", *(run / "workdir").rglob("*")):
         os.chown(path, NOBODY, NOBODY)
-    let_all_enter(run.parent)
+    let_all_enter(run)
     collect(run)
     key = tmp_path / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{key}"], check=True)

@@ -7,13 +7,22 @@ import pytest
 
 from proofmark.cases.vocabulary import PRINTED, STEP_FILES
 from proofmark.plan.step import StepInstance
-from proofmark.runs.run_files import TOP_RULES, Files, JobFiles, RunFiles, SealRule, StepFiles
+from proofmark.runs.run_files import (
+    TOP_RULES,
+    Files,
+    JobFiles,
+    QueueFiles,
+    RunFiles,
+    SealRule,
+    StepFiles,
+    WorkFiles,
+)
 
 NODE_SCRIPTS = {"node.sh", "instances", "files.json"}
 """Files of the folder of a whole step, and of a failed execution; a program writes none there."""
 
 
-@pytest.mark.parametrize("table", [RunFiles, StepFiles, JobFiles])
+@pytest.mark.parametrize("table", [RunFiles, WorkFiles, QueueFiles, StepFiles, JobFiles])
 def test_no_two_rows_of_a_table_are_one_file(table: type[Files]) -> None:
     assert Counter(each.path for each in table.table().values()).most_common(1)[0][1] == 1
     files = table(Path("here"))
@@ -25,12 +34,12 @@ def test_all_files_of_one_folder_have_its_rule() -> None:
     for each in RunFiles.table().values():
         assert TOP_RULES[each.path.partition("/")[0]] is each.rule, each
     by_place = {path for path, rule in TOP_RULES.items() if rule is None}
-    assert by_place == {"steps", "jobs", "journal"}
+    assert by_place == {"workdir", "queue", "journal"}
 
 
 def test_what_a_verdict_is_made_from_is_sealed() -> None:
     unsealed = {name for name, rule in TOP_RULES.items() if rule is SealRule.UNSEALED}
-    evidence = {"run.json", "plan.json", "inputs", "steps", "jobs", "journal", "software.json"}
+    evidence = {"run.json", "plan.json", "inputs", "work", "scripts", "queue", "journal", "software.json"}
     assert not unsealed & evidence
     assert {"verdict.json", "report.html", "evidence", "signed", "lock"} <= unsealed
 
@@ -45,4 +54,4 @@ def test_the_folder_of_an_instance_is_its_text() -> None:
     for text in ("0001-stream", "0001-stream/n1", "0002-p2p/n1+n2"):
         instance = StepInstance.parse(text)
         assert str(instance) == text
-        assert files.step(str(instance)).folder == Path("runs/a/steps", *filter(None, instance))
+        assert files.step(str(instance)).folder == Path("runs/a/workdir/steps", *filter(None, instance))
