@@ -46,7 +46,7 @@ from proofmark.runs.run import (
 from proofmark.runs.sealed_runs import keep, sealed_of
 from proofmark.runs.stability_log import JobRun
 from proofmark.runs.stage_faults import noting_faults
-from proofmark.runs.work_folder import work_files
+from proofmark.runs.work_folder import make_work_folder, use_work_folder, work_files
 from proofmark.site.inventory import Site
 from proofmark.software.provision import ProgramProbes, provide_software, without_romio
 from proofmark.software.software import Software
@@ -128,6 +128,8 @@ def _execute_arguments(parser: ArgumentParser) -> None:
 
 def stage(run: Run, site: Site) -> Run:
     """Write the scripts of the steps and jobs; return the run without steps that repeat others."""
+    user = make_work_folder(run.folder, site, with_scratch=True)
+    use_work_folder(run.folder, user.name)
     software = read_json(run.files.software, Software)
     repeated = repeated_commands(run.plan, software) | unselected_rails(run.plan, software)
     if lost := without_romio(run.plan, software):

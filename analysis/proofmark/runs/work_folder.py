@@ -39,21 +39,27 @@ def planned_work(run: Path, site: Site) -> Path:
     if user.is_this:
         return RunFiles(run).work_folder
     with acting_as(user):
-        return _base(user, site) / run.name
+        return _base(user, site)[0] / run.name
 
 
-def make_work_folder(run: Path, site: Site) -> User:
-    """Make the work folder of the run in the new folder `run`; return its owner.
+def make_work_folder(run: Path, site: Site, *, with_scratch: bool = False) -> User:
+    """Make the work folder of the run in the folder `run`, unless it has one; return its owner.
+
+    If it is to be in the scratch directory, it is made only `with_scratch`: after that is mounted.
 
     Raises:
         BadInput: its owner cannot make it.
     """
     user, place = run_user(site.partition.run_user or ""), RunFiles(run).work_folder
+    if place.is_symlink() or place.exists():
+        return user
     if user.is_this:
         place.mkdir()
         return user
     with acting_as(user):
-        base = _base(user, site)
+        base, in_scratch = _base(user, site)
+        if in_scratch and not with_scratch:
+            return user
         target = base / run.name
         try:
             base.mkdir(parents=True, exist_ok=True)
@@ -66,15 +72,18 @@ def make_work_folder(run: Path, site: Site) -> User:
     return user
 
 
-def _base(user: User, site: Site) -> Path:
-    """Return the folder of the work folders: of the inventory, else the home, else the scratch."""
+def _base(user: User, site: Site) -> tuple[Path, bool]:
+    """Return the folder of the work folders, and whether it is in the scratch directory.
+
+    It is that of the inventory, else in the home, else in the scratch directory.
+    """
     partition = site.partition
     if partition.work:
-        return Path(partition.work)
+        return Path(partition.work), False
     home = Path(user.home)
     if home.is_dir() and os.access(home, os.W_OK | os.X_OK, effective_ids=True):
-        return home / FOLDER
-    return Path(partition.scratch.path) / FOLDER
+        return home / FOLDER, False
+    return Path(partition.scratch.path) / FOLDER, True
 
 
 def use_work_folder(run: Path, owner: str) -> User | None:

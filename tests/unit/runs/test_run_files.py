@@ -39,7 +39,16 @@ def test_all_files_of_one_folder_have_its_rule() -> None:
 
 def test_what_a_verdict_is_made_from_is_sealed() -> None:
     unsealed = {name for name, rule in TOP_RULES.items() if rule is SealRule.UNSEALED}
-    evidence = {"run.json", "plan.json", "inputs", "work", "scripts", "queue", "journal", "software.json"}
+    evidence = {
+        "run.json",
+        "plan.json",
+        "inputs",
+        "workdir",
+        "scripts",
+        "queue",
+        "journal",
+        "software.json",
+    }
     assert not unsealed & evidence
     assert {"verdict.json", "report.html", "evidence", "signed", "lock"} <= unsealed
 
@@ -54,4 +63,6 @@ def test_the_folder_of_an_instance_is_its_text() -> None:
     for text in ("0001-stream", "0001-stream/n1", "0002-p2p/n1+n2"):
         instance = StepInstance.parse(text)
         assert str(instance) == text
-        assert files.step(str(instance)).folder == Path("runs/a/workdir/steps", *filter(None, instance))
+        assert files.step(str(instance)).folder == Path(
+            "runs/a/workdir/steps", *filter(None, instance)
+        )
