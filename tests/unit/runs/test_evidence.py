@@ -82,7 +82,7 @@ def test_control_an_archive_needs_no_kit(run: Path, tmp_path: Path) -> None:
     assert unpacked.read_bytes() == output.read_bytes()
     with tarfile.open(path) as tar:
         names = set(tar.getnames())
-    assert {"evidence.json", "plan.json", "run.json", "index.json"} <= names
+    assert {"evidence.json", "plan.json", "run.json"} <= names
     assert any(name.startswith("nodes/") for name in names)
     head = json.loads((tmp_path / "evidence.json").read_text())
     assert (head["run"], head["number"], head["before"]) == (run.name, 1, "")
@@ -339,7 +339,7 @@ def test_a_flip_of_any_byte_is_found(sealed: Path, place: float, bits: int) -> N
     kept = path.read_bytes()
     try:
         path.write_bytes(content)
-        with pytest.raises(BadInput, match="SHA-256"):
+        with pytest.raises(BadInput, match=r"SHA-256|damaged|format"):
             read_evidence(sealed)
     finally:
         path.write_bytes(kept)
