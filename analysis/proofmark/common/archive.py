@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NamedTuple
 from zlib import adler32
@@ -45,6 +45,8 @@ _MOST = 2 * _BLOCK + MAX_PATH_BYTES
 _EXTENDED = b"x"
 _SMALL = 1 << 20
 """Bytes of an archive that are read at once."""
+_RECENT = 16
+"""Folders whose entries a chain has in memory. A cycle of references would keep its files open."""
 PROBLEMS = {
     "link": "a link; accepted is a regular file",
     "special": "not a regular file",
@@ -341,7 +343,7 @@ class Chain:
 
     def __init__(self, archives: Sequence[Archive]) -> None:
         self.archives = archives
-        self._entries = lru_cache(maxsize=16)(self._read_folder)
+        self._recent: dict[str, Mapping[str, _Entry]] = {}
 
     def read(self, name: str, limit: int, *, cut: bool = False) -> bytes:
         """Return the content of a file of at most `limit` bytes, or with `cut` its begin.
@@ -416,6 +418,13 @@ class Chain:
                 children.setdefault(parent, []).append(name)
                 folder = parent
         return children
+
+    def _entries(self, folder: str) -> Mapping[str, _Entry]:
+        if folder not in self._recent:
+            if len(self._recent) == _RECENT:
+                del self._recent[next(iter(self._recent))]
+            self._recent[folder] = self._read_folder(folder)
+        return self._recent[folder]
 
     def _read_folder(self, folder: str) -> Mapping[str, _Entry]:
         """Return the entries of a folder: of each name that of the newest archive."""

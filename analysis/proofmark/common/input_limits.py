@@ -74,7 +74,8 @@ MAX_EVIDENCE_BYTES = 64 << 30
 """Bytes of a run that are sealed. A run of 8,437 nodes has 1 GB."""
 MAX_FACTS_BYTES = 64 << 20
 """Bytes of the facts of sealed evidence: half a million files that were removed or not read."""
-MAX_ARCHIVES = 800
-"""Archives of a run. Each is an open file, and a process may have 1,024 of them."""
+MAX_ARCHIVES = 300
+"""Archives of a run. Each is an open file. `stage collect` opens a run three times, and a process
+may have 1,024 open files."""
 MAX_PATH_BYTES = 8192
 """Bytes of a path in sealed evidence. A path of Linux has 4,096."""

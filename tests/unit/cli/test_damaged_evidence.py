@@ -105,7 +105,7 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Signed]:
                 assert main([*words, f"{run}"]) in (0, 1), words
         kept = folder / "kept"
         shutil.copytree(runs[0], kept)
-        yield Signed(site, *runs, kept, folder / "signers")
+        yield Signed(site, runs[0], runs[1], kept, folder / "signers")
 
 
 def test_control_whole_evidence_is_read(signed: Signed) -> None:

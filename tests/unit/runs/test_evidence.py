@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ from tests.folders import let_all_enter
 from tests.forks import tool
 
 from proofmark.cli.main import main
+from proofmark.common.archive import ArchiveWriter
 from proofmark.common.errors import BadInput
+from proofmark.common.input_limits import MAX_ARCHIVES
 from proofmark.jobs.execute import execute
 from proofmark.runs.decisions import add_decisions
 from proofmark.runs.evidence import (
@@ -318,6 +321,28 @@ def test_after_a_kill_at_any_point_the_next_call_makes_the_archive(run: Path) ->
             assert path.stat().st_size == whole
             assert not list((run / "evidence").glob("*.new"))
     raise AssertionError("the seal has no end")
+
+
+def test_the_longest_chain_is_opened_three_times_at_once(sealed: Path, tmp_path: Path) -> None:
+    known = read_evidence(sealed)
+    assert known is not None
+    run, before, lines = tmp_path / sealed.name, "", ""
+    (run / "evidence").mkdir(parents=True)
+    for number in range(1, MAX_ARCHIVES + 1):
+        path = run / f"evidence/{number:04d}.tar"
+        with path.open("x+b") as file:
+            head = known.newest.model_copy(update={"number": number, "before": before})
+            ArchiveWriter(file, 1).finish(head.model_dump(mode="json"))
+        before = sha256(path.read_bytes()).hexdigest()
+        lines += f"{before}  {path.name}\n"
+    (run / "evidence/SHA256SUMS").write_text(lines)
+    for _ in range(2):
+        opened = [read_evidence(run) for _ in range(3)]
+        assert {each and len(each.heads) for each in opened} == {MAX_ARCHIVES}
+        for each in opened:
+            assert each
+            each.chain.files("")
+        del opened, each
 
 
 @pytest.fixture(scope="module")
