@@ -101,7 +101,7 @@ class _Layout:
         self._folder: str | None = None
         self._part: list[int] = []
         self._names: set[str] = set()
-        self._open = [("", set(_NO_NAMES))]
+        self._open = [("", {FACTS, *_NO_NAMES})]
 
     def add(self, name: str, begin: int, end: int) -> None:
         """Add the member between two places.
@@ -118,15 +118,6 @@ class _Layout:
             raise ValueError(f"the name {name[:200]!r} of a member is none, or is there twice")
         names.add(last)
         self._part[1] = end
-
-    def end(self) -> None:
-        """End the archive with `FACTS`.
-
-        Raises:
-            ValueError: there is another member of this name.
-        """
-        if FACTS in self._open[0][1]:
-            raise ValueError(f"{FACTS} is there twice")
 
     def _enter(self, folder: str, name: str) -> None:
         path = f"{folder}/" if folder else ""
@@ -207,7 +198,6 @@ class ArchiveWriter:
         content = json.dumps({**stated, **facts}, indent=1).encode()
         if len(content) > MAX_FACTS_BYTES:
             raise OSError(errno.EFBIG, f"states {size(len(content))}, more than {MAX_FACTS_BYTES}")
-        self._layout.end()
         self._add(FACTS, content)
         self._file.write(_END)
         self._file.flush()
@@ -315,7 +305,6 @@ def read_archive(file: BinaryIO, name: str) -> Archive:
         if facts.format != FORMAT:
             found = f"{facts.format}"
             raise bad_input(name, "format", found, f"{FORMAT}, or the kit that sealed it")
-        layout.end()
         if begin + count + -count % _BLOCK != end or _read_at(number, end, len(_END)) != _END:
             raise ValueError(f"{FACTS} is not its last member")
     except (ValueError, OSError) as error:
@@ -420,11 +409,13 @@ class Chain:
         return children
 
     def _entries(self, folder: str) -> Mapping[str, _Entry]:
-        if folder not in self._recent:
+        found = self._recent.pop(folder, None)
+        if found is None:
+            found = self._read_folder(folder)
             if len(self._recent) == _RECENT:
                 del self._recent[next(iter(self._recent))]
-            self._recent[folder] = self._read_folder(folder)
-        return self._recent[folder]
+        self._recent[folder] = found
+        return found
 
     def _read_folder(self, folder: str) -> Mapping[str, _Entry]:
         """Return the entries of a folder: of each name that of the newest archive."""

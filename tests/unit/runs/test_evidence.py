@@ -510,3 +510,19 @@ def test_the_run_itself_is_still_the_folder_of_its_jobs(run: Path) -> None:
     assert sealed is not None
     assert sealed.seal is not None
     assert sealed.id == run.name
+
+
+def test_a_deep_folder_and_a_file_of_the_name_of_the_facts(run: Path) -> None:
+    deep = execution(run / "steps/0001-fake-1").joinpath(*["d"] * 70)
+    deep.mkdir(parents=True)
+    (deep / "x").write_text("x")
+    (run / "evidence.json").write_text("{}")
+    collect(run)
+    evidence = read_evidence(run)
+    assert evidence is not None
+    (folder,) = (name for name, found in evidence.newest.unread.items() if "deep" in found.values())
+    assert folder.endswith("/d/d")
+    assert "evidence.json" not in evidence.chain.names("")
+    first = archives(run)
+    collect(run)
+    assert archives(run) == first
