@@ -1,8 +1,9 @@
-"""A sealed archive: a plain tar with an index, which is written once and read in place.
+"""A sealed archive: a plain tar, which is written once and read in place.
 
-``tar xf`` and `tarfile` unpack it without the kit. Its first member, `HEAD`, is JSON about the
-archive. Its last member, `INDEX`, has the place of each folder, so that one read gives all small
-files of a folder, and the headers of a million files are never read together.
+Its headers alone say what is where, so ``tar xf``, `tarfile` and this module read the same files.
+Each member is a regular file, and its header is exactly the one that `header_of` gives. The files
+of a folder are one part of the archive. After the part of a folder come those of the folders in
+it. The last member, `FACTS`, is JSON about the archive, and has what no header can state.
 
 Archives form a chain: each one has what is new since those before it. `Chain` reads them as one
 folder, in which the newest archive that has a file gives its content.
@@ -11,35 +12,131 @@ folder, in which the newest archive that has a file gives its content.
 from __future__ import annotations
 
 import errno
-import io
 import json
 import os
-import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from enum import StrEnum
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Annotated, Any, BinaryIO, NamedTuple
+from zlib import adler32
+
+from pydantic import Field
 
 from proofmark.common.errors import bad_input
-from proofmark.common.input_limits import MAX_ARCHIVE_INDEX_BYTES
+from proofmark.common.input_limits import (
+    MAX_DEPTH,
+    MAX_EVIDENCE_BYTES,
+    MAX_EVIDENCE_FILES,
+    MAX_FACTS_BYTES,
+    MAX_PATH_BYTES,
+)
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line, size
 
-HEAD, INDEX = "evidence.json", "index.json"
-_HEAD_BYTES = 8 * tarfile.BLOCKSIZE
-"""The head has a fixed size: the place of the index is known after all other members."""
+FACTS = "evidence.json"
+FORMAT = 2
+_BLOCK = 512
+_END = bytes(2 * _BLOCK)
+_MOST = 2 * _BLOCK + MAX_PATH_BYTES
+"""Bytes of the longest header."""
+_EXTENDED = b"x"
 _SMALL = 1 << 20
-"""Bytes of a folder that are read at once."""
+"""Bytes of an archive that are read at once."""
+_RECENT = 16
+"""Folders whose entries a chain has in memory. A cycle of references would keep its files open."""
 PROBLEMS = {
     "link": "a link; accepted is a regular file",
     "special": "not a regular file",
     "large": "too large",
     "unreadable": "unreadable",
     "name": "a name that is not UTF-8",
+    "deep": f"a folder at more than {MAX_DEPTH} levels",
 }
 """Why an entry has no content: the kinds, with their texts."""
+_Problem = Annotated[str, Field(pattern=f"^({'|'.join(PROBLEMS)})$")]
+_Folder = Annotated[
+    str, Field(pattern=f"^([^/]+/){{0,{MAX_DEPTH - 1}}}[^/]*$", max_length=MAX_PATH_BYTES)
+]
+_NO_NAMES = ("", ".", "..")
+
+
+class Change(StrEnum):
+    """What happened to a file of the run; of a sealed file the sealed content counts."""
+
+    CHANGED = "changed"
+    REMOVED = "removed"
+    ADDED = "added"
+    """The file appeared in a finished execution."""
+    SCRIPT = "another script"
+    """The work folder has another script than the run. The archives have both."""
+
+
+class Facts(StrictModel, extra="ignore", strict=True):
+    """What an archive states beside its headers.
+
+    Attributes:
+        format: of the archive.
+        unread: the entries without content, by folder and name, each with the kind of its problem;
+            an empty folder has none. A member counts more.
+        removed: the files of earlier archives that are not there any more.
+        kept: the files that were changed, and whose content of an earlier archive stays.
+    """
+
+    format: int
+    unread: dict[_Folder, dict[str, _Problem]] = {}
+    removed: frozenset[str] = frozenset()
+    kept: dict[str, Change] = {}
+
+
+class _Layout:
+    """The parts of an archive. It refuses what two readers could read in two ways.
+
+    Attributes:
+        parts: the begin and end of the part of each folder, in bytes.
+    """
+
+    def __init__(self) -> None:
+        self.parts: dict[str, list[int]] = {}
+        self._folder: str | None = None
+        self._part: list[int] = []
+        self._names: set[str] = set()
+        self._open = [("", {FACTS, *_NO_NAMES})]
+
+    def add(self, name: str, begin: int, end: int) -> None:
+        """Add the member between two places.
+
+        Raises:
+            ValueError: its name cannot be accepted, or not at this place of the archive.
+        """
+        folder, _, last = name.rpartition("/")
+        if folder != self._folder:
+            self._enter(folder, name)
+            self._part = self.parts[folder] = [begin, end]
+        names = self._names
+        if last in names:
+            raise ValueError(f"the name {name[:200]!r} of a member is none, or is there twice")
+        names.add(last)
+        self._part[1] = end
+
+    def _enter(self, folder: str, name: str) -> None:
+        path = f"{folder}/" if folder else ""
+        if folder in self.parts or name.startswith("/") or path.count("/") > MAX_DEPTH:
+            raise ValueError(f"the member {name[:200]!r} is in no place for it")
+        while not path.startswith(self._open[-1][0]):
+            self._open.pop()
+        above, names = self._open[-1]
+        for part in path[len(above) :].split("/")[:-1]:
+            if part in names:
+                raise ValueError(f"the folder of {name[:200]!r} is a file, or is there twice")
+            names.add(part)
+            above, names = f"{above}{part}/", set(_NO_NAMES)
+            self._open.append((above, names))
+        self._folder, self._names = folder, names
+        if len(self.parts) > MAX_EVIDENCE_FILES:
+            raise ValueError(f"more than {MAX_EVIDENCE_FILES} folders")
 
 
 class ArchiveWriter:
@@ -52,119 +149,99 @@ class ArchiveWriter:
 
     def __init__(self, file: BinaryIO, time: int) -> None:
         self._file, self._time = file, time
-        self._folders: dict[str, list[int]] = {}
+        self._layout = _Layout()
         self._unread: dict[str, dict[str, str]] = {}
-        self._removed: list[str] = []
-        self._kept: dict[str, str] = {}
-        self._add(HEAD, b" " * _HEAD_BYTES)
+        self._removed: set[str] = set()
+        self._kept: dict[str, Change] = {}
 
     def add(self, folder: str, files: Mapping[str, bytes], unread: Mapping[str, str]) -> None:
-        """Add a part of a folder.
+        """Add files of a folder.
 
         Args:
             folder: its path, with slashes; empty for the top.
             files: the contents, by the name in the folder.
             unread: the entries without content, each with the kind of its problem.
         """
-        begin, prefix = self._file.tell(), f"{folder}/" if folder else ""
+        prefix = f"{folder}/" if folder else ""
         for name, content in files.items():
+            begin = self._file.tell()
             self._add(prefix + name, content)
-        self._folders.setdefault(folder, []).extend((begin, self._file.tell()))
-        if unread:
+            self._layout.add(prefix + name, begin, self._file.tell())
+        if unread or not files:
             self._unread.setdefault(folder, {}).update(unread)
 
     def remove(self, names: Iterable[str]) -> None:
         """State that files of earlier archives are not there any more."""
-        self._removed += names
+        self._removed.update(names)
 
-    def keep(self, kinds: Mapping[str, str]) -> None:
+    def keep(self, kinds: Mapping[str, Change]) -> None:
         """State the files that were changed, and whose content of an earlier archive stays."""
         self._kept |= kinds
 
     @property
     def empty(self) -> bool:
         """Whether nothing was added, removed or kept."""
-        return not (self._folders or self._unread or self._removed or self._kept)
+        return not (self._layout.parts or self._unread or self._removed or self._kept)
 
     def archive(self) -> Archive:
-        """Return what was written until now, as an archive without a head."""
+        """Return what was written until now."""
         self._file.flush()
-        index = Index(self._folders, self._unread, frozenset(self._removed), self._kept)
-        return Archive(Descriptor(self._file.fileno()), {}, index)
+        removed = frozenset(self._removed)
+        facts = Facts(format=FORMAT, unread=self._unread, removed=removed, kept=self._kept)
+        return Archive(Descriptor(self._file.fileno()), self._time, self._layout.parts, facts)
 
-    def finish(self, head: Mapping[str, Any]) -> None:
-        """Write the index and the head, and flush the file to the disk."""
-        index = _IndexMember(
-            folders=self._folders, unread=self._unread, removed=self._removed, kept=self._kept
-        )
-        content = index.model_dump_json().encode()
-        begin = self._file.tell() + tarfile.BLOCKSIZE
-        self._add(INDEX, content)
-        self._file.write(bytes(2 * tarfile.BLOCKSIZE))
-        text = json.dumps({**head, "index": [begin, len(content)]}, indent=1).encode()
-        if len(text) >= _HEAD_BYTES:
-            raise ValueError("the head of an archive is too long")
-        self._file.seek(tarfile.BLOCKSIZE)
-        self._file.write(text.ljust(_HEAD_BYTES - 1) + b"\n")
+    def finish(self, stated: Mapping[str, Any]) -> None:
+        """Write the facts with what else the archive states, and flush the file to the disk.
+
+        Raises:
+            OSError: there is no space, or too much is stated.
+        """
+        facts = {"unread": self._unread, "removed": sorted(self._removed), "kept": self._kept}
+        content = json.dumps({**stated, **facts}, indent=1).encode()
+        if len(content) > MAX_FACTS_BYTES:
+            raise OSError(errno.EFBIG, f"states {size(len(content))}, more than {MAX_FACTS_BYTES}")
+        self._add(FACTS, content)
+        self._file.write(_END)
         self._file.flush()
         os.fsync(self._file.fileno())
 
     def _add(self, name: str, content: bytes) -> None:
         header = header_of(name, len(content), self._time)
-        self._file.write(header + content + bytes(-len(content) % tarfile.BLOCKSIZE))
+        self._file.write(header + content + bytes(-len(content) % _BLOCK))
 
 
 def header_of(name: str, length: int, time: int) -> bytes:
-    """Return the header of a member, as `tarfile` makes it.
+    """Return the header of a member, in the form ustar or pax (POSIX.1-2001)."""
+    path = name.encode()
+    if len(path) <= 100 and name.isascii():
+        return _ustar(path, length, time)
+    record = b" path=" + path + b"\n"
+    total = len(record)
+    while (whole := len(b"%d" % total) + len(record)) != total:
+        total = whole
+    record = b"%d" % total + record
+    extended = _ustar(b"././@PaxHeader", total, time, _EXTENDED)
+    short = name.encode("ascii", "replace")[:100]
+    return extended + record + bytes(-total % _BLOCK) + _ustar(short, length, time)
 
-    A run has a million members. So `tarfile` makes one header, and the usual name, a short one,
-    its length and the checksum are put into it (POSIX.1-1988, ustar).
-    """
-    if name.isascii() and len(name) <= tarfile.LENGTH_NAME and length < 8**11:
-        header = bytearray(_without_name(time))
-        header[: len(name)] = name.encode()
-        header[124:135] = b"%011o" % length
-        header[148:154] = b"%06o" % (sum(header) + _BLANK_CHECKSUM)
-        return bytes(header)
-    return _of_tarfile(name, length, time)
+
+def _ustar(name: bytes, length: int, time: int, kind: bytes = b"0") -> bytes:
+    digits = b"%011o" % length
+    before, between, after, rest = _same(time, kind)
+    # The lower half of adler32 is 1 and the sum of so few bytes; `sum` takes ten times as long.
+    number = b"%06o" % (rest + (adler32(digits, adler32(name)) & 0xFFFF) - 1)
+    return name.ljust(100, b"\0") + before + digits + between + number + after
 
 
 @cache
-def _without_name(time: int) -> bytes:
-    """Return a header. NUL stands in place of its name, length and checksum."""
-    header = bytearray(_of_tarfile("", 0, time))
-    header[124:135], header[148:156] = bytes(11), bytes(6) + b"\0 "
-    return bytes(header)
-
-
-_BLANK_CHECKSUM = 7 * ord(" ")
-"""The checksum is computed with blanks in its field. One of the eight stays there."""
-
-
-def _of_tarfile(name: str, length: int, time: int) -> bytes:
-    info = tarfile.TarInfo(name)
-    info.size, info.mtime, info.mode = length, time, 0o644
-    try:
-        return info.tobuf(tarfile.USTAR_FORMAT, "ascii", "strict")
-    except (ValueError, UnicodeError):  # a long or unusual name
-        return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
-
-
-@dataclass(frozen=True)
-class Index:
-    """Where the content of an archive is.
-
-    Attributes:
-        folders: the begin and end of each part of a folder in the file, in bytes.
-        unread: the entries without content, by folder and name, each with the kind of its problem.
-        removed: the files of earlier archives that are not there any more.
-        kept: the files whose earlier content stays, each with the kind of its change.
-    """
-
-    folders: Mapping[str, Sequence[int]]
-    unread: Mapping[str, Mapping[str, str]]
-    removed: frozenset[str]
-    kept: Mapping[str, str]
+def _same(time: int, kind: bytes) -> tuple[bytes, bytes, bytes, int]:
+    """Return the parts of a header between name, length and checksum, and the sum of all others."""
+    before = b"0000644\0" + b"0000000\0" * 2
+    between = b"\0%011o\0" % time
+    after = b"\0 " + kind + bytes(100) + b"ustar\x0000" + bytes(247)
+    # The checksum is computed with blanks in its field.
+    rest = sum(before + between + after) + 7 * ord(" ")
+    return before, between, after, rest
 
 
 class Descriptor:
@@ -187,42 +264,55 @@ class Archive:
 
     Attributes:
         file: the open file.
-        head: what its first member states.
-        index: where its content is.
+        time: of all members.
+        parts: the begin and end of the part of each folder with files, in bytes.
+        facts: what no header can state.
+        stated: the content of its last member, JSON.
     """
 
     file: Descriptor
-    head: Mapping[str, Any]
-    index: Index
+    time: int
+    parts: Mapping[str, Sequence[int]]
+    facts: Facts
+    stated: bytes = b""
 
 
 def read_archive(file: BinaryIO, name: str) -> Archive:
-    """Return the archive in an open file, which messages call `name`.
+    """Return the archive in an open file, which messages call `name`. Every header is checked.
 
     Raises:
-        BadInput: it is no archive of the kit, or its index is damaged.
+        BadInput: it is no archive of the kit, or is damaged.
     """
-    number = file.fileno()
+    number, layout = file.fileno(), _Layout()
     try:
-        head = json.loads(os.pread(number, _HEAD_BYTES, tarfile.BLOCKSIZE))
-        begin, length = map(int, head["index"])
-        if not 0 <= length <= MAX_ARCHIVE_INDEX_BYTES:
-            raise ValueError(f"an index of {length} bytes")
-        index = _IndexMember.model_validate_json(os.pread(number, length, begin))
-    except (ValueError, TypeError, LookupError, AttributeError, OSError, RecursionError) as error:
+        length = os.fstat(number).st_size
+        if length > MAX_EVIDENCE_BYTES:
+            raise ValueError(f"it has {size(length)}, more than {size(MAX_EVIDENCE_BYTES)}")
+        time = int(_read_at(number, 0, _BLOCK)[136:147], 8)
+        if time < 0:
+            raise ValueError("a negative time")
+        end, at = length - len(_END), 0
+        for member, begin, count in _members(number, 0, end, time):
+            if member == FACTS:
+                break
+            until = begin + count + -count % _BLOCK
+            layout.add(member, at, until)
+            at = until
+        else:
+            raise ValueError(f"it has no {FACTS}")
+        if count > MAX_FACTS_BYTES:
+            raise ValueError(f"{FACTS} has {size(count)}, more than {size(MAX_FACTS_BYTES)}")
+        stated = _read_at(number, begin, count)
+        facts = Facts.model_validate_json(stated)
+        if facts.format != FORMAT:
+            found = f"{facts.format}"
+            raise bad_input(name, "format", found, f"{FORMAT}, or the kit that sealed it")
+        if begin + count + -count % _BLOCK != end or _read_at(number, end, len(_END)) != _END:
+            raise ValueError(f"{FACTS} is not its last member")
+    except (ValueError, OSError) as error:
         problem = f"damaged: {one_line(str(error))[:200]}"
         raise bad_input(name, "", problem, "a tar that proofmark sealed") from None
-    found = Index(index.folders, index.unread, frozenset(index.removed), index.kept)
-    return Archive(Descriptor(number), head, found)
-
-
-class _IndexMember(StrictModel):
-    """The content of the member `INDEX`."""
-
-    folders: dict[str, list[int]]
-    unread: dict[str, dict[str, str]]
-    removed: list[str]
-    kept: dict[str, str]
+    return Archive(Descriptor(number), time, layout.parts, facts, stated)
 
 
 class _Entry(NamedTuple):
@@ -244,7 +334,7 @@ class Chain:
 
     def __init__(self, archives: Sequence[Archive]) -> None:
         self.archives = archives
-        self._entries = lru_cache(maxsize=16)(self._read_folder)
+        self._recent: dict[str, Mapping[str, _Entry]] = {}
 
     def read(self, name: str, limit: int, *, cut: bool = False) -> bytes:
         """Return the content of a file of at most `limit` bytes, or with `cut` its begin.
@@ -274,7 +364,7 @@ class Chain:
 
     def is_folder(self, name: str) -> bool:
         """Return whether there is a folder of this name."""
-        return name in self._children or any(name in each.index.folders for each in self.archives)
+        return name in self._children or name in self._folders
 
     def exists(self, name: str) -> bool:
         """Return whether there is an entry of this name, of any kind."""
@@ -293,15 +383,19 @@ class Chain:
         return sorted({*self._entries(folder), *self._children.get(folder, ())})
 
     def folders(self) -> Iterable[str]:
-        """Return all folders with files, the oldest first."""
-        folders: list[str] = []
-        for each in self.archives:
-            folders += each.index.folders
-        return dict.fromkeys(folders)
+        """Return all folders with entries, and the empty ones, the oldest first."""
+        return self._folders
 
     def files(self, folder: str) -> Mapping[str, str]:
         """Return the names of the entries of a folder that are no folders, with their problems."""
         return {name: entry.problem for name, entry in self._entries(folder).items()}
+
+    @cached_property
+    def _folders(self) -> Mapping[str, None]:
+        folders = dict[str, None]()
+        for each in self.archives:
+            folders |= dict.fromkeys(each.parts) | dict.fromkeys(each.facts.unread)
+        return folders
 
     @cached_property
     def _children(self) -> Mapping[str, Sequence[str]]:
@@ -316,21 +410,27 @@ class Chain:
                 folder = parent
         return children
 
+    def _entries(self, folder: str) -> Mapping[str, _Entry]:
+        found = self._recent.pop(folder, None)
+        if found is None:
+            found = self._read_folder(folder)
+            if len(self._recent) == _RECENT:
+                del self._recent[next(iter(self._recent))]
+        self._recent[folder] = found
+        return found
+
     def _read_folder(self, folder: str) -> Mapping[str, _Entry]:
         """Return the entries of a folder: of each name that of the newest archive."""
         found: dict[str, _Entry] = {}
         prefix = f"{folder}/" if folder else ""
         for archive in self.archives:
-            removed = archive.index.removed
+            removed = archive.facts.removed
             if found and removed:
                 found = {name: each for name, each in found.items() if prefix + name not in removed}
-            places = archive.index.folders.get(folder, ())
-            for begin, end in zip(places[::2], places[1::2], strict=True):
-                found |= _part(archive.file.number, begin, end)
-            for name, problem in archive.index.unread.get(folder, {}).items():
+            for name, problem in archive.facts.unread.get(folder, {}).items():
                 found[name] = _Entry(-1, 0, 0, problem=problem)
-        if not folder:
-            found.pop(HEAD, None)
+            if part := archive.parts.get(folder):
+                found |= _part(archive, *part)
         return found
 
 
@@ -349,44 +449,64 @@ def _read_at(file: int, begin: int, length: int) -> bytes:
     return content
 
 
-def _part(file: int, begin: int, end: int) -> dict[str, _Entry]:
+def _members(
+    file: int, at: int, end: int, time: int, window: bytes = b""
+) -> Iterator[tuple[str, int, int]]:
+    """Yield name, begin and length of the members between two places of an archive.
+
+    Args:
+        file: the open archive.
+        at: the first place.
+        end: the second place.
+        time: of all members.
+        window: the bytes between the places, as far as they are known.
+
+    Raises:
+        ValueError: a header is not as `header_of` makes it, or the archive is cut.
+        OSError: the archive cannot be read.
+    """
+    base = at
+    while at < end:
+        place = at - base
+        if place + _MOST > len(window) and base + len(window) < end:
+            window, base, place = _read_at(file, at, min(_SMALL, end - at)), at, 0
+        try:
+            header, more = window[place : place + _BLOCK], 0
+            if header[156:157] == _EXTENDED:
+                count = int(header[124:135], 8)
+                more = _BLOCK + count + -count % _BLOCK
+                header = window[place : place + more + _BLOCK]
+                name = header[_BLOCK : _BLOCK + count].partition(b"=")[2][:-1].decode()
+            else:
+                name = header.partition(b"\0")[0].decode("ascii")
+            length = int(header[more + 124 : more + 135], 8)
+            is_normal = length >= 0 and len(header) <= _MOST and "\0" not in name
+            if not is_normal or header != header_of(name, length, time):
+                raise ValueError("a header that proofmark does not write")
+        except ValueError as error:
+            raise ValueError(f"byte {at}: {error}") from None
+        at += len(header)
+        if at + length > end:
+            raise ValueError(f"it is cut at byte {end}")
+        yield name, at, length
+        at += length + -length % _BLOCK
+
+
+def _part(archive: Archive, begin: int, end: int) -> dict[str, _Entry]:
     """Return the members between two places of an archive, by the last part of their names.
 
     Raises:
-        OSError: the archive is damaged.
+        OSError: the file was changed after it was opened.
     """
-    whole = _read_at(file, begin, end - begin) if end - begin <= _SMALL else None
-    found: dict[str, _Entry] = {}
-    at = begin
-    while at < end:
-        if whole is None:
-            block = _read_at(file, at, tarfile.BLOCKSIZE)
-        else:
-            block = whole[at - begin : at - begin + tarfile.BLOCKSIZE]
-        if block[156:157] != tarfile.REGTYPE:  # an extended header
-            return _part_of_tarfile(file, begin, end)
-        try:
-            name, length = block[:100].rstrip(b"\0").decode("ascii"), int(block[124:135], 8)
-        except ValueError:
-            raise OSError(errno.EIO, f"the archive is damaged at byte {at}") from None
-        at += tarfile.BLOCKSIZE
-        content = None if whole is None else whole[at - begin : at - begin + length]
-        found[name.rpartition("/")[2]] = _Entry(file, at, length, content)
-        at += -(-length // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
-    return found
-
-
-def _part_of_tarfile(file: int, begin: int, end: int) -> dict[str, _Entry]:
-    """Return the same as `_part`; `tarfile` reads the headers."""
-    content = io.BytesIO(_read_at(file, begin, end - begin) + bytes(2 * tarfile.BLOCKSIZE))
+    file, found = archive.file.number, dict[str, _Entry]()
+    whole = _read_at(file, begin, end - begin) if end - begin <= _SMALL else b""
     try:
-        with tarfile.open(fileobj=content, mode="r:", errors="surrogateescape") as tar:
-            return {
-                info.name.rpartition("/")[2]: _Entry(file, begin + info.offset_data, info.size)
-                for info in tar.getmembers()
-            }
-    except (tarfile.TarError, ValueError, RecursionError):
-        raise OSError(errno.EIO, f"the archive is damaged after byte {begin}") from None
+        for name, at, length in _members(file, begin, end, archive.time, whole):
+            content = whole[at - begin : at - begin + length] if whole else None
+            found[name.rpartition("/")[2]] = _Entry(file, at, length, content)
+    except ValueError as error:
+        raise OSError(errno.EIO, f"the archive was changed: {error}") from None
+    return found
 
 
 _MOUNTED: dict[str, Chain] = {}

@@ -72,5 +72,10 @@ MAX_EVIDENCE_FILES = 10_000_000
 """Files of a run that are sealed. A run of 8,437 nodes has 1.3 million."""
 MAX_EVIDENCE_BYTES = 64 << 30
 """Bytes of a run that are sealed. A run of 8,437 nodes has 1 GB."""
-MAX_ARCHIVE_INDEX_BYTES = 256 << 20
-"""Bytes of the index of sealed evidence. That of 8,437 nodes and 152,000 executions has 20 MB."""
+MAX_FACTS_BYTES = 64 << 20
+"""Bytes of the facts of sealed evidence: half a million files that were removed or not read."""
+MAX_ARCHIVES = 300
+"""Archives of a run. Each is an open file. `stage collect` opens a run three times, and a process
+may have 1,024 open files."""
+MAX_PATH_BYTES = 8192
+"""Bytes of a path in sealed evidence. A path of Linux has 4,096."""

@@ -10,16 +10,14 @@ this process can write it.
 from __future__ import annotations
 
 import json
-import os
 import platform
-import stat
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -32,6 +30,7 @@ from proofmark.common.message import NOTHING, Message, rendered
 from proofmark.common.parallel import gc_paused
 from proofmark.common.progress_lines import say
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.trust import weak_part
 from proofmark.records.columns import Execution, Measurand, Records
 from proofmark.records.read import read_parts
 from proofmark.records.run_facts import RunParts, run_parts
@@ -121,9 +120,10 @@ def store(run: Run, readings: Readings) -> None:
 
 
 def _is_stored(run: Run) -> bool:
+    path = run.products.readings
     try:
-        with open_regular(run.products.readings) as file:
-            return not _is_foreign(file) and zipfile.ZipFile(file).comment == _key(run)
+        with open_regular(path) as file:
+            return not weak_part(path) and zipfile.ZipFile(file).comment == _key(run)
     except _UNUSABLE:
         return False
 
@@ -133,23 +133,18 @@ def _stored(run: Run) -> Readings | Message | None:
     path = run.products.readings
     try:
         with open_regular(path) as file:
-            if _is_foreign(file):
+            if weak_part(path):
                 return Message("readings-foreign", path=f"{path}")
             with zipfile.ZipFile(file) as archive:
                 if archive.comment != _key(run):
                     return Message("readings-stale", path=f"{path}")
+                if any(each.compress_type for each in archive.infolist()):
+                    raise ValueError("compressed: its size is not that of its members")
                 return Readings(_records(run.id, archive), _nodes(archive))
     except FileNotFoundError:
         return None
     except _UNUSABLE as error:
         return Message("readings-damaged", path=f"{path}", problem=f"{type(error).__name__}")
-
-
-def _is_foreign(file: BinaryIO) -> bool:
-    """Return whether another user than root and that of this process can write an open file."""
-    status = os.fstat(file.fileno())
-    shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return bool(shared) or status.st_uid not in (0, os.geteuid())
 
 
 def _key(run: Run) -> bytes:

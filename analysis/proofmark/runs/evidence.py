@@ -15,23 +15,33 @@ script that differs is a finding, too.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from hashlib import file_digest, sha256
 from io import BufferedRandom, BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
-from pydantic import Field, ValidationError
+from pydantic import AwareDatetime, Field, ValidationError
 
-from proofmark.common.archive import Archive, ArchiveWriter, Chain, mount, mounted, read_archive
+from proofmark.common.archive import (
+    FACTS,
+    FORMAT,
+    Archive,
+    ArchiveWriter,
+    Chain,
+    Change,
+    Facts,
+    mount,
+    mounted,
+    read_archive,
+)
 from proofmark.common.errors import bad_input
 from proofmark.common.files import (
     make_folder,
@@ -41,6 +51,8 @@ from proofmark.common.files import (
     write_whole,
 )
 from proofmark.common.input_limits import (
+    MAX_ARCHIVES,
+    MAX_DEPTH,
     MAX_EVIDENCE_BYTES,
     MAX_EVIDENCE_FILES,
     MAX_OUTPUT_BYTES,
@@ -48,37 +60,23 @@ from proofmark.common.input_limits import (
 )
 from proofmark.common.kit_state import Kit, this_kit
 from proofmark.common.rights import rights_at, this_user
-from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import size
 from proofmark.common.trust import refuse_untrusted
 from proofmark.runs.decisions import extends
 from proofmark.runs.nodes import node_files
 from proofmark.runs.run import OWN_RUN, Run, Seal, open_run, sealed_run
 from proofmark.runs.run_files import TOP_RULES, JobFiles, RunFiles, SealRule, StepFiles
-from proofmark.runs.state import journals_of, state_lock, word
+from proofmark.runs.state import journals_of, state_lock
 from proofmark.runs.work_folder import use_work_folder
 
 SUMS = "SHA256SUMS"
-FORMAT = 2
 _ARCHIVE = re.compile(r"([0-9a-f]{64})  (\d{4})\.tar", re.ASCII)
 
 
-class Change(StrEnum):
-    """What happened to a file of the run; of a sealed file the sealed content counts."""
-
-    CHANGED = "changed"
-    REMOVED = "removed"
-    ADDED = "added"
-    """The file appeared in a finished execution."""
-    SCRIPT = "another script"
-    """The work folder has another script than the run. The archives have both."""
-
-
-class ArchiveHead(StrictModel):
-    """What the first member of an archive states.
+class ArchiveHead(Facts, extra="forbid"):
+    """What the last member of an archive states.
 
     Attributes:
-        format: of the archive.
         run: the id of the run.
         number: of the archive in its chain; the first one has 1.
         before: the SHA-256 of the archive before it; empty for the first one.
@@ -86,18 +84,17 @@ class ArchiveHead(StrictModel):
         sealed_by: the user who sealed it.
         run_by: the user who started the programs.
         kit: the kit that wrote it.
-        index: the place of the index in the archive.
     """
 
-    format: int
-    run: str
+    run: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$")
     number: int
     before: str = Field(pattern="^([0-9a-f]{64})?$")
-    sealed: datetime
+    sealed: AwareDatetime = Field(
+        ge=datetime(1970, 1, 1, tzinfo=UTC), lt=datetime(9999, 1, 1, tzinfo=UTC)
+    )
     sealed_by: str
     run_by: str
     kit: Kit
-    index: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -131,13 +128,13 @@ class SealedEvidence:
         """The sealed files of the run that were changed later, with the kind of the change."""
         found: dict[str, Change] = {}
         for archive in self.chain.archives:
-            found |= {name: Change(kind) for name, kind in archive.index.kept.items()}
+            found |= archive.facts.kept
         return found
 
     @property
     def newest_changes(self) -> Mapping[str, str]:
         """The changes that the newest archive states."""
-        return self.chain.archives[-1].index.kept
+        return self.newest.kept
 
     @property
     def _place(self) -> Path:
@@ -184,15 +181,21 @@ def read_evidence(folder: Path) -> SealedEvidence | None:
             user can change one.
     """
     refuse_untrusted(folder / RunFiles.evidence.path, OWN_RUN)
-    archives, heads, listed = [], list[ArchiveHead](), _listed(folder)
+    archives, heads, listed, length = list[Archive](), list[ArchiveHead](), _listed(folder), 0
     for number, digest in enumerate(listed, 1):
         path = _path(folder, number)
         try:
             with open_regular(path) as file:
-                if (found := _sha256(file)) != digest:
+                length += os.fstat(file.fileno()).st_size
+                if length > MAX_EVIDENCE_BYTES:
+                    found = f"{size(length)} in {number} archives"
+                    raise bad_input(path, "", found, f"at most {size(MAX_EVIDENCE_BYTES)}")
+                with ThreadPoolExecutor(1) as other:  # the digest needs no lock of Python
+                    digesting = other.submit(_sha256, file)
+                    archive = read_archive(file, f"{path}")
+                if (computed := digesting.result()) != digest:
                     accepted = f"{digest}, as {SUMS} has it"
-                    raise bad_input(path, "", f"SHA-256 {found}", accepted)
-                archive = read_archive(file, str(path))
+                    raise bad_input(path, "", f"SHA-256 {computed}", accepted)
         except OSError as error:
             raise bad_input(path, "", f"{error.strerror}", "the archive that was sealed") from None
         heads.append(_head(archive, path, number, listed[number - 2] if number > 1 else ""))
@@ -214,16 +217,14 @@ def _sha256(file: BufferedReader | BufferedRandom) -> str:
 def _head(archive: Archive, path: Path, number: int, before: str) -> ArchiveHead:
     """Return the head of an archive, which must be the `number`-th, after the one of `before`."""
     try:
-        head = ArchiveHead.model_validate_json(json.dumps(archive.head))
+        head = ArchiveHead.model_validate_json(archive.stated)
     except ValidationError as error:
-        raise bad_input(path, "", f"unreadable: {error}", "a tar that proofmark sealed") from None
-    if head.format != FORMAT:
-        found = f"{head.format}, written by the kit {head.kit}"
-        raise bad_input(path, "format", found, f"{FORMAT}, or that version of the kit")
+        (first, *_) = error.errors(include_url=False, include_input=False)
+        key = ".".join(map(str, first["loc"]))
+        raise bad_input(path, key, first["msg"], "a tar that proofmark sealed") from None
     if (head.number, head.before) != (number, before):
         found = f"number {head.number} after {head.before or 'nothing'}"
         raise bad_input(path, "before", found, f"number {number} after {before or 'nothing'}")
-    word(head.run, "the run id")
     return head
 
 
@@ -240,6 +241,8 @@ def _listed(folder: Path) -> list[str]:
         lines = read_regular(path, MAX_SMALL_BYTES).decode("ascii", "replace").splitlines()
     except (FileNotFoundError, NotADirectoryError):
         return []
+    if len(lines) > MAX_ARCHIVES:
+        raise bad_input(path, "", f"{len(lines)} archives", f"at most {MAX_ARCHIVES}")
     digests = []
     for number, line in enumerate(lines, 1):
         match = _ARCHIVE.fullmatch(line)
@@ -291,6 +294,8 @@ def seal(folder: Path) -> SealedEvidence:
     with state_lock(target / RunFiles.evidence.path / "lock", target.name):
         known = read_evidence(target)
         number = len(known.digests) + 1 if known else 1
+        if number > MAX_ARCHIVES:
+            raise bad_input(target, "", f"{number} archives", f"at most {MAX_ARCHIVES}; a new run")
         new = _path(target, number).with_suffix(".new")
         try:
             new.unlink(missing_ok=True)  # left by a kill
@@ -330,7 +335,6 @@ def _write(file: BinaryIO, folder: Path, known: SealedEvidence | None, run_by: s
         sealed_by=this_user().name,
         run_by=run_by,
         kit=this_kit(),
-        index=(0, 0),
     )
     writer.finish(head.model_dump(mode="json"))
     return True
@@ -373,7 +377,7 @@ class _Sealing:
         # A change is stated once, by the first archive after it.
         kept: set[str] = set()
         for each in known.archives:
-            kept.update(each.index.kept)
+            kept.update(each.facts.kept)
         self._stated = kept
         self._folders = dict.fromkeys(known.folders())
 
@@ -386,7 +390,7 @@ class _Sealing:
         journal = RunFiles.journal.path
         seen = {RunFiles.nodes.path}
         left_out = {name for name, rule in TOP_RULES.items() if rule is SealRule.UNSEALED}
-        left_out |= {RunFiles.work_folder.path} | ({journal} if self._journals else set())
+        left_out |= {FACTS, RunFiles.work_folder.path} | ({journal} if self._journals else set())
         self._walk("", seen, left_out)
         # Nothing but this reads the work folder in a block: rights change for the whole process.
         with rights_at(RunFiles(self._root).work_folder):
@@ -413,7 +417,9 @@ class _Sealing:
             for name in sorted(names, reverse=True):
                 if names[name] == _INNER:
                     inner = f"{folder}/{name}" if folder else name
-                    if os.access(self._root / inner, os.R_OK | os.X_OK, effective_ids=True):
+                    if inner.count("/") >= MAX_DEPTH:
+                        names[name] = "deep"
+                    elif os.access(self._root / inner, os.R_OK | os.X_OK, effective_ids=True):
                         waiting.append(inner)
                         del names[name]
                     else:  # a program may have left a folder that nobody can enter
@@ -438,7 +444,7 @@ class _Sealing:
         files: dict[str, bytes] = {}
         unread: dict[str, str] = {}
         gone: list[str] = []
-        kept: dict[str, str] = {}
+        kept: dict[str, Change] = {}
         held = 0
         for name in sorted({*before, *names}):
             path = prefix + name

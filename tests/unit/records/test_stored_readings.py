@@ -214,7 +214,7 @@ class TestNotUsed:
         assert capsys.readouterr().err == ""
 
     @pytest.mark.fault("readings-planted")
-    @pytest.mark.parametrize("mode", [0o664, 0o646])
+    @pytest.mark.parametrize("mode", [0o646, 0o666])
     def test_if_another_user_can_write_them(
         self, run: Run, mode: int, capsys: pytest.CaptureFixture[str]
     ) -> None:

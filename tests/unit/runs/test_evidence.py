@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from tests.fixtures.kit import execution, make_kit
 from tests.folders import let_all_enter
 
 from proofmark.cli.main import main
+from proofmark.common.archive import ArchiveWriter
 from proofmark.common.errors import BadInput
+from proofmark.common.input_limits import MAX_ARCHIVES
 from proofmark.jobs.execute import execute
 from proofmark.runs.decisions import add_decisions
 from proofmark.runs.evidence import (
@@ -80,7 +83,7 @@ def test_control_an_archive_needs_no_kit(run: Path, tmp_path: Path) -> None:
     assert unpacked.read_bytes() == output.read_bytes()
     with tarfile.open(path) as tar:
         names = set(tar.getnames())
-    assert {"evidence.json", "plan.json", "run.json", "index.json"} <= names
+    assert {"evidence.json", "plan.json", "run.json"} <= names
     assert any(name.startswith("nodes/") for name in names)
     head = json.loads((tmp_path / "evidence.json").read_text())
     assert (head["run"], head["number"], head["before"]) == (run.name, 1, "")
@@ -318,6 +321,28 @@ def test_after_a_kill_at_any_point_the_next_call_makes_the_archive(run: Path) ->
     raise AssertionError("the seal has no end")
 
 
+def test_the_longest_chain_is_opened_three_times_at_once(sealed: Path, tmp_path: Path) -> None:
+    known = read_evidence(sealed)
+    assert known is not None
+    run, before, lines = tmp_path / sealed.name, "", ""
+    (run / "evidence").mkdir(parents=True)
+    for number in range(1, MAX_ARCHIVES + 1):
+        path = run / f"evidence/{number:04d}.tar"
+        with path.open("x+b") as file:
+            head = known.newest.model_copy(update={"number": number, "before": before})
+            ArchiveWriter(file, 1).finish(head.model_dump(mode="json"))
+        before = sha256(path.read_bytes()).hexdigest()
+        lines += f"{before}  {path.name}\n"
+    (run / "evidence/SHA256SUMS").write_text(lines)
+    for _ in range(2):
+        opened = [read_evidence(run) for _ in range(3)]
+        assert {each and len(each.heads) for each in opened} == {MAX_ARCHIVES}
+        for each in opened:
+            assert each
+            each.chain.files("")
+        del opened, each
+
+
 @pytest.fixture(scope="module")
 def sealed(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sealed") / original.name
@@ -337,7 +362,7 @@ def test_a_flip_of_any_byte_is_found(sealed: Path, place: float, bits: int) -> N
     kept = path.read_bytes()
     try:
         path.write_bytes(content)
-        with pytest.raises(BadInput, match="SHA-256"):
+        with pytest.raises(BadInput, match=r"SHA-256|damaged|format"):
             read_evidence(sealed)
     finally:
         path.write_bytes(kept)
@@ -452,3 +477,19 @@ def test_the_run_itself_is_still_the_folder_of_its_jobs(run: Path) -> None:
     assert sealed is not None
     assert sealed.seal is not None
     assert sealed.id == run.name
+
+
+def test_a_deep_folder_and_a_file_of_the_name_of_the_facts(run: Path) -> None:
+    deep = execution(run / "steps/0001-fake-1").joinpath(*["d"] * 70)
+    deep.mkdir(parents=True)
+    (deep / "x").write_text("x")
+    (run / "evidence.json").write_text("{}")
+    collect(run)
+    evidence = read_evidence(run)
+    assert evidence is not None
+    (folder,) = (name for name, found in evidence.newest.unread.items() if "deep" in found.values())
+    assert folder.endswith("/d/d")
+    assert "evidence.json" not in evidence.chain.names("")
+    first = archives(run)
+    collect(run)
+    assert archives(run) == first
