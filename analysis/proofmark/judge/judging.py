@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
+from proofmark.common.archive import Change
 from proofmark.common.files import exists, is_folder, replacing, write_whole, write_whole_bytes
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.parallel import gc_paused, parallel_map
@@ -43,7 +44,6 @@ from proofmark.records.read import read_parts
 from proofmark.records.run_facts import RunParts, names_of_hosts
 from proofmark.runs.adopted import adopted_files
 from proofmark.runs.decisions import read_decisions
-from proofmark.runs.evidence import Change
 from proofmark.runs.job_folder import stopped_jobs
 from proofmark.runs.journal import journals
 from proofmark.runs.nodes import Node, some_nodes

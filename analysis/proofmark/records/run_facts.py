@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from proofmark.cases.suite import Benchmarks
+from proofmark.common.archive import Change
 from proofmark.common.host_names import HostTable, shared_domain
 from proofmark.records.columns import VIRTUAL
 from proofmark.records.conditions import Conditions
 from proofmark.records.hosts import HostNames
 from proofmark.records.network import NetworkCheck
 from proofmark.runs.bmc_telemetry import read_looks
-from proofmark.runs.evidence import Change
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
 from proofmark.site.adopted_site import IMPORTED

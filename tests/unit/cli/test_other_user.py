@@ -17,9 +17,10 @@ from tests.folders import let_all_enter
 from tests.forks import tool
 
 from proofmark.cli.main import main
+from proofmark.common.archive import Change
 from proofmark.common.errors import BadInput
 from proofmark.common.rights import acting_as, run_user
-from proofmark.runs.evidence import Change, open_evidence, seal
+from proofmark.runs.evidence import open_evidence, seal
 from proofmark.runs.journal import unverified
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.run_files import RunFiles
