@@ -74,3 +74,7 @@ MAX_EVIDENCE_BYTES = 64 << 30
 """Bytes of a run that are sealed. A run of 8,437 nodes has 1 GB."""
 MAX_ARCHIVE_INDEX_BYTES = 256 << 20
 """Bytes of the index of sealed evidence. That of 8,437 nodes and 152,000 executions has 20 MB."""
+MAX_SIGNED_FILES = 100_000
+"""Files of a signed folder. An acceptance of 100 runs with 100 archives each has 10,000."""
+MAX_SIGNATURES = 100
+"""Signatures of one statement. A contract has two or three parties."""

@@ -15,14 +15,17 @@ from typing import Any, get_args
 
 from proofmark.common.host_names import HostTable
 from proofmark.common.message import NOTHING, Message, joined
-from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.nodesets import HostName, folded, hosts_of
+from proofmark.common.strict_model import StrictModel
 from proofmark.judge.contract_rules import enough_nodes
 from proofmark.judge.item_figures import ItemFigure, item_figures
+from proofmark.judge.judging import judge_run
 from proofmark.judge.power import repeats_of
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
-from proofmark.runs.waivers import Waiver
+from proofmark.runs.run import Run, site_of
+from proofmark.runs.waivers import Waiver, digest_of
 from proofmark.site.contract_document import CheckItem, Contract, Item, Phase
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
@@ -75,6 +78,60 @@ class JudgedRun:
             and self.verdict.degraded is not None
         )
         return not other_mode and not fewer
+
+
+class Part(StrictModel):
+    """A partition of an acceptance: its nodes, and its mode now."""
+
+    hosts: list[HostName]
+    mode: str
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What an acceptance needs besides its runs.
+
+    Attributes:
+        site: the name of the site.
+        contract: its contract.
+        partitions: the nodes and the mode of each.
+    """
+
+    site: str
+    contract: Contract
+    partitions: Mapping[str, Part]
+
+    def refuses(self, run: Run) -> Message:
+        """Return why a sealed run decides nothing here; `NOTHING` if it can decide.
+
+        Raises:
+            BadInput: its inputs are damaged.
+        """
+        site = site_of(run)
+        if site.name != self.site:
+            return Message("acceptance-site", site=site.name)
+        if run.plan.partition not in self.partitions:
+            return Message("acceptance-partition", partition=run.plan.partition)
+        if site.contract is None or digest_of(site.contract) != digest_of(self.contract):
+            return Message("acceptance-contract")
+        return other_state(run.plan, site.partition.origin)
+
+    def judged(self, run: Run) -> JudgedRun:
+        """Return a sealed run that can decide, judged.
+
+        Raises:
+            BadInput: a file of the run is damaged.
+        """
+        assert run.seal is not None
+        mode = self.partitions[run.plan.partition].mode
+        return JudgedRun(run.plan, run.seal.time, run.seal.digest, judge_run(run), mode)
+
+    def acceptance(
+        self, runs: Sequence[JudgedRun], left_out: Sequence[RunLeftOut] = ()
+    ) -> Acceptance:
+        """Return the acceptance by `runs`."""
+        hosts = {name: part.hosts for name, part in self.partitions.items()}
+        return acceptance(self.site, self.contract, hosts, runs, left_out)
 
 
 @dataclass(frozen=True)
@@ -353,22 +410,24 @@ class Acceptance:
         )
 
     @property
+    def counts(self) -> dict[str, int]:
+        """The numbers of all items, of those that are met, waived or minor, and of bad nodes."""
+        hosts = {host for each in self.faults if each.stands for host in each.hosts}
+        return {
+            "total": len(self.items),
+            "met": sum(each.outcome == "PASS" for each in self.items),
+            "waived": sum(each.waiver is not None for each in self.items),
+            "minor": sum(
+                each.item.severity == "minor" and each.waiver is None and each.outcome != "PASS"
+                for each in self.items
+            ),
+            "faults": len(hosts),
+        }
+
+    @property
     def text(self) -> Message:
         """What the word stands for, in numbers."""
-        met = sum(each.outcome == "PASS" for each in self.items)
-        waived = sum(each.waiver is not None for each in self.items)
-        minor = sum(
-            each.item.severity == "minor" and each.waiver is None and each.outcome != "PASS"
-            for each in self.items
-        )
-        nodes = {host for each in self.faults if each.stands for host in each.hosts}
-        parts = [
-            Message("acceptance-met", met=met, total=len(self.items)),
-            *([Message("items-waived", count=waived)] if waived else []),
-            *([Message("items-minor", count=minor)] if minor else []),
-            *([Message("acceptance-faults", count=len(nodes))] if nodes else []),
-        ]
-        return joined(parts)
+        return text_of(self.counts)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``acceptance.json``."""
@@ -393,6 +452,21 @@ class Acceptance:
             "limited": [each.as_json() for each in self.limited],
             "left_out": [each.as_json() for each in self.left_out],
         }
+
+
+def text_of(counts: Mapping[str, int]) -> Message:
+    """Return the `Acceptance.counts` as a text."""
+    met, waived, minor, faults = (counts.get(name, 0) for name in _COUNTED)
+    parts = [
+        Message("acceptance-met", met=met, total=counts.get("total", 0)),
+        *([Message("items-waived", count=waived)] if waived else []),
+        *([Message("items-minor", count=minor)] if minor else []),
+        *([Message("acceptance-faults", count=faults)] if faults else []),
+    ]
+    return joined(parts)
+
+
+_COUNTED = ("met", "waived", "minor", "faults")
 
 
 def word_of(items: Sequence[AcceptedItem]) -> str:
