@@ -156,7 +156,12 @@ def new_signed(folder: Path) -> Iterator[Path]:
 
 
 def take(source: Path, target: Path) -> None:
-    """Let `target` have the content of `source`, which nothing changes; a copy costs more space."""
+    """Let `target` have the content of `source`, which nothing changes; a copy costs more space.
+
+    Raises:
+        BadInput: another user can change `source`.
+    """
+    refuse_untrusted(source, OWN)
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(source, target)
@@ -186,7 +191,7 @@ def accept(new: Path, predicate: Mapping[str, Any], key: Path) -> Path:
     statement = Statement(subject=subject, predicate=dict(predicate))
     content = f"{statement.model_dump_json(by_alias=True, indent=1)}\n".encode()
     known = signed_folders(new.parent.parent)
-    if known and _read(known[0]) == content:
+    if known and _read(known[0]) == content and not differences(known[0], statement):
         return sign(known[0], key)
     write_whole_bytes(new / STATEMENT, content, 0o644)
     signature = sign(new, key)
