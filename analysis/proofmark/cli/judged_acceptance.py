@@ -245,7 +245,7 @@ def sign_acceptance(options: Namespace, asked: Question) -> int:
             accepted = f"what `{judge}` writes"
             raise bad_input(AcceptanceFiles(folder).page, "", "not what its runs give", accepted)
         print_line(f"{accept(new, predicate.model_dump(mode='json'), options.key)}")
-        print_line(predicate.line)
+        print_line(localized(predicate.line))
     return 0
 
 

@@ -270,8 +270,7 @@ def _made_of_acceptance(runs: Sequence[Run], asked: Predicate, target: Path) -> 
     judged = []
     for run in runs:
         if why := terms.refuses(run):
-            accepted = "a run that decides in this acceptance"
-            raise bad_input(run.products.folder, "", f"{why}", accepted)
+            raise bad_input(run.products.folder, "", f"{why}", "a run that decides here")
         judged.append(terms.judged(run))
     found = terms.acceptance(judged, asked.left_out)
     with in_language(asked.made.language):
