@@ -54,8 +54,8 @@ def checked_folder(folder: Path, signers: Path, revoked: Path | None = None) -> 
     Raises:
         BadInput: nothing is signed, no signature is accepted, or another user can change a file.
     """
+    refuse_untrusted(folder, OWN)
     resolved = folder.resolve()
-    refuse_untrusted(resolved, OWN)
     found = [resolved] if (resolved / STATEMENT).exists() else signed_folders(resolved)
     if not found:
         raise bad_input("RUN", "", f"{folder}: nothing is signed", "proofmark sign RUN")

@@ -50,8 +50,8 @@ def sign(options: Namespace) -> int:
         BadInput: the run is unfinished, a product is not that of the evidence, another user can
             change a file, or ssh-keygen refuses.
     """
+    refuse_untrusted(options.folder, OWN)
     folder = options.folder.resolve()
-    refuse_untrusted(folder, OWN)
     if (folder / STATEMENT).exists():
         print_line(f"{_countersigned(folder, options.key)}")
         return 0

@@ -87,6 +87,11 @@ class Statement(StrictModel):
     predicate: dict[str, Any]
 
     @property
+    def content(self) -> bytes:
+        """The bytes of ``statement.json``."""
+        return f"{self.model_dump_json(by_alias=True, indent=1)}\n".encode()
+
+    @property
     def files(self) -> dict[str, Subject]:
         """The files by their names."""
         return {each.name: each for each in self.subject}
@@ -189,7 +194,7 @@ def accept(new: Path, predicate: Mapping[str, Any], key: Path) -> Path:
         for name, length in sorted(files_of(new).items())
     ]
     statement = Statement(subject=subject, predicate=dict(predicate))
-    content = f"{statement.model_dump_json(by_alias=True, indent=1)}\n".encode()
+    content = statement.content
     known = signed_folders(new.parent.parent)
     if known and _read(known[0]) == content and not differences(known[0], statement):
         return sign(known[0], key)
@@ -268,15 +273,18 @@ def read_statement(folder: Path) -> Statement:
     """Return the statement of a signed folder.
 
     Raises:
-        BadInput: it is none of this form, or lists a file twice.
+        BadInput: it is none of this form, lists a file twice, or is written in another way: a key
+            that is there twice has two readings.
     """
-    path = folder / STATEMENT
+    path, content = folder / STATEMENT, _read(folder)
     try:
-        statement = Statement.model_validate_json(_read(folder))
+        statement = Statement.model_validate_json(content)
     except ValidationError as error:
         raise bad_input(path, "", f"unreadable: {error}", "a statement of this kit") from None
     if len(statement.files) < len(statement.subject):
         raise bad_input(path, "subject", "a name twice", "each file once")
+    if statement.content != content:
+        raise bad_input(path, "", "the same values in another form", "as proofmark writes it")
     return statement
 
 

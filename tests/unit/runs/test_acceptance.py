@@ -95,6 +95,11 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def keygen(*words: str | Path) -> bytes:
+    """Return what ssh-keygen prints."""
+    return subprocess.run(["ssh-keygen", *words], check=True, capture_output=True).stdout
+
+
 def signed_run(folder: Path, keys: Path, *options: str, **case: Any) -> Path:
     """Return the folder of a signed run, whose report has `options` besides the language."""
     kit = make_kit(folder)
@@ -332,10 +337,11 @@ def forged_signature(folder: Path, keys: Path, name: str = "alice", **changes: A
         }
         for name, whole in sorted(content(folder).items())
     ]
-    statement["predicate"] |= changes.pop("predicate", changes)
-    path.write_text(json.dumps(statement | changes.get("statement", {})))
-    command = ["ssh-keygen", "-q", "-Y", "sign", "-f", keys / name, "-n", "proofmark-run", path]
-    subprocess.run(command, check=True, capture_output=True)
+    of_statement = changes.pop("statement", {})
+    statement["predicate"] |= changes
+    statement |= of_statement
+    path.write_text(json.dumps(statement, indent=1, ensure_ascii=False) + "\n")
+    keygen("-q", "-Y", "sign", "-f", keys / name, "-n", "proofmark-run", path)
 
 
 @pytest.mark.fault("product-forged")
@@ -530,12 +536,13 @@ class Caller:
 
     def owns(self, *folders: Path) -> None:
         """Make the caller the owner of folders and all that is in them."""
-        for folder in folders if self.user is not None else ():
-            for path in (folder, *folder.rglob("*")):
-                os.chown(path, self.user, self.user, follow_symlinks=False)
+        user = self.user
+        for path in folders if user is not None else ():
+            subprocess.run(["chown", "-R", "-h", f"{user}:{user}", path], check=True)
 
     def call(self, *words: object, **more: Any) -> subprocess.CompletedProcess[str]:
-        as_other = {"user": self.user, "group": self.user, "extra_groups": []}
+        who: dict[str, Any] = {"user": self.user, "group": self.user, "extra_groups": []}
+        options: dict[str, Any] = {**(who if self.user is not None else {}), **more}
         return subprocess.run(
             [tool("proofmark"), *map(str, words)],
             capture_output=True,
@@ -543,8 +550,7 @@ class Caller:
             check=False,
             env={**os.environ, "HOME": f"{self.folder}"},
             cwd=self.folder,
-            **(as_other if self.user is not None else {}),
-            **more,
+            **options,
         )
 
     def sign(self, folder: Path, name: str = "bob") -> subprocess.CompletedProcess[str]:
@@ -606,6 +612,12 @@ def test_a_product_that_is_not_the_signed_one_is_named(caller: Caller, run: Path
     assert caller.sign(run).returncode == 3
 
 
+def _only(folder: Path, *names: str) -> None:
+    for path in folder.iterdir():
+        if path.name not in names:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
 SMUGGLED: dict[str, Callable[[Path], Any]] = {
     "page of an acceptance": lambda folder: (folder / "acceptance.json").write_text(
         '{"word": "PASS", "text": "20 of 20 items met", "runs": []}'
@@ -614,16 +626,12 @@ SMUGGLED: dict[str, Callable[[Path], Any]] = {
     "page in a folder": lambda folder: (folder / "evidence/report.html").write_text("PASS"),
     "edited page": lambda folder: forge(folder / "report.html"),
     "edited verdict": lambda folder: forge(folder / "verdict.json"),
-    "removed product": lambda folder: (folder / "junit.xml").unlink(),
+    "removed product": lambda folder: os.remove(folder / "junit.xml"),  # noqa: PTH107
     "further archive": lambda folder: (folder / "evidence/0002.tar").write_text("PASS"),
     "another contract": lambda folder: (folder / "contract.json").write_text("{}"),
     "no evidence": lambda folder: shutil.rmtree(folder / "evidence"),
     "shorter chain": lambda folder: (folder / "evidence/SHA256SUMS").write_text(""),
-    "nothing but a page": lambda folder: [
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-        for path in folder.iterdir()
-        if path.name not in ("report.html", "statement.json")
-    ],
+    "nothing but a page": lambda folder: _only(folder, "report.html", "statement.json"),
 }
 
 
@@ -664,6 +672,7 @@ UNTRUE: dict[str, tuple[int, dict[str, Any]]] = {
     "kind": (3, {"kind": "summary"}),
     "kind of an acceptance": (3, {"kind": "acceptance"}),
     "further field": (3, {"note": "PASS"}),
+    "nested field": (3, {"kinds": {"contract": {"total": 0, "note": "PASS"}}}),
     "form": (3, {"statement": {"_type": "https://in-toto.io/Statement/v9"}}),
     "predicate type": (3, {"statement": {"predicateType": "urn:proofmark:acceptance:99"}}),
 }
@@ -684,19 +693,29 @@ def _length(folder: Path, length: int) -> None:
     path = folder / "statement.json"
     statement = json.loads(path.read_text())
     statement["subject"][0]["annotations"]["length"] = length
-    path.write_text(json.dumps(statement))
+    path.write_text(json.dumps(statement, indent=1) + "\n")
+
+
+def _a_word_before(folder: Path) -> None:
+    """Write a key twice: people read the first, programs the last."""
+    path = folder / "statement.json"
+    text = path.read_text()
+    path.write_text(text.replace('  "word": ', '  "word": "PASS",\n  "word": '))
+    assert json.loads(path.read_text()) == json.loads(text)
+    assert path.read_text() != text
 
 
 @pytest.mark.fault("statement-forged")
 @pytest.mark.parametrize(
     "change",
     [
+        _a_word_before,
         lambda folder: _length(folder, -1),
         lambda folder: _length(folder, 1 << 70),
         lambda folder: (folder / "statement.json").write_text("{"),
         lambda folder: (folder / "statement.json").write_text(9999 * "["),
         lambda folder: (folder / "a b").write_text(""),
-        lambda folder: (folder / "pipe").unlink(missing_ok=True) or os.mkfifo(folder / "pipe"),
+        lambda folder: subprocess.run(["mkfifo", folder / "pipe"], check=True),
         lambda folder: (folder / "link").symlink_to("report.html"),
         lambda folder: (folder / "a/b/c/d/e").mkdir(parents=True),
     ],
@@ -708,8 +727,7 @@ def test_a_damaged_statement_or_folder_is_refused(
     change(folder)
     assert sign(folder, keys, "bob") == 3
     (folder / "statement.json.sig").unlink()
-    words = ["-Y", "sign", "-f", keys / "alice", "-n", "proofmark-run", folder / "statement.json"]
-    subprocess.run(["ssh-keygen", *words], check=True, capture_output=True)
+    keygen("-Y", "sign", "-f", keys / "alice", "-n", "proofmark-run", folder / "statement.json")
     assert verify(folder, keys / "signers") == 3
 
 
@@ -793,17 +811,14 @@ class TestOneKeyIsOneSigner:
         for name in ("mallory", "mallory.pub"):
             shutil.copy(keys / name, tmp_path)
         key = tmp_path / "mallory"
-        names = ["-n", "alice@example.org", "-I", "id"]
-        certify = ["ssh-keygen", "-q", "-s", keys / "bob", *names, f"{key}.pub"]
-        subprocess.run(certify, check=True)
+        keygen("-q", "-s", keys / "bob", "-n", "alice@example.org", "-I", "id", f"{key}.pub")
         statement = signed(run) / "statement.json"
         (signed(run) / "statement.json.sig").unlink()
-        words = ["-Y", "sign", "-f", f"{key}-cert.pub", "-n", "proofmark-run", statement]
-        subprocess.run(["ssh-keygen", *words], check=True, capture_output=True)
+        keygen("-Y", "sign", "-f", f"{key}-cert.pub", "-n", "proofmark-run", statement)
         authority = (keys / "bob.pub").read_text().rstrip()
         signers = self.signers(tmp_path, f"alice@example.org cert-authority {authority}")
-        find = ["ssh-keygen", "-Y", "find-principals", "-f", signers, "-s", f"{statement}.sig"]
-        assert subprocess.run(find, check=True, capture_output=True).stdout, "the control"
+        find = ("-Y", "find-principals", "-f", signers, "-s", f"{statement}.sig")
+        assert keygen(*find), "the control"
         capsys.readouterr()
         assert verify(signed(run), signers) == 3
         assert "the key of a certificate" in capsys.readouterr().err
