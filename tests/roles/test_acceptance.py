@@ -119,7 +119,7 @@ def test_report_is_written_before_the_play_fails(kit: Kit) -> None:
     assert not (kit.run() / "report.html").exists()
     assert {path.owner() for path in kit.run().glob("steps/*/*")} == {"nobody"}
     assert (key.owner(), key.stat().st_mode & 0o777) == ("root", 0o600)
-    signed = [*sealed.glob("signed/0001/SHA256SUMS*")]
+    signed = [*sealed.glob("signed/0001/statement.json*")]
     assert [path.owner() for path in (sealed / "report.html", *signed)] == 3 * ["root"]
     assert_signed(kit, signers, f"FAIL: {MISSED}, 2 FAIL, 0 INVALID, 0 UNJUDGED")
     assert kit.scratch.owner() == "nobody"

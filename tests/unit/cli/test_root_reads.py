@@ -220,7 +220,7 @@ def attacked(phi: Phi, attacker: Emulator) -> Run:
         "assumed": {JINJA: JINJA},
     }
     run.files.plan.write_text(json.dumps(plan))
-    for name in ("SHA256SUMS", "SHA256SUMS.sig", "verdict.json", "installed.json"):
+    for name in ("statement.json", "statement.json.sig", "verdict.json", "installed.json"):
         (run.folder / name).symlink_to(canary / "secret")
     phi.forge(run)
     (phi.folder / "runs").symlink_to(run.folder.parent)  # `explain 1` takes the newest run in it
