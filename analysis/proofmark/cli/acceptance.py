@@ -27,8 +27,8 @@ from proofmark.plan.planned_items import planned_items
 from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
 from proofmark.report.accepted import item_text
-from proofmark.runs.acceptance_data import PAGE
 from proofmark.runs.run import site_of
+from proofmark.runs.run_files import AcceptanceFiles
 from proofmark.runs.waivers import Waiver, add_waiver, check, digest_of, signed
 from proofmark.site.contract_document import CONTRACT, CheckItem, Contract, Item, read_contract
 from proofmark.site.groups import COMPUTE
@@ -44,7 +44,8 @@ def arguments(parser: ArgumentParser) -> None:
     runs = parser.add_argument("--run", nargs="+", type=Path, default=[], metavar="RUN", help=note)
     complete(runs, Words.RUN)
     runs_folder_argument(parser)
-    note = f"judge, measure: the folder of {PAGE} (default: acceptance-SITE beside the runs)"
+    page = AcceptanceFiles.page.path
+    note = f"judge, measure: the folder of {page} (default: acceptance-SITE beside the runs)"
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help=note)
     parser.add_argument("--json", action="store_true", help="judge, measure: print JSON")
     language_argument(parser)

@@ -16,7 +16,7 @@ from proofmark.cli.command import (
     verb_argument,
 )
 from proofmark.cli.command_inputs import kit_benchmarks, site_arguments, site_of_run
-from proofmark.cli.evidence import checked_acceptance
+from proofmark.cli.evidence import checked_folder
 from proofmark.cli.output import print_line, print_table
 from proofmark.common.errors import bad_input
 from proofmark.common.files import write_whole
@@ -68,28 +68,26 @@ def _accept(options: Namespace) -> None:
         extended,
         judged_figures,
     )
+    from proofmark.report.statement import runs_in
 
     run = open_run(options.folder)
     site = site_of_run(options, run)
     signers = options.signers or site.inventory / SIGNERS
-    with checked_acceptance(options.folder, signers) as (signed, sealed):
-        if sealed.id != run.id:
-            raise bad_input("RUN", "", f"signed evidence of {sealed.id}", f"that of {run.id}")
-        signer = ", ".join(signed.signers)
-        stated = Acceptance(
-            options.name,
-            datetime.now(UTC),
-            signer,
-            signed.sha256,
-            options.reason,
-            options.label,
-        )
-        made, figures = accepted_baseline(run.id, judged_figures(sealed), site, stated)
+    signed = checked_folder(options.folder, signers)
+    if signed.wrong:
+        found = "; ".join(signed.wrong)
+        raise bad_input(signed.folder, "", found, f"as signed by {signed.names}")
+    (sealed,) = runs_in(signed.folder, "run")
+    if sealed.id != run.id:
+        raise bad_input("RUN", "", f"signed evidence of {sealed.id}", f"that of {run.id}")
+    about = (datetime.now(UTC), signed.names, signed.sha256, options.reason, options.label)
+    stated = Acceptance(options.name, *about)
+    made, figures = accepted_baseline(run.id, judged_figures(sealed), site, stated)
     folder = baseline_folder(site.inventory, site.partition_name, made.name)
     if (folder / STATE).exists() and not options.replace:
         made, figures = extended(*read_baseline(folder), made, figures)
     write_baseline(folder, made, figures)
-    print_line(f"accepted: {run.id}, signed by {signer}, {made.runs[-1].verdict}")
+    print_line(f"accepted: {run.id}, signed by {signed.names}, {made.runs[-1].verdict}")
     print_line(f"baseline {made.name}: {len(made.runs)} runs in {folder}")
 
 

@@ -1,15 +1,14 @@
-"""Opens the evidence of a run for a command, and checks a signed acceptance."""
+"""Opens the evidence of a run for a command, and checks a signed folder."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.errors import bad_input
 from proofmark.common.progress_lines import say
-from proofmark.runs.acceptance import CheckedAcceptance, check, private_copy, signed_folder
-from proofmark.runs.evidence import open_evidence, read_evidence, seal
+from proofmark.common.trust import refuse_untrusted
+from proofmark.runs.acceptance import OWN, STATEMENT, CheckedStatement, check, signed_folders
+from proofmark.runs.evidence import open_evidence, seal
 from proofmark.runs.run import Run, open_run
 
 COLLECT = "proofmark stage collect RUN"
@@ -37,52 +36,8 @@ def run_to_show(folder: Path) -> Run:
     return run
 
 
-class ChangedAcceptance(BadInput):
-    """A signed acceptance is not as it was signed.
-
-    Args:
-        folder: of the acceptance.
-        checked: what differs.
-    """
-
-    def __init__(self, folder: Path, checked: CheckedAcceptance) -> None:
-        accepted = f"as signed by {', '.join(checked.signers)}"
-        super().__init__(*(InputError(f"{folder}", "", each, accepted) for each in checked.wrong))
-        self.checked = checked
-
-
-@contextmanager
-def checked_acceptance(
-    folder: Path, signers: Path, revoked: Path | None = None
-) -> Iterator[tuple[CheckedAcceptance, Run]]:
-    """Yield the check of a signed acceptance, and its run.
-
-    What is checked is what the run is read from: a private copy if another user owns the folder.
-
-    Raises:
-        ChangedAcceptance, BadInput: see `checked_folder`; or the evidence is damaged.
-    """
-    with checked_folder(folder, signers, revoked) as (checked, place):
-        yield checked, run_in(place)
-
-
-def run_in(signed: Path) -> Run:
-    """Return the run of a signed folder.
-
-    Raises:
-        BadInput: it has no evidence, or damaged evidence.
-    """
-    evidence = read_evidence(signed)
-    if evidence is None:
-        raise bad_input(signed, "", "no evidence", "a folder that proofmark sign made")
-    return evidence.run()
-
-
-@contextmanager
-def checked_folder(
-    folder: Path, signers: Path, revoked: Path | None = None
-) -> Iterator[tuple[CheckedAcceptance, Path]]:
-    """Yield the check of a signed folder, and the folder.
+def checked_folder(folder: Path, signers: Path, revoked: Path | None = None) -> CheckedStatement:
+    """Return the check of a signed folder: of its signatures and its files.
 
     Args:
         folder: a signed folder, or a run or acceptance, whose newest signed folder is taken.
@@ -90,25 +45,23 @@ def checked_folder(
         revoked: see `check`.
 
     Raises:
-        ChangedAcceptance: a file is not as it was signed. Nothing is read from it.
-        BadInput: nothing is signed, or no signature is accepted.
+        BadInput: nothing is signed, no signature is accepted, or another user can change a file.
     """
-    signed = signed_folder(folder)
-    if signed is None:
+    refuse_untrusted(folder, OWN)
+    resolved = folder.resolve()
+    found = [resolved] if (resolved / STATEMENT).exists() else signed_folders(resolved)
+    if not found:
         raise bad_input("RUN", "", f"{folder}: nothing is signed", "proofmark sign RUN")
-    _refuse_inside(signed, "--signers", signers, "an allowed_signers file")
+    _refuse_inside(found[0], "--signers", signers, "an allowed_signers file")
     if revoked:
-        _refuse_inside(signed, "--revoked", revoked, "a list of revoked keys, or a KRL")
-    with private_copy(signed) as place:
-        checked = check(place, signers, revoked)
-        if checked.wrong:
-            raise ChangedAcceptance(signed, checked)
-        yield checked, place
+        _refuse_inside(found[0], "--revoked", revoked, "a list of revoked keys, or a KRL")
+    return check(found[0], signers, revoked)
 
 
 def _refuse_inside(folder: Path, option: str, file: Path, accepted: str) -> None:
-    """Refuse a file that is missing or in the acceptance, which cannot name its own signers."""
+    """Refuse a file that is missing or in the folder, or that another user can change."""
     if not file.is_file():
         raise bad_input(option, "", f"{file}: no such file", accepted)
-    if folder.resolve() in file.resolve().parents:
-        raise bad_input(option, "", f"{file}: in the acceptance", f"{accepted} outside it")
+    if folder in file.resolve().parents:
+        raise bad_input(option, "", f"{file}: in the signed folder", f"{accepted} outside it")
+    refuse_untrusted(file, f"{accepted} that only this user can change")

@@ -5,58 +5,67 @@ Measures what the contract still needs: the suites in the order that finds fault
 
 from __future__ import annotations
 
-import json
-import shutil
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.call_settings import setting
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import read_regular, write_whole, write_whole_bytes
+from proofmark.common.files import write_whole
 from proofmark.common.kit import kit_folder, result_folder
-from proofmark.common.message import NOTHING, Message
+from proofmark.common.message import Message
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.progress_lines import say
 from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, translated
+from proofmark.common.trust import refuse_untrusted
 from proofmark.judge.acceptance import (
     CODES,
     Acceptance,
     AcceptedItem,
-    JudgedRun,
+    Part,
     RunLeftOut,
-    acceptance,
+    Terms,
     other_state,
 )
 from proofmark.judge.acceptance_gaps import Gap, Times, gaps, times_of
-from proofmark.judge.judging import judge_run
 from proofmark.judge.trend.past_run import is_run, run_folders
 from proofmark.plan.planned_items import PlannedItem, planned_items
 from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
 from proofmark.report.acceptance_page import (
-    acceptance_page,
     figure_text,
     gap_text,
     item_limit,
     notes,
     runs_of,
 )
-from proofmark.runs.acceptance import new_signed, sign, signed_before, signed_folders, sums_of
-from proofmark.runs.acceptance_data import PAGE, PAGE_DATA
-from proofmark.runs.evidence import read_evidence
-from proofmark.runs.run import Run, site_of
-from proofmark.runs.sealed_runs import SealedRun, keep, sealed_of, sealed_runs
+from proofmark.report.products import differing
+from proofmark.report.statement import (
+    RUNS,
+    Predicate,
+    acceptance_data,
+    acceptance_files,
+    acceptance_name,
+    made_again,
+    products_of,
+    runs_in,
+    taken_from,
+)
+from proofmark.report.write import Made, versions
+from proofmark.runs.acceptance import OWN, accept, new_signed, take
+from proofmark.runs.evidence import open_evidence
+from proofmark.runs.run import Run
+from proofmark.runs.run_files import AcceptanceFiles
+from proofmark.runs.sealed_runs import SealedRun, keep, sealed_runs
 from proofmark.runs.waivers import digest_of
 from proofmark.site.contract_document import Contract
 from proofmark.site.groups import COMPUTE
@@ -93,7 +102,7 @@ class Question:
     def folder(self) -> Path:
         """The folder of the page, beside the runs."""
         of_part = [] if self.limit == COMPUTE else [each.partition_name for each in self.sites]
-        return self.root / "-".join(["acceptance", self.inventory.folder.name, *of_part])
+        return self.root / acceptance_name(self.inventory.folder.name, of_part)
 
     @cached_property
     def sites(self) -> list[Site]:
@@ -123,37 +132,53 @@ class Question:
         planned = [*planned_items(self.contract, plans, benchmarks)]
         return planned, times_of(plans, refused)
 
+    @cached_property
+    def terms(self) -> Terms:
+        """What the acceptance needs besides its runs."""
+        parts = {
+            each.partition_name: Part(
+                hosts=each.partition_hosts or each.hosts, mode=each.partition.current_mode
+            )
+            for each in self.sites
+        }
+        return Terms(self.inventory.folder.name, self.contract, parts)
+
     def answer(self) -> Acceptance:
         """Return the acceptance by the runs that there are now."""
-        sites = self.sites
-        runs, left_out = self._runs({each.partition_name: each for each in sites})
-        partitions = {each.partition_name: each.partition_hosts or each.hosts for each in sites}
-        name = self.inventory.folder.name
-        return acceptance(name, self.contract, partitions, runs, left_out)
+        runs, left_out = self.sealed_runs()
+        judged = []
+        for run in runs:
+            try:
+                judged.append(self.terms.judged(run))
+            except BadInput as error:
+                if self.named:
+                    raise
+                left_out.append(RunLeftOut(run.id, _unreadable(error)))
+        return self.terms.acceptance(judged, left_out)
 
-    def _runs(self, sites: Mapping[str, Site]) -> tuple[list[JudgedRun], list[RunLeftOut]]:
-        """Return the runs that can decide, and those that cannot, with the reason.
+    def sealed_runs(self) -> tuple[list[Run], list[RunLeftOut]]:
+        """Return the sealed runs that can decide, and those that cannot, with the reason.
 
         They are the runs below the folder, and those that this user knows to be sealed.
 
         Raises:
             BadInput: a run of `named` cannot decide, or the state of the site is damaged.
         """
-        runs: dict[str, JudgedRun] = {}
+        runs: dict[str, Run] = {}
         left_out = []
         known = [
             each
-            for each in sealed_runs(self.inventory.folder.name)
-            if each.contract == digest_of(self.contract) and each.partition in sites
+            for each in sealed_runs(self.terms.site)
+            if each.contract == digest_of(self.contract) and each.partition in self.terms.partitions
         ]
         elsewhere = [each.folder for each in known if is_run(each.folder)]
         beside = [self.root] if self.root.is_dir() else []
         for folder in self.named or run_folders([*beside, *elsewhere]):
-            found = _run(folder, sites, self.contract)
-            if isinstance(found, JudgedRun) and found.id not in runs:
+            found = _run(folder, self.terms)
+            if isinstance(found, Run) and found.id not in runs:
                 runs[found.id] = found
                 continue
-            if isinstance(found, JudgedRun):
+            if isinstance(found, Run):
                 runs[found.id], left = _one_of(runs[found.id], found)
             else:
                 left = RunLeftOut(folder.name, found)
@@ -163,7 +188,7 @@ class Question:
             if left.reason.code != "acceptance-site":  # the folder has the runs of all sites
                 left_out.append(left)
         for each in known:
-            if each.run not in runs or not runs[each.run].has(each.evidence):
+            if each.run not in runs or not _has(runs[each.run], each.evidence):
                 left_out.append(_lacking(each, named=bool(self.named)))
         return [*runs.values()], left_out
 
@@ -188,48 +213,55 @@ def _shown(options: Namespace, asked: Question, found: Acceptance) -> int:
     """Print the items of an acceptance and write its page; return the exit code of its word."""
     missing = _gaps(asked, found.open_items)
     folder = options.output or asked.folder
+    page = AcceptanceFiles(folder).page
     if not options.check:
         for run in found.runs:
             keep(run.kept, run.earlier)
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in _files(found, asked.contract, missing).items():
+        for name, text in acceptance_files(found, asked.terms).items():
             write_whole(folder / name, text)
     if options.json:
-        print_json(_content(found, asked.contract, missing))
+        gaps_json = {"missing": [each.as_json() for each in missing]}
+        print_json(acceptance_data(found, asked.terms) | gaps_json)
     else:
         _print(found, missing)
-        print_line(f"{folder / PAGE}")
+        print_line(f"{page}")
     return CODES[found.word]
 
 
 def sign_acceptance(options: Namespace, asked: Question) -> int:
-    """Sign the page of an acceptance that is what its runs give, or add a signature to it.
+    """Sign the page of an acceptance that is what its runs give, with their evidence.
 
     Raises:
-        BadInput: the page is not what the runs give, or ssh-keygen refuses.
+        BadInput: the page is not what the runs give, no run decides, another user can change a
+            file, or ssh-keygen refuses.
     """
-    found = asked.answer()
-    missing = _gaps(asked, found.open_items)
-    files = _files(found, asked.contract, missing)
-    written = {name: read_regular(asked.folder / name) for name in files}
-    if written != {name: text.encode() for name, text in files.items()}:
-        judge = PrintedCommand(
-            "proofmark", "acceptance", "judge", of_person(asked.site, "SITE", "-i")
+    folder = asked.folder.resolve()
+    refuse_untrusted(folder, OWN)
+    runs, left_out = asked.sealed_runs()
+    if not runs:
+        raise bad_input(folder, "", "no run that decides", "a sealed run with this contract")
+    with new_signed(folder) as new:
+        for run in runs:
+            for path in taken_from(run):
+                take(path, new / RUNS / run.id / path.relative_to(run.products.folder))
+        draft = Predicate(
+            kind="acceptance",
+            id=asked.folder.name,
+            site=asked.terms.site,
+            partitions=dict(asked.terms.partitions),
+            left_out=left_out,
+            made=Made(written=datetime.now(UTC), language=options.language, versions=versions()),
         )
-        raise bad_input(asked.folder / PAGE, "", "not what its runs give", f"what `{judge}` writes")
-    place = asked.folder
-    place.mkdir(parents=True, exist_ok=True)
-    with new_signed(place) as new:
-        for name, content in written.items():
-            write_whole_bytes(new / name, content)
-        content = sums_of(new)
-        same = signed_before(place, content)
-        signature = sign(same or new, options.key, content)
-        if same:
-            shutil.rmtree(new)
-    newest = same or signed_folders(place)[0]
-    print_line(f"{newest / signature.name}")
-    print_line(f"{translated(found.word)}: {localized(found.text)}")
+        predicate = made_again(runs_in(new, draft.kind), draft, new)
+        if [*differing(new, products_of(new), folder)]:
+            judge = PrintedCommand(
+                "proofmark", "acceptance", "judge", of_person(asked.site, "SITE", "-i")
+            )
+            accepted = f"what `{judge}` writes"
+            raise bad_input(AcceptanceFiles(folder).page, "", "not what its runs give", accepted)
+        print_line(f"{accept(new, predicate.model_dump(mode='json'), options.key)}")
+        print_line(localized(predicate.line))
     return 0
 
 
@@ -289,20 +321,22 @@ def _play(given: Sequence[str], suite: str, repeats: int) -> list[str]:
     return [play, *more, *given, "-e", f"suite={suite}"]
 
 
-def _files(found: Acceptance, contract: Contract, missing: Sequence[Gap]) -> dict[str, str]:
-    """Return the page and its data, by the names of the files."""
-    text = json.dumps(_content(found, contract, missing), indent=1) + "\n"
-    digest = sha256(text.encode()).hexdigest()
-    return {PAGE_DATA: text, PAGE: acceptance_page(found, contract, missing, digest)}
-
-
-def _one_of(first: JudgedRun, second: JudgedRun) -> tuple[JudgedRun, RunLeftOut]:
+def _one_of(first: Run, second: Run) -> tuple[Run, RunLeftOut]:
     """Return which of two folders of a run decides, and the other one, which is left out."""
-    newer, older = (second, first) if second.has(first.evidence) else (first, second)
-    place = older.kept.folder if older.kept else Path(older.id)
-    if newer.has(older.evidence):
+    assert first.seal is not None
+    assert second.seal is not None
+    newer, older = (second, first) if _has(second, first.seal.digest) else (first, second)
+    assert older.seal is not None
+    place = older.seal.folder
+    if _has(newer, older.seal.digest):
         return newer, RunLeftOut(place.name, Message("past-copy", folder=newer.id))
     return newer, RunLeftOut(place.name, Message("acceptance-fork", folder=f"{place}"), open=True)
+
+
+def _has(run: Run, evidence: str) -> bool:
+    """Return whether an archive of `run` has this SHA-256."""
+    assert run.seal is not None
+    return evidence in (run.seal.digest, *run.seal.earlier)
 
 
 def _lacking(sealed: SealedRun, *, named: bool) -> RunLeftOut:
@@ -320,56 +354,26 @@ def _lacking(sealed: SealedRun, *, named: bool) -> RunLeftOut:
     return RunLeftOut(sealed.run, reason, open=True)
 
 
-def _run(folder: Path, sites: Mapping[str, Site], contract: Contract) -> JudgedRun | Message:
-    """Return a judged run, or why it decides nothing."""
+def _run(folder: Path, terms: Terms) -> Run | Message:
+    """Return a sealed run that can decide, or why it decides nothing."""
     try:
-        evidence = read_evidence(folder.resolve())
-        if evidence is None:
+        run = open_evidence(folder)
+        if run is None:
             return Message("acceptance-unsealed")
-        run = evidence.run()
-        if why := _refusal(run, sites, contract):
-            return why
-        verdict = judge_run(run)
-        return JudgedRun(
-            plan=run.plan,
-            sealed=evidence.newest.sealed,
-            evidence=evidence.digest,
-            verdict=verdict,
-            mode_now=sites[run.plan.partition].partition.current_mode,
-            kept=sealed_of(run, folder, verdict.headline().word),
-            earlier=tuple(evidence.digests[:-1]),
-        )
+        return terms.refuses(run) or run
     except BadInput as error:
-        mistake = error.mistakes[0]
-        problem = one_line(f"{mistake.file}: {mistake.key}: {mistake.found}")
-        return Message("acceptance-unreadable", problem=problem)
+        return _unreadable(error)
 
 
-def _refusal(run: Run, sites: Mapping[str, Site], contract: Contract) -> Message:
-    """Return why a run decides nothing in this acceptance; `NOTHING` if it can decide."""
-    site = site_of(run)
-    if site.name not in {each.name for each in sites.values()}:
-        return Message("acceptance-site", site=site.name)
-    if run.plan.partition not in sites:
-        return Message("acceptance-partition", partition=run.plan.partition)
-    if site.contract is None or digest_of(site.contract) != digest_of(contract):
-        return Message("acceptance-contract")
-    return other_state(run.plan, site.partition.origin) or NOTHING
+def _unreadable(error: BadInput) -> Message:
+    mistake = error.mistakes[0]
+    problem = one_line(f"{mistake.file}: {mistake.key}: {mistake.found}")
+    return Message("acceptance-unreadable", problem=problem)
 
 
 def _gaps(asked: Question, items: Sequence[AcceptedItem]) -> list[Gap]:
     """Return what measures `items`. Only if there are any, the suites are planned."""
     return [*gaps(items, *asked.suites, asked.site)] if items else []
-
-
-def _content(found: Acceptance, contract: Contract, missing: Sequence[Gap]) -> dict[str, Any]:
-    """Return the content of ``acceptance.json``."""
-    about = {"title": contract.title, "parties": dict(contract.parties)}
-    return {
-        "contract": {**about, "sha256": digest_of(contract)},
-        **found.as_json(),
-        "missing": [each.as_json() for each in missing],
-    }
 
 
 def _print(found: Acceptance, missing: Sequence[Gap]) -> None:

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-import shutil
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from proofmark.cli.command import Command, run_argument
-from proofmark.cli.evidence import ChangedAcceptance, checked_folder, evidence_of, run_in
+from proofmark.cli.evidence import checked_folder, evidence_of
 from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.files import read_regular
+from proofmark.common.files import exists, read_json
+from proofmark.common.message import Message
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.progress_lines import say
-from proofmark.judge.written import WrittenVerdict, read_written, refuse_unfinished
-from proofmark.report.products import differences, differing, made_of, other_versions, write_again
+from proofmark.common.trust import refuse_untrusted
+from proofmark.report.products import differing, made_of, other_versions
+from proofmark.report.statement import (
+    CONTRACT,
+    Predicate,
+    against_evidence,
+    made_again,
+    predicate_of,
+    products_of,
+    runs_in,
+    taken_from,
+    unfinished,
+)
+from proofmark.report.write import Made
 from proofmark.runs import acceptance
-from proofmark.runs.acceptance_data import PAGE_DATA, of_page
-from proofmark.runs.evidence import read_evidence
-from proofmark.runs.run import Run
+from proofmark.runs.acceptance import OWN, STATEMENT, CheckedStatement
+from proofmark.runs.format import Identity
 from proofmark.runs.run_files import RunFiles
+from proofmark.site.contract_document import Contract
+
+CHANGED, OTHER_PRODUCTS, OTHER_VERSIONS = 1, 5, 6
+"""The exit codes of `verify` beside 0."""
 
 
 def _sign_arguments(parser: ArgumentParser) -> None:
@@ -32,60 +47,52 @@ def sign(options: Namespace) -> int:
     """Sign the evidence of a run with what is made from it, or add a signature to such a folder.
 
     Raises:
-        BadInput: the run is unfinished, a product is not that of the evidence, or ssh-keygen
-            refuses.
+        BadInput: the run is unfinished, a product is not that of the evidence, another user can
+            change a file, or ssh-keygen refuses.
     """
+    refuse_untrusted(options.folder, OWN)
     folder = options.folder.resolve()
-    if (folder / acceptance.SUMS).exists():
-        content = _listed_again(folder)
-        print_line(f"{acceptance.sign(folder, options.key, content)}")
+    if (folder / STATEMENT).exists():
+        print_line(f"{_countersigned(folder, options.key)}")
         return 0
     run = evidence_of(folder)
     made = made_of(run.products)
-    if other := other_versions(made):
-        found = f"written by other versions: {other}"
-        raise bad_input(run.products.made, "", found, "a new report: proofmark report RUN")
-    assert run.seal is not None
-    with acceptance.new_signed(run.seal.folder) as new:
-        written = write_again(run, made, RunFiles(new))
-        refuse_unfinished(run, written.verdict)
-        if wrong := [*differing(new, run.products)]:
-            report = PrintedCommand("proofmark", "report", of_person(folder, "RUN"))
-            accepted = f"what `{report}` writes"
-            raise BadInput(
-                *(InputError(f"{run.seal.folder}", "", each, accepted) for each in wrong)
-            )
-        content = acceptance.sums_of(new)
-        same = acceptance.signed_before(run.seal.folder, content)
-        signature = acceptance.sign(same or new, options.key, content)
-        if same:
-            shutil.rmtree(new)
-    newest = same or acceptance.signed_folders(run.seal.folder)[0]
-    print_line(f"{newest / signature.name}")
+    _refuse_other_versions(made, run.products.made, "a new report: proofmark report RUN")
+    with acceptance.new_signed(folder) as new:
+        for path in taken_from(run):
+            acceptance.take(path, new / path.relative_to(folder))
+        asked = Predicate(kind="run", id=run.id, site=run.plan.site, partitions={}, made=made)
+        predicate = made_again(runs_in(new, "run"), asked, new)
+        report = PrintedCommand("proofmark", "report", of_person(folder, "RUN"))
+        _refuse(folder, unfinished(predicate), "a run with a result of each planned step")
+        _refuse(folder, differing(new, products_of(new), folder), f"what `{report}` writes")
+        print_line(f"{acceptance.accept(new, predicate.model_dump(mode='json'), options.key)}")
     return 0
 
 
-def _listed_again(folder: Path) -> bytes:
-    """Return the list of a signed folder, if its files are those that its evidence gives.
+def _countersigned(folder: Path, key: Path) -> Path:
+    """Add a signature to a signed folder if its files are those that its evidence gives.
 
     Raises:
         BadInput: they are not, or they were written by other versions.
     """
-    with acceptance.private_copy(folder) as place:
-        content = read_regular(place / acceptance.SUMS)
-        wrong = [*acceptance.differences(place, content)]
-        evidence = None if wrong else read_evidence(place)
-        if evidence:
-            run = evidence.run()
-            made = made_of(run.products)
-            if other := other_versions(made):
-                found = f"written by other versions: {other}"
-                raise bad_input(folder, "", found, "the versions that wrote it")
-            wrong += differences(run, made)
-        if wrong:
-            accepted = "what was signed, made from its evidence"
-            raise BadInput(*(InputError(f"{folder}", "", each, accepted) for each in wrong))
-    return content
+    statement = acceptance.read_statement(folder)
+    predicate = predicate_of(statement, folder)
+    _refuse(folder, acceptance.differences(folder, statement), "what was signed")
+    _refuse_other_versions(predicate.made, folder, "the versions that wrote it")
+    wrong = against_evidence(folder, statement, predicate)
+    _refuse(folder, wrong, "what its evidence gives")
+    return acceptance.sign(folder, key)
+
+
+def _refuse(folder: Path, wrong: Iterable[Message], accepted: str) -> None:
+    if mistakes := [InputError(f"{folder}", "", each, accepted) for each in wrong]:
+        raise BadInput(*mistakes)
+
+
+def _refuse_other_versions(made: Made, place: Path, accepted: str) -> None:
+    if other := other_versions(made):
+        raise bad_input(place, "", f"written by other versions: {other}", accepted)
 
 
 def _verify_arguments(parser: ArgumentParser) -> None:
@@ -106,59 +113,66 @@ def _verify_arguments(parser: ArgumentParser) -> None:
 
 
 def verify(options: Namespace) -> int:
-    """Check a signed acceptance, judge its evidence again, and print the signed verdict last.
-
-    The page of an acceptance names the evidence of its runs: those that are beside it are compared.
+    """Check a signed folder, judge its evidence again, and print the signed verdict last.
 
     Returns:
-        0, or 1 if a file is not as it was signed, or is not what the evidence gives.
-    """
-    name = options.folder.name
-    try:
-        with checked_folder(options.folder, options.signers, options.revoked) as (signed, place):
-            if (place / PAGE_DATA).exists():
-                line, wrong = of_page(place / PAGE_DATA, options.folder.resolve().parent)
-            else:
-                run = run_in(place)
-                verdict = _written_verdict(run)
-                wrong, line = [*_judged_again(run, verdict)], verdict.line
-    except ChangedAcceptance as error:
-        signed, wrong, line = error.checked, list(error.checked.wrong), None
-    for each in signed.others:
-        say(f"not accepted: {each}")
-    for each in wrong:
-        print_line(each)
-    signers = ", ".join(signed.signers)
-    if wrong or line is None:
-        print_line(f"{name}: {len(wrong)} differences from what {signers} signed")
-        return 1
-    print_line(f"{name}: as signed by {signers}")
-    print_line(line)
-    return 0
-
-
-def _judged_again(run: Run, verdict: WrittenVerdict) -> Iterator[str]:
-    """Yield each product that is not what the evidence gives, if these versions wrote it."""
-    if verdict.missing:
-        yield f"unfinished: {verdict.missing} of {verdict.coverage.expected} steps are missing"
-    made = made_of(run.products)
-    if other := other_versions(made):
-        say(f"not judged again here: judged by {other}")
-        return
-    yield from differences(run, made)
-
-
-def _written_verdict(run: Run) -> WrittenVerdict:
-    """Return the verdict of a signed acceptance.
+        0, or `CHANGED` if a file is not as it was signed or not what the evidence gives,
+        `OTHER_VERSIONS` if it was not judged again here, `OTHER_PRODUCTS` if what lies in RUN is
+        not what was signed.
 
     Raises:
-        BadInput: it has no verdict.
+        BadInput: no signature is accepted, it is that of another run, or it has no evidence.
     """
-    verdict = read_written(run.products.verdict)
-    if verdict is None or verdict.run != run.id:
-        found = "no verdict of this run"
-        raise bad_input(run.products.verdict, "", found, f"the verdict of {run.id}")
-    return verdict
+    folder = options.folder.resolve()
+    signed = checked_folder(folder, options.signers, options.revoked)
+    predicate = predicate_of(signed.statement, signed.folder)
+    if folder != signed.folder:
+        _refuse_other(folder, signed.folder, predicate)
+    for each in signed.others:
+        say(f"not accepted: {each}")
+    wrong = signed.wrong or against_evidence(signed.folder, signed.statement, predicate)
+    for message in wrong:
+        print_line(message)
+    if wrong:
+        print_line(f"{predicate.id}: {len(wrong)} differences from what {signed.names} signed")
+        return CHANGED
+    print_line(f"{predicate.id}: as signed by {signed.names}")
+    if missing := _not_signed(signed, predicate):
+        print_line(f"not signed by: {', '.join(missing)}")
+    other = list[Message]()
+    if folder != signed.folder:
+        other += differing(signed.folder, products_of(signed.folder), folder)
+    for message in other:
+        print_line(f"{folder}: {message}; what was signed is in {signed.folder}")
+    print_line(predicate.line)
+    if versions := other_versions(predicate.made):
+        print_line(f"{predicate.id}: not judged again here: judged by {versions}")
+        return OTHER_VERSIONS
+    return OTHER_PRODUCTS if other else 0
+
+
+def _refuse_other(folder: Path, signed: Path, predicate: Predicate) -> None:
+    """Refuse the signature of another run than that in `folder`.
+
+    Raises:
+        BadInput: the folder has another name or another run.
+    """
+    names = [folder.name]
+    if exists(identity := RunFiles(folder).identity):
+        names.append(read_json(identity, Identity).run)
+    for name in names:
+        if name != predicate.id:
+            found = f"the signature of {predicate.id}"
+            raise bad_input(signed, "", found, f"that of {name}, which is in {folder}")
+
+
+def _not_signed(signed: CheckedStatement, predicate: Predicate) -> list[str]:
+    """Return the signers that the contract names and that did not sign."""
+    if not predicate.contract:
+        return []
+    contract = read_json(signed.folder / CONTRACT, Contract)
+    keys = {each.key for each in signed.signers}
+    return [name for name, of_name in contract.keys.items() if not keys & of_name]
 
 
 COMMANDS = {

@@ -79,3 +79,7 @@ MAX_ARCHIVES = 300
 may have 1,024 open files."""
 MAX_PATH_BYTES = 8192
 """Bytes of a path in sealed evidence. A path of Linux has 4,096."""
+MAX_SIGNED_FILES = 100_000
+"""Files of a signed folder. An acceptance of 100 runs with 100 archives each has 10,000."""
+MAX_SIGNATURES = 100
+"""Signatures of one statement. A contract has two or three parties."""

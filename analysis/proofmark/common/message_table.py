@@ -285,6 +285,17 @@ MESSAGES: Mapping[str, str] = {
     "{unjudged} UNJUDGED; {measured} of {expected} steps measured",
     "past-file": "{file} is damaged",
     "past-programs": "{file} is missing or damaged",
+    # report: what differs in a signed folder
+    "signed-unlisted": "{name}: not listed in the statement",
+    "signed-missing": "{name}: listed in the statement, and missing",
+    "signed-length": "{name}: {found} bytes, and {listed} in the statement",
+    "signed-changed": "{name}: changed after it was signed",
+    "product-missing": "{name}: missing",
+    "product-other": "{name}: another content than that of the evidence",
+    "product-not-made": "{name}: no such file is made from the evidence",
+    "predicate-other": "statement.json: {name}: not what the evidence gives",
+    "signed-unfinished": "unfinished: {missing} of {expected} steps are missing",
+    "acceptance-line": "{word}: {text}",
     # judge: traits of nodes and programs
     "trait": "{name}",
     "trait-of": "{package}: {trait}",

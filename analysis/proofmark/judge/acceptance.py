@@ -16,15 +16,18 @@ from typing import Any, get_args
 from proofmark.cases.vocabulary import MEASURED
 from proofmark.common.host_names import HostTable
 from proofmark.common.message import NOTHING, Message, joined
-from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.nodesets import HostName, folded, hosts_of
+from proofmark.common.strict_model import StrictModel
 from proofmark.judge.contract_rules import enough_nodes
 from proofmark.judge.item_figures import ItemFigure, item_figures
+from proofmark.judge.judging import judge_run
 from proofmark.judge.power import repeats_of
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
-from proofmark.runs.sealed_runs import SealedRun
-from proofmark.runs.waivers import Waiver
+from proofmark.runs.run import Run, site_of
+from proofmark.runs.sealed_runs import SealedRun, sealed_of
+from proofmark.runs.waivers import Waiver, digest_of
 from proofmark.site.contract_document import CheckItem, Contract, Item, Phase
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
@@ -63,10 +66,6 @@ class JudgedRun:
         """The word of its verdict."""
         return self.verdict.headline().word
 
-    def has(self, evidence: str) -> bool:
-        """Return whether an archive of it has this SHA-256."""
-        return evidence in (self.evidence, *self.earlier)
-
     @property
     def id(self) -> str:
         """The id of the run."""
@@ -89,6 +88,69 @@ class JudgedRun:
             and self.verdict.degraded is not None
         )
         return not other_mode and not fewer
+
+
+class Part(StrictModel):
+    """A partition of an acceptance: its nodes, and its mode now."""
+
+    hosts: list[HostName]
+    mode: str
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What an acceptance needs besides its runs.
+
+    Attributes:
+        site: the name of the site.
+        contract: its contract.
+        partitions: the nodes and the mode of each.
+    """
+
+    site: str
+    contract: Contract
+    partitions: Mapping[str, Part]
+
+    def refuses(self, run: Run) -> Message:
+        """Return why a sealed run decides nothing here; `NOTHING` if it can decide.
+
+        Raises:
+            BadInput: its inputs are damaged.
+        """
+        site = site_of(run)
+        if site.name != self.site:
+            return Message("acceptance-site", site=site.name)
+        if run.plan.partition not in self.partitions:
+            return Message("acceptance-partition", partition=run.plan.partition)
+        if site.contract is None or digest_of(site.contract) != digest_of(self.contract):
+            return Message("acceptance-contract")
+        return other_state(run.plan, site.partition.origin)
+
+    def judged(self, run: Run) -> JudgedRun:
+        """Return a sealed run that can decide, judged.
+
+        Raises:
+            BadInput: a file of the run is damaged.
+        """
+        assert run.seal is not None
+        mode = self.partitions[run.plan.partition].mode
+        verdict = judge_run(run)
+        return JudgedRun(
+            plan=run.plan,
+            sealed=run.seal.time,
+            evidence=run.seal.digest,
+            verdict=verdict,
+            mode_now=mode,
+            kept=sealed_of(run, run.seal.folder, verdict.headline().word),
+            earlier=tuple(run.seal.earlier),
+        )
+
+    def acceptance(
+        self, runs: Sequence[JudgedRun], left_out: Sequence[RunLeftOut] = ()
+    ) -> Acceptance:
+        """Return the acceptance by `runs`."""
+        hosts = {name: part.hosts for name, part in self.partitions.items()}
+        return acceptance(self.site, self.contract, hosts, runs, left_out)
 
 
 @dataclass(frozen=True)
@@ -377,24 +439,25 @@ class Acceptance:
         )
 
     @property
+    def counts(self) -> dict[str, int]:
+        """The numbers of items (all, met, waived, minor), of bad nodes and of missing evidence."""
+        hosts = {host for each in self.faults if each.stands for host in each.hosts}
+        return {
+            "total": len(self.items),
+            "met": sum(each.outcome == "PASS" for each in self.items),
+            "waived": sum(each.waiver is not None for each in self.items),
+            "minor": sum(
+                each.item.severity == "minor" and each.waiver is None and each.outcome != "PASS"
+                for each in self.items
+            ),
+            "faults": len(hosts),
+            "open": sum(each.open for each in self.left_out),
+        }
+
+    @property
     def text(self) -> Message:
         """What the word stands for, in numbers."""
-        met = sum(each.outcome == "PASS" for each in self.items)
-        waived = sum(each.waiver is not None for each in self.items)
-        minor = sum(
-            each.item.severity == "minor" and each.waiver is None and each.outcome != "PASS"
-            for each in self.items
-        )
-        lacking = sum(each.open for each in self.left_out)
-        nodes = {host for each in self.faults if each.stands for host in each.hosts}
-        parts = [
-            Message("acceptance-met", met=met, total=len(self.items)),
-            *([Message("items-waived", count=waived)] if waived else []),
-            *([Message("items-minor", count=minor)] if minor else []),
-            *([Message("acceptance-faults", count=len(nodes))] if nodes else []),
-            *([Message("acceptance-open", count=lacking)] if lacking else []),
-        ]
-        return joined(parts)
+        return text_of(self.counts)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``acceptance.json``."""
@@ -419,6 +482,22 @@ class Acceptance:
             "limited": [each.as_json() for each in self.limited],
             "left_out": [each.as_json() for each in self.left_out],
         }
+
+
+def text_of(counts: Mapping[str, int]) -> Message:
+    """Return the `Acceptance.counts` as a text."""
+    met, waived, minor, faults, lacking = (counts.get(name, 0) for name in _COUNTED)
+    parts = [
+        Message("acceptance-met", met=met, total=counts.get("total", 0)),
+        *([Message("items-waived", count=waived)] if waived else []),
+        *([Message("items-minor", count=minor)] if minor else []),
+        *([Message("acceptance-faults", count=faults)] if faults else []),
+        *([Message("acceptance-open", count=lacking)] if lacking else []),
+    ]
+    return joined(parts)
+
+
+_COUNTED = ("met", "waived", "minor", "faults", "open")
 
 
 def word_of(items: Sequence[AcceptedItem]) -> str:

@@ -1,20 +1,15 @@
-"""The verdict that is written in a run: whether the run may be signed, and what it says."""
+"""The head of ``verdict.json``, and the line that states a verdict."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
-from proofmark.common.errors import bad_input
-from proofmark.common.files import read_bytes
-from proofmark.common.input_limits import MAX_VERDICT_BYTES
 from proofmark.common.message import Message, Term
 from proofmark.judge.headline import FLOOR, PASSING, Headline, Judged
 from proofmark.judge.references.judgement import PEERS
-from proofmark.judge.verdict import Verdict
-from proofmark.runs.run import Run
 
 _COUNTS = {"passed": "PASS", "failed": "FAIL", "invalid": "INVALID", "unjudged": "UNJUDGED"}
 
@@ -52,36 +47,23 @@ class WrittenVerdict(BaseModel):
     @property
     def line(self) -> Message:
         """The verdict with its counts, as in the last lines of an acceptance."""
-        return Message(
-            "past-verdict",
-            text=Term(self.headline.word),
-            judged=Headline(self.headline.word, self.headline.kinds).text,
-            **{key: self.counts.get(word, 0) for key, word in _COUNTS.items()},
-            measured=self.coverage.measured,
-            expected=self.coverage.expected,
-        )
-
-    @property
-    def missing(self) -> int:
-        """The number of planned steps without a record."""
-        return self.coverage.expected - self.coverage.measured
+        coverage = self.coverage.model_dump()
+        return line_of(self.headline.word, self.headline.kinds, {**self.counts, **coverage})
 
 
-def read_written(path: Path) -> WrittenVerdict | None:
-    """Return the verdict in ``verdict.json``; None if the file is missing or not a verdict."""
-    try:
-        return WrittenVerdict.model_validate_json(read_bytes(path, MAX_VERDICT_BYTES))
-    except (OSError, ValidationError):
-        return None
+def line_of(word: str, kinds: Mapping[str, Judged], counts: Mapping[str, int]) -> Message:
+    """Return a verdict with its counts, as in the last lines of an acceptance.
 
-
-def refuse_unfinished(run: Run, verdict: Verdict) -> None:
-    """Refuse a run without a result of each planned step: it must not be signed.
-
-    Raises:
-        BadInput: steps are missing.
+    Args:
+        word: the verdict.
+        kinds: what each kind of limits judged.
+        counts: of results by verdict, and of steps: ``expected`` and ``measured``.
     """
-    coverage = verdict.coverage
-    if missing := coverage.expected - coverage.measured:
-        found = f"unfinished: {missing} of {coverage.expected} steps are missing"
-        raise bad_input(run.folder, "", found, "a run with a result of each planned step")
+    return Message(
+        "past-verdict",
+        text=Term(word),
+        judged=Headline(word, kinds).text,
+        **{key: counts.get(name, 0) for key, name in _COUNTS.items()},
+        measured=counts.get("measured", 0),
+        expected=counts.get("expected", 0),
+    )

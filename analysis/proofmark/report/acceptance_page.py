@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from proofmark.common.nodesets import folded
 from proofmark.common.sentences import localized
 from proofmark.common.text import duration, percent
 from proofmark.common.translation import _, translated
-from proofmark.judge.acceptance import Acceptance, AcceptedItem
+from proofmark.judge.acceptance import Acceptance, AcceptedItem, Terms
 from proofmark.judge.acceptance_gaps import Gap
 from proofmark.report.accepted import accepted_text, item_text
 from proofmark.report.page import Block, Cell, Section, Table, numeric, titled
 from proofmark.report.render import page
 from proofmark.report.sections.signatures import signature_table
 from proofmark.report.words import number, pairs, visible
-from proofmark.runs.acceptance_data import PAGE_DATA
+from proofmark.runs.run_files import AcceptanceFiles
 from proofmark.runs.waivers import digest_of
-from proofmark.site.contract_document import Contract
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,15 @@ class AcceptanceView:
     footer: str
 
 
-def acceptance_page(
-    found: Acceptance, contract: Contract, missing: Sequence[Gap], digest: str
-) -> str:
+def acceptance_page(found: Acceptance, terms: Terms, digest: str) -> str:
     """Return the page as HTML. It needs no script, no server and no network.
 
     Args:
         found: the acceptance.
-        contract: its contract.
-        missing: what measures the items without an outcome.
+        terms: by which it was judged.
         digest: the SHA-256 of ``acceptance.json``, in hexadecimal digits.
     """
-    view = _view(found, contract, missing, digest)
+    view = _view(found, terms, digest)
     return page("acceptance.html", view, "style.css", "acceptance.css")
 
 
@@ -91,21 +88,24 @@ def gap_text(gap: Gap) -> str:
     return duration(gap.seconds) if gap.suite else "–"
 
 
-def _view(
-    found: Acceptance, contract: Contract, missing: Sequence[Gap], digest: str
-) -> AcceptanceView:
+def _view(found: Acceptance, terms: Terms, digest: str) -> AcceptanceView:
+    contract = terms.contract
+    nodes = (
+        f"{name}: {folded(part.hosts)}" + (f" ({part.mode})" if part.mode else "")
+        for name, part in terms.partitions.items()
+    )
     parties = "; ".join(f"{role}: {name}" for role, name in contract.parties.items())
     dates = [each.date for each in found.runs]
     about = (
         (_("Contract"), f"{visible(contract.title)} (SHA-256 {digest_of(contract)})"),
         (_("Parties"), visible(parties)),
+        (_("Nodes"), visible("; ".join(nodes))),
         (_("Dates"), " – ".join(dict.fromkeys([dates[-1], dates[0]])) if dates else "–"),
     )
     tables: list[tuple[str, str, list[Table]]] = [
         ("phases", _("Phases"), [_phases(found)]),
         ("items", _("Items of the contract"), [_items(found)]),
         ("faults", _("Nodes with a fault"), [_faults(found)] if found.faults else []),
-        ("missing", _("Still missing"), [_missing(missing)] if missing else []),
         ("signatures", _("Signatures"), [signature_table(contract)]),
         ("runs", _("Runs"), [*_runs(found)]),
     ]
@@ -119,7 +119,7 @@ def _view(
             for name, title, shown in tables
             if shown
         ),
-        digest=f"{PAGE_DATA}: SHA-256 {digest}",
+        digest=f"{AcceptanceFiles.data.path}: SHA-256 {digest}",
         kit=_("Proofmark acceptance"),
         footer=_("Everything here is in acceptance.json, SHA-256 {digest}.").format(digest=digest),
     )
@@ -180,21 +180,6 @@ def _faults(found: Acceptance) -> Table:
     ]
     columns = (_("Node"), _("Reason"), _("Run"), _("State"))
     return titled(_("Nodes with a fault"), columns, rows)
-
-
-def _missing(missing: Sequence[Gap]) -> Table:
-    rows = [
-        (
-            Cell(", ".join(each.items), "strong"),
-            each.partition,
-            each.suite or _("no suite of the site"),
-            gap_text(each),
-            Cell(each.command or "–", "code"),
-        )
-        for each in missing
-    ]
-    columns = (_("Items"), _("Partition"), _("Suite"), _("Expected time"), _("Command"))
-    return titled(_("Still missing"), columns, rows)
 
 
 def _runs(found: Acceptance) -> Iterator[Table]:

@@ -6,14 +6,16 @@ evidence, time, language and versions give the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
+from proofmark import RELEASES
 from proofmark.common.errors import bad_input
-from proofmark.common.files import copy_whole, is_regular, read_json, sha256_of
+from proofmark.common.files import copy_whole, exists, is_regular, read_json, sha256_of
+from proofmark.common.message import Message
 from proofmark.common.translation import in_language, language
 from proofmark.judge.judging import Judged, judged, write_results
 from proofmark.judge.verdict import Verdict
@@ -22,6 +24,12 @@ from proofmark.report.run_data import RunData, gather
 from proofmark.report.write import Made, versions, write_page
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
+
+_VERSION = re.compile(
+    r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9]+([.][a-z0-9]+)*)?",
+    re.ASCII,
+)
+"""A version in the normal form of PEP 440."""
 
 
 @dataclass(frozen=True)
@@ -78,33 +86,43 @@ def made_of(files: RunFiles) -> Made:
 
 
 def other_versions(made: Made) -> str:
-    """Return with which versions other than those here products were written; may be empty."""
+    """Return with which versions other than those here products were written; may be empty.
+
+    Raises:
+        BadInput: the kit never had that release, or a version is none of PEP 440.
+    """
     here = versions()
-    names = sorted({*made.versions, *here})
-    other = [name for name in names if made.versions.get(name) != here.get(name)]
+    kit = made.versions.get("proofmark", "")
+    if kit not in RELEASES:
+        accepted = f"a release that this kit knows: {', '.join(RELEASES)}"
+        raise bad_input("proofmark", "versions", kit or "nothing", accepted)
+    for name, version in made.versions.items():
+        if name not in here or not _VERSION.fullmatch(version):
+            accepted = f"versions as 1.2.3 of {', '.join(here)}"
+            raise bad_input("proofmark", "versions", f"{name} {version}", accepted)
+    other = [name for name, version in here.items() if made.versions.get(name) != version]
     return ", ".join(f"{name} {made.versions.get(name, '–')}" for name in other)
 
 
-def differences(run: Run, made: Made) -> Iterator[str]:
-    """Yield a line for each product of `run` that is not what its evidence gives."""
-    with TemporaryDirectory(prefix="proofmark-") as folder:
-        target = RunFiles(Path(folder).resolve())
-        write_again(run, made, target)
-        yield from differing(target.folder, run.products)
+def differing(signed: Path, names: Iterable[str], folder: Path) -> Iterator[Message]:
+    """Yield each product in `folder`, a run or an acceptance, that is not the one in `signed`.
 
-
-def differing(folder: Path, products: RunFiles) -> Iterator[str]:
-    """Yield a line for each product that differs from the one in `folder`, written just now."""
-    written = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
-    for name in sorted(written):
-        path, right = products.folder / name, folder / name
+    Args:
+        signed: a signed folder.
+        names: of the products in it.
+        folder: where people open them.
+    """
+    products, known = RunFiles(folder), set(names)
+    for name in sorted(known):
+        path = folder / name
         if not is_regular(path):
-            yield f"{name}: missing"
-        elif path.stat().st_size != right.stat().st_size or sha256_of(path) != sha256_of(right):
-            yield f"{name}: another content than that of the evidence"
-    for path in sorted(products.plots.glob("*")):
-        if path.relative_to(products.folder) not in written:
-            yield f"{path.relative_to(products.folder)}: no such file is made from the evidence"
+            yield Message("product-missing", name=name)
+        elif not path.samefile(signed / name) and sha256_of(path) != sha256_of(signed / name):
+            yield Message("product-other", name=name)
+    former = (products.former_summary, products.former_printed_summary)
+    for path in (*sorted(products.plots.glob("*")), *former):
+        if exists(path) and products.link(path) not in known:
+            yield Message("product-not-made", name=products.link(path))
 
 
 def _same_time(files: RunFiles, old: str) -> datetime | None:

@@ -1,71 +1,131 @@
-"""Signed acceptances: evidence, verdict and page of a run in one folder, with signatures.
+"""Signed folders: evidence and all that is made from it, one statement of them, and signatures.
 
-``signed/<n>/`` of an acceptance folder is written once and never changed. ``SHA256SUMS`` lists its
-files, and each party signs that list: ``sha256sum --check SHA256SUMS`` and ``ssh-keygen -Y verify``
-check it without the kit. The folder can be copied, and a later archive, a report in another
-language or another version of the kit does not touch it.
+``signed/<n>/`` of a run, or of the acceptance of a site, is written once. ``statement.json`` is an
+in-toto Statement: it lists each file of the folder with SHA-256 and length, and says what was
+accepted. Each party signs exactly its bytes. What it does not list is refused, and no file decides
+what is checked. docs/design/evidence.md has the commands that check it without the kit.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
+import stat
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import (
-    is_regular,
-    names_in,
-    read_regular,
-    sha256_of,
-    write_whole_bytes,
+from proofmark.common.files import names_in, read_regular, sha256_of, write_whole_bytes
+from proofmark.common.input_limits import (
+    MAX_EVIDENCE_BYTES,
+    MAX_SIGNATURES,
+    MAX_SIGNED_FILES,
+    MAX_SMALL_BYTES,
+    MAX_VERDICT_BYTES,
 )
+from proofmark.common.message import Message
+from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line
-from proofmark.runs.evidence import evidence_files
+from proofmark.common.trust import refuse_untrusted
 from proofmark.runs.run_files import RunFiles
-from proofmark.runs.ssh_keygen import keygen, run_keygen
+from proofmark.runs.ssh_keygen import Signer, key_of, keygen, signer_of
+from proofmark.runs.state import state_lock
 
-SUMS = "SHA256SUMS"
+STATEMENT = "statement.json"
 NAMESPACE = "proofmark-run"
 """Namespace of the signature: a signature for another purpose does not verify (ssh-keygen, -n)."""
-_SIGNATURE = re.compile(r"SHA256SUMS(?:\.([2-9]|[1-9]\d+))?\.sig", re.ASCII)
-_LINE = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9_][\w.-]*(?:/[A-Za-z0-9_][\w.-]*)*)", re.ASCII)
-_FORM = "the lines that proofmark signed"
+OWN = "a folder that only this user can change: cp -r makes such a copy"
+_NAME = re.compile(r"(?:[A-Za-z0-9_][\w.-]{0,254}/){0,3}[A-Za-z0-9_][\w.-]{0,254}", re.ASCII)
+_SIGNATURE = re.compile(r"statement\.json(?:\.([2-9]|[1-9]\d{1,3}))?\.sig", re.ASCII)
+
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class Digest(StrictModel):
+    """The digest of a file."""
+
+    sha256: Sha256
+
+
+class Annotations(StrictModel):
+    """What else is known of a file: its length in bytes."""
+
+    length: int = Field(ge=0, le=MAX_EVIDENCE_BYTES)
+
+
+class Subject(StrictModel):
+    """A file of a signed folder, as in-toto describes a resource."""
+
+    name: str
+    digest: Digest
+    annotations: Annotations
+
+
+class Statement(StrictModel):
+    """``statement.json``: an in-toto Statement, https://in-toto.io/Statement/v1.
+
+    Attributes:
+        subject: each file of the folder but the statement and its signatures.
+        predicate: what was accepted (`proofmark.report.statement.Predicate`).
+    """
+
+    form: Literal["https://in-toto.io/Statement/v1"] = Field(
+        default="https://in-toto.io/Statement/v1", alias="_type"
+    )
+    subject: list[Subject] = Field(min_length=1, max_length=MAX_SIGNED_FILES)
+    predicate_type: Literal["urn:proofmark:acceptance:1"] = Field(
+        default="urn:proofmark:acceptance:1", alias="predicateType"
+    )
+    predicate: dict[str, Any]
+
+    @property
+    def content(self) -> bytes:
+        """The bytes of ``statement.json``."""
+        return f"{self.model_dump_json(by_alias=True, indent=1)}\n".encode()
+
+    @property
+    def files(self) -> dict[str, Subject]:
+        """The files by their names."""
+        return {each.name: each for each in self.subject}
 
 
 @dataclass(frozen=True)
-class CheckedAcceptance:
-    """The result of `check`.
+class CheckedStatement:
+    """A signed folder whose signatures and files were checked.
 
     Attributes:
-        signers: the principals that signed, in the order of their signatures.
-        others: the signatures that are not accepted, each with the reason.
-        wrong: each file that differs from the signed one.
-        sha256: of the signed list, in hexadecimal digits.
+        folder: the signed folder.
+        statement: what was signed.
+        sha256: of its bytes, in hexadecimal digits.
+        signers: who signed, in the order of the signatures; each key once.
+        others: the signatures that do not count, each with the reason.
+        wrong: each file that is not as the statement lists it.
     """
 
-    signers: tuple[str, ...]
-    others: tuple[str, ...]
-    wrong: tuple[str, ...]
+    folder: Path
+    statement: Statement
     sha256: str
+    signers: tuple[Signer, ...]
+    others: tuple[str, ...]
+    wrong: tuple[Message, ...]
+
+    @property
+    def names(self) -> str:
+        """The names of the signers."""
+        return ", ".join(each.name for each in self.signers)
 
 
-def signed_folder(folder: Path) -> Path | None:
-    """Return `folder` if it is a signed acceptance, else the newest one of its run; None: none."""
-    resolved = folder.resolve()
-    found = [resolved] if (resolved / SUMS).exists() else signed_folders(resolved)
-    return found[0] if found else None
-
-
-def signed_folders(acceptance: Path) -> list[Path]:
-    """Return the signed folders of an acceptance folder, the newest first."""
-    place = acceptance / RunFiles.signed.path
+def signed_folders(folder: Path) -> list[Path]:
+    """Return the signed folders of a run or an acceptance, the newest first."""
+    place = folder / RunFiles.signed.path
     names = [name for name in names_in(place) if name.isdecimal()]
     return [place / name for name in sorted(names, key=int, reverse=True)]
 
@@ -76,181 +136,243 @@ def is_signed(run: Path) -> bool:
 
 
 @contextmanager
-def new_signed(acceptance: Path) -> Iterator[Path]:
-    """Yield a new folder with the evidence of `acceptance`, if it has evidence of its own.
+def new_signed(folder: Path) -> Iterator[Path]:
+    """Yield a new folder in ``signed/`` of `folder`, which `accept` keeps.
 
-    It becomes the next one of ``signed/`` when the block ends, unless the block removes it.
+    What an earlier process left after a kill is removed.
 
     Raises:
-        BadInput: the folder cannot be written.
+        BadInput: it cannot be written, or another process signs.
     """
-    place = acceptance / RunFiles.signed.path
+    place = folder / RunFiles.signed.path
     try:
         place.mkdir(exist_ok=True)
-        new = Path(tempfile.mkdtemp(prefix=".new-", dir=place))
+        with state_lock(place / "lock", folder.name):
+            for left in place.glob(".new-*"):
+                shutil.rmtree(left)
+            new = Path(tempfile.mkdtemp(prefix=".new-", dir=place))
+            try:
+                yield new
+            finally:
+                shutil.rmtree(new, ignore_errors=True)
     except OSError as error:
         found = f"cannot be written: {error.strerror}"
-        raise bad_input(place, "", found, "a folder of this user, or a copy of it") from None
-    try:
-        sealed = (acceptance / RunFiles.evidence.path).is_dir()
-        for path in evidence_files(acceptance) if sealed else ():
-            target = new / path.relative_to(acceptance)
-            target.parent.mkdir(exist_ok=True)
-            _link(path, target)
-        yield new
-        if new.exists():
-            new.chmod(0o755)
-            known = signed_folders(acceptance)
-            new.rename(place / f"{int(known[0].name) + 1 if known else 1:04d}")
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
+        raise bad_input(error.filename or place, "", found, "a folder with free space") from None
 
 
-def _link(source: Path, target: Path) -> None:
-    """Let `target` have the content of `source`, which nothing changes; a copy costs more space."""
+def take(source: Path, target: Path) -> None:
+    """Let `target` have the content of `source`, which nothing changes; a copy costs more space.
+
+    Raises:
+        BadInput: another user can change `source`.
+    """
+    refuse_untrusted(source, OWN)
+    target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(source, target)
     except OSError:  # another file system, or one without links
         shutil.copyfile(source, target)
 
 
-def sums_of(folder: Path) -> bytes:
-    """Return the list of the files of a signed folder with their SHA-256, as sha256sum has it.
+def accept(new: Path, predicate: Mapping[str, Any], key: Path) -> Path:
+    """Sign the folder of `new_signed`, which becomes the next one; return the signature.
+
+    If the newest one has the same statement, that one gets the signature.
 
     Raises:
-        BadInput: it has a link, a special file or an unusual name.
+        BadInput: as `sign` and `files_of`.
     """
-    lines = []
-    for name in _files(folder):
-        if _LINE.fullmatch(f"{'0' * 64}  {name}") is None:
-            raise bad_input(folder, "", repr(name), "files that proofmark wrote")
-        lines.append(f"{sha256_of(folder / name)}  {name}\n")
-    return "".join(lines).encode()
+    new.chmod(0o755)
+    for path in new.rglob("*"):  # a umask can let others write
+        path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~0o022)
+    subject = [
+        Subject(
+            name=name,
+            digest=Digest(sha256=_digest(new / name)),
+            annotations=Annotations(length=length),
+        )
+        for name, length in sorted(files_of(new).items())
+    ]
+    statement = Statement(subject=subject, predicate=dict(predicate))
+    content = statement.content
+    known = signed_folders(new.parent.parent)
+    if known and _read(known[0]) == content and not differences(known[0], statement):
+        return sign(known[0], key)
+    write_whole_bytes(new / STATEMENT, content, 0o644)
+    signature = sign(new, key)
+    target = new.parent / f"{int(known[0].name) + 1 if known else 1:04d}"
+    return new.rename(target) / signature.name
 
 
-def signed_before(acceptance: Path, content: bytes) -> Path | None:
-    """Return the newest signed folder of an acceptance if it has this list; else None."""
-    for newest in signed_folders(acceptance)[:1]:
-        if read_regular(newest / SUMS) == content:
-            return newest
-    return None
+def sign(folder: Path, key: Path) -> Path:
+    """Add a signature of the statement of a signed folder; return its path.
 
-
-def _files(folder: Path) -> list[str]:
-    """Return the sorted paths of the files that are signed."""
-    paths = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
-    return sorted(name for name in paths if name != SUMS and not _SIGNATURE.fullmatch(name))
-
-
-def sign(folder: Path, key: Path, content: bytes) -> Path:
-    """Add a signature of `content`, the list of a signed folder; return its path.
-
-    The folder may belong to another user. ssh-keygen gets the list and returns the signature by
-    pipes, so that only this process reads the key and only whole new files are written.
+    A second signature by one key is not added: the path is that of the first.
 
     Raises:
-        BadInput: the key is missing, or ssh-keygen refuses.
+        BadInput: the key is missing, ssh-keygen refuses, or the folder cannot be written.
     """
     if not key.is_file():
         accepted = "a private ssh key, or an agent's .pub"
         raise bad_input("--key", "", f"{key}: no such file", accepted)
+    content = _read(folder)
     words = ("-f", str(key), "-n", NAMESPACE)
-    signature = keygen("sign", *words, place="--key", content=content)
-    number = len(_signatures(folder)) + 1
-    path = folder / (f"{SUMS}.{number}.sig" if number > 1 else f"{SUMS}.sig")
-    write_whole_bytes(folder / SUMS, content)
-    write_whole_bytes(path, signature.encode())
+    signature = keygen("sign", *words, place="--key", content=content).encode()
+    signer = key_of(signature, content, NAMESPACE, "--key")
+    known = _signatures(folder)
+    for path in known:
+        try:
+            if key_of(_signature(path), content, NAMESPACE, str(path)) == signer:
+                return path
+        except BadInput:  # `verify` names it
+            continue
+    number = max(known.values(), default=0) + 1
+    path = folder / (f"{STATEMENT}.{number}.sig" if number > 1 else f"{STATEMENT}.sig")
+    write_whole_bytes(path, signature, 0o644)
     return path
 
 
-def _signatures(folder: Path) -> list[Path]:
-    """Return the signatures in a folder, in the order of their numbers."""
-    found = {name: match for name in names_in(folder) if (match := _SIGNATURE.fullmatch(name))}
-    return [folder / name for name in sorted(found, key=lambda name: int(found[name][1] or 1))]
-
-
-@contextmanager
-def private_copy(folder: Path) -> Iterator[Path]:
-    """Yield `folder`."""
-    yield folder
-
-
-def check(folder: Path, signers: Path, revoked: Path | None = None) -> CheckedAcceptance:
+def check(folder: Path, signers: Path, revoked: Path | None = None) -> CheckedStatement:
     """Check the signatures of a signed folder, then each of its files.
 
     Args:
-        folder: the folder, or a private copy of it.
-        signers: the accepted keys with their times of validity (ssh-keygen(1), ALLOWED SIGNERS).
-        revoked: the keys that are no longer accepted: a list of public keys, or a KRL.
+        folder: the folder.
+        signers: see `signer_of`.
+        revoked: see `signer_of`.
 
     Raises:
-        BadInput: the folder is unsigned, or no signature is accepted.
+        BadInput: no signature is accepted, the statement is none of this form, or the folder has
+            what no signed folder has: see `files_of`.
     """
-    path = folder / SUMS
-    raw = read_regular(path)
-    accepted, refused = list[str](), list[BadInput]()
-    wrong = list[str]()
-    for signature in _signatures(folder):
+    content = _read(folder)
+    accepted, refused = dict[str, Signer](), list[BadInput]()
+    for path in _signatures(folder):
+        about = (content, NAMESPACE, signers)
         try:
-            signer, changed = _checked(raw, signature, signers, revoked)
+            signer = signer_of(_signature(path), *about, revoked=revoked, place=str(path))
+            if first := accepted.get(signer.key):
+                found = f"a second signature by the key of {first.name}, {signer.key}"
+                raise bad_input(path, "", found, "one signature for each key")
+            accepted[signer.key] = signer
         except BadInput as error:
             refused.append(error)
-            continue
-        accepted.append(signer)
-        wrong += [changed] if changed else []
     if not accepted:
-        if refused:
-            raise refused[0]
-        raise bad_input(folder, "", "no signature", "proofmark sign RUN")
-    if not wrong:
-        wrong += differences(folder, raw)
-    others = tuple(one_line(str(error)) for error in refused)
-    return CheckedAcceptance(tuple(accepted), others, tuple(wrong), hashlib.sha256(raw).hexdigest())
+        raise refused[0] if refused else bad_input(folder, "", "no signature", "proofmark sign RUN")
+    statement = read_statement(folder)
+    return CheckedStatement(
+        folder,
+        statement,
+        sha256(content).hexdigest(),
+        tuple(accepted.values()),
+        tuple(one_line(str(error)) for error in refused),
+        tuple(differences(folder, statement)),
+    )
 
 
-def _checked(raw: bytes, signature: Path, signers: Path, revoked: Path | None) -> tuple[str, str]:
-    """Return the signer of the list `raw`, and the error if it changed since.
+def read_statement(folder: Path) -> Statement:
+    """Return the statement of a signed folder.
 
     Raises:
-        BadInput: the signer is not accepted, or the key is revoked.
+        BadInput: it is none of this form, lists a file twice, or is written in another way: a key
+            that is there twice has two readings.
     """
-    if not is_regular(signature):
-        raise bad_input(signature, "", "a link, or not a regular file", "a signature")
-    names = ("-f", str(signers), "-s", str(signature), "-n", NAMESPACE)
-    principals = keygen("find-principals", *names[:4], place=str(signature)).splitlines()
-    signer = principals[0].strip()
-    revocations = ("-r", str(revoked)) if revoked else ()
-    good = run_keygen("verify", "-I", signer, *names, *revocations, content=raw)
-    if good.returncode:
-        if revoked and not run_keygen("verify", "-I", signer, *names, content=raw).returncode:
-            found = f"{revoked}: {one_line(good.stderr) or f'the key of {signer} is revoked'}"
-            raise bad_input("--revoked", "", found, "a signature by a key that is not revoked")
-        if run_keygen("check-novalidate", *names[2:], content=raw).returncode:
-            return signer, f"{SUMS}: changed after it was signed"
-        problem = one_line(good.stderr) or "a signature that is not accepted"
-        raise bad_input(signers, "", problem, f"a signer of {NAMESPACE}")
-    return signer, ""
+    path, content = folder / STATEMENT, _read(folder)
+    try:
+        statement = Statement.model_validate_json(content)
+    except ValidationError as error:
+        raise bad_input(path, "", f"unreadable: {error}", "a statement of this kit") from None
+    if len(statement.files) < len(statement.subject):
+        raise bad_input(path, "subject", "a name twice", "each file once")
+    if statement.content != content:
+        raise bad_input(path, "", "the same values in another form", "as proofmark writes it")
+    return statement
 
 
-def differences(folder: Path, raw: bytes) -> Sequence[str]:
-    """Return each file of a signed folder that is not as in the list `raw`."""
-    listed: dict[str, str] = {}
-    for number, line in enumerate(raw.decode("ascii", "replace").splitlines(), 1):
-        match = _LINE.fullmatch(line)
-        if match is None:
-            raise bad_input(f"{SUMS}:{number}", "", repr(line[:80]), _FORM)
-        listed[match[2]] = match[1]
-    present = _files(folder)
-    wrong = [f"{name}: added" for name in present if name not in listed]
-    for name, digest in listed.items():
+def differences(folder: Path, statement: Statement) -> Sequence[Message]:
+    """Return each file of a signed folder that is not as the statement lists it.
+
+    Names and lengths are compared before a file is read.
+
+    Raises:
+        BadInput: see `files_of`.
+    """
+    listed, present = statement.files, files_of(folder)
+    wrong = [Message("signed-unlisted", name=name) for name in present if name not in listed]
+    for name, each in listed.items():
+        length = each.annotations.length
         if name not in present:
-            wrong.append(f"{name}: removed")
-            continue
-        try:
-            same = sha256_of(folder / name) == digest
-        except OSError as error:
-            wrong.append(f"{name}: {error.strerror}")
-            continue
-        if not same:
-            wrong.append(f"{name}: changed")
-    return [one_line(each) for each in wrong]
+            wrong.append(Message("signed-missing", name=name))
+        elif present[name] != length:
+            wrong.append(Message("signed-length", name=name, found=present[name], listed=length))
+    if not wrong:
+        wrong += [
+            Message("signed-changed", name=name)
+            for name, each in listed.items()
+            if _digest(folder / name) != each.digest.sha256
+        ]
+    return wrong
+
+
+def files_of(folder: Path) -> dict[str, int]:
+    """Return the length of each file of a signed folder but its statement and the signatures.
+
+    Raises:
+        BadInput: it has a link, a special file, an unusual name or a too large file; or another
+            user can change a part of it.
+    """
+    found, waiting = dict[str, int](), [folder]
+    while waiting:
+        place = waiting.pop()
+        refuse_untrusted(place, OWN)
+        for path in sorted(place / name for name in names_in(place)):
+            name, status = path.relative_to(folder).as_posix(), path.lstat()
+            most = MAX_EVIDENCE_BYTES if name.endswith(".tar") else MAX_VERDICT_BYTES
+            if not _NAME.fullmatch(name):
+                raise bad_input(folder, "", repr(name), "files that proofmark wrote")
+            if stat.S_ISDIR(status.st_mode):
+                waiting.append(path)
+                continue
+            if not stat.S_ISREG(status.st_mode):
+                raise bad_input(path, "", "a link, or not a regular file", "a regular file")
+            refuse_untrusted(path, OWN)
+            if status.st_size > most:
+                raise bad_input(path, "", f"{status.st_size} bytes", f"at most {most} bytes")
+            if name != STATEMENT and not _SIGNATURE.fullmatch(name.removesuffix(".new")):
+                found[name] = status.st_size
+        if len(found) + len(waiting) > MAX_SIGNED_FILES:
+            raise bad_input(folder, "", "more files", f"at most {MAX_SIGNED_FILES} files")
+    return found
+
+
+def _digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    try:
+        return sha256_of(path)
+    except OSError as error:
+        raise bad_input(path, "", f"{error.strerror}", "a regular file") from None
+
+
+def _read(folder: Path) -> bytes:
+    """Return the bytes of the statement in a folder."""
+    path = folder / STATEMENT
+    try:
+        return read_regular(path)
+    except FileNotFoundError:
+        raise bad_input(path, "", "no such file", "a folder that proofmark signed") from None
+
+
+def _signature(path: Path) -> bytes:
+    return read_regular(path, MAX_SMALL_BYTES)
+
+
+def _signatures(folder: Path) -> dict[Path, int]:
+    """Return the numbers of the signatures in a folder, in their order.
+
+    Raises:
+        BadInput: there are too many.
+    """
+    matches = filter(None, map(_SIGNATURE.fullmatch, names_in(folder)))
+    numbers = {folder / match[0]: int(match[1] or 1) for match in matches}
+    if len(numbers) > MAX_SIGNATURES:
+        raise bad_input(folder, "", f"{len(numbers)} signatures", f"at most {MAX_SIGNATURES}")
+    return dict(sorted(numbers.items(), key=lambda each: each[1]))

@@ -159,6 +159,7 @@ class SealedEvidence:
             folder=self.folder,
             number=head.number,
             digest=self.digest,
+            earlier=self.digests[:-1],
             time=head.sealed,
             by=head.sealed_by,
             run_by=head.run_by,

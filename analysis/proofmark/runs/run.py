@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -37,6 +37,7 @@ class Seal:
         folder: the acceptance folder, which has the archives, the verdict and the page.
         number: of the newest archive.
         digest: its SHA-256.
+        earlier: the SHA-256 of the archives before it.
         time: when it was sealed, UTC.
         by: the user who sealed it.
         run_by: the user who owns the folder of the run.
@@ -47,6 +48,7 @@ class Seal:
     folder: Path
     number: int
     digest: str
+    earlier: Sequence[str]
     time: datetime
     by: str
     run_by: str

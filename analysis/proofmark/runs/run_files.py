@@ -317,6 +317,15 @@ class RunFiles(Files):
         return path.relative_to(self.folder).as_posix()
 
 
+class AcceptanceFiles(Files):
+    """``runs/acceptance-<site>/``."""
+
+    page = RunFile("acceptance.html")
+    """The page of the acceptance of a site."""
+    data = RunFile("acceptance.json")
+    """The data of the page."""
+
+
 TOP_RULES = {each.path.partition("/")[0]: each.rule for each in RunFiles.table().values()}
 """The rule of each file and folder directly in the folder of a run or an acceptance."""
 

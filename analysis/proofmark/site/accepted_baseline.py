@@ -127,7 +127,7 @@ class AcceptedRun(StrictModel):
         run: its id.
         accepted: the time of the acceptance.
         signer: the principal that signed the run.
-        checksums: SHA-256 of its signed SHA256SUMS.
+        checksums: SHA-256 of its signed statement.
         verdict: the word of its verdict.
         reason: the reason of an acceptance although the verdict is not PASS; else empty.
         libraries: the traits of the programs and their libraries, each with its value.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from proofmark.cases.reference import Reference
 from proofmark.cases.vocabulary import Slug, Text
@@ -201,6 +204,23 @@ def _kind(item: object) -> str:
     return "check" if "check" in known else "figure"
 
 
+_KEY = re.compile(
+    r"""(?P<name>[^\s*?!,"#]+)[ \t]+
+    ((namespaces|valid-after|valid-before)="[^"]*"(,(valid-after|valid-before)="[^"]*")*[ \t]+)?
+    (ssh|sk-ssh|ecdsa|sk-ecdsa)-[\w@.-]+[ \t]+(?P<key>[A-Za-z0-9+/]+={0,2})([ \t].*)?""",
+    re.ASCII | re.VERBOSE,
+)
+
+
+def _one_key(line: str) -> str:
+    if _KEY.fullmatch(line.strip()) is None:
+        accepted = "one name and one public key; no pattern, list of names or cert-authority"
+        raise ValueError(f"{line!r}: accepted: {accepted}")
+    return line
+
+
+Signer = Annotated[Text, AfterValidator(_one_key)]
+"""A line of ALLOWED SIGNERS (ssh-keygen(1)) for one key of one party."""
 Item = ContractItem | CheckItem
 """An item of a contract: a limit of figures, or a functional one."""
 ReadItem = Annotated[
@@ -215,13 +235,13 @@ class Contract(StrictModel):
     Attributes:
         parties: the role of each party (``buyer``) and its name.
         stability: the terms of the phase ``stability``; None if the parties agreed on none.
-        signers: the keys whose waivers count, each a line of ALLOWED SIGNERS (ssh-keygen(1)).
+        signers: the keys of those who sign and waive.
     """
 
     title: Text
     parties: Annotated[dict[Text, Text], Field(min_length=1)]
     stability: StabilityTerms | None = Field(default=None, exclude_if=lambda terms: terms is None)
-    signers: list[Text] = []
+    signers: list[Signer] = []
     items: Annotated[list[ReadItem], Field(min_length=1)]
 
     @property
@@ -234,6 +254,23 @@ class Contract(StrictModel):
     def checks(self) -> list[CheckItem]:
         """The functional items."""
         return [item for item in self.items if isinstance(item, CheckItem)]
+
+    @property
+    def keys(self) -> dict[str, set[str]]:
+        """The fingerprints of the keys of each signer, as ssh-keygen prints them."""
+        found: dict[str, set[str]] = {}
+        for match in filter(None, map(_KEY.fullmatch, map(str.strip, self.signers))):
+            digest = sha256(b64decode(match["key"])).digest()
+            fingerprint = f"SHA256:{b64encode(digest).decode().rstrip('=')}"
+            found.setdefault(match["name"], set()).add(fingerprint)
+        return found
+
+    @model_validator(mode="after")
+    def _one_signer_for_each_key(self) -> Self:
+        every = Counter(key for keys in self.keys.values() for key in keys)
+        if twice := [key for key, count in every.items() if count > 1]:
+            raise ValueError(f"signers: the key {', '.join(twice)} has two names")
+        return self
 
     @model_validator(mode="after")
     def _numbers_are_unique(self) -> Self:

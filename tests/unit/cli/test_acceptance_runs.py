@@ -21,6 +21,7 @@ from tests.fixtures.pages import assert_sound
 from tests.folders import PROBES
 from tests.forks import tool
 from tests.unit.judge.test_contract_items import written_contract
+from tests.unit.runs.test_acceptance import forged_signature
 
 from proofmark.cli.main import main
 from proofmark.runs.evidence import seal
@@ -195,8 +196,10 @@ def test_what_is_missing_has_its_suite_time_and_command(
     printed = capsys.readouterr().out
     assert "Still missing: 1.1: quick, 1 s: ansible-playbook acceptance.yml -i " in printed
     assert "-e suite=quick -e repeats=2\n" in printed and "-l local -e suite=slow\n" in printed
-    missing = {each["suite"]: each["items"] for each in site.written()["missing"]}
-    assert missing == {"quick": ["1.1"], "slow": ["1.2"]}
+    assert site.judge("--json") == 4
+    missing = json.loads(capsys.readouterr().out)["missing"]
+    assert {each["suite"]: each["items"] for each in missing} == {"quick": ["1.1"], "slow": ["1.2"]}
+    assert "missing" not in site.written(), "no other machine can make it again"
 
 
 def test_a_fail_before_is_printed_and_on_the_page_in_korean(
@@ -397,14 +400,14 @@ class TestSignature:
     ) -> None:
         key, signers = signing
         assert self.sign(site, key) == 0
-        assert self.sign(site, key) == 0, "the second party"
+        assert self.sign(site, key) == 0, "the same key again is one signer"
         capsys.readouterr()
         assert self.verify(site, signers) == 0
         lines = capsys.readouterr().out.splitlines()
         assert lines[-1].startswith("PASS: ")
-        assert lines[-2].endswith("as signed by ida@buyer, ida@buyer")
+        assert lines[-2].endswith("acceptance-here: as signed by ida@buyer")
         signed = site.runs / "acceptance-here/signed"
-        assert [path.name for path in signed.iterdir()] == ["0001"]
+        assert sorted(path.name for path in signed.iterdir()) == ["0001", "lock"]
 
     @pytest.mark.fault("signed-acceptance-changed")
     @pytest.mark.parametrize("name", ["acceptance.html", "acceptance.json"])
@@ -416,25 +419,67 @@ class TestSignature:
         signed = site.runs / "acceptance-here/signed/0001" / name
         signed.write_bytes(signed.read_bytes() + b" ")
         assert self.verify(site, signers) == 1
-        assert f"{name}: changed" in capsys.readouterr().out
+        assert f"{name}: " in capsys.readouterr().out
         page = site.runs / "acceptance-here" / name
         page.write_bytes(page.read_bytes().replace(b"PASS", b"PASt"))
         assert self.sign(site, key) == 3
         assert "not what its runs give" in capsys.readouterr().err
 
-    def test_other_evidence_of_a_run_is_found(
+    def test_the_folder_has_all_that_verify_needs(
+        self, site: Site, signing: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """It is copied to another party, who has neither runs nor inventory, and signs it."""
+        key, signers = signing
+        assert self.sign(site, key) == 0
+        copied = site.kit.folder / "elsewhere/0001"
+        shutil.copytree(site.runs / "acceptance-here/signed/0001", copied)
+        for name in ("runs", "inventory"):
+            shutil.rmtree(site.kit.folder / name)
+        capsys.readouterr()
+        assert main(["verify", f"{copied}", "--signers", f"{signers}"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0] == "acceptance-here: as signed by ida@buyer"
+        assert lines[-1] == "PASS: 1 of 1 items met"
+        assert main(["sign", f"{copied}", "--key", f"{key}"]) == 0
+
+    def test_a_page_that_is_newer_than_its_signature_is_named(
         self, site: Site, signing: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
     ) -> None:
         key, signers = signing
         assert self.sign(site, key) == 0
-        output = next((site.runs / "good").glob("workdir/steps/*/execution-1/stdout"))
-        output.write_text(output.read_text(encoding="utf-8") + "\n", encoding="utf-8")
-        seal(site.runs / "good")
+        seal(site.measured("later", rate=10).folder)
+        assert site.judge() == 1
         capsys.readouterr()
-        assert self.verify(site, signers) == 1
-        assert "good: other evidence than that of the page" in capsys.readouterr().out
-        shutil.rmtree(site.runs / "good")
-        assert self.verify(site, signers) == 0, "its digest is in the signed data"
+        assert self.verify(site, signers) == 5
+        printed = capsys.readouterr().out
+        assert "acceptance.html: another content" in printed
+        assert printed.splitlines()[-1].startswith("PASS: "), "the signed word"
+
+    @pytest.mark.fault("statement-forged")
+    @pytest.mark.parametrize("forged", ["word", "counts", "id", "partitions", "page", "no-runs"])
+    def test_what_its_runs_do_not_give_is_refused(
+        self, site: Site, signing: tuple[Path, Path], forged: str
+    ) -> None:
+        key, signers = signing
+        seal(site.measured("worse", rate=10).folder)
+        assert site.judge() == 1
+        assert self.sign(site, key) == 0
+        folder = site.runs / "acceptance-here/signed/0001"
+        changes: dict[str, Any] = {
+            "word": {"word": "PASS"},
+            "counts": {"counts": {"total": 20, "met": 20}},
+            "id": {"id": "acceptance-there"},
+            "partitions": {"partitions": {"local": {"hosts": ["n1", "n2"], "mode": ""}}},
+        }
+        if forged == "page":
+            page = folder / "acceptance.html"
+            page.write_text(page.read_text(encoding="utf-8").replace("FAIL", "PASS"), "utf-8")
+        if forged == "no-runs":
+            shutil.rmtree(folder / "runs")
+        forged_signature(folder, site.kit.folder, "key", **changes.get(forged, {}))
+        code = 3 if forged in ("id", "no-runs") else 1
+        assert main(["verify", f"{folder}", "--signers", f"{signers}"]) == code
+        assert main(["sign", f"{folder}", "--key", f"{key}"]) == 3
 
 
 class TestMeasure:

@@ -187,7 +187,7 @@ def attacked(phi: Phi) -> Run:
     canary = phi.folder / "canary"
     canary.mkdir(mode=0o700)
     (canary / "secret").write_text("of root\n")
-    for name in ("evidence", "verdict.json", "installed.json", "trace.log", "lock"):
+    for name in ("evidence", "verdict.json", "statement.json", "trace.log", "lock"):
         (run.folder / name).symlink_to(canary / "secret")
     (phi.folder / "runs").symlink_to(run.folder.parent)  # `explain 1` takes the newest run in it
     return run

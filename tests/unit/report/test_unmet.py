@@ -9,7 +9,7 @@ from tests.fixtures.kit import item
 from tests.fixtures.report_run import made_run, reported
 
 from proofmark.cli.main import main
-from proofmark.judge.written import read_written
+from proofmark.judge.written import WrittenVerdict
 
 LIMIT = item(
     text="Time of three bytes",
@@ -36,8 +36,7 @@ def test_an_unevaluated_limit_is_in_every_form_of_the_verdict(
     capsys.readouterr()
     assert main(["verdict", str(run.folder)]) == 4
     assert f"not judged: {NAMED}" in capsys.readouterr().out
-    written = read_written(run.files.verdict)
-    assert written is not None
+    written = WrittenVerdict.model_validate_json(run.files.verdict.read_bytes())
     assert written.line.startswith("UNJUDGED: 0 of 1 contract limits; ")
 
 
