@@ -99,7 +99,6 @@ def assert_signed(kit: Kit, signers: Path, verdict: str) -> None:
 
 
 @pytest.mark.root
-@pytest.mark.fault("signature-of-another-user")
 def test_report_is_written_before_the_play_fails(kit: Kit) -> None:
     """The outputs belong to the run user, who cannot read the key of the user who signs."""
     assert "echo rate: 100" in NAP
