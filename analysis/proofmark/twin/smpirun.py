@@ -13,8 +13,8 @@ from proofmark.runs.run_files import RunFiles
 from proofmark.twin.platform import host_name
 from proofmark.twin.twin_files import TwinFiles
 
-PLATFORM = TwinFiles(RunFiles(Path("../..")).inputs).platform
-"""The model, from the folder of a step."""
+PLATFORM = TwinFiles(RunFiles(Path("../../..")).inputs).platform
+"""The model, from the folder of a step in the work folder, which is in the run."""
 
 REPORT = r"""awk '/\[rank [0-9]+\] -> / {
 	sub(/^.*\[rank /, "")
