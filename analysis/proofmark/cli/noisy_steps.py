@@ -14,7 +14,7 @@ from proofmark.runs.attempts import has_result
 from proofmark.runs.decisions import add_decisions, read_decisions
 from proofmark.runs.journal import unverified
 from proofmark.runs.run import Run, site_of
-from proofmark.runs.state import proofs_of
+from proofmark.runs.state import planned
 
 
 def repeat_noisy_steps(run: Run, say: Callable[[str], None]) -> None:
@@ -55,7 +55,7 @@ def _repeatable(run: Run) -> Mapping[str, Step]:
     proven = site_of(run).partition.firmware is not None
     for group in run.plan.to_run():
         for job in group.jobs:
-            if proven and unverified(proofs_of(run), job.nodes, group.mode):
+            if proven and unverified(planned(run).folder, job.nodes, group.mode):
                 continue
             found |= {each.id: each for each in job.steps if has_result(run.files.step(each.id))}
     return found

@@ -26,7 +26,7 @@ from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_lock import lock
 from proofmark.runs.stability_log import LOOK_S, Look, add_look
-from proofmark.runs.state import proofs_of
+from proofmark.runs.state import planned
 
 _REPORT_EVERY_S = 30.0
 ROLLING = Rolling()
@@ -199,7 +199,7 @@ def _without_nodes(job: Job, missing: Collection[str]) -> Job | None:
 def unverified_nodes(run: Run, nodes: Sequence[str], mode: str) -> dict[str, str]:
     """Return the nodes that are not verified in `mode`, each with the reason."""
     firmware = site_of(run).partition.firmware
-    return unverified(proofs_of(run), nodes, mode) if firmware else {}
+    return unverified(planned(run).folder, nodes, mode) if firmware else {}
 
 
 def format_reasons(missing: Mapping[str, str]) -> str:

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.errors import bad_input
 from proofmark.common.files import (
     make_folder,
     read_json,
@@ -153,8 +153,12 @@ def site_folder(site: str) -> Path:
     Raises:
         BadInput: `site` is no name.
     """
+    return _base() / word(site, "the name of the site")
+
+
+def _base() -> Path:
     base = state_of_root() if os.geteuid() == 0 else state_of_user()
-    return Path(os.path.realpath(base)) / word(site, "the name of the site")
+    return Path(os.path.realpath(base))
 
 
 def begin(run: Run) -> RunState:
@@ -207,37 +211,13 @@ def find(site: str, run: Path) -> RunState | None:
     return _known(site_folder(site), run)
 
 
-def proofs_of(run: Run) -> Path:
-    """Return the folder whose journals prove the modes of the nodes of `run`.
-
-    It is the state of root, or else the state of this user. It need not exist.
-    """
-    own = site_folder(run.plan.site)
-    of_root = Path(os.path.realpath(state_of_root())) / own.name
-    for site in (of_root, own):
-        try:
-            if known := _known(site, run.folder):
-                return known.folder
-        except BadInput:
-            continue  # the state of another run
-    return own / "runs" / run.id
-
-
 def journals_of(run: Path) -> Path | None:
-    """Return the folder with the journals of the run in the folder `run`; None if it has none.
-
-    They are in the state of root, or else in that of this user.
-    """
+    """Return the folder with the journals of the run in the folder `run`; None if it has none."""
     name = word(run.name, "the run id")
-    for base in dict.fromkeys((state_of_root(), state_of_user())):
-        try:
-            states = sorted(Path(os.path.realpath(base)).glob(f"*/runs/{name}/run.json"))
-        except PermissionError:  # of the state of root, if this is another user
-            continue
-        for begun in states:
-            check_safe(begun.parent)
-            if read_json(begun, Begun).folder == f"{run}":
-                return RunFiles(begun.parent).journal
+    for begun in sorted(_base().glob(f"*/runs/{name}/run.json")):
+        check_safe(begun.parent)
+        if read_json(begun, Begun).folder == f"{run}":
+            return RunFiles(begun.parent).journal
     return None
 
 

@@ -38,7 +38,6 @@ def twin_site(site: Site, scratch: Path, known: Interconnect, selector: str = ""
     simulated = partition.model_copy(
         update={
             "origin": PREDICTED,
-            "run_user": None,
             "scheduler": "simulated",
             "launch": LaunchSettings(launcher="twin", mpi=chosen),
             "queue": Queue(exclusive=True),

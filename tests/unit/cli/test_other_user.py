@@ -24,7 +24,7 @@ from proofmark.runs.evidence import open_evidence, seal
 from proofmark.runs.journal import unverified
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.run_files import RunFiles
-from proofmark.runs.state import begin, find, proofs_of
+from proofmark.runs.state import begin, find, planned
 from proofmark.runs.work_folder import work_files
 
 pytestmark = pytest.mark.root
@@ -352,8 +352,8 @@ def test_a_lost_state_is_not_taken_for_unchanged_nodes(
 
 def test_a_node_without_proof_is_named(phi: Phi) -> None:
     run: Run = phi.run()
-    assert not RunFiles(proofs_of(run)).journal.exists()
-    assert unverified(proofs_of(run), ["n1"], "quadrant-flat") == {"n1": "not verified"}
+    assert not RunFiles(planned(run).folder).journal.exists()
+    assert unverified(planned(run).folder, ["n1"], "quadrant-flat") == {"n1": "not verified"}
 
 
 def test_the_rights_of_a_user_are_those_of_its_groups(tmp_path: Path) -> None:
