@@ -16,7 +16,7 @@ from tests.key_pages import PAGES
 
 from proofmark import api
 from proofmark.cli.commands import OF_PERSONS, RENAMED
-from proofmark.runs.run_files import JobFiles, RunFiles, StepFiles
+from proofmark.runs.run_files import JobFiles, QueueFiles, RunFiles, StepFiles, WorkFiles
 from proofmark.site.extra_vars import EXTRA_VARIABLES
 
 ROOMS = (
@@ -76,7 +76,7 @@ def test_the_unit_tests_have_a_folder_for_each_room() -> None:
 def file_names() -> set[str]:
     """Return the names of files and folders in the folder of a run."""
     found: set[str] = set()
-    for table in (RunFiles, StepFiles, JobFiles):
+    for table in (RunFiles, WorkFiles, QueueFiles, StepFiles, JobFiles):
         for file in table.table().values():
             found |= set(file.path.split("/"))
     return found
