@@ -283,10 +283,6 @@ class RunFiles(Files):
     """The report."""
     made = RunFile("report.json", SealRule.UNSEALED)
     """How the products were written: time, language, versions."""
-    former_summary = RunFile("summary.html", SealRule.UNSEALED)
-    """The summary that earlier versions wrote."""
-    former_printed_summary = RunFile("summary.pdf", SealRule.UNSEALED)
-    """The same as PDF."""
     plots = RunFile("figures", SealRule.UNSEALED)
     """The plots and their data."""
 

@@ -241,7 +241,9 @@ class TestSealedRuns:
 
     def again(self, folder: Path, name: str) -> None:
         """Seal a further archive of a run, with the finding that the output `name` was changed."""
-        next(folder.glob(f"workdir/steps/*/execution-1/{name}")).write_text("changed", encoding="utf-8")
+        next(folder.glob(f"workdir/steps/*/execution-1/{name}")).write_text(
+            "changed", encoding="utf-8"
+        )
         assert called("stage", "collect", f"{folder}") == 0
 
     @pytest.mark.fault("sealed-run-missing")
@@ -324,7 +326,9 @@ class TestSealedRuns:
         seal(run)
         for place, name in (("a", "stdout"), ("b", "stderr")):
             copy = shutil.copytree(run, site.kit.folder / place / "one")
-            next(copy.glob(f"workdir/steps/*/execution-1/{name}")).write_text("changed", encoding="utf-8")
+            next(copy.glob(f"workdir/steps/*/execution-1/{name}")).write_text(
+                "changed", encoding="utf-8"
+            )
             seal(copy)
             shutil.move(copy, site.runs / f"one-{place}")
         assert site.judge() == 4
