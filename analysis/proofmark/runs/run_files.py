@@ -150,7 +150,7 @@ class JobFiles(Files):
 
 
 class WorkFiles(Files):
-    """``runs/<id>/workdir/``, where jobs run; ``scripts/`` beside it has its scripts by the same names.
+    """``runs/<id>/workdir/``, where jobs run; ``scripts/`` beside it has its scripts by these names.
 
     The work folder belongs to the user who starts the programs. It is a link if that is another
     user than the one of the run (`proofmark.runs.work_folder`).
