@@ -158,7 +158,6 @@ class TestUsage:
             (["chek"], "found the command 'chek', did you mean 'check'?; accepted: init"),
             (["-v", "verdit"], "'verdit', did you mean 'verdict'?"),
             (["zzz"], "found the command 'zzz'; accepted: init, site, acceptance, tune, "),
-            (["read"], "found the command 'read'; accepted: proofmark adopt --print"),
             (["modes", "chek", "runs/r"], "verb: found 'chek', did you mean 'check'?; accepted: "),
             (["scratch", "umount", "runs/r"], "found 'umount', did you mean 'unmount'?"),
         ],

@@ -249,7 +249,7 @@ class TestFacts:
                 "fabric.rate: another rate than node.rails.rate",
             ),
             ({"origin": "predicted"}, "partition.origin: found 'predicted'"),
-            ({"limits": []}, "partition.limits: found an unknown key"),
+            ({"limits": []}, "partition.limits: found unknown key; accepted: one of "),
         ],
     )
     def test_a_mistake_is_named_with_file_and_key(
