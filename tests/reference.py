@@ -37,7 +37,6 @@ FOLDER = DATA / "runs"
 ENDING = ".tar.xz"
 NOT_COMPARED = {
     *("claims.json", "figures", "junit.xml", "lock", "manifest.json", "report.html"),
-    *("summary.html", "summary.pdf"),
     *("SHA256SUMS", "trace.log"),
 }
 """Names in the folder of a run that an archive does not contain."""

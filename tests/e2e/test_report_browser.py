@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 import select
@@ -16,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pypdf import PdfReader
+from pypdf import PageObject, PdfReader
 from tests.fixtures.pages import contrast
 from tests.fixtures.report_run import made_run, reported, troubled_run
 from tests.fixtures.sweeps import collectives, hpl_knl
 from tests.processes import running
 from tests.unit.papers.test_paper_plots import KNL, P595, paper_run, threads
+from tests.unit.report.test_summary_pages import signed_sheets_run
 
 from proofmark.judge.verdict import WORDS
 
@@ -280,19 +282,34 @@ def test_every_text_has_enough_contrast(
     ] == []
 
 
+def sheets_of(browser: Browser, **paper: float) -> list[PageObject]:
+    """Return the sheets of the page that is shown, as the browser prints them."""
+    printed = browser.call("Page.printToPDF", preferCSSPageSize=True, **paper)
+    return [*PdfReader(BytesIO(base64.b64decode(printed["data"]))).pages]
+
+
 def test_prints_on_paper(browser: Browser, pages: dict[str, Path]) -> None:
     """The reader chooses the paper: A4 or Letter, in inches."""
     browser.show(pages["good"], width=1280)
     for width, height in ((8.27, 11.69), (8.5, 11)):
-        paper = {"paperWidth": width, "paperHeight": height}
-        printed = browser.call("Page.printToPDF", preferCSSPageSize=True, **paper)
-        pdf = base64.b64decode(printed["data"])
-        assert pdf.startswith(b"%PDF")
-        sheets = PdfReader(BytesIO(pdf)).pages
+        sheets = sheets_of(browser, paperWidth=width, paperHeight=height)
         assert float(sheets[0].mediabox.height) == pytest.approx(72 * height, abs=1)
         # Details are not printed: only their titles.
         assert 3 <= len(sheets) <= 9
-        assert all(len(sheet.extract_text()) > 400 for sheet in [*sheets][:-1])
+        assert all(len(sheet.extract_text()) > 400 for sheet in sheets[:-1])
+
+
+def test_prints_the_signed_sheets_first(browser: Browser, tmp_path: Path) -> None:
+    """Each sheet has its number and the digest of the evidence."""
+    accepted = signed_sheets_run(tmp_path)
+    browser.show(accepted.files.report, width=1280)
+    sheets = [sheet.extract_text() for sheet in sheets_of(browser)]
+    last = next(number for number, text in enumerate(sheets) if "Signature" in text)
+    assert last < 2
+    newest = max((accepted.folder / "evidence").glob("*.tar"))
+    digest = hashlib.sha256(newest.read_bytes()).hexdigest()
+    for number, text in enumerate(sheets, start=1):
+        assert digest in text and f"{number} / {len(sheets)}" in text
 
 
 def test_a_script_is_detected(browser: Browser, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.folders import PACKAGE, ROOT
 from tests.key_pages import PAGES
 
 from proofmark import api
-from proofmark.cli.commands import OF_PERSONS, RENAMED
+from proofmark.cli.commands import OF_PERSONS
 from proofmark.runs.run_files import JobFiles, QueueFiles, RunFiles, StepFiles, WorkFiles
 from proofmark.site.extra_vars import EXTRA_VARIABLES
 
@@ -241,8 +241,6 @@ def test_the_page_gives_a_reason_for_each_command() -> None:
     part = rows_of("The commands")
     rows = dict(re.findall(r"^\| `([a-z0-9]+)` \| (.+) \|$", part, re.MULTILINE))
     assert sorted(rows) == sorted(OF_PERSONS)
-    for old, new in RENAMED.items():
-        assert f"formerly `{old}`" in rows[new.split()[0]]
 
 
 def test_all_exceptions_have_one_base_class() -> None:

@@ -18,7 +18,6 @@ from tests.roles.kit import NAP, Kit, make_kit
 from proofmark.site.ansible_access import connection_variables
 from proofmark.site.extra_vars import (
     EXTRA_VARIABLES,
-    FORMER,
     internal_names,
     refused_extra_variables,
     refused_of_inventory,
@@ -263,13 +262,9 @@ def test_a_documented_variable_of_another_type_is_refused(name: str, value: str)
     [
         ("a setting of the site", "this name in the inventory", "provision_jobs"),
         ("a setting of the site", "this name in the inventory", "gate_timer_schedule"),
-        ("a former name", "-e take_over", "mode_take_over"),
-        ("a former name", "bench_run_wait_s, in the inventory", "rolling_wait_s"),
     ],
 )
-def test_a_setting_of_the_site_and_a_former_name_have_their_place(
-    found: str, accepted: str, name: str
-) -> None:
+def test_a_setting_of_the_site_has_its_place(found: str, accepted: str, name: str) -> None:
     (mistake,) = refused_extra_variables({name: "1"}, (), ROOT)
     assert f"{mistake}".startswith(f"-e {name}: found {found}; accepted: {accepted}")
 
@@ -277,12 +272,3 @@ def test_a_setting_of_the_site_and_a_former_name_have_their_place(
 def test_to_start_a_run_resumes_no_node_that_nothing_judged() -> None:
     """The option of the gate has a value of its own, whatever `accept_unjudged` is."""
     assert options()["gate_accept_unjudged"] is False
-
-
-@pytest.mark.parametrize("name", sorted(FORMER))
-def test_a_former_name_is_not_ignored_in_the_inventory(name: str) -> None:
-    if name in options_of_roles():
-        assert f"{{{{ {FORMER[name]} |" in options()[name]
-    else:
-        (mistake,) = refused_of_inventory([name, *EXTRA_VARIABLES], ROOT)
-        assert f"{mistake}".endswith(f"{name}: found a former name; accepted: {FORMER[name]}")

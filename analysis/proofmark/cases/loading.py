@@ -9,7 +9,6 @@ from typing import Any
 from proofmark.cases.bounds import OWN_NAMES
 from proofmark.cases.case import Case
 from proofmark.cases.reader.spec import ReadSpec, SameAs
-from proofmark.cases.recorded import RecordedCase, RecordedSuites
 from proofmark.cases.reference import UNIT_OF, Reference
 from proofmark.cases.suite import Benchmarks, Suite
 from proofmark.cases.suite_use import Load, SuiteUse
@@ -38,8 +37,8 @@ class SuitesFile(StrictModel):
     suites: dict[Slug, Suite]
 
 
-def load_benchmarks(folder: Path, *, recorded: bool = False) -> Benchmarks:
-    """Return all cases and suites of `folder`; `recorded` if it is that of an earlier run.
+def load_benchmarks(folder: Path) -> Benchmarks:
+    """Return all cases and suites of `folder`.
 
     Raises:
         BadInput: a file has mistakes. It holds all mistakes of all files.
@@ -48,23 +47,21 @@ def load_benchmarks(folder: Path, *, recorded: bool = False) -> Benchmarks:
     suites: dict[str, Suite] = {}
     cases: dict[str, Case] = {}
     try:
-        path = folder / SUITES_FILE
-        file = load(path, RecordedSuites) if recorded else load(path, SuitesFile)
-        suites.update(file.suites)
+        suites.update(load(folder / SUITES_FILE, SuitesFile).suites)
     except BadInput as error:
         mistakes += error.mistakes
     for path in paths_in(folder, "*.yml"):
         if path.name == SUITES_FILE:
             continue
         try:
-            cases[path.stem] = load(path, RecordedCase if recorded else Case)
+            cases[path.stem] = load(path, Case)
         except BadInput as error:
             mistakes += error.mistakes
     # A name of a file that could not be read would be reported as unknown.
     for name, case in cases.items() if not mistakes else ():
         path = folder / f"{name}.yml"
         mistakes += _cross_checks(path, case, cases, suites)
-        lacking = () if recorded or isinstance(case.read, SameAs) else case.read.lacking()
+        lacking = () if isinstance(case.read, SameAs) else case.read.lacking()
         mistakes += [InputError(f"{path}", key, "nothing", accepted) for key, accepted in lacking]
     for name, suite in suites.items() if not mistakes else ():
         mistakes += _alternative_mistakes(folder / SUITES_FILE, name, suite, cases)

@@ -98,20 +98,6 @@ STAGES: Lines = {
     "stage gate-decide": ("cli.gate", "decide which nodes of a run return to service"),
 }
 """The commands of playbooks."""
-RENAMED = {
-    "bundle": "install bundle",
-    "cache": "install cache",
-    "claims": "verdict --claims",
-    "compare": "trend",
-    "contract": "acceptance",
-    "fabric": "init --fabric",
-    "preflight": "check --nodes",
-    "preview": "plan",
-    "read": "adopt --print",
-    "sources": "install sources",
-    "validate": "check",
-}
-"""The commands of 0.1 that are part of others now, for one release."""
 MEANT = {
     "list": "proofmark cases (what can be measured), or proofmark trend (all runs)",
     "ls": "proofmark cases (what can be measured), or proofmark trend (all runs)",
@@ -192,8 +178,6 @@ class _Parser(argparse.ArgumentParser):
         """Name the command that is nearest to one that does not exist."""
         known = [name for name in action.choices or () if name != STAGE]
         if isinstance(action, argparse._SubParsersAction) and value not in (*known, STAGE):
-            if value in RENAMED:
-                self.error(f"found the command {value!r}; accepted: proofmark {RENAMED[value]}")
             if value in MEANT:
                 self.error(f"found the command {value!r}; accepted: {MEANT[value]}")
             hint = nearest(value, known)

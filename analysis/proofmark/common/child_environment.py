@@ -31,7 +31,7 @@ _SERVERS = (
 """The variables by which the clients of schedulers find their server."""
 _OF_SCHEDULERS = re.compile(
     "(SLURM|SBATCH|SALLOC|SRUN|SQUEUE|SCANCEL|SINFO|SCONTROL|SACCT|SACCTMGR|SPRIO|SSTAT|SATTACH"
-    "|SCRONTAB|PBS|QSUB|QSTAT|QSELECT|QDEL|SGE|LSF|LSB|BSUB|BJOBS|BKILL|LOADL|FLUX|PJM)_.*"
+    "|SCRONTAB|PBS|QSUB|QSTAT|QSELECT|QDEL|SGE|LSF|LSB|BSUB|BJOBS|BKILL|LOADL|FLUX)_.*"
 )
 """The variables that the commands of schedulers read, and those that they set in a job."""
 _ASK_ONCE = {"LSB_NTRIES": "1"}

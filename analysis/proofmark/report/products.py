@@ -119,8 +119,7 @@ def differing(signed: Path, names: Iterable[str], folder: Path) -> Iterator[Mess
             yield Message("product-missing", name=name)
         elif not path.samefile(signed / name) and sha256_of(path) != sha256_of(signed / name):
             yield Message("product-other", name=name)
-    former = (products.former_summary, products.former_printed_summary)
-    for path in (*sorted(products.plots.glob("*")), *former):
+    for path in sorted(products.plots.glob("*")):
         if exists(path) and products.link(path) not in known:
             yield Message("product-not-made", name=products.link(path))
 

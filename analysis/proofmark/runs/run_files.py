@@ -150,7 +150,7 @@ class JobFiles(Files):
 
 
 class WorkFiles(Files):
-    """``runs/<id>/workdir/``, where jobs run; ``scripts/`` beside it has its scripts by the same names.
+    """``runs/<id>/workdir/``, where jobs run; ``scripts/`` beside it has its scripts by these names.
 
     The work folder belongs to the user who starts the programs. It is a link if that is another
     user than the one of the run (`proofmark.runs.work_folder`).
@@ -283,10 +283,6 @@ class RunFiles(Files):
     """The report."""
     made = RunFile("report.json", SealRule.UNSEALED)
     """How the products were written: time, language, versions."""
-    former_summary = RunFile("summary.html", SealRule.UNSEALED)
-    """The summary that earlier versions wrote."""
-    former_printed_summary = RunFile("summary.pdf", SealRule.UNSEALED)
-    """The same as PDF."""
     plots = RunFile("figures", SealRule.UNSEALED)
     """The plots and their data."""
 

@@ -280,39 +280,6 @@ class Contract(StrictModel):
         return self
 
 
-def with_sealed_limits(sealed: Any) -> Any:
-    """Return the content of ``site.json`` with the limits of its partition as items.
-
-    Only the evidence of an earlier version has the key; `Partition` refuses it in an inventory. A
-    waiver of such a run is for its former contract, and the verdict names it as one.
-
-    Args:
-        sealed: the content. Anything that is no site is returned as it is, and refused later.
-    """
-    facts = sealed.get("partition") if isinstance(sealed, dict) else None
-    if not isinstance(facts, dict) or not isinstance(limits := facts.get("limits"), list):
-        return sealed
-    rest = {key: value for key, value in facts.items() if key != "limits"}
-    if not limits:
-        return {**sealed, "partition": rest}
-    own = sealed.get("contract") or {
-        "title": "partition.limits of the inventory",
-        "parties": {"inventory": sealed.get("name")},
-    }
-    if not isinstance(own, dict) or not all(isinstance(limit, dict) for limit in limits):
-        return sealed
-    items = [
-        {
-            "number": f"partition.limits.{place}",
-            "text": f"{limit.get('case')} {limit.get('metric')}",
-            **limit,
-        }
-        for place, limit in enumerate(limits)
-    ]
-    contract = {**own, "items": [*(own.get("items") or ()), *items]}
-    return {**sealed, "partition": rest, "contract": contract}
-
-
 def read_contract(inventory: Path) -> Contract | None:
     """Return the contract in the folder of a site; None if the site has none.
 

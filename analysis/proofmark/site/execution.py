@@ -32,9 +32,9 @@ class Queue(StrictModel):
         cpus_per_node: what the scheduler counts as the CPUs of a node: its cores or its hardware
             threads; of Grid Engine, the slots that the parallel environment gives on a node. If it
             is not set, a job requests the CPUs that its steps use, and of Grid Engine one slot.
-        all_nodes: of PBS and pjsub: the number of nodes of the queue, if the queue has these nodes
-            only. A job on this number of nodes requests the number instead of the names, and may
-            exceed ``partition.nodes_per_job``. With pjsub, each job requests all of them.
+        all_nodes: of PBS: the number of nodes of the queue, if the queue has these nodes only. A
+            job on this number of nodes requests the number instead of the names, and may exceed
+            ``partition.nodes_per_job``.
         memory_per_node: the memory of a node that a job requests, in bytes. Steps are sized by it.
             If it is not set, a Slurm job requests all memory of its nodes, and other jobs request
             none.

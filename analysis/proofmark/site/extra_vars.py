@@ -52,12 +52,6 @@ EXTRA_VARIABLES: Mapping[str, str] = {
 They state what one call does. A setting of a site is an option of a role. It stands in the
 inventory.
 """
-FORMER: Mapping[str, str] = {
-    "mode_take_over": "take_over",
-    "gate_take_over": "take_over",
-    "rolling_wait_s": "bench_run_wait_s",
-}
-"""The names that replace former extra variables."""
 _BOOL = re.compile(r"(?i:true|false)")
 _PATH = re.compile(r"[\w.~/][\w.~/+@%:,-]*(?: [\w.~/][\w.~/+@%:,-]*)*")
 LITERALS: Mapping[str, re.Pattern[str]] = {
@@ -125,15 +119,10 @@ def refused_extra_variables(
     unknown = [name for name in names if name not in known and name != _WITHOUT_NAME]
     settings = _options_of_roles(kit) if unknown else {}
     for name in [*unknown]:
-        if new := FORMER.get(name):
-            accepted = f"-e {new}" if new in EXTRA_VARIABLES else f"{new}, in the inventory"
-            yield InputError(f"-e {name}", "", "a former name", accepted)
-        elif name in settings:
+        if name in settings:
             accepted = "this name in the inventory, for example in group_vars/<partition>/"
             yield InputError(f"-e {name}", "", "a setting of the site", accepted)
-        else:
-            continue
-        unknown.remove(name)
+            unknown.remove(name)
     if unknown:
         hint = nearest(unknown[0], EXTRA_VARIABLES)
         found = f"{'an unknown variable' if len(unknown) == 1 else 'unknown variables'}{hint}"
@@ -160,15 +149,10 @@ def internal_names(kit: Path) -> frozenset[str]:
 
 
 def refused_of_inventory(names: Iterable[str], kit: Path) -> Iterator[InputError]:
-    """Yield a mistake for each of `names`, variables of the inventory, that has no effect there.
-
-    These are internal names, and former names that are no option of a role.
-    """
+    """Yield a mistake for each of `names`, variables of the inventory, that is an internal name."""
     for name in sorted(internal_names(kit).intersection(names)):
         accepted = "another name; the playbooks use this one"
         yield InputError("the inventory", name, "a variable", accepted)
-    for name in sorted((FORMER.keys() - _options_of_roles(kit)).intersection(names)):
-        yield InputError("the inventory", name, "a former name", FORMER[name])
 
 
 def _options_of_roles(kit: Path) -> dict[str, Any]:

@@ -7,9 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.host_names import HostTable, alike_error, canonical, clashes
@@ -29,10 +28,8 @@ from proofmark.site.contract_document import (
     Contract,
     ContractItem,
     read_contract,
-    with_sealed_limits,
 )
 from proofmark.site.firmware import SSH
-from proofmark.site.former_keys import with_new_keys
 from proofmark.site.groups import (
     ALIASES,
     TOOLCHAIN,
@@ -95,11 +92,6 @@ class Site(StrictModel):
     toolchain: Toolchain = Field(
         default=Toolchain.FOSS, exclude_if=lambda given: given == Toolchain.FOSS
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_an_earlier_version(cls, given: Any) -> Any:
-        return with_new_keys(with_sealed_limits(given))
 
     @property
     def items(self) -> dict[str, ContractItem]:

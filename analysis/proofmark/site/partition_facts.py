@@ -11,7 +11,6 @@ from pydantic_core import ErrorDetails
 
 from proofmark.common.errors import InputError
 from proofmark.common.yaml_models import accepted_keys, placed, unknown_key
-from proofmark.site.former_keys import replaced_by
 from proofmark.site.groups import PARTITION
 from proofmark.site.partition import PREDICTED, Partition
 from proofmark.site.storage import with_uid
@@ -65,16 +64,9 @@ def variable_files(folder: Path) -> list[Path]:
 def fact_mistakes(
     facts: Path, error: ValidationError, variable: str = PARTITION
 ) -> Iterator[InputError]:
-    """Yield each mistake in the facts `variable` of a partition; a former key names the new one."""
+    """Yield each mistake in the facts `variable` of a partition."""
     for item in error.errors():
-        place = ".".join(map(str, item["loc"]))
-        former = item["type"] == "extra_forbidden" and variable == PARTITION
-        replaced = dict(replaced_by(place, item["input"])) if former else {}
-        for key, new in replaced.items():
-            file, _ = placed(variable_files(facts), [variable, *key.split(".")])
-            yield InputError(file or f"{facts}", f"{variable}.{key}", "a former key", new)
-        if not replaced:
-            yield _fact_mistake(facts, item, variable)
+        yield _fact_mistake(facts, item, variable)
 
 
 def _fact_mistake(facts: Path, item: ErrorDetails, variable: str) -> InputError:

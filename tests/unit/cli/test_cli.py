@@ -25,7 +25,6 @@ from proofmark.cli.commands import (
     GROUPS,
     MEANT,
     OF_PERSONS,
-    RENAMED,
     WIDTH_OF_COLUMN,
     parser,
 )
@@ -119,19 +118,6 @@ class TestUsage:
         assert sorted(listed) == sorted(texts)
         assert "  stage " not in "\n".join(lines)
 
-    @pytest.mark.parametrize(("old", "new"), RENAMED.items())
-    def test_the_old_name_of_a_command_prints_the_new_one(
-        self, capsys: pytest.CaptureFixture[str], old: str, new: str
-    ) -> None:
-        with pytest.raises(SystemExit) as stopped:
-            main([old])
-        assert stopped.value.code == 3
-        assert f"found the command '{old}'; accepted: proofmark {new}\n" in capsys.readouterr().err
-        with pytest.raises(SystemExit) as stopped:
-            main([*new.partition(" --")[0].split(), "--help"])
-        assert stopped.value.code == 0
-        assert new.partition(" --")[2] in capsys.readouterr().out
-
     @pytest.mark.parametrize("word", MEANT)
     def test_a_word_that_people_try_leads_to_what_does_it(
         self, capsys: pytest.CaptureFixture[str], word: str
@@ -172,7 +158,6 @@ class TestUsage:
             (["chek"], "found the command 'chek', did you mean 'check'?; accepted: init"),
             (["-v", "verdit"], "'verdit', did you mean 'verdict'?"),
             (["zzz"], "found the command 'zzz'; accepted: init, site, acceptance, tune, "),
-            (["read"], "found the command 'read'; accepted: proofmark adopt --print"),
             (["modes", "chek", "runs/r"], "verb: found 'chek', did you mean 'check'?; accepted: "),
             (["scratch", "umount", "runs/r"], "found 'umount', did you mean 'unmount'?"),
         ],

@@ -168,7 +168,7 @@ def test_the_commands_of_schedulers_get_only_the_variables_that_name_their_serve
             "SACCT_FORMAT",
         ),
         *("SCONTROL_ALL", "SRUN_X", "PBS_DPREFIX", "PBS_JOBID", "PBS_O_HOME", "LSB_DEFAULTQUEUE"),
-        *("BSUB_QUIET", "SGE_TASK_ID", "FLUX_JOB_ID", "LOADL_STEP_ID", "PJM_JOBID", "VIRTUAL_ENV"),
+        *("BSUB_QUIET", "SGE_TASK_ID", "FLUX_JOB_ID", "LOADL_STEP_ID", "VIRTUAL_ENV"),
     }
     environment = dict.fromkeys(kept | removed, "x")
     assert of_schedulers(environment).keys() == kept | {"LSB_NTRIES"}  # bsub tries once

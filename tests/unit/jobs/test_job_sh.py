@@ -27,7 +27,7 @@ STOP_SIGNALS = [
     signal.SIGALRM,  # Flux at a time limit
     signal.SIGUSR1,  # Grid Engine with a soft limit: queue_conf(5), s_rt
     signal.SIGUSR2,  # LSF at a time limit, ten minutes before it kills: Command Reference, bsub -W
-    signal.SIGXCPU,  # pjsub at a time limit, 10 s before it kills: End-user's Guide, 2.3.2.5
+    signal.SIGXCPU,  # Grid Engine with a soft limit: queue_conf(5), s_cpu and s_vmem
 ]
 """What schedulers send to the processes of a job before they kill them."""
 

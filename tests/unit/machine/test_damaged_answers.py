@@ -22,25 +22,22 @@ from proofmark.machine.scheduler import (
     SchedulerUnavailable,
     scheduler,
 )
-from proofmark.machine.schedulers import flux, loadleveler, lsf, pbs, pjsub, sge, slurm
+from proofmark.machine.schedulers import flux, loadleveler, lsf, pbs, sge, slurm
 from proofmark.machine.survey import listing_of
 from proofmark.runs.job_state import JobStatus
 from proofmark.site.execution import Queue
 
 DATA = ROOT / "tests/data/schedulers"
-MODULES = {
-    m.__name__.rpartition(".")[2]: m for m in (flux, loadleveler, lsf, pbs, pjsub, sge, slurm)
-}
+MODULES = {m.__name__.rpartition(".")[2]: m for m in (flux, loadleveler, lsf, pbs, sge, slurm)}
 IDS = {
     **{"flux": "fM7Zq9AKHno", "loadleveler": "srv24ib.840220", "lsf": "771"},
-    **{"pbs": "1234.pbs01", "pjsub": "9714", "sge": "17", "slurm": "17"},
+    **{"pbs": "1234.pbs01", "sge": "17", "slurm": "17"},
 }
 JOBS = {
     "flux": "fM7Zq9AKHno|R|16|\nfM7Zq9AKHnp|F|16|exec\n",
     "loadleveler": "srv24ib.840220.0!R!p1\nsrv24ib.1.0!I!p2\n",
     "lsf": '{"COMMAND":"bjobs","JOBS":1,"RECORDS":[\n{\n"JOBID":"771",\n"STAT":"RUN"\n}\n]}\n',
     "pbs": '{\n"Jobs":{\n"1234.pbs01":{\n"job_state":"R",\n"comment":"x"\n}\n}\n}\n',
-    "pjsub": 'H,JOB_ID,JOB_NAME,ST,PC,REASON\n,9714,p1,RUN,-,-\n,9715,p2,EXT,20,"a, b"\n',
     "sge": "<job_info>\n<job_list>\n<JB_job_number>17</JB_job_number>\n<state>r</state>\n"
     "</job_list>\n<Queue-List>\n<name>all.q@n1</name>\n</Queue-List>\n</job_info>\n",
     "slurm": "17|RUNNING|None\n18|PENDING|Priority\n",
@@ -51,7 +48,6 @@ NODES = {
     "loadleveler": "n1!Idle\nn2!Run\n",
     "lsf": "HOST_NAME STATUS JL/U MAX NJOBS RUN SSUSP USUSP RSV\nn1 ok - 4 0 0 0 0 0\n",
     "pbs": '{\n"nodes":{\n"n1":{\n"state":"free",\n"comment":"x",\n"jobs":[\n"1"\n]\n}\n}\n}\n',
-    "pjsub": "",
     "sge": JOBS["sge"],
     "slurm": "n1|idle\nn2|drained*\n",
 }

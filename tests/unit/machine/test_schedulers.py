@@ -41,13 +41,12 @@ COMMANDS = {
     "batch": ("qsub", "qstat", "qselect", "qdel", "pbsnodes", "flux"),
     "loadleveler": ("llsubmit", "llq", "llcancel", "llstatus"),
     "lsf": ("bsub", "bjobs", "bkill", "bhosts"),
-    "pjsub": ("pjsub", "pjstat", "pjdel"),
 }
 """The commands of each program in tests/emulators."""
 JOB = "p1a2b3c-00-0001"
 LOOP = "for each in $(seq 600); do sleep 0.1; done"
 pbs, loadleveler = scheduler("pbs"), scheduler("loadleveler")
-lsf, flux, pjsub = scheduler("lsf"), scheduler("flux"), scheduler("pjsub")
+lsf, flux = scheduler("lsf"), scheduler("flux")
 
 
 @pytest.fixture
@@ -88,7 +87,6 @@ IDS = {
     "loadleveler": "srv24ib.840220",
     "lsf": "771",
     "flux": "fM7Zq9AKHno",
-    "pjsub": "9714",
 }
 
 
@@ -100,8 +98,7 @@ IDS = {
 def test_headers_are_accepted(
     batch: Path, name: str, nodes: tuple[str, ...], exclusive: bool
 ) -> None:
-    numbered = {"all_nodes": len(nodes)} if name == "pjsub" else {}
-    requested = request(*nodes, exclusive=exclusive, **numbered)
+    requested = request(*nodes, exclusive=exclusive)
     module = scheduler(name)
     assert module.submit(script(batch, module, requested), requested) == IDS[name]
 
@@ -168,15 +165,6 @@ def test_requested_resources_are_accepted(
         ),
         ("flux", {}, ["# flux: --nodes=2", "# flux: --exclusive"]),
         ("flux", {"exclusive": False}, ["# flux: --nslots=2", "# flux: --cores-per-slot=4"]),
-        (
-            "pjsub",
-            {"all_nodes": 8},
-            [
-                '#PJM -L "node=8,elapse=01:01:01,rscgrp=normal"',
-                '#PJM --mpi "max-proc-per-node=2"',
-                *("#PJM -g etc", "#PJM -j", "#PJM --norestart"),
-            ],
-        ),
     ],
 )
 def test_the_header_requests_what_the_steps_use(
@@ -277,9 +265,6 @@ def test_no_line_of_a_header_names_all_nodes(name: str) -> None:
         ("lsf", {"memory_per_node": 1}, MANY[:1], "queue.memory_per_node: found a value, and LSF"),
         ("flux", {"memory_per_node": 1}, MANY[:1], "queue.memory_per_node: found 1, and a Flux"),
         ("flux", {"reservation": "r"}, MANY[:1], "queue.reservation: found 'r', and a Flux job"),
-        ("pjsub", {"memory_per_node": 1}, MANY[:1], "queue.memory_per_node: found 1, and the kit"),
-        ("pjsub", {}, MANY[:2], "queue.all_nodes: found no value, and a job on 2 nodes"),
-        ("pjsub", {"all_nodes": 1}, MANY[:2], "queue.all_nodes: found 1, and a job on 2 nodes"),
     ],
 )
 def test_what_a_scheduler_cannot_request_is_refused(
@@ -513,99 +498,6 @@ def test_states_of_flux(batch: Path) -> None:
     flux.cancel(["f0", "f9", "f99"])
 
 
-def pjm_job(state: str, **fields: Any) -> dict[str, Any]:
-    return {"ST": state, "name": JOB, **fields}
-
-
-PJSUB_STATES = [
-    (pjm_job("ACC"), State.WAITING),
-    (pjm_job("QUE"), State.WAITING),
-    (pjm_job("RNA"), State.WAITING),
-    (pjm_job("RNO"), State.RUNNING),
-    (pjm_job("RUN"), State.RUNNING),
-    (pjm_job("SPD"), State.SUSPENDED),
-    (pjm_job("HLD", why="ASHOLD"), State.HELD),
-    (pjm_job("ERR", why="GATE CHECK"), State.HELD),
-    (pjm_job("EXT", PC="0"), State.ENDED_UNKNOWN),
-    (pjm_job("EXT", PC="11"), State.TIME_LIMIT),
-    (pjm_job("EXT", PC="20", why='"Node, down"'), State.NODE_FAILED),
-    (pjm_job("CCL", PC="1"), State.CANCELLED),
-    (pjm_job("RJT", PC="2"), State.REFUSED),
-    (pjm_job("NEW"), State.UNKNOWN),
-]
-
-
-def test_states_of_pjsub(batch: Path) -> None:
-    jobs = {f"{number}": fields for number, (fields, _) in enumerate(PJSUB_STATES, 9700)}
-    set_queue(batch, **jobs)
-    found = pjsub.states([*jobs, "99"])
-    for (job, fields), (_, state) in zip(jobs.items(), PJSUB_STATES, strict=True):
-        ended = fields["ST"] in ("EXT", "CCL", "RJT")
-        assert (job in found) != ended
-        status = pjsub.ended(job) if ended else found[job]
-        assert status is not None and status.state is state
-        assert fields.get("why", "").strip('"') in status.reason
-    pjsub.cancel(["9700", "9713", "99"])  # an unknown job is no error
-    assert pjsub.ended("99") is None
-
-
-@pytest.mark.parametrize(("state", "ended"), [("RUN", False), ("HLD", False), ("EXT", True)])
-def test_pjsub_finds_the_jobs_that_have_not_ended(batch: Path, state: str, ended: bool) -> None:
-    set_queue(batch, **{"9714": pjm_job(state), "1": pjm_job("RUN", name="another")})
-    assert pjsub.find(JOB) == ("" if ended else "9714")
-
-
-def test_ends_by_the_system_of_pjsub_are_no_ends_of_the_script(batch: Path) -> None:
-    codes = ["16", "21", "26", "28", "29", "100", "180"]
-    set_queue(batch, **{code: pjm_job("EXT", PC=code) for code in codes})
-    for code in codes:
-        status = pjsub.ended(code)
-        assert status is not None and status.state.final
-        assert status.reason == f"EXT PJM code {code}"
-
-
-def test_a_damaged_id_of_pjstat_is_no_answer(batch: Path) -> None:
-    set_queue(batch, **{"\\9714": pjm_job("RUN")})
-    with pytest.raises(SchedulerUnavailable):
-        pjsub.find(JOB)
-
-
-def test_pjstat_cuts_the_names_of_jobs(batch: Path) -> None:
-    """The table has the first 10 characters; the names of a run begin alike."""
-    jobs = {"1": {"ST": "RUN", "name": f"{JOB[:-1]}9"}, "2": {"ST": "QUE", "name": JOB}}
-    set_queue(batch, **jobs)
-    assert len(JOB) > 10
-    assert (pjsub.find(JOB), pjsub.find(f"{JOB[:-1]}8")) == ("2", "")
-
-
-def test_a_silent_manager_of_pjsub_is_asked_again(batch: Path) -> None:
-    requested = request(all_nodes=1)
-    for words in ("PJM 0090 pjsub PJM daemon is not present.", "PJM 0091 pjsub Internal error: 7."):
-        (batch / "refuse").write_text(f"[ERR.] {words}")
-        with pytest.raises(SchedulerUnavailable, match="pjsub"):
-            pjsub.submit(script(batch, pjsub, requested), requested)
-    (batch / "refuse").write_text("[ERR.] PJM 0290 pjstat PJM daemon is not present.")
-    with pytest.raises(SchedulerUnavailable):
-        pjsub.states(["1"])
-
-
-def test_a_job_of_pjsub_continues_on_its_first_node(tmp_path: Path) -> None:
-    """The nodes of a job have no names there: its script starts on any of them."""
-    folder = tmp_path / "it's"
-    folder.mkdir()
-    here = Path("/proc/sys/kernel/hostname").read_text().strip()
-    for first, expected in (("n1", "pjrsh n1\nran yes\n"), (here, "ran \n")):
-        requested = replace(request(first, "n2", all_nodes=4), log=folder / "messages")
-        lines = ["#!/bin/sh", *pjsub.header(requested), 'echo "ran ${MOVED-}"']
-        (folder / "job.sh").write_text("\n".join(lines))
-        (tmp_path / "pjrsh").write_text('#!/bin/sh\necho "pjrsh $1"\nshift\neval "$*"\n')
-        (tmp_path / "pjrsh").chmod(0o755)
-        environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-        command = ["dash", str(folder / "job.sh")]
-        printed = subprocess.check_output(command, env=environment, text=True)
-        assert printed == expected
-
-
 NEVER = "Can Never Run: Insufficient amount of resource: host"
 
 
@@ -669,7 +561,6 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
             marks=pytest.mark.fault("job-held"),
         ),
         ("flux", None, "vanished: the scheduler no longer lists it", False),
-        ("pjsub", None, "the scheduler does not answer: it does not say whether it has", False),
     ],
 )
 def test_a_job_that_cannot_continue_stops_with_its_state(
@@ -685,8 +576,7 @@ def test_a_job_that_cannot_continue_stops_with_its_state(
     (batch / "nodes.json").write_text('{"nodes": {"n1": {"state": "free"}}}')
     kit = make_kit(tmp_path / "kit")
     site = kit.site(hosts=["n1"])
-    numbered = 1 if name == "pjsub" else None
-    queue = Queue(stall_timeout_s=0.1, queue_timeout_s=0.1, all_nodes=numbered)
+    queue = Queue(stall_timeout_s=0.1, queue_timeout_s=0.1)
     changes = {"scheduler": name, "queue": queue}
     partition = site.partition.model_copy(update=changes)
     run = kit.run(site=site.model_copy(update={"partition": partition}))
@@ -696,7 +586,6 @@ def test_a_job_that_cannot_continue_stops_with_its_state(
     assert line.endswith("; 2 of 2 steps left")
     calls = (batch / "calls").read_text().split()
     stops = {"pbs": "qdel", "loadleveler": "llcancel", "lsf": "bkill", "flux": "cancel"}
-    stops["pjsub"] = "pjdel"
     assert (stops[name] in calls) == cancelled
 
 
@@ -755,7 +644,6 @@ REFUSED = {
     "pbs": "qsub: would exceed queue's per-user limit",
     "sge": "Unable to run job: job rejected: {}.",
     "lsf": "{} Job not submitted.",
-    "pjsub": "[ERR.] PJM {}",
 }
 
 
@@ -775,19 +663,17 @@ REFUSED = {
         ("sge", 1, 'project "x" does not exist', False),
         ("lsf", 255, "User <u1>: Pending job threshold reached.", True),
         ("lsf", 255, "Bad queue name.", False),
-        ("pjsub", 1, "0072 pjsub Job exceeded the accept limit: ru-accept.", True),
-        ("pjsub", 1, "0057 pjsub node=32 is greater than the upper limit (24).", False),
     ],
 )
 def test_a_submit_limit_is_no_final_refusal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: int, words: str, later: bool
 ) -> None:
-    program = {"slurm": "sbatch", "lsf": "bsub", "pjsub": "pjsub"}.get(name, "qsub")
+    program = {"slurm": "sbatch", "lsf": "bsub"}.get(name, "qsub")
     (tmp_path / "message").write_text(REFUSED[name].format(words))
     (tmp_path / program).write_text(f'#!/bin/sh\ncat "{tmp_path}/message" >&2\nexit {code}\n')
     (tmp_path / program).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    module, requested = scheduler(name), request(all_nodes=1)
+    module, requested = scheduler(name), request()
     with pytest.raises(SchedulerError) as raised:
         module.submit(script(tmp_path, module, requested), requested)
     assert isinstance(raised.value, SubmitLimitReached) == later
@@ -896,7 +782,6 @@ def test_an_empty_queue_is_no_error(batch: Path) -> None:
     loadleveler.cancel(["srv24ib.1"])
     assert (lsf.states(["1"]), lsf.find(JOB)) == ({}, "")
     assert (flux.states(["f1"]), flux.find(JOB)) == ({}, "")
-    assert (pjsub.states(["1"]), pjsub.find(JOB)) == ({}, "")
     lsf.cancel(["1"])
 
 
@@ -987,7 +872,7 @@ def test_one_by_one_runs_on_every_node_and_fails_if_one_node_fails(tmp_path: Pat
 
 @pytest.mark.parametrize("word", ["TERM", "USR2", "XCPU"])
 def test_each_stop_signal_ends_the_processes_of_one_by_one(tmp_path: Path, word: str) -> None:
-    """LSF and pjsub send their own signals to all processes of a job, also to this shell."""
+    """LSF and Grid Engine send their own signals to all processes of a job, also to this shell."""
     trap = f"trap 'echo >{tmp_path}/stopped; exit 1' TERM"
     (tmp_path / "ssh").write_text(f"#!/bin/sh\n{trap}\necho >{tmp_path}/started\n{LOOP}\n")
     (tmp_path / "ssh").chmod(0o755)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
-from pypdf import PdfReader
 from tests.fixtures.finished import seal, written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import item
@@ -17,18 +14,20 @@ from tests.fixtures.pages import plain
 from tests.fixtures.report_run import made_run, reported, troubled_run
 
 from proofmark.cli.main import main
-from proofmark.report.exports import pdf
 from proofmark.report.run_data import gather
 from proofmark.report.sections.next_steps import next_steps
 from proofmark.runs.run import Run
 
 RATES = {f"n{number}": (100.0, 100.5, 101.0) for number in range(1, 9)}
-BROWSER = """#!/bin/sh
-for word; do
-    case $word in --print-to-pdf=*) printf '%s\\n' "$@" >"${word#*=}" ;; esac
-done
-"""
 LIMIT = item(case="fake", metric="rate", value=90, unit="MB/s", at_least=1, text="the rate")
+
+
+def signed_sheets_run(folder: Path) -> Run:
+    """Return a run with a contract, sealed, and its page."""
+    made = fleet_run(folder, RATES, more=2, items=(LIMIT,))
+    seal(made.folder)
+    assert main(["report", str(made.folder)]) == 0
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +43,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture(scope="module")
 def accepted(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Return a run with a contract, sealed, and its page."""
-    made = fleet_run(tmp_path_factory.mktemp("accepted"), RATES, more=2, items=(LIMIT,))
-    seal(made.folder)
-    assert main(["report", str(made.folder)]) == 0
-    return made
+    return signed_sheets_run(tmp_path_factory.mktemp("accepted"))
 
 
 def test_what_is_signed_stands_before_the_details(accepted: Run) -> None:
@@ -72,46 +68,6 @@ def test_each_sheet_has_its_number_and_the_digest_of_the_evidence(accepted: Run)
 def test_without_a_contract_there_is_nothing_to_sign(tmp_path: Path) -> None:
     _verdict, page = reported(fleet_run(tmp_path, RATES, more=2))
     assert 'id="signatures"' not in page and 'id="exceptions"' not in page
-
-
-def test_the_page_is_printed_by_the_browser_of_the_machine(
-    accepted: Run,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """A program with the name of a browser gets its options, and must write the file."""
-    monkeypatch.setattr(pdf, "BROWSERS", ("a-browser-of-the-test",))
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    command = ["export", f"{accepted.folder}", "--format", "pdf", "-o", f"{tmp_path / 'out'}"]
-    monkeypatch.setattr(pdf, "find_spec", lambda name: None)
-    assert main(command) == 3
-    assert "pdf: no browser and no library" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-    browser = tmp_path / "a-browser-of-the-test"
-    browser.write_text(BROWSER)
-    browser.chmod(0o755)
-    assert main(command) == 0
-    printed = (tmp_path / "out" / "report.pdf").read_text().splitlines()
-    assert "--headless" in printed and printed[-1].endswith("/report.html")
-    browser.write_text("#!/bin/sh\nexit 0\n")
-    (tmp_path / "out" / "report.pdf").unlink()
-    assert main(command) == 3
-
-
-@pytest.mark.soak
-def test_a_browser_prints_the_signed_sheets_first(accepted: Run, tmp_path: Path) -> None:
-    if not any(map(shutil.which, pdf.BROWSERS)):
-        pytest.skip("no browser")
-    folder = tmp_path / "out"
-    assert main(["export", f"{accepted.folder}", "--format", "pdf", "-o", f"{folder}"]) == 0
-    sheets = [page.extract_text() for page in PdfReader(folder / "report.pdf").pages]
-    last = next(number for number, text in enumerate(sheets) if "Signature" in text)
-    assert last < 2
-    newest = max((accepted.folder / "evidence").glob("*.tar"))
-    digest = hashlib.sha256(newest.read_bytes()).hexdigest()
-    for number, text in enumerate(sheets, start=1):
-        assert digest in text and f"{number} / {len(sheets)}" in text
 
 
 def test_the_page_has_the_verdict_and_the_limit(run: Run) -> None:

@@ -600,11 +600,11 @@ def test_a_product_that_is_not_the_signed_one_is_named(caller: Caller, run: Path
     for name in ("report.html", "verdict.json"):
         path = run / name
         path.write_text(path.read_text().replace("UNJUDGED", "PASS"))
-    (run / "summary.html").write_text("PASS")
+    (run / "figures/more.svg").write_text("PASS")
     done = caller.verify(run)
     assert done.returncode == 5
     lines = done.stdout.splitlines()
-    for name in ("report.html", "verdict.json", "summary.html"):
+    for name in ("report.html", "verdict.json", "figures/more.svg"):
         (line,) = (each for each in lines if each.startswith(f"{run}: {name}: "))
         assert line.endswith(f"what was signed is in {signed(run)}")
     assert lines[-1].startswith("UNJUDGED: "), "the signed word"

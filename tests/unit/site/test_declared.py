@@ -232,7 +232,7 @@ def test_the_power_595_has_another_system_and_lacks_programs_of_quick() -> None:
         ("icelake", "icelake", 64, 80, 2, 2, 2 * 60, "slurm"),
         ("turin", "zen5", 64, 256, 2, 2, 2 * 16 * 32, "slurm"),
         ("xeon6", "sapphirerapids", 64, 256, 2, 2, 2 * 504, "slurm"),
-        ("fx700", "a64fx", 16, 48, 1, 4, 4 * 8, "pjsub"),
+        ("fx700", "a64fx", 16, 48, 1, 4, 4 * 8, "slurm"),
         ("power10", "power10le", 16, 48, 8, 4, 48 * 8, "lsf"),
         ("graviton", "neoverse_v1", 32, 64, 1, 1, 32, "slurm"),
     ],

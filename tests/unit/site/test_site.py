@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pwd
 import shutil
@@ -13,7 +12,6 @@ from typing import Any, ClassVar
 
 import pytest
 import yaml
-from pydantic import ValidationError
 from tests.fixtures.kit import write_contract
 from tests.folders import ROOT
 
@@ -251,11 +249,7 @@ class TestFacts:
                 "fabric.rate: another rate than node.rails.rate",
             ),
             ({"origin": "predicted"}, "partition.origin: found 'predicted'"),
-            (
-                {"limits": []},
-                "partition.limits: found a former key; accepted: items of contract.yml",
-            ),
-            ({"limits": [{"case": "hpl"}]}, "accepted: items of contract.yml (docs/verdict.md)"),
+            ({"limits": []}, "partition.limits: found unknown key; accepted: one of "),
         ],
     )
     def test_a_mistake_is_named_with_file_and_key(
@@ -348,27 +342,6 @@ class TestContract:
         write_contract(inventory, [self.LIMIT, {**self.LIMIT, "system": "b"}])
         assert [*load_site(inventory, "a").items] == ["items.0"]
         assert [*load_site(inventory, "b").items] == ["items.0", "items.1"]
-
-    @pytest.mark.parametrize("own", [False, True])
-    def test_the_limits_of_a_sealed_run_are_read_as_items(self, inventory: Path, own: bool) -> None:
-        """An earlier version sealed them in the partition."""
-        if own:
-            write_contract(inventory, [self.LIMIT])
-        sealed = load_site(inventory, "a").model_dump(mode="json")
-        sealed["partition"]["limits"] = [{**self.LIMIT, "kind": "contract"}]
-        items = [*Site.model_validate_json(json.dumps(sealed)).items.values()]
-        assert [each.number for each in items] == ["1"] * own + ["partition.limits.0"]
-        read = items[-1].model_dump(exclude_defaults=True)
-        assert read == {**self.LIMIT, "number": "partition.limits.0", "text": "hpl rmax"}
-        sealed["partition"]["limits"] = []
-        assert Site.model_validate_json(json.dumps(sealed)) == load_site(inventory, "a")
-
-    @pytest.mark.parametrize("damage", ["x", 1, None, {}, ["x"], [{}]])
-    def test_damaged_limits_of_a_sealed_run_are_refused(self, inventory: Path, damage: Any) -> None:
-        sealed = load_site(inventory, "a").model_dump(mode="json")
-        sealed["partition"]["limits"] = damage
-        with pytest.raises(ValidationError):
-            Site.model_validate_json(json.dumps(sealed))
 
 
 def test_the_local_machine_is_a_site() -> None:

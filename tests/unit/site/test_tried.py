@@ -64,14 +64,14 @@ def test_a_new_back_end_never_ran(kit: Kit) -> None:
     assert "scratch.type" not in untried(unmounted)
 
 
-@pytest.mark.parametrize(("partition", "named"), [("fx700", True), ("graviton", False)])
+@pytest.mark.parametrize(("partition", "named"), [("power10", True), ("graviton", False)])
 def test_validate_and_plan_say_so(
     partition: str, named: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     site = ["-i", f"{ROOT / 'inventory' / 'example-current'}", "-l", partition, "--suite", "quick"]
     for command in ("check", "plan"):
         assert main([command, *site]) == 0
-        text = "partition.scheduler: 'pjsub' never ran with the real thing"
+        text = "partition.scheduler: 'lsf' never ran with the real thing"
         assert (text in capsys.readouterr().out) == named
 
 

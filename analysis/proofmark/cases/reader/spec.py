@@ -83,10 +83,7 @@ class ReadSpec(StrictModel):
         return PROGRAMS.get(self.program)() if self.program else Program()
 
     def lacking(self) -> Iterator[tuple[str, str]]:
-        """Yield each key of a proof that the rules lack, with what is accepted.
-
-        The cases of the kit must have them. Those in the folder of an earlier run may lack them.
-        """
+        """Yield each key of a proof that the rules lack, with what is accepted."""
         text = self.text
         if text and text.starts is None:
             yield "read.text.starts", "the banner of the program; untitled if some print none"

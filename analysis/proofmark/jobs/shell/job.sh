@@ -13,7 +13,7 @@ read -r HOST </proc/sys/kernel/hostname
 STOPPED=
 OWN=$RUN/jobs/ # marks what waits for this job: a step must not take it for a process left behind
 # What schedulers send before SIGKILL, at a time limit or for a cancel, to all processes of a job: Flux
-# SIGALRM and SIGHUP, LSF SIGUSR2 and SIGINT, pjsub SIGXCPU, Grid Engine SIGUSR1, all of them SIGTERM.
+# SIGALRM and SIGHUP, LSF SIGUSR2 and SIGINT, Grid Engine SIGUSR1 and SIGXCPU, all of them SIGTERM.
 SIGNALS='INT TERM HUP ALRM USR1 USR2 XCPU'
 
 if [ "${1-}" = --stay ]; then
