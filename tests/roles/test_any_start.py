@@ -112,29 +112,35 @@ def test_a_setting_that_hides_the_facts_is_named(
         ("another folder", "acceptance.yml"),
         ("a link", "playbooks/plan.yml"),
         ("an empty ansible.cfg", "acceptance.yml"),
-        ("writable", "playbooks/plan.yml"),
     ],
 )
 def test_it_starts_anywhere(
     kit: Kit, site: Path, tmp_path: Path, start: str, playbook: str
 ) -> None:
-    folder, environment, checkout = tmp_path, {}, kit.folder
+    environment, checkout = {}, kit.folder
     if start == "a link":
         checkout = tmp_path / "linked"
         checkout.symlink_to(kit.folder)
     if start == "an empty ansible.cfg":
         (tmp_path / "ansible.cfg").write_text("[defaults]\n")
         environment["ANSIBLE_CONFIG"] = f"{tmp_path}/ansible.cfg"
-    if start == "writable":
-        folder = kit.folder
-        folder.chmod(0o777)
     played = started(
         *(f"{checkout / playbook}", "-i", f"{site}", "-l", "n[01-04]", "--tags", "plan"),
-        folder=folder,
+        folder=tmp_path,
         environment=environment,
     )
     assert played.code == 0, played.output
     assert kit.run().name.endswith("-quick")
+
+
+@pytest.mark.fault("files-of-another-user")
+def test_a_checkout_that_other_users_can_write_is_refused(kit: Kit, site: Path) -> None:
+    kit.folder.chmod(0o777)
+    words = (f"{kit.folder}/playbooks/plan.yml", "-i", f"{site}", "-l", "n[01-04]")
+    played = started(*words, folder=kit.folder, environment={})
+    assert played.code == 3, played.output
+    assert "a folder that other users can write (777)" in " ".join(played.output.split())
+    assert not (kit.folder / "runs").exists()
 
 
 @pytest.mark.fault("two-sites")

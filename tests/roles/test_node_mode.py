@@ -208,7 +208,7 @@ def test_a_bmc_that_hangs_at_the_restore_makes_no_pass(machine: Callable[..., Ma
     phi = emulator.machines[NODE]
     process = kit.start("acceptance.yml", *CONFIRMED, GIVEN)
     with running(process):
-        started = "runs/*/steps/*/execution-1/started"
+        started = "runs/*/workdir/steps/*/execution-1/started"
         until(lambda: any(kit.folder.glob(started)) or process.poll() is not None, LONGEST_S)
         phi.fault = "hang"
         output, _ = process.communicate(timeout=LONGEST_S)
