@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,6 +86,9 @@ class JuiceFs:
         )
         if done.returncode:
             raise subprocess.CalledProcessError(done.returncode, done.args, stderr=done.stderr)
+        # Its root folder has the mode 777. In that of a site nobody can replace what others made.
+        with closing(sqlite3.connect(self.cluster.folder / f"{self.database}.db")) as meta, meta:
+            meta.execute("UPDATE jfs_node SET mode = ? WHERE inode = 1", (0o1777,))
 
     def mount_command(self) -> str:
         """Return the beginning of the sh command that mounts it: source and point follow."""
