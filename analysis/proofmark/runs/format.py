@@ -144,11 +144,3 @@ def identity_of(folder: Path) -> Identity:
     if identity != identity.sealed():
         raise bad_input(path, "sha256", "changed after the kit wrote the file", accepted)
     return identity
-
-
-def run_id_of(folder: Path) -> str | None:
-    """Return the id in ``run.json``; None if the file is missing or damaged."""
-    try:
-        return identity_of(folder).run
-    except BadInput:
-        return None
