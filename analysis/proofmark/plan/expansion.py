@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from proofmark.cases.loading import reference_mistakes
 from proofmark.cases.suite import Benchmarks
+from proofmark.cases.suite_use import SuiteUse
 from proofmark.common.auto_repeats import AutoRepeats
 from proofmark.common.errors import BadInput, InputError, NothingToRun, bad_input
 from proofmark.common.input_limits import MAX_REPEATS, MAX_STEPS
+from proofmark.common.message import Message
+from proofmark.common.text import duration
 from proofmark.plan.draft import Draft
-from proofmark.plan.fewer_repeats import within
 from proofmark.plan.full_scale import fewer_nodes
 from proofmark.plan.members import members_at
 from proofmark.plan.plan import Group, Job, Plan
@@ -30,6 +32,35 @@ from proofmark.plan.totals import assumed, totals
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine, Machines
+
+Uses = Sequence[tuple[SuiteUse, list[Draft]]]
+
+
+def within(limit_s: float | None, uses: Uses, leave_out: Callable[[Message], None]) -> Uses:
+    """Return the uses of one mode with as many repeats as end within `limit_s` (`Suite.within_s`).
+
+    All uses lose the same share of their repeats, and keep ``least_repeats``. If these take longer,
+    the plan takes longer. `leave_out` takes the reason for which a use has fewer repeats.
+    """
+    if limit_s is None:
+        return uses
+    once = [sum(draft.step.wall_s for draft in drafts) for _, drafts in uses]
+    numbers: list[int] = []
+    for percent in range(100, 0, -1):
+        numbers = [
+            max(min(use.least_repeats, use.repeats), use.repeats * percent // 100)
+            for use, _ in uses
+        ]
+        if sum(number * time for number, time in zip(numbers, once, strict=True)) <= limit_s:
+            break
+    reduced = []
+    for number, (use, drafts) in zip(numbers, uses, strict=True):
+        if number < use.repeats and drafts:
+            case = drafts[0].step.case
+            repeats = {"repeats": number, "stated": use.repeats}
+            leave_out(Message("left-repeats", case=case, **repeats, within=duration(limit_s)))
+        reduced.append((use.model_copy(update={"repeats": number}), drafts))
+    return reduced
 
 
 def make_plan(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import NamedTuple
 
 from proofmark.cases.reader.builder import (
@@ -20,11 +21,52 @@ from proofmark.cases.reader.builder import (
 from proofmark.cases.reader.command_line import StartedCommand
 from proofmark.cases.reader.json_output import find_document, read_documents
 from proofmark.cases.reader.line_marks import program_text
-from proofmark.cases.reader.other_programs import other_program
 from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.reader.spec_types import Pattern
 from proofmark.cases.reader.text_reader import read_text
 from proofmark.cases.reader.values import Parameter
 from proofmark.common.message import NOTHING, Message, joined
+from proofmark.common.shipped_data import shipped_data
+from proofmark.common.strict_model import StrictModel
+
+
+class OtherPrograms(StrictModel):
+    """The content of the file: program → its lines."""
+
+    programs: Mapping[str, tuple[Pattern, ...]]
+
+
+def other_program(text: str, own: Iterable[re.Pattern[str]]) -> str:
+    """Return the program that no case reads and that printed a line of `text`, or nothing.
+
+    Args:
+        text: an output.
+        own: the lines that begin an output of the case.
+    """
+    for match in _any_line().finditer(f"\n{text}"):
+        if not any(banner.fullmatch(match[0].strip()) for banner in own):
+            return _names()[int(f"{match.lastgroup}"[1:])]
+    return ""
+
+
+@cache
+def _names() -> list[str]:
+    return list(_content().programs)
+
+
+@cache
+def _content() -> OtherPrograms:
+    return shipped_data("proofmark.cases", "other_programs.yml", OtherPrograms)
+
+
+@cache
+def _any_line() -> re.Pattern[str]:
+    each = (
+        f"(?P<p{number}>{'|'.join(line.pattern for line in lines)})"
+        for number, lines in enumerate(_content().programs.values())
+    )
+    return re.compile(rf"\n(?:{'|'.join(each)})[ \t\r]*(?=\n|\Z)", re.ASCII)
+
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # ECMA-48 control sequences: colours, cursor
 

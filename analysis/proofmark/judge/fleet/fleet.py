@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,14 @@ from proofmark.judge.fleet.like_figures import (
     like_nodes,
     like_targets,
 )
-from proofmark.judge.fleet.populations import PeerGroup, Places, are_a_kind, populations_of, several
-from proofmark.judge.fleet.spikes import Off, spikes
+from proofmark.judge.fleet.populations import (
+    Mask,
+    PeerGroup,
+    Places,
+    are_a_kind,
+    populations_of,
+    several,
+)
 from proofmark.judge.fleet.thresholds import (
     DROPS,
     FAMILY_LEVEL,
@@ -38,6 +45,57 @@ from proofmark.judge.fleet.thresholds import (
 from proofmark.judge.power import material_of, median_variance, repeats_needed, too_noisy
 from proofmark.judge.references.judgement import PEERS, Judgement
 from proofmark.records.columns import Floats, Numbers, Record
+
+LEAST_SIZES = 4
+"""The least number of sizes of which a single one is not enough."""
+Off = tuple[Numbers, Mask, FleetLimit]
+"""The figures of one size, which of them are off, and their limit."""
+
+
+def spikes(figures: Aggregates, sizes: Sequence[Off], level: float) -> Numbers:
+    """Return the figures of like nodes that are off, but at too few of the sizes.
+
+    Needed are so many sizes that spikes alone reach them with the probability `level` on any node.
+    The rate of spikes is that of the nodes with one at most. More than half of several executions
+    that are off confirm a figure at any size.
+
+    Args:
+        figures: of the run.
+        sizes: one entry for each message size.
+        level: the probability that spikes alone name any node.
+    """
+    if len(sizes) < LEAST_SIZES:
+        return np.array([], dtype=np.int64)
+    nodes = np.concatenate([figures.node[members] for members, _, _ in sizes])
+    off = np.concatenate([bad for _, bad, _ in sizes])
+    _, place = np.unique(nodes, return_inverse=True)
+    count = np.bincount(place, weights=off)
+    usual = int((count <= 1).sum())
+    rate = (int((count == 1).sum()) + 1) / (len(sizes) * max(1, usual))
+    needed = _needed(len(sizes), min(rate, 0.5), level / len(count))
+    few = np.concatenate([members for members, _, _ in sizes])[off & (count[place] < needed)]
+    limits: dict[int, FleetLimit] = {}
+    for members, _, limit in sizes:
+        limits |= dict.fromkeys(members.tolist(), limit)
+    kept = [each for each in few.tolist() if not _confirmed(figures.values(each), limits[each])]
+    return np.array(kept, dtype=np.int64)
+
+
+def _needed(sizes: int, rate: float, level: float) -> int:
+    """Return the number of `sizes` that spikes of this rate reach with at most `level`."""
+    tail, needed = 0.0, sizes + 1
+    while needed > 2:
+        tail += comb(sizes, needed - 1) * rate ** (needed - 1) * (1 - rate) ** (sizes - needed + 1)
+        if tail > level:
+            break
+        needed -= 1
+    return min(needed, sizes)
+
+
+def _confirmed(values: Sequence[float], limit: FleetLimit) -> bool:
+    missed = int(limit.missed(np.array(values)).sum())
+    return missed > 1 and 2 * missed > len(values)
+
 
 _SAMPLE = 1000
 """From how many nodes the noise of a repeat is taken, at most."""

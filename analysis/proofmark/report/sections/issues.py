@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from proofmark.common.files import is_regular
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.common.sentences import localized
@@ -12,18 +13,41 @@ from proofmark.common.translation import N_, _, translated
 from proofmark.judge.like_nodes import named_nodes, named_steps, of_like_nodes
 from proofmark.judge.results import CONFIRMING, Result
 from proofmark.plan.step import StepInstance
-from proofmark.records.columns import EMULATED, Execution
-from proofmark.report.page import LONGEST_LIST, Block, Cell, Section, listed, numeric, titled
+from proofmark.records.columns import EMULATED, Execution, Record
+from proofmark.report.page import (
+    LONGEST_LIST,
+    Block,
+    Cell,
+    PageLink,
+    Section,
+    listed,
+    numeric,
+    titled,
+)
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import blas_kernels, disagreements, fleet_findings
 from proofmark.report.sections import fabric_elements as links
 from proofmark.report.sections import limit_table as limits
 from proofmark.report.sections.figure_tables import figure_cell, median_text, verdict_cell
-from proofmark.report.sections.output_links import output_links
 from proofmark.report.words import count
+from proofmark.runs.attempts import numbered_execution
 from proofmark.runs.progress import StepState
 from proofmark.site.partition import Partition
 from proofmark.site.tried import untried
+
+
+def output_links(run_data: RunData, record: Record) -> tuple[PageLink, ...]:
+    """Return links to the outputs of the execution that measured `record`.
+
+    Of a stability run, which counts its jobs, it is the file with the states of its nodes.
+    """
+    files = run_data.run.files
+    if run_data.verdict.stability:
+        return (PageLink(files.link(files.node_states), files.node_states.name),)
+    execution = numbered_execution(files.step(record.step), record.attempt)
+    outputs = (execution.stdout, execution.stderr)
+    return tuple(PageLink(files.link(path), path.name) for path in outputs if is_regular(path))
+
 
 NOT_RUN = {
     "waiting": N_("never started"),
