@@ -15,7 +15,7 @@ import pytest
 from tests.emulators.vcluster import Cluster
 from tests.emulators.vcluster.fabric import SHAPE, Switches
 
-from proofmark.judge.diagnosis.lost_packets import losses
+from proofmark.judge.diagnosis.bad_nodes import losses
 from proofmark.judge.links.link_fit import Fit, fit
 from proofmark.judge.links.paths import paths_of
 from proofmark.judge.links.samples import PairSeries, Samples

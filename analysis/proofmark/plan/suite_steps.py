@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import ast
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from proofmark.cases.case import Case
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.suite_use import Scope, SuiteUse
-from proofmark.cases.vocabulary import Parameters
+from proofmark.cases.vocabulary import Parameters, Scalar
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.expressions import names_in, render
-from proofmark.common.message import Message
-from proofmark.plan.dependencies import linked
+from proofmark.common.expressions import evaluate, names_in, render, variables_in
+from proofmark.common.message import Message, joined
 from proofmark.plan.draft import Draft, axes_of
 from proofmark.plan.full_scale import fits_a_job, intended_nodes, most_nodes, of_a_job
 from proofmark.plan.layout import Layouts
@@ -22,9 +23,161 @@ from proofmark.plan.step import Step, labelled, step_of
 from proofmark.plan.storage_facts import rate_symbols, storage_symbols
 from proofmark.plan.sweep import Sweep
 from proofmark.plan.time_limit import endless_steps
-from proofmark.plan.unmet import unmet
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine, Machines
+
+
+def linked(
+    drafts: Sequence[Draft], hosts: Sequence[str], file: str, leave_out: Callable[[Message], None]
+) -> list[Draft]:
+    """Return the drafts of one case in one mode; each reading step is on nodes of its own.
+
+    A reading step gets the first of `hosts` that its writing step does not use. The writing step
+    has the same repeat and the same values of the common axes: those for which both uses have a
+    value in common. An axis that tells writing from reading is not common.
+
+    Args:
+        drafts: all steps of the case, with their ids and nodes.
+        hosts: the nodes of the site under its limit.
+        file: the file of the case, for messages.
+        leave_out: called with the reason for each reading step that cannot run.
+
+    Raises:
+        BadInput: a reading step has several writing steps.
+    """
+    common: dict[int, set[str]] = {}
+    kept: set[str] = set()
+    result: list[Draft] = []
+    for draft in drafts:
+        if draft.use.reads is None:
+            result.append(draft)
+            continue
+        if draft.number not in common:
+            common[draft.number] = _common_axes(drafts, draft.use)
+        writers = [each for each in drafts if _same_point(each, draft, common[draft.number])]
+        point = ", ".join(f"{axis} {value}" for axis, value in draft.axes.items())
+        if len(writers) > 1:
+            found = f"{len(writers)} steps of {draft.use.reads} for {point}"
+            raise bad_input(file, "reads", found, "one step that writes the files of each point")
+        needed = len(draft.step.nodes)
+        free = [host for host in hosts if writers and host not in writers[0].step.nodes]
+        if not writers:
+            about = {"case": draft.step.case, "point": point}
+            leave_out(Message("left-unwritten", **about, writer=draft.use.reads))
+        elif len(free) < needed:
+            counts = {"needed": needed, "free": len(free)}
+            leave_out(Message("left-readers", case=draft.step.case, point=point, **counts))
+        else:
+            writer = writers[0].step
+            kept.add(writer.id)
+            changes = {
+                "nodes": free[:needed],
+                "reads": writer.id,
+                "file_system": writer.file_system,
+            }
+            result.append(replace(draft, step=draft.step.model_copy(update=changes)))
+    return [
+        replace(draft, step=draft.step.model_copy(update={"kept": True}))
+        if draft.step.id in kept
+        else draft
+        for draft in result
+    ]
+
+
+def _common_axes(drafts: Sequence[Draft], reading: SuiteUse) -> set[str]:
+    """Return the axes for which a use and the use whose files it reads have a value in common."""
+    own: dict[str, set[Scalar]] = {}
+    other: dict[str, set[Scalar]] = {}
+    for draft in drafts:
+        if draft.use is reading or draft.use.name == reading.reads:
+            values = own if draft.use is reading else other
+            for axis, value in draft.axes.items():
+                values.setdefault(axis, set()).add(value)
+    return {axis for axis, values in own.items() if values & other.get(axis, set())}
+
+
+def _same_point(writer: Draft, reader: Draft, common: Collection[str]) -> bool:
+    return (
+        writer.use.name == reader.use.reads
+        and writer.step.repeat == reader.step.repeat
+        and all(writer.axes[axis] == reader.axes[axis] for axis in common)
+    )
+
+
+NAMES = {
+    "nodes": "the number of nodes",
+    "cores": "the number of cores",
+    "sockets": "the number of sockets",
+    "numa": "the number of NUMA domains with cores",
+    "domain_cores": "the number of cores of each NUMA domain",
+    "domain_threads": "the number of threads of a rank inside a NUMA domain",
+    "l3_threads": "the number of threads of a rank inside a cache of level 3",
+    "node_parts": "the list of NUMA domains and sockets of a node with several",
+    "rail_count": "the number of rails of a node",
+    "threads_per_core": "the number of hardware threads of a core",
+    "memories": "the kinds of memory",
+    "memory_bytes": "the memory in bytes",
+    "layout_axes": "the layout that the file system of scratch can set",
+    "storage_targets": "partition.scratch.storage_targets",
+    "provision_from": "partition.provision_from",
+}
+"""The names of expressions in words; the others are facts of the partition."""
+NEEDED: Mapping[type[ast.cmpop], str] = {
+    ast.GtE: "unmet-least",
+    ast.Gt: "unmet-more",
+    ast.LtE: "unmet-most",
+    ast.Lt: "unmet-less",
+    ast.Eq: "unmet-value",
+    ast.NotEq: "unmet-other",
+}
+"""The codes of comparisons that do not hold."""
+
+
+def unmet(condition: str, names: Mapping[str, Any], file: str) -> Message:
+    """Return which parts of `condition` do not hold, with the values that they have.
+
+    Args:
+        condition: an expression in braces whose value is false.
+        names: the values of its names.
+        file: the file of the case, for messages.
+
+    Raises:
+        BadInput: a part cannot be computed.
+    """
+    whole = ast.parse(condition.strip().removeprefix("{").removesuffix("}").strip(), mode="eval")
+    body = whole.body
+    parts = body.values if isinstance(body, ast.BoolOp) and isinstance(body.op, ast.And) else [body]
+
+    def value(part: ast.expr) -> Any:
+        return evaluate(ast.unparse(part), names, file=file, key="when")
+
+    return joined(_message(part, value) for part in parts if not value(part))
+
+
+def _message(part: ast.expr, value: Callable[[ast.expr], Any]) -> Message:
+    """Return the message of one part of a condition."""
+    match part:
+        case ast.Compare(ast.Name(name), [operator], [other]) if type(operator) in NEEDED:
+            values = {"found": _text(value(part.left)), "needed": _text(value(other))}
+            return Message(NEEDED[type(operator)], name=_words(name), **values)
+        case ast.Compare(other, [ast.In()], [ast.Name(name)]):
+            return Message("unmet-has", name=_words(name), needed=_text(value(other)))
+    named = (
+        f"{_words(name)} is {_text(value(ast.Name(name)))}"
+        for name in sorted(variables_in(f"{{{ast.unparse(part)}}}"))
+    )
+    return Message("unmet-names", names=", ".join(named))
+
+
+def _words(name: str) -> str:
+    return NAMES.get(name, f"facts.{name}")
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "empty"
+    return str(value)
+
 
 DEFAULT_FACTS = {"memory_test": 0, "burnin_minutes": 10}
 """Values of facts that a partition need not have, for the expressions of the cases: 1 if the site

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from importlib.resources import as_file, files
+from math import ceil
 from pathlib import Path
 
 from proofmark.cases.alternatives import members_from
@@ -18,35 +20,203 @@ from proofmark.cli.plan_print import print_steps
 from proofmark.cli.plan_summary import cost_line
 from proofmark.cli.run_command import stage
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
-from proofmark.common.errors import bad_input
+from proofmark.common.errors import bad_input, nearest
 from proofmark.common.files import write_private
 from proofmark.common.input_limits import MAX_PARALLEL
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.message import Message
+from proofmark.common.network_time import simulated_bytes
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.processes import run_command
 from proofmark.common.progress_lines import say
 from proofmark.common.text import size
 from proofmark.jobs.execute import execute, summary
 from proofmark.plan.expansion import content_digest, make_plan
-from proofmark.plan.plan import Plan
+from proofmark.plan.plan import Group, Plan
+from proofmark.plan.step import Step
+from proofmark.plan.totals import totals
 from proofmark.runs.evidence import seal
 from proofmark.runs.latest import Link
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
 from proofmark.site.discovery import probe_here
-from proofmark.site.inventory import load_site
+from proofmark.site.execution import LaunchSettings, Queue
+from proofmark.site.inventory import Site, load_site
 from proofmark.site.machines import machines_of
 from proofmark.site.node.facts import parse_probe
+from proofmark.site.partition import PREDICTED
+from proofmark.site.storage import Scratch
 from proofmark.software.provider import PROVIDERS
 from proofmark.software.provision import ProgramProbe, ProgramProbes, provide_software
 from proofmark.software.request import ProvisionRequest, Sources
 from proofmark.twin.at_once import divided
 from proofmark.twin.calibration import cache_bytes, calibrated, fit
-from proofmark.twin.cost import StartCost, memory_bytes, start_cost, with_starts
-from proofmark.twin.simulated_site import PROVIDER, make_twin, twin_site, used_nodes, with_jobs
+from proofmark.twin.graph import Graph
+from proofmark.twin.interconnects import Interconnect
+from proofmark.twin.platform import platform_xml, settings
 from proofmark.twin.smpi import SOURCES, Release, releases, simulator_version
-from proofmark.twin.twin_model import interconnect_of, twin_model
+from proofmark.twin.twin_files import MeasuredFigures, ModelFit, SimulatedRun, TwinFacts
+from proofmark.twin.twin_model import TwinModel, interconnect_of, twin_model
+
+PROVIDER = "twin"
+"""The provider of programs that are compiled for SimGrid."""
+
+
+def twin_site(site: Site, scratch: Path, known: Interconnect, selector: str = "") -> Site:
+    """Return `site` with simulated nodes: this machine runs all jobs.
+
+    Args:
+        site: the real partition.
+        scratch: a folder of this machine; simulated steps write no files in it.
+        known: the figures of the processor family.
+        selector: the MPI whose collectives are imitated; empty: the first that is possible. It is a
+            part of the site, so that another selector makes another run.
+
+    Raises:
+        BadInput: `selector` is not one of the selectors of the processor family.
+    """
+    chosen = _selector(known, selector)
+    partition = site.partition
+    current = partition.current_mode
+    simulated = partition.model_copy(
+        update={
+            "origin": PREDICTED,
+            "scheduler": "simulated",
+            "launch": LaunchSettings(launcher="twin", mpi=chosen),
+            "queue": Queue(exclusive=True),
+            "provision_from": PROVIDER,
+            "scratch": Scratch(path=str(scratch)),
+            "file_systems": [],
+            "firmware": None,
+            "modes": {current: partition.modes[current]},
+            "run_user": None,
+            "host_cpus": None,
+        }
+    )
+    changes = {"partition": simulated, "connection": "local", "contract": None}
+    return site.model_copy(update=changes)
+
+
+def with_jobs(site: Site, count: int) -> Site:
+    """Return the twin `site` with up to `count` jobs at the same time."""
+    queue = site.partition.queue.model_copy(update={"max_jobs": count})
+    partition = site.partition.model_copy(update={"queue": queue})
+    return site.model_copy(update={"partition": partition})
+
+
+def used_nodes(site: Site, plan: Plan) -> list[str]:
+    """Return the nodes of the steps of `plan`, in the order of `site`."""
+    used = set()
+    for step in plan.steps():
+        used.update(step.nodes)
+    return [host for host in site.hosts if host in used]
+
+
+def make_twin(
+    site: Site,
+    model: TwinModel,
+    simulator: tuple[int, int],
+    *,
+    fit: ModelFit | None = None,
+    measured: MeasuredFigures | None = None,
+) -> SimulatedRun:
+    """Return the files of a simulation on the twin `site`.
+
+    Args:
+        site: the simulated partition.
+        model: of the nodes that steps use, with the figures that were fitted.
+        simulator: SimGrid's version.
+        fit: what was fitted to a real run.
+        measured: the figures of that run.
+    """
+    chosen = site.partition.launch.mpi
+    values = settings(model.interconnect, chosen, simulator)
+    facts = TwinFacts(
+        selector=chosen,
+        selectors=model.interconnect.collectives,
+        settings=values,
+        assumptions=model.assumptions,
+        fit=fit,
+    )
+    return SimulatedRun(platform_xml(model, values), facts, measured)
+
+
+def _selector(interconnect: Interconnect, given: str) -> str:
+    known: tuple[str, ...] = interconnect.collectives
+    if not given:
+        return known[0]
+    if given not in known:
+        raise bad_input("--selector", "", f"{given!r}{nearest(given, known)}", ", ".join(known))
+    return given
+
+
+BUFFERS = 2
+"""The buffers of a rank, each with one message of every rank, if the case has no `buffer_bytes`."""
+ROUTE_BYTES = 32
+"""The memory of a route. Measured: SimGrid 3.32, 2 to 64 nodes of 275 ends, 1,600 of 13."""
+OPERATION_S = 2e-9
+"""The time of an operation of Floyd's algorithm. Measured: 0.9 to 2.2 ns for these models."""
+EXCESS = 10
+"""The factor of the estimated time in the time limit of a step."""
+
+
+@dataclass(frozen=True)
+class StartCost:
+    """What a step needs to read the model: memory in bytes, time in seconds."""
+
+    memory: float
+    seconds: float
+
+
+def start_cost(model: TwinModel) -> StartCost:
+    """Return the cost of the start of a step."""
+    inside, nodes = _ends(model.node), len(model.nodes)
+    between = nodes + _ends(model.network)
+    routes = nodes * inside**2 + between**2
+    operations = nodes * inside**3 + between**3
+    return StartCost(routes * ROUTE_BYTES, operations * OPERATION_S)
+
+
+def _ends(graph: Graph) -> int:
+    return len(graph.cpus) + len(graph.routers)
+
+
+def with_starts(plan: Plan, start: StartCost) -> Plan:
+    """Return `plan`. The time and the time limit of each step include the start."""
+
+    def started(step: Step) -> Step:
+        later = {
+            "seconds": step.seconds + start.seconds,
+            "timeout": step.timeout + ceil(EXCESS * start.seconds),
+        }
+        return step.model_copy(update=later)
+
+    def of_group(group: Group) -> Group:
+        jobs = [
+            job.model_copy(update={"steps": [started(step) for step in job.steps]})
+            for job in group.jobs
+        ]
+        return group.model_copy(update={"jobs": jobs})
+
+    groups = [of_group(group) for group in plan.groups]
+    return plan.model_copy(update={"groups": groups, "totals": totals(groups, plan.searches)})
+
+
+def memory_bytes(plan: Plan, start: StartCost) -> float:
+    """Return the memory of the largest step of each job that runs at the same time."""
+    largest = sorted(max(_step_bytes(step, start) for step in job.steps) for job in plan.jobs())
+    return sum(largest[-plan.at_once :])
+
+
+def _step_bytes(step: Step, start: StartCost) -> float:
+    """Return the memory of a step, whose measurements are simulations at the same time.
+
+    `buffer_bytes` of its case are the buffers of one rank.
+    """
+    largest = 2.0 ** float(step.derived.get("largest_log2", 0))
+    buffers = float(step.derived.get("buffer_bytes", BUFFERS * largest * step.ranks))
+    return step.measurements * (simulated_bytes(step.ranks, buffers) + start.memory)
+
 
 PROBE_LIMIT_S = 60.0
 

@@ -13,10 +13,12 @@ from tests.fixtures.kit import make_kit
 from tests.unit.judge.test_verdict import record, reference
 from tests.unit.site.test_facts_counters import reading, text
 
-from proofmark.judge.diagnosis.bad_nodes import BadNodes, Suspects, bad_nodes
-from proofmark.judge.diagnosis.lost_packets import (
+from proofmark.judge.diagnosis.bad_nodes import (
     LEAST,
     LEAST_NODES,
+    BadNodes,
+    Suspects,
+    bad_nodes,
     losses,
     segments_of,
 )

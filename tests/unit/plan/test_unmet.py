@@ -9,7 +9,7 @@ from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 
 from proofmark.cli.main import main
-from proofmark.plan.unmet import unmet
+from proofmark.plan.suite_steps import unmet
 
 SYMBOLS = {
     "nodes": 1,

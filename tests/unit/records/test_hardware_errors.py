@@ -8,7 +8,7 @@ import pytest
 from tests.fixtures.fleet import fleet_run
 from tests.folders import PROBES
 
-from proofmark.judge.diagnosis.hardware_errors import error_faults
+from proofmark.judge.diagnosis.node_faults import error_faults
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.nodes import nodes_of

@@ -23,7 +23,6 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.step_names import step_named
 from proofmark.records import (
     execution_checks,
-    imported_step,
     measured_step,
     read,
     requirements,
@@ -186,7 +185,7 @@ NO_CONDITION = {
     "file_system_reason",
 }
 """Imports of the reader that are no condition, or that only complete the reason of another one."""
-READER = (execution_checks, imported_step, measured_step, read, run_facts, step_records)
+READER = (execution_checks, measured_step, read, run_facts, step_records)
 """The modules that read and check executions."""
 SAME = {"tick_reason": "noise_reason"}
 """Checks that another check replaces for outputs of earlier versions."""

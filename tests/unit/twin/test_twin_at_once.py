@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.twin.test_twin_cost import NOTHING, plan_of
 
 from proofmark.twin.at_once import divided
-from proofmark.twin.cost import memory_bytes
+from proofmark.twin.twin_command import memory_bytes
 
 
 @given(st.integers(1, 200))

@@ -13,16 +13,17 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
-from proofmark.twin.cost import (
+from proofmark.twin.twin_command import (
     BUFFERS,
     EXCESS,
     ROUTE_BYTES,
     StartCost,
     memory_bytes,
     start_cost,
+    twin_site,
+    used_nodes,
     with_starts,
 )
-from proofmark.twin.simulated_site import twin_site, used_nodes
 from proofmark.twin.twin_model import TwinModel, interconnect_of, twin_model
 
 

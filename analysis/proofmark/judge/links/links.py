@@ -11,17 +11,171 @@ import numpy as np
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
+from proofmark.common.units import factor
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.links.bisection import Bisection, bisections
-from proofmark.judge.links.link_fit import Fit, fit
+from proofmark.judge.links.link_fit import LIKELY, Fit, fit
 from proofmark.judge.links.matrix import Matrix, matrix
 from proofmark.judge.links.measurements import measurements
-from proofmark.judge.links.path_evidence import LEAST_DROP, LEAST_SLOW, slow_at
+from proofmark.judge.links.path_evidence import LEAST_DROP, LEAST_SLOW, relative_entropy, slow_at
 from proofmark.judge.links.paths import NONE, Paths
-from proofmark.judge.links.unrouted import SPREADS, SlowUplink, slow_uplinks
 from proofmark.judge.references.judgement import Judgement
 from proofmark.plan.plan import Plan
-from proofmark.records.columns import Numbers
+from proofmark.records.columns import Floats, Numbers
+
+SPREADS = 3.0
+"""The distance of a slow pair from the usual value, in spreads."""
+LEAST_OF_UPLINK = 3
+"""The least number of slow pairs that name an uplink."""
+LEAST_CHANCE = 0.01
+"""The least assumed share of slow pairs on a healthy fabric."""
+
+
+@dataclass(frozen=True, eq=False)
+class SlowUplink:
+    """A slow uplink whose number is not known, or a slow switch above all switches of a level.
+
+    Attributes:
+        level: the number of the level of the switches below it.
+        switch: the number of the switch; -1 if the uplinks of all switches are affected.
+        ratio: the median of measured ÷ usual of the slow pairs.
+        confidence: the probability of it among the uplinks that explain the slow pairs.
+        measured, slow: the numbers of the pairs that cross the uplinks, and of the slow ones.
+    """
+
+    level: int
+    switch: int
+    ratio: float
+    confidence: float
+    measured: Numbers
+    slow: Numbers
+
+
+def slow_uplinks(fit: Fit, level: float) -> Iterator[SlowUplink]:
+    """Yield the slow uplinks of each level whose routing is not declared, from the fit of the rest.
+
+    Args:
+        fit: the fit, which names the elements of which most measurements are slow.
+        level: the probability that anything of a healthy fabric is named.
+    """
+    samples, paths = fit.samples, fit.elements.paths
+    alone = np.array([each.alone for each in samples.of], dtype=bool)[samples.series]
+    usable = alone & (fit.owner == NONE) & (fit.about.like != NONE)
+    slow = usable & slow_at(fit.found, SPREADS)
+    for number, tier in enumerate(paths.tiers):
+        if tier.known or tier.declared == 1:
+            continue
+        ends = paths.groups[number][samples.pairs]
+        crosses = usable & (paths.distance(samples.pairs) > number) & (ends != NONE).all(axis=1)
+        switches = len(tier.switches)
+        inside = usable & ~crosses
+        chance = max(LEAST_CHANCE, float(((slow & inside).sum() + 0.5) / (inside.sum() + 1)))
+        everything = _gain(int(crosses.sum()), int((crosses & slow).sum()), chance)
+        left, rest = slow.copy(), crosses.copy()
+        needed = np.log((switches + 1) / level)
+        while (left & rest).sum() >= LEAST_OF_UPLINK:
+            count = _ends(ends[rest], switches)
+            hit = _ends(ends[rest & left], switches)
+            others = (2 * (left & rest).sum() - hit + 1) / (2 * rest.sum() - count + 2)
+            gain = relative_entropy(np.maximum(count, 1), hit, np.clip(others, LEAST_CHANCE, 0.99))
+            gain[(hit < LEAST_OF_UPLINK)] = 0.0
+            worst = int(np.argmax(gain))
+            if gain[worst] <= needed:
+                break
+            of_switch = rest & (ends == worst).any(axis=1)
+            share = np.exp(gain - gain[worst])
+            total = share[share >= LIKELY].sum()
+            yield _uplink(fit, number, worst, 1 / total, of_switch, left)
+            everything -= gain[worst]
+            rest &= ~of_switch
+        if everything > needed and (left & rest).sum() >= LEAST_OF_UPLINK:
+            yield _uplink(fit, number, NONE, 1.0, rest, left)
+
+
+def _gain(count: int, hit: int, chance: float) -> float:
+    if not count:
+        return 0.0
+    return float(relative_entropy(np.array([count]), np.array([hit]), np.array([chance]))[0])
+
+
+def _ends(ends: Numbers, switches: int) -> Numbers:
+    """Return the number of pairs of each switch; shape (switches,)."""
+    return np.bincount(ends.ravel(), minlength=switches)
+
+
+def _uplink(
+    fit: Fit, level: int, switch: int, confidence: float, pairs: Numbers, slow: Numbers
+) -> SlowUplink:
+    hit = np.flatnonzero(pairs & slow)
+    ratio = float(np.exp(np.median(fit.found.residual[hit])))
+    return SlowUplink(level, switch, ratio, confidence, np.flatnonzero(pairs), hit)
+
+
+@dataclass(frozen=True)
+class Bisection:
+    """The rates of the pairs of one round that cross a level, together.
+
+    Attributes:
+        level: the level whose switches they leave.
+        case, benchmark, metric: what was measured.
+        round: the step of the round.
+        pairs: their number.
+        bytes_per_s: the sum of their rates.
+        share: of the rate that the links allow them; None if the rate of the links is not declared.
+    """
+
+    level: str
+    case: str
+    benchmark: str
+    metric: str
+    round: str
+    pairs: int
+    bytes_per_s: float
+    share: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        return asdict(self)
+
+
+def bisections(fit: Fit, steps: Sequence[str]) -> Iterator[Bisection]:
+    """Yield the rate across each level, by rate that was measured.
+
+    The round with the most pairs that cross the level is used; of several, the first. What the
+    links allow is computed from the declared uplinks. Uplinks that are not declared are assumed to
+    limit no pair.
+
+    Args:
+        fit: the measurements of the run.
+        steps: the step of each round.
+    """
+    samples, paths = fit.samples, fit.elements.paths
+    distance = paths.distance(samples.pairs)
+    for number, series in enumerate(samples.of):
+        unit = factor(series.unit, "byte/s")
+        if series.alone or not series.rate or unit is None:
+            continue
+        both = 1 if series.one_way else 2
+        for level, tier in enumerate(paths.tiers):
+            crosses = (samples.series == number) & (distance > level)
+            if not crosses.any():
+                continue
+            fullest = int(np.argmax(np.bincount(samples.round[crosses])))
+            chosen: Numbers = np.flatnonzero(crosses & (samples.round == fullest))
+            total = float(samples.value[chosen].sum()) * unit
+            yield Bisection(
+                level=tier.name,
+                case=series.case,
+                benchmark=series.benchmark,
+                metric=series.metric,
+                round=steps[fullest],
+                pairs=len(chosen),
+                bytes_per_s=total,
+                share=_share(total, fit.about.share[chosen], paths.node_rate, both),
+            )
+
+
+def _share(total: float, shares: Floats, link: float | None, both: int) -> float | None:
+    return None if link is None else total / (float(shares.sum()) * link * both)
 
 
 @dataclass(frozen=True)
