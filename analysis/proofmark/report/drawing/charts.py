@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -17,52 +15,12 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from proofmark.common.errors import bad_input
 from proofmark.common.translation import ENGLISH, N_, _, language, translated
 from proofmark.judge.headline import CONTRACT, ELSEWHERE, EXPECTED, FLOOR
 from proofmark.report.drawing.series import NOMINAL, PlotPoint, Sample, Series
 from proofmark.report.drawing.ticks import byte_label, byte_ticks, log_ticks, number_label
+from proofmark.report.short.fonts import korean
 from proofmark.report.words import count, number
-
-
-@dataclass(frozen=True)
-class Font:
-    """The files of one font.
-
-    Attributes:
-        name: in the PDF.
-        regular: the file of its regular weight.
-        bold: the file of its bold weight.
-    """
-
-    name: str
-    regular: Path
-    bold: Path
-
-
-def korean() -> Font:
-    """Return a font with Hangul and Latin letters."""
-    files = ("NanumGothic.ttf", "NanumGothicBold.ttf")
-    return _font("koreanize_matplotlib", "fonts", *files)
-
-
-def _font(package: str, folder: str, regular: str, bold: str) -> Font:
-    """Return a font of a Python package.
-
-    Raises:
-        BadInput: the package or a file of it is missing.
-    """
-    spec = find_spec(package)
-    distribution = package.replace("_", "-")
-    accepted = f"the Python package {distribution} with {folder}/{regular}: run make .venv"
-    if spec is None or not spec.submodule_search_locations:
-        raise bad_input("font", "", f"no package {distribution}", accepted)
-    place = Path(spec.submodule_search_locations[0]) / folder
-    for name in (regular, bold):
-        if not (place / name).is_file():
-            raise bad_input("font", "", f"no file {name} in the package {distribution}", accepted)
-    return Font(regular.removesuffix(".ttf").casefold(), place / regular, place / bold)
-
 
 INK = "#101010"
 """Colour of text and axes; on the page it becomes the colour of the surrounding text."""
@@ -119,7 +77,7 @@ def plot_style() -> Iterator[None]:
 
 @cache
 def _fonts_with_hangul() -> list[str]:
-    """Return the families of fonts with that of `korean`, which is added."""
+    """Return the families of fonts with `proofmark.report.short.fonts.korean`, which is added."""
     font = korean()
     for file, weight in ((font.regular, "normal"), (font.bold, "bold")):
         fontManager.addfont(str(file))
