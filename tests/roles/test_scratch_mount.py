@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.emulators.vcluster.juicefs import make_sticky
 from tests.roles.kit import Kit
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
@@ -35,6 +36,7 @@ def pfs(kit: Kit) -> Iterator[Path]:
     meta = f"sqlite3://{kit.folder}/meta.db"
     command = [f"{JUICEFS}", "format", meta, "pfs", "--storage", "file", "--bucket", f"{store}/"]
     subprocess.run(command, check=True, capture_output=True)
+    make_sticky(kit.folder / "meta.db")
     kit.partition(
         scratch={
             "path": f"{point}/runs",

@@ -36,6 +36,15 @@ with open(f"{sys.argv[1]}/full", "wb") as file:
 """
 
 
+def make_sticky(database: Path) -> None:
+    """Give the root folder of a new JuiceFS the mode 1777, in its metadata `database`.
+
+    JuiceFS makes it with 777. In that of a site nobody can replace what others made.
+    """
+    with closing(sqlite3.connect(database)) as meta, meta:
+        meta.execute("UPDATE jfs_node SET mode = ? WHERE inode = 1", (0o1777,))
+
+
 @dataclass(frozen=True)
 class JuiceFs:
     """A JuiceFS, which the nodes of `cluster` can mount.
@@ -86,9 +95,7 @@ class JuiceFs:
         )
         if done.returncode:
             raise subprocess.CalledProcessError(done.returncode, done.args, stderr=done.stderr)
-        # Its root folder has the mode 777. In that of a site nobody can replace what others made.
-        with closing(sqlite3.connect(self.cluster.folder / f"{self.database}.db")) as meta, meta:
-            meta.execute("UPDATE jfs_node SET mode = ? WHERE inode = 1", (0o1777,))
+        make_sticky(self.cluster.folder / f"{self.database}.db")
 
     def mount_command(self) -> str:
         """Return the beginning of the sh command that mounts it: source and point follow."""
