@@ -74,7 +74,7 @@ class Signed:
         """Write another archive, with the digests that it needs."""
         self.restore()
         digest = sha256(content).hexdigest()
-        for folder in (self.folder, *(self.folder.glob("signed/*") if signed else ())):
+        for folder in (self.folder, *(self.folder.glob("signed/*/") if signed else ())):
             path = folder / "evidence/0001.tar"
             path.unlink()
             path.write_bytes(content)

@@ -139,7 +139,7 @@ def kit_with_a_link(victim: Victim, folder: Path) -> None:
 def current_kit(victim: Victim) -> str:
     victim.current = victim.shared
     kit_with_a_link(victim, victim.shared)
-    return f"collections: found {victim.shared}: a folder that other users can write (1777)"
+    return f"{victim.shared}: found a folder that other users can write (1777)"
 
 
 def named_kit(victim: Victim) -> str:
