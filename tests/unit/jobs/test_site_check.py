@@ -117,7 +117,7 @@ def test_scripts_are_not_written_if_ranks_have_no_launcher(kit: Kit) -> None:
     """The probe of the programs did not recognize the MPI."""
     kit.case(launch="mpi", sweep={"size": 1, "ranks": 2, "placement": "close"})
     run = kit.run(software=kit.software(launcher="openmpi"))
-    shutil.rmtree(run.folder / "workdir/steps")
+    shutil.rmtree(run.folder / "scripts")
     made = Scripts(LaunchSite(kit.software()), kit.folder, BatchQueue("none"))
     with pytest.raises(BadInput, match=r"found no launcher for 2 ranks.*launch\.launcher"):
         write_scripts(run.folder, run.plan, made)

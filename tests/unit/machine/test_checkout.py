@@ -94,5 +94,6 @@ def test_a_run_in_a_folder_of_this_machine_is_not_executed(
     run = kit.run(site=site_with(kit, connection=connection))
     name, *steps = command
     main([*name.split(), f"{run.folder}", *steps])
-    refused = f"proofmark: {run.folder}: found a folder below {kit.folder}, which n[1-2] cannot see"
+    found = f"found a folder below {kit.folder}, which n[1-2] cannot see"
+    refused = f"proofmark: {run.folder}/workdir: {found}"
     assert (refused in capsys.readouterr().err) == (connection == "ssh")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from tests.emulators.bmc.rollouts import FileSlurm, path_with
 
 from proofmark.common.errors import BadInput
+from proofmark.common.rights import User
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import draining
 from proofmark.machine.schedulers import pbs, slurm
@@ -149,8 +149,7 @@ def test_slurm_reports_the_permission_and_nothing_is_changed(
     environment = {"PATH": path_with(tmp_path), "STORAGE": storage, "LEVEL": level}
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(slurm, "user_name", lambda: "eve")
-    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    monkeypatch.setattr(slurm, "starting_user", lambda: User("eve", uid, uid, "/"))
     found = Slurm().missing_permission("n1")
     assert found.startswith(missing) and bool(found) == bool(missing)
     calls = {line.split()[1] for line in (tmp_path / "calls").read_text().splitlines()}
@@ -167,8 +166,7 @@ def test_the_permission_is_unknown_without_an_answer_of_slurmdbd(
     environment = {"PATH": path_with(tmp_path), "STORAGE": "slurmdbd", "LEVEL": "silent"}
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(slurm, "user_name", lambda: "eve")
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(slurm, "starting_user", lambda: User("eve", 1000, 1000, "/"))
     with pytest.raises(NodeError, match="sacctmgr show user name=eve format=AdminLevel") as raised:
         Slurm().missing_permission("n1")
     assert raised.value.outcome is Outcome.UNKNOWN
@@ -223,7 +221,7 @@ def pbs_permission(
     server: dict[str, Any] = {"server_state": "Active", "server_host": "head.example.org", **lists}
     program(folder, "qstat", f"echo '{json.dumps({'Server': {'head': server}})}'")
     patch.setenv("PATH", path_with(folder))
-    patch.setattr(pbs, "user_name", lambda: user)
+    patch.setattr(pbs, "starting_user", lambda: User(user, 1000, 1000, "/"))
     patch.setattr(pbs, "getfqdn", lambda: here)
     patch.setattr(pbs, "gethostname", lambda: here.partition(".")[0])
     return Pbs().missing_permission("n1")

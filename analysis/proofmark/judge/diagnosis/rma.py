@@ -55,7 +55,7 @@ def _rows(node: BadNode, facts: NodeFacts | None) -> Iterator[Row]:
 
 def _digits(result: Result) -> str:
     record = result.record
-    return f"{record.case} {record.metric}: {result.reason} (steps/{record.step})"
+    return f"{record.case} {record.metric}: {result.reason} (workdir/steps/{record.step})"
 
 
 def evidence_of(slow: SlowFigure) -> str:
@@ -63,7 +63,7 @@ def evidence_of(slow: SlowFigure) -> str:
     record = slow.result.record
     return (
         f"{slow.name} {record.value:.6g} {record.unit}, {100 * slow.deviation:+.1f} % "
-        f"({len(slow.result.values)} × measured; steps/{record.step})"
+        f"({len(slow.result.values)} × measured; workdir/steps/{record.step})"
     )
 
 

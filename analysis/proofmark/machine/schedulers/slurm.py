@@ -7,7 +7,6 @@ functions ``node_state_string`` and ``node_state_string_compact``, of
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 import shlex
@@ -461,14 +460,16 @@ class Slurm(ReservingScheduler):
             )
             if equals
         )
-        user, slurm_user = starting_user().name, settings.get("SlurmUser", "")
-        if os.geteuid() == 0 or slurm_user.endswith(f"({os.geteuid()})"):
+        user, slurm_user = starting_user(), settings.get("SlurmUser", "")
+        if user.number == 0 or slurm_user.endswith(f"({user.number})"):
             return ""
         accepted = f"accepted: root, SlurmUser {slurm_user}, or an admin level of {OPERATORS}"
         if not settings.get("AccountingStorageType", "").endswith("slurmdbd"):
-            return f"{user} has no admin level, because Slurm has no slurmdbd; {accepted}"
-        level = _admin_level(user)
-        return "" if level in OPERATORS else f"{user} has the admin level {level!r}; {accepted}"
+            return f"{user.name} has no admin level, because Slurm has no slurmdbd; {accepted}"
+        level = _admin_level(user.name)
+        if level in OPERATORS:
+            return ""
+        return f"{user.name} has the admin level {level!r}; {accepted}"
 
     def _in_clusters(self, program: str, *arguments: str) -> list[str]:
         """Return a command for the cluster of the queue, which need not be that of this host."""
@@ -476,7 +477,7 @@ class Slurm(ReservingScheduler):
 
     def _squeue(self, form: str, *options: str) -> list[str]:
         """Return a squeue for the jobs of this user, also those in partitions that are hidden."""
-        own = ("--noheader", "--all", f"--user={os.getuid()}")
+        own = ("--noheader", "--all", f"--user={starting_user().number}")
         return self._in_clusters("squeue", *own, *options, form)
 
     def _by_node(self, nodes: Sequence[str], form: str) -> list[str]:
