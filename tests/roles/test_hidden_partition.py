@@ -103,9 +103,15 @@ def run_of(site: Site) -> Run:
     )
     made = kit.site(hosts=site.cluster.names)
     queue = Queue(stall_timeout_s=3, queue_timeout_s=60)
-    partition = made.partition.model_copy(update={"scheduler": "slurm", "queue": queue})
+    work = site.folder / "work"
+    work.mkdir()
+    os.chown(work, NOBODY.pw_uid, NOBODY.pw_gid)
+    settings = {"scheduler": "slurm", "queue": queue, "run_user": "nobody", "work": f"{work}"}
+    partition = made.partition.model_copy(update=settings)
     run = kit.run(site=made.model_copy(update={"partition": partition}))
-    subprocess.run(["chown", "--recursive", "nobody:", kit.folder, run.folder], check=True)
+    subprocess.run(
+        ["chown", "--recursive", "--no-dereference", "nobody:", kit.folder, run.folder], check=True
+    )
     return run
 
 
@@ -121,7 +127,7 @@ def execute(site: Site, run: Run, *settings: str) -> str:
     with subprocess.Popen(
         command, env=site.environment, stderr=subprocess.PIPE, text=True
     ) as process:
-        until(lambda: started(run) == set(site.cluster.names), 600)
+        until(lambda: started(run) == set(site.cluster.names) or process.poll() is not None, 600)
         if settings:
             site.hide(*settings)
         # Longer than the time after which a job that is not listed is given up.
