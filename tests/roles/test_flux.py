@@ -313,4 +313,6 @@ def test_init_writes_a_site_and_the_play_measures_it(
     coverage = play.verdict()["coverage"]
     assert coverage["measured"] == coverage["expected"] > 0, played.output
     assert (coverage["missing"], coverage["stopped"]) == ([], [])
-    assert {path.read_text() for path in play.run().glob("workdir/steps/*/execution-*/rc")} == {"0\n"}
+    assert {path.read_text() for path in play.run().glob("workdir/steps/*/execution-*/rc")} == {
+        "0\n"
+    }

@@ -57,7 +57,7 @@ def job_texts(
     scheduler_name: str,
     manner: Manner = Manner.UNFINISHED,
 ) -> dict[str, str]:
-    """Return the texts of the files of `job` with its `request`, by path in the folder `work`."""
+    """Return the texts of the files of `job` with its `request`, by path in the work folder."""
     chosen = scheduler(scheduler_name)
     hosts = chosen.host_list(request)
     head = [

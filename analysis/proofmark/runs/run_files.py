@@ -150,10 +150,11 @@ class JobFiles(Files):
 
 
 class WorkFiles(Files):
-    """``runs/<id>/workdir/``, where jobs run; ``scripts/`` beside it has its scripts by these names.
+    """``runs/<id>/workdir/``, where jobs run.
 
-    The work folder belongs to the user who starts the programs. It is a link if that is another
-    user than the one of the run (`proofmark.runs.work_folder`).
+    ``scripts/`` beside it has the scripts by the same names. The work folder belongs to the user
+    who starts the programs. If that is another user than the one of the run, it is a link
+    (`proofmark.runs.work_folder`).
     """
 
     steps = RunFile("steps")
@@ -194,7 +195,7 @@ class WorkFiles(Files):
 class RunFiles(Files):
     """``runs/<id>/``, which belongs to the user of the command.
 
-    The rule of a folder is that of all files in it. In ``work`` an execution and an attempt are
+    The rule of a folder is that of all files in it. In ``workdir`` an execution and an attempt are
     fixed, and all else may be replaced.
     """
 

@@ -88,7 +88,9 @@ class TestWhole:
         execute(run, "none", lambda line: None)
         before = snapshot(run.folder / "workdir/steps") | snapshot(run.folder / "workdir/jobs")
         execute(run, "none", lambda line: None)
-        assert snapshot(run.folder / "workdir/steps") | snapshot(run.folder / "workdir/jobs") == before
+        assert (
+            snapshot(run.folder / "workdir/steps") | snapshot(run.folder / "workdir/jobs") == before
+        )
 
     def test_an_unknown_scheduler_is_refused_with_the_names_of_all(self, kit: Kit) -> None:
         with pytest.raises(BadInput, match=r"scheduler: found 'nome', did you mean 'none'\?"):

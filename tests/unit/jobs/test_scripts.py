@@ -74,7 +74,10 @@ class TestWriting:
         other = make_kit(place)
         other.case(arguments=["{size}", "it's", '"', "$x", "`y`", "\n"])
         run = other.run()
-        scripts = [*run.folder.glob("workdir/steps/*/run.sh"), *run.folder.glob("workdir/jobs/*/job.sh")]
+        scripts = [
+            *run.folder.glob("workdir/steps/*/run.sh"),
+            *run.folder.glob("workdir/jobs/*/job.sh"),
+        ]
         assert len(scripts) == 3
         for path in scripts:
             subprocess.run(["dash", "-n", path], check=True)
