@@ -51,7 +51,7 @@ def run(options: Namespace) -> int:
         BadInput: the partition has no Redfish BMCs, or the credentials cannot be used.
     """
     opened = open_run(options.folder)
-    # The addresses of the BMCs get a password. The run user can write those in the run.
+    # The addresses of the BMCs get a password. The inventory has those of today, and not the run.
     site = site_of_run(options, opened)
     firmware = firmware_of(site)
     given = credentials_of(options)

@@ -68,7 +68,7 @@ def _accept(options: Namespace) -> None:
 
 
 def _refuse_other_facts(accepted: Mapping[str, Tuned]) -> None:
-    """Refuse facts that no search of the kit has. The run user can write the cases of the run.
+    """Refuse facts that no search of the kit has. A run can be a copy that another person changed.
 
     Raises:
         BadInput: it names the case and the facts.

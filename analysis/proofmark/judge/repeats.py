@@ -62,8 +62,8 @@ class Added:
 def granted_more(plan: Plan, said: Mapping[str, int]) -> tuple[dict[str, int], dict[str, Message]]:
     """Return the executions of ``decisions.json`` that the plan can have, and why not of others.
 
-    The run user writes this file. Only a plan of ``repeats=auto`` has further executions, of steps
-    that run again alone, and within the time that it has for them.
+    A run can be a copy that another person changed. Only a plan of ``repeats=auto`` has further
+    executions, of steps that run again alone, and within the time that it has for them.
 
     Args:
         plan: of the run.

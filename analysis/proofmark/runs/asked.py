@@ -1,7 +1,8 @@
 """``asked.json``: the extra variables of a run, and the commands that repeat its plays.
 
-The file is one of the run user. A printed command has only the variables in `ASKED`, with values
-that Ansible reads as they are (`proofmark.site.extra_vars.literal_variable`).
+A run can be a copy that another person changed. A printed command has only the variables in
+`ASKED`, with values that Ansible reads as they are
+(`proofmark.site.extra_vars.literal_variable`).
 """
 
 from __future__ import annotations

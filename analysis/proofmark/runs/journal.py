@@ -154,7 +154,6 @@ class Journal:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         file = os.open(self.path, flags, 0o644)
         try:
-            os.fchmod(file, 0o644)  # the run user reads it, whatever the umask is
             _drop_cut_line(file)
             os.write(file, raw)
             os.fsync(file)

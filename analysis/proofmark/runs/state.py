@@ -32,7 +32,6 @@ from proofmark.common.files import (
     make_folder,
     read_json,
     read_regular,
-    write_whole,
     write_whole_bytes,
 )
 from proofmark.common.rights import this_user
@@ -177,9 +176,8 @@ def begin(run: Run) -> RunState:
         partition = run.plan.partition
         begun = Begun(folder=f"{run.folder}", partition=partition, plan=digest, since=now)
         made(RunFiles(folder).journal)
-        identity = RunFiles(folder).identity
-        write_whole(identity, begun.model_dump_json() + "\n")
-        identity.chmod(0o644)  # the run user reads it, whatever the umask is
+        content = f"{begun.model_dump_json()}\n".encode()
+        write_whole_bytes(RunFiles(folder).identity, content, 0o644)
         return RunState(folder, site, run.folder, partition)
     begun = read_json(known.files.identity, Begun)
     if begun.plan != digest:
@@ -267,8 +265,8 @@ def made(folder: Path) -> Path:
     missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
     try:
         for path in reversed(missing):
-            path.mkdir(exist_ok=True)  # another command may create it at the same time
-            path.chmod(0o755)  # the run user reads it, whatever the umask is
+            # The umask can let others write. Another command may create it at the same time.
+            path.mkdir(0o755, exist_ok=True)
     except OSError as error:
         found = f"cannot be created: {error.strerror}"
         variable = VARIABLE if os.geteuid() == 0 else XDG_STATE

@@ -36,8 +36,8 @@ Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length
 class Tuned(StrictModel):
     """Accepted facts; ``source`` has the run, its date and the figure.
 
-    The run user has produced both. A fact becomes a part of commands, also of commands of root: it
-    is a number or a word.
+    Both come from a run, which can be a copy that another person changed. A fact becomes a part of
+    commands, also of commands of root: it is a number or a word.
     """
 
     source: Source
