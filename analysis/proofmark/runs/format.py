@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_regular, write_whole
@@ -47,6 +47,13 @@ class Identity(StrictModel):
         """Return the identity with the digest of its other fields."""
         text = self.model_dump_json(exclude={"sha256"}, exclude_none=True)
         return self.model_copy(update={"sha256": hashlib.sha256(text.encode()).hexdigest()})
+
+
+class _Format(BaseModel):
+    """What ``run.json`` of every format has."""
+
+    format: int
+    kit: Kit | None = None
 
 
 def write_identity(folder: Path, run_by: str) -> None:
@@ -135,12 +142,13 @@ def identity_of(folder: Path) -> Identity:
     except FileNotFoundError:
         raise bad_input(path, "", "no such file", accepted) from None
     try:
+        stated = _Format.model_validate_json(content)
+        if stated.format != FORMAT:
+            found = f"{stated.format}, written by the kit {stated.kit or '0.1.0 or earlier'}"
+            raise bad_input(path, "format", found, f"{FORMAT}; {_NEW_RUN}")
         identity = Identity.model_validate_json(content)
     except ValidationError as error:
         raise bad_input(path, "", f"unreadable: {error}", accepted) from None
-    if identity.format != FORMAT:
-        found = f"{identity.format}, written by the kit {identity.kit or '0.1.0 or earlier'}"
-        raise bad_input(path, "format", found, f"{FORMAT}; {_NEW_RUN}")
     if identity != identity.sealed():
         raise bad_input(path, "sha256", "changed after the kit wrote the file", accepted)
     return identity

@@ -106,6 +106,13 @@ def without_plan(path: Path) -> None:
     path.write_text(json.dumps(identity))
 
 
+def previous_format(path: Path) -> None:
+    """Write the fields of format 4, which did not state the user of the programs."""
+    identity = json.loads(path.read_text())
+    del identity["run_by"]
+    path.write_text(json.dumps(identity | {"format": 4}))
+
+
 def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
 
@@ -128,7 +135,7 @@ IDENTITIES: dict[str, tuple[Callable[[Path], None], str]] = {
     "cut": (cut, "found unreadable"),
     "first-format": (changed(format=1), "format: found 1, written by the kit "),
     "older-format": (changed(format=2), "format: found 2, written by the kit "),
-    "previous-format": (changed(format=3), "format: found 3, written by the kit "),
+    "previous-format": (previous_format, "format: found 4, written by the kit "),
     "later-format": (changed(format=99), "format: found 99, written by the kit "),
     "no-inputs": (changed(inputs={}), "sha256: found changed after the kit wrote the file"),
     "no-plan": (without_plan, "sha256: found changed after the kit wrote the file"),
