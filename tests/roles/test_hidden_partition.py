@@ -1,4 +1,4 @@
-"""An ordinary user whose jobs are in a partition that Slurm hides from ordinary users."""
+"""Jobs of an ordinary user in a partition that Slurm hides from ordinary users."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ pytestmark = pytest.mark.root
 WAITS = 'echo "size $1"; while [ ! -e "$GO" ]; do sleep 0.05; done; echo "rate 100"; echo END'
 ASK = """
 import json, sys
+from proofmark.common.rights import run_user, starting_as
 from proofmark.machine.schedulers.slurm import Slurm
 job, name, *nodes = sys.argv[1:]
 slurm = Slurm()
-states = {job: status.state.name for job, status in slurm.states([job]).items()}
-alone = slurm.ended(job)
-print(json.dumps({
-    "states": states, "find": slurm.find(name), "nodes": slurm.nodes(nodes),
-    "alone": alone and alone.state.name,
-    "status": {node: status.out for node, status in slurm.node_status(nodes).items()},
-}))
+with starting_as(run_user("nobody")):
+    states = {job: status.state.name for job, status in slurm.states([job]).items()}
+    alone = slurm.ended(job)
+    print(json.dumps({
+        "states": states, "find": slurm.find(name), "nodes": slurm.nodes(nodes),
+        "alone": alone and alone.state.name,
+        "status": {node: status.out for node, status in slurm.node_status(nodes).items()},
+    }))
 """
 EXECUTE = "import sys; from proofmark.cli.main import main; sys.exit(main())"
 HIDE = {
@@ -51,24 +53,29 @@ class Site:
         self.folder, self.slurm, self.cluster = folder, slurm, slurm.cluster
         self.go = folder / "go"
 
+    def as_root(self, code: str, *arguments: str) -> list[str]:
+        """Return a command that runs Python on the head."""
+        inside = ("nsenter", f"--target={self.cluster.head}", "--net", "--uts", "--mount", "--")
+        return [*inside, sys.executable, "-c", code, *arguments]
+
     def as_user(self, code: str, *arguments: str) -> list[str]:
         """Return a command that runs Python as nobody, who may read all files, on the head."""
         read = "+dac_read_search"
         user = [f"--reuid={NOBODY.pw_uid}", f"--regid={NOBODY.pw_gid}", "--clear-groups"]
-        return [
-            *("nsenter", f"--target={self.cluster.head}", "--net", "--uts", "--mount", "--"),
-            *("setpriv", *user, f"--inh-caps={read}", f"--ambient-caps={read}", "--"),
-            *(sys.executable, "-c", code, *arguments),
-        ]
+        rights = ("setpriv", *user, f"--inh-caps={read}", f"--ambient-caps={read}", "--")
+        command = self.as_root(code, *arguments)
+        at = command.index(sys.executable)
+        return [*command[:at], *rights, *command[at:]]
 
     @property
     def environment(self) -> dict[str, str]:
         path = f"{self.cluster.bin}:{os.environ['PATH']}"
-        return {**os.environ, "PATH": path, "HOME": f"{self.folder}", "USER": "nobody"}
+        own = {"PROOFMARK_STATE": f"{self.folder}/state", "HOME": f"{self.folder}"}
+        return {**os.environ, **own, "PATH": path, "USER": "nobody"}
 
-    def ask(self, *arguments: str) -> dict[str, Any]:
+    def ask(self, command: list[str]) -> dict[str, Any]:
         done = subprocess.run(
-            self.as_user(ASK, *arguments),
+            command,
             env=self.environment, capture_output=True, text=True, check=True,
         )  # fmt: skip
         answers: dict[str, Any] = json.loads(done.stdout)
@@ -93,8 +100,12 @@ def site() -> Iterator[Site]:
             yield Site(folder, slurm)
 
 
-def run_of(site: Site) -> Run:
-    """Write a run of one step on each of the two nodes, and give it to nobody."""
+CALLERS = pytest.mark.parametrize("caller", ["root", "nobody"])
+"""Who executes the run, whose jobs are those of nobody."""
+
+
+def run_of(site: Site, caller: str) -> Run:
+    """Write a run of one step on each of the two nodes, and give it to its caller."""
     kit = make_kit(site.folder / "kit")
     kit.program(WAITS)
     kit.case(
@@ -110,7 +121,7 @@ def run_of(site: Site) -> Run:
     partition = made.partition.model_copy(update=settings)
     run = kit.run(site=made.model_copy(update={"partition": partition}))
     subprocess.run(
-        ["chown", "--recursive", "--no-dereference", "nobody:", kit.folder, run.folder], check=True
+        ["chown", "--recursive", "--no-dereference", f"{caller}:", kit.folder], check=True
     )
     return run
 
@@ -121,9 +132,10 @@ def started(run: Run) -> set[str]:
     return {path.relative_to(step).parts[0] for path in step.glob("*/**/started")}
 
 
-def execute(site: Site, run: Run, *settings: str) -> str:
-    """Execute a run as nobody; hide the partition while its job runs; return the messages."""
-    command = site.as_user(EXECUTE, "stage", "execute", str(run.folder))
+def execute(site: Site, run: Run, caller: str, *settings: str) -> str:
+    """Execute a run as `caller`; hide the partition while its job runs; return the messages."""
+    command_of = site.as_root if caller == "root" else site.as_user
+    command = command_of(EXECUTE, "stage", "execute", str(run.folder))
     with subprocess.Popen(
         command, env=site.environment, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -141,19 +153,21 @@ def execute(site: Site, run: Run, *settings: str) -> str:
     return messages
 
 
-def test_an_ordinary_user_runs_in_an_open_partition(site: Site) -> None:
+@CALLERS
+def test_an_ordinary_user_runs_in_an_open_partition(site: Site, caller: str) -> None:
     """Control: nothing is hidden."""
-    run = run_of(site)
-    messages = execute(site, run)
+    run = run_of(site, caller)
+    messages = execute(site, run, caller)
     assert "vanished" not in messages
     assert judge_run(run).coverage.stopped == ()
 
 
 @pytest.mark.fault("slurm-partition-hidden")
-def test_a_job_in_a_hidden_partition_is_found_and_ends(site: Site) -> None:
+@CALLERS
+def test_a_job_in_a_hidden_partition_is_found_and_ends(site: Site, caller: str) -> None:
     """The partition is hidden in both ways. Each way alone is in the test below."""
-    run = run_of(site)
-    messages = execute(site, run, *HIDE["hidden, another group"])
+    run = run_of(site, caller)
+    messages = execute(site, run, caller, *HIDE["hidden, another group"])
     assert "vanished" not in messages
     assert judge_run(run).coverage.stopped == ()
     assert judge_run(run).coverage.measured == 2
@@ -177,9 +191,10 @@ def test_each_question_of_an_ordinary_user_is_answered(site: Site) -> None:
             listing, env=site.environment, capture_output=True, text=True, check=True
         )
         assert hidden.stdout == "", "the partition is not hidden from this user"
-        answers = site.ask(job, "p1-00-0001", *site.cluster.names)
-        assert set(answers["states"]) == {job}
-        assert answers["find"] == job
-        assert answers["alone"] in ("RUNNING", "WAITING", "UNAVAILABLE")
-        assert set(answers["nodes"]) == set(site.cluster.names)
-        assert answers["status"] == dict.fromkeys(site.cluster.names, False)
+        for command_of in (site.as_user, site.as_root):
+            answers = site.ask(command_of(ASK, job, "p1-00-0001", *site.cluster.names))
+            assert set(answers["states"]) == {job}
+            assert answers["find"] == job
+            assert answers["alone"] in ("RUNNING", "WAITING", "UNAVAILABLE")
+            assert set(answers["nodes"]) == set(site.cluster.names)
+            assert answers["status"] == dict.fromkeys(site.cluster.names, False)

@@ -143,7 +143,7 @@ def _times(files: StepFiles) -> list[datetime]:
 def _commands(run: Run, states: Sequence[StepState]) -> dict[str, str]:
     commands = {}
     for state in states[:MOST_COMMANDS]:
-        script = run.files.scripts.step(state.step.id).script
+        script = run.files.scripts.step(state.step.id).program_script
         if launch := launch_command(text_or_empty(script)):
             commands[state.step.id] = launch
     return commands

@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import ClassVar, Self, overload
 
-from proofmark.common.files import names_in, paths_in
+from proofmark.common.files import is_regular, names_in, paths_in
 
 _NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
 _LAUNCH = re.compile(r"^launch\(\) \{\n(.*?)^\}$", re.MULTILINE | re.DOTALL)
@@ -108,6 +108,11 @@ class StepFiles(Files):
     """The SHA-256 of each output of an execution at its end, in the format of ``sha256sum``."""
     files_report = RunFile("files.json")
     """Whether the node could write into the scratch folder after a failure, as JSON."""
+
+    @property
+    def program_script(self) -> Path:
+        """The script that runs the program: of a node, if each node measures by itself."""
+        return self.node_script if is_regular(self.node_script) else self.script
 
     def submitted(self) -> list[Path]:
         """Return the files of an execution that a submission to the HPL list has."""

@@ -27,7 +27,7 @@ from proofmark.machine.node_scripts import SCRIPTS, script_text
 from proofmark.machine.scratch.scratch_stage import check, nodes_of, unmount, verify
 from proofmark.runs.format import write_identity
 from proofmark.runs.journal import Journal, unverified
-from proofmark.runs.run import Run, site_of
+from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.state import begin
 from proofmark.site.firmware import Firmware
 from proofmark.site.storage import FileSystem, Scratch
@@ -194,7 +194,7 @@ def test_a_directory_without_space_is_refused(world: World, how: str) -> None:
     altered = run.plan.model_copy(update={"totals": totals})
     (run.folder / "plan.json").write_text(json.dumps(altered.model_dump(mode="json")))
     write_identity(run.folder, this_user().name)
-    text = refusal(run)
+    text = refusal(open_run(run.folder))
     assert ("on n2: found 0 B available" in text) == (how == "full")
     assert ("one file system on all nodes" in text) == (how == "room"), "that much was free"
 

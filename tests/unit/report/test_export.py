@@ -74,11 +74,13 @@ def test_an_hpl_submission_has_input_output_script_and_environment(
 ) -> None:
     step = run.folder / "workdir/steps" / "0001-fake" / "n01"
     (step / "execution-1" / "HPL.dat").write_text("HPLinpack benchmark input file\n")
-    (step / "run.sh").write_text("#!/bin/sh\n")
+    script = run.files.scripts.step("0001-fake").node_script
+    script.parent.mkdir(parents=True)
+    script.write_text("#!/bin/sh\n")
     assert exported(run, "hpl", tmp_path / "out") == 0
     assert (tmp_path / "out" / "software.json").is_file()
     assert {path.name for path in (tmp_path / "out" / "0001-fake" / "n01").iterdir()} == {
-        "HPL.dat", "stdout", "stderr", "run.sh", "rc", "when.json", "binding.json"
+        "HPL.dat", "stdout", "stderr", "node.sh", "rc", "when.json", "binding.json"
     }  # fmt: skip
 
 

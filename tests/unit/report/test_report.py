@@ -77,7 +77,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Verdict, str]:
 
     folder, codes = tmp_path_factory.mktemp("odd"), {"0016-imb-pingpong": 1}
     run = made_run(folder, change=change, codes=codes, model=HOSTILE)
-    script = run.folder / "workdir/steps" / "0015-imb-collectives" / "run.sh"
+    script = run.files.scripts.step("0015-imb-collectives").script
     script.write_text(script.read_text().replace("exec ", f"echo '{HOSTILE_WORDS}'; exec ", 1))
     return run, *reported(run)
 
@@ -214,7 +214,7 @@ def test_a_run_without_issues_reports_that(good: tuple[Run, Verdict, str]) -> No
 def test_the_report_has_every_command_and_how_to_repeat_it(good: tuple[Run, Verdict, str]) -> None:
     run, _, text = good
     words = section(text, "commands")
-    assert "sh steps/0001-fio-cache-single-shared-file-2097152/run.sh" in words
+    assert "sh workdir/steps/0001-fio-cache-single-shared-file-2097152/run.sh" in words
     assert f"proofmark rerun runs/{run.id} 0001-" in words
     for step in run.plan.steps():
         assert f"{step.id} – exit code 0, 20 s" in words

@@ -47,7 +47,8 @@ def test_the_scripts_of_steps_are_private(kit: Kit, hosts: int) -> None:
     (step,) = run.plan.steps()
     subprocess.run(["sh", run.files.step(step.id).script], check=True)
     scripts = [path for path in run.folder.rglob("*.sh") if "MPI_HOME" in path.read_text()]
-    assert len(scripts) == hosts  # run.sh; or node.sh, and run.sh of this node
+    # The script of the step in the run and in the work folder; on two nodes run.sh of this node.
+    assert len(scripts) == hosts + 1
     assert {mode(path) for path in scripts} == {0o600}
     results = [*run.folder.rglob("stdout"), *run.folder.rglob("rc"), run.files.plan]
     assert {mode(path) for path in results} == {0o644}

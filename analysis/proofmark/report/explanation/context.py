@@ -11,7 +11,7 @@ from pathlib import Path
 from proofmark.cases.case import Case
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
-from proofmark.common.files import exists, is_regular, read_json, text_or_empty
+from proofmark.common.files import exists, read_json, text_or_empty
 from proofmark.common.input_limits import MAX_PROBE_BYTES
 from proofmark.plan.plan import Job
 from proofmark.plan.step import Step, StepInstance
@@ -83,8 +83,7 @@ class Context:
     @property
     def script(self) -> Path:
         """The script that runs the program on the nodes of a measurement."""
-        written = self.run.files.scripts.step(self.step.id)
-        return written.node_script if is_regular(written.node_script) else written.script
+        return self.run.files.scripts.step(self.step.id).program_script
 
     @cached_property
     def script_text(self) -> str:

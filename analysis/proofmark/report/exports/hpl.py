@@ -6,6 +6,7 @@ from pathlib import Path
 
 from proofmark.common.files import copy_whole, is_regular
 from proofmark.judge.verdict import Verdict
+from proofmark.plan.step import StepInstance
 from proofmark.records.columns import Records
 from proofmark.report.export import Export
 from proofmark.runs.attempts import numbered_execution
@@ -30,7 +31,7 @@ class HplSubmission(Export):
                 continue
             target = folder / step
             target.mkdir(parents=True, exist_ok=True)
-            script = run.files.scripts.step(step).script
+            script = run.files.scripts.step(StepInstance.parse(step).step).program_script
             for path in (script, *execution.submitted()):
                 if is_regular(path):
                     copy_whole(path, target / path.name)
