@@ -158,14 +158,26 @@ def _left(process: subprocess.Popen[Any]) -> bool:
     return process.returncode is None or any(pipe and not pipe.closed for pipe in pipes)
 
 
+def _set_state(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """Let commands keep the state of sites in `folder`, and not in that of this machine."""
+    patch.setenv("PROOFMARK_STATE", str(folder / "root"))
+    patch.setenv("XDG_STATE_HOME", str(folder))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_of_fixtures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Give a state to the fixtures that several tests use."""
+    with pytest.MonkeyPatch.context() as patch:
+        _set_state(tmp_path_factory.getbasetemp() / "state", patch)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def private_state(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Keep the state of sites in a private folder: a test must not see that of this machine."""
-    folder = tmp_path_factory.getbasetemp() / f"state-{next(_numbers)}"  # most tests write none
-    monkeypatch.setenv("PROOFMARK_STATE", str(folder / "root"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(folder))
+    """Give a state to each test. Most tests write none."""
+    _set_state(tmp_path_factory.getbasetemp() / f"state-{next(_numbers)}", monkeypatch)
 
 
 @pytest.fixture(autouse=True)

@@ -355,7 +355,7 @@ def _lacking(sealed: SealedRun, *, named: bool) -> RunLeftOut:
 
 
 def _run(folder: Path, terms: Terms) -> Run | Message:
-    """Return a sealed run that can decide, or why it decides nothing."""
+    """Return the sealed run, or the reason why it cannot decide the acceptance."""
     try:
         run = open_evidence(folder)
         if run is None:

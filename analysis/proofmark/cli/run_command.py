@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from proofmark.cli.amounts import above_zero
 from proofmark.cli.command import Command, run_argument
@@ -32,7 +33,7 @@ from proofmark.plan.search import Figures, Search
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.decisions import add_decisions
-from proofmark.runs.evidence import read_evidence, seal
+from proofmark.runs.evidence import SealedEvidence, read_evidence, seal
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import (
     Run,
@@ -80,10 +81,16 @@ def rerun(options: Namespace) -> int:
 
 def _seal(run: Run) -> None:
     """Seal what is new in `run`, and read it."""
-    evidence = seal(run.folder)
-    sealed = evidence.run()
-    keep(sealed_of(sealed, run.folder), evidence.digests[:-1])
+    _, sealed = _sealed(run.folder)
     _read(sealed)
+
+
+def _sealed(folder: Path) -> tuple[SealedEvidence, Run]:
+    """Seal what is new in a run; note it among the sealed runs of this machine."""
+    evidence = seal(folder)
+    run = evidence.run()
+    keep(sealed_of(run, folder), evidence.digests[:-1])
+    return evidence, run
 
 
 def _record_arguments(parser: ArgumentParser) -> None:
@@ -190,9 +197,7 @@ def _causes(run: Run, jobs: Sequence[JobRun]) -> Sequence[str | None]:
 def collect(options: Namespace) -> int:
     """Seal what is new in a run, and read it; return 1 if a node did not prove its state."""
     known = read_evidence(options.folder.resolve())
-    evidence = seal(options.folder)
-    run = evidence.run()
-    keep(sealed_of(run, options.folder), evidence.digests[:-1])
+    evidence, run = _sealed(options.folder)
     print_json(
         {
             "folder": f"{evidence.folder}",

@@ -124,20 +124,20 @@ def rights_at(path: Path | str) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-STARTS: ContextVar[User | None] = ContextVar("STARTS", default=None)
+_STARTS: ContextVar[User | None] = ContextVar("_STARTS", default=None)
 """The user who calls the scheduler and starts jobs; None: the user of this process."""
 
 
 def starting_user() -> User:
     """Return the user who calls the scheduler and starts jobs."""
-    return STARTS.get() or this_user()
+    return _STARTS.get() or this_user()
 
 
 @contextmanager
 def starting_as(user: User) -> Iterator[None]:
     """Call the scheduler and start jobs as `user` in the block."""
-    before = STARTS.set(user)
+    before = _STARTS.set(user)
     try:
         yield
     finally:
-        STARTS.reset(before)
+        _STARTS.reset(before)

@@ -441,7 +441,10 @@ class Acceptance:
     @property
     def counts(self) -> dict[str, int]:
         """The numbers of items (all, met, waived, minor), of bad nodes and of missing evidence."""
-        hosts = {host for each in self.faults if each.stands for host in each.hosts}
+        hosts = set[str]()
+        for fault in self.faults:
+            if fault.stands:
+                hosts.update(fault.hosts)
         return {
             "total": len(self.items),
             "met": sum(each.outcome == "PASS" for each in self.items),

@@ -221,8 +221,10 @@ def _stage_faults(run: Run) -> Iterator[StageFault]:
     """Yield the faults of stages, and the nodes whose restore never ended, by their journals."""
     noted = read_stage_faults(run)
     yield from noted
-    restores = (each.nodes for each in noted if each.stage == RESTORE)
-    known = {host for nodes in restores for host in hosts_of(nodes)}
+    known = set[str]()
+    for each in noted:
+        if each.stage == RESTORE:
+            known.update(hosts_of(each.nodes))
     waiting = [each.node for each in journals(run.folder) if each.waits]
     if left := [node for node in waiting if node not in known]:
         text = "the run changed the nodes, and their journals have no restore"

@@ -155,7 +155,7 @@ def unmet(condition: str, names: Mapping[str, Any], file: str) -> Message:
 
 
 def _message(part: ast.expr, value: Callable[[ast.expr], Any]) -> Message:
-    """Return the message of one part of a condition."""
+    """Return why one part of a condition is not met."""
     match part:
         case ast.Compare(ast.Name(name), [operator], [other]) if type(operator) in NEEDED:
             values = {"found": _text(value(part.left)), "needed": _text(value(other))}

@@ -155,7 +155,9 @@ def against_evidence(folder: Path, statement: Statement, predicate: Predicate) -
         again = made_again(runs, predicate, target)
         written = {path.relative_to(target).as_posix(): path for path in target.rglob("*")}
         made = {name: path for name, path in written.items() if path.is_file()}
-        given = {path.relative_to(folder).as_posix() for run in runs for path in taken_from(run)}
+        given = set[str]()
+        for run in runs:
+            given |= {path.relative_to(folder).as_posix() for path in taken_from(run)}
         wrong = [
             Message("product-not-made", name=name)
             for name in statement.files
@@ -239,7 +241,7 @@ def products_of(folder: Path) -> list[str]:
 
 
 def acceptance_name(site: str, partitions: Iterable[str] = ()) -> str:
-    """Return the name of the folder of an acceptance: of a site, or of some of its partitions."""
+    """Return the name of the folder of an acceptance; without partitions of a whole site."""
     return "-".join(["acceptance", site, *partitions])
 
 

@@ -245,9 +245,9 @@ def check(folder: Path, signers: Path, revoked: Path | None = None) -> CheckedSt
             what no signed folder has: see `files_of`.
     """
     content = _read(folder)
+    about = (content, NAMESPACE, signers)
     accepted, refused = dict[str, Signer](), list[BadInput]()
     for path in _signatures(folder):
-        about = (content, NAMESPACE, signers)
         try:
             signer = signer_of(_signature(path), *about, revoked=revoked, place=str(path))
             if first := accepted.get(signer.key):

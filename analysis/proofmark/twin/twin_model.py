@@ -93,7 +93,7 @@ def _value(text: str) -> Message:
 
 
 def _source(text: str) -> Message:
-    """Return the source that a table or the inventory has."""
+    """Return where a value stands: in a table or in the inventory."""
     return Message("model-source", source=text) if text else NOTHING
 
 

@@ -134,7 +134,7 @@ def of_headers(begin: int, value: bytes, first: int = 3) -> Callable[[bytes], by
 
 
 def of_facts(key: str, value: Any) -> Callable[[bytes], bytes]:
-    """Return what changes a value of the facts, the last member."""
+    """Return a function that changes a value of the facts, the last member of an archive."""
 
     def change(whole: bytes) -> bytes:
         at = [found.start() - 257 for found in re.finditer(rb"ustar\x0000", whole)][-1]

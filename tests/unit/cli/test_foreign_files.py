@@ -1,6 +1,6 @@
 """No command executes a file that another user can change: for root and for an ordinary user.
 
-Each attack is one of the user nobody, whose program would write `mark` as the victim.
+In each attack the user nobody places a program that would write `mark` as the victim.
 """
 
 from __future__ import annotations
@@ -321,7 +321,7 @@ def test_modules_in_the_current_folder_are_not_imported(
 def test_a_play_refuses_what_the_commands_refuse(
     victim: Victim, attack: Callable[[Victim], str]
 ) -> None:
-    """Ansible itself has read it by then; no stage is played."""
+    """Ansible has read the file before the check. The play ends before its first stage."""
     found = attack(victim)
     victim.variables["ANSIBLE_COLLECTIONS_PATH"] = f"{ROOT}/.ansible/collections"
     done = subprocess.run(

@@ -15,12 +15,6 @@ from proofmark.cli.main import main
 RATES = {f"n{number}": 100.0 + number / 10 for number in range(1, 9)}
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PROOFMARK_STATE", f"{tmp_path}")
-    monkeypatch.setenv("XDG_STATE_HOME", f"{tmp_path}")
-
-
 @pytest.mark.parametrize(("options", "action"), [([], "keep"), (["--accept-unjudged"], "resume")])
 def test_gate_decide_prints_one_decision_for_each_node(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], action: str

@@ -39,9 +39,8 @@ def phi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Phi]:
 
 
 @pytest.fixture
-def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
+def kit(tmp_path: Path) -> Kit:
     """Return a checkout whose programs another user can start."""
-    monkeypatch.setenv("PROOFMARK_STATE", f"{tmp_path / 'state'}")
     let_all_enter(tmp_path)
     made = make_kit(tmp_path / "kit")
     made.case()

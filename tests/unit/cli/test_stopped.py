@@ -62,13 +62,7 @@ for line in sys.stdin:
         os._exit(main([*words, target]))
     print(os.waitpid(child, 0)[1], flush=True)
 """
-"""For each number in the input a fork runs the command. It is killed at the call of that number."""
-
-
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PROOFMARK_STATE", f"{tmp_path}/state")
-    monkeypatch.setenv("XDG_STATE_HOME", f"{tmp_path}/state")
+"""Runs the command once in a fork for each number N of the input, and kills it at its Nth call."""
 
 
 @pytest.fixture(scope="module")

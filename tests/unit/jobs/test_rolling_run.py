@@ -90,7 +90,6 @@ class Fleet:
 
 @pytest.fixture
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
-    monkeypatch.setenv("PROOFMARK_STATE", f"{tmp_path / 'state'}")
     kit = make_kit(tmp_path)
     kit.program(SLOW_HERE)
     uses = [{"sweep": {"size": 1, "nodes": [1]}}, {"sweep": {"size": 2, "nodes": 2}}]

@@ -154,7 +154,6 @@ class Cluster:
 
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    monkeypatch.setenv("PROOFMARK_STATE", f"{tmp_path / 'state'}")
     kit = make_kit(tmp_path)
     kit.program(PROGRAM)
     kit.suites(stability={"title": "Stability"})

@@ -93,9 +93,7 @@ def drained(reason: str) -> NodeStatus:
 
 
 @pytest.fixture
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GateState:
-    monkeypatch.setenv("PROOFMARK_STATE", f"{tmp_path}/state")
-    monkeypatch.setenv("XDG_STATE_HOME", f"{tmp_path}/state")
+def state(tmp_path: Path) -> GateState:
     return begin_gate("here", "knl", tmp_path / "runs", "bench", "n[1-3]", NODES)
 
 

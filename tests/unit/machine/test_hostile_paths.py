@@ -154,7 +154,7 @@ def test_nothing_of_the_run_user_changes(top: Path, weak: str, mode: int) -> Non
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("user", ["nobody", ""])
 def test_own_folders_are_removed_once(top: Path, name: str, user: str) -> None:
-    """Control: only the folder of the run is removed, and a second call says nothing."""
+    """Only the folder of the run is removed. A second call prints nothing. This is the control."""
     shared = top / "shared"
     shared.mkdir()
     shared.chmod(0o1777)

@@ -97,9 +97,8 @@ def test_reservations_that_cannot_be_read_keep_all_nodes(site: EmulatedSite) -> 
 @pytest.mark.parametrize("flag", ["maintenance", "sleepy", "not_responding"])
 @pytest.mark.parametrize("take_over", [True, False])
 def test_the_gate_takes_over_drains_and_no_other_state(
-    site: EmulatedSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: str, take_over: bool
+    site: EmulatedSite, tmp_path: Path, flag: str, take_over: bool
 ) -> None:
-    monkeypatch.setenv("PROOFMARK_STATE", f"{tmp_path / 'state'}")
     site.slurm.flag("n2", f"+{flag}")
     site.slurm.drain("n1", "")
     state = begin_gate("here", "knl", tmp_path / "runs", "root", "test", ["n1", "n2"])

@@ -124,12 +124,6 @@ def original_of_all(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Pat
     return signed_run(tmp_path_factory.mktemp("original"), keys, **PLOTTED)
 
 
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PROOFMARK_STATE", f"{tmp_path}/state")
-    monkeypatch.setenv("XDG_STATE_HOME", f"{tmp_path}/state")
-
-
 @pytest.fixture
 def run(tmp_path: Path, original: Path) -> Path:
     folder = tmp_path / "a site's kit" / "runs" / original.name

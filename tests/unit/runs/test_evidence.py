@@ -46,12 +46,6 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made.folder
 
 
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PROOFMARK_STATE", f"{tmp_path}/state")
-    monkeypatch.setenv("XDG_STATE_HOME", f"{tmp_path}/state")
-
-
 @pytest.fixture
 def run(tmp_path: Path, original: Path) -> Path:
     return Path(shutil.copytree(original, tmp_path / "runs" / original.name))
@@ -294,7 +288,7 @@ for line in sys.stdin:
         os._exit(0)
     print(os.waitpid(child, 0)[1], flush=True)
 """
-"""For each number in the input a fork seals the run, and is killed at the call of that number."""
+"""Seals the run once in a fork for each number N of the input, and kills it at its Nth call."""
 
 
 @pytest.mark.fault("collect-killed")

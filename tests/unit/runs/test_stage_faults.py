@@ -172,7 +172,7 @@ def test_a_run_with_a_stage_that_failed_is_no_pass(
 @pytest.mark.fault("stage-failed-after-the-jobs")
 @pytest.mark.parametrize("damaged", [False, True])
 def test_a_restore_that_was_killed_is_found_in_the_journal(run: Run, damaged: bool) -> None:
-    """No stage noted a fault. The control is the journal of a node that was restored."""
+    """No stage reported a fault. The journal of a restored node is the control."""
     run.files.journal.mkdir()
     journal = Journal(run.folder, "localhost")
     journal.result("drain", address="")

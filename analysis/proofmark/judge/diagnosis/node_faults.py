@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from proofmark.common.host_names import canonical
 from proofmark.common.message import Message
@@ -145,7 +146,7 @@ def copied_files(adopted: Mapping[str, AdoptedFile], plan: Plan) -> Faults:
         alike = len(of_nodes)
         if alike < 2 or not _proven(files[case], alike, figures):
             continue
-        hosts = sorted({canonical(host) for nodes in of_nodes for host in nodes})
+        hosts = sorted(set(map(canonical, chain.from_iterable(of_nodes))))
         message = Message("same-file", case=case, nodes=folded(hosts))
         for nodes in of_nodes:
             for host in nodes:
