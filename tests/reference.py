@@ -261,6 +261,8 @@ def add(name: str, run: Path) -> Path:
         inside = Path(entry.name).relative_to(folder.name).parts
         if inside and inside[0] in NOT_COMPARED:
             return None
+        if entry.isdir():
+            entry.mode = 0o755  # every user unpacks and reads it
         entry.uid = entry.gid = 0
         entry.uname = entry.gname = ""
         entry.mtime = 0

@@ -26,6 +26,7 @@ from tests.unit.runs.test_acceptance import forged_signature
 from proofmark.cli.main import main
 from proofmark.runs.evidence import seal
 from proofmark.runs.run import Run
+from proofmark.runs.state import site_folder
 from proofmark.site.inventory import Site as Planned
 from proofmark.site.inventory import load_site
 
@@ -72,7 +73,6 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     kit = make_kit(tmp_path)
     made = Site(kit)
     monkeypatch.setenv("PROOFMARK_KIT", f"{tmp_path}")
-    monkeypatch.setenv("PROOFMARK_STATE", f"{tmp_path / 'state'}")
     write_inventory(made.inventory, ["n1"])
     path = made.inventory / "group_vars/local/partition.yml"
     partition = yaml.safe_load(path.read_text(encoding="utf-8"))["partition"]
@@ -372,7 +372,7 @@ class TestSealedRuns:
         self, site: Site, capsys: pytest.CaptureFixture[str]
     ) -> None:
         self.collected(site, "good")
-        (kept,) = (site.kit.folder / "state").glob("here/sealed/*.json")
+        (kept,) = site_folder("here").glob("sealed/*.json")
         kept.write_text("{", encoding="utf-8")
         assert site.judge() == 3
         assert f"{kept}: found " in capsys.readouterr().err
