@@ -300,7 +300,7 @@ def test_prints_on_paper(browser: Browser, pages: dict[str, Path]) -> None:
 
 
 def test_prints_the_signed_sheets_first(browser: Browser, tmp_path: Path) -> None:
-    """Each sheet has its number and the digest of the evidence, letter by letter.
+    """Each sheet has its number and the exact digest of the evidence.
 
     Fonts have one glyph for the letters ff, which a program reads as another letter.
     """

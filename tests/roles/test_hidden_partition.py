@@ -53,19 +53,20 @@ class Site:
         self.folder, self.slurm, self.cluster = folder, slurm, slurm.cluster
         self.go = folder / "go"
 
-    def as_root(self, code: str, *arguments: str) -> list[str]:
-        """Return a command that runs Python on the head."""
-        inside = ("nsenter", f"--target={self.cluster.head}", "--net", "--uts", "--mount", "--")
-        return [*inside, sys.executable, "-c", code, *arguments]
+    def as_root(self, *words: str) -> list[str]:
+        """Return a command that runs Python with `words` on the head."""
+        return self._on_head(sys.executable, "-c", *words)
 
-    def as_user(self, code: str, *arguments: str) -> list[str]:
-        """Return a command that runs Python as nobody, who may read all files, on the head."""
+    def _on_head(self, *command: str) -> list[str]:
+        inside = ("nsenter", f"--target={self.cluster.head}", "--net", "--uts", "--mount", "--")
+        return [*inside, *command]
+
+    def as_user(self, *words: str) -> list[str]:
+        """Return such a command as nobody, who may read all files."""
         read = "+dac_read_search"
         user = [f"--reuid={NOBODY.pw_uid}", f"--regid={NOBODY.pw_gid}", "--clear-groups"]
         rights = ("setpriv", *user, f"--inh-caps={read}", f"--ambient-caps={read}", "--")
-        command = self.as_root(code, *arguments)
-        at = command.index(sys.executable)
-        return [*command[:at], *rights, *command[at:]]
+        return self._on_head(*rights, sys.executable, "-c", *words)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -105,7 +106,7 @@ CALLERS = pytest.mark.parametrize("caller", ["root", "nobody"])
 
 
 def run_of(site: Site, caller: str) -> Run:
-    """Write a run of one step on each of the two nodes, and give it to its caller."""
+    """Write a run of one step on two nodes. Its files belong to `caller`."""
     kit = make_kit(site.folder / "kit")
     kit.program(WAITS)
     kit.case(

@@ -86,7 +86,7 @@ def _seal(run: Run) -> None:
 
 
 def _sealed(folder: Path) -> tuple[SealedEvidence, Run]:
-    """Seal what is new in a run; note it among the sealed runs of this machine."""
+    """Seal what is new in a run, and record the run in the state of its site."""
     evidence = seal(folder)
     run = evidence.run()
     keep(sealed_of(run, folder), evidence.digests[:-1])

@@ -241,7 +241,7 @@ def products_of(folder: Path) -> list[str]:
 
 
 def acceptance_name(site: str, partitions: Iterable[str] = ()) -> str:
-    """Return the name of the folder of an acceptance; without partitions of a whole site."""
+    """Return the name of the folder of an acceptance; no partition: of the whole site."""
     return "-".join(["acceptance", site, *partitions])
 
 

@@ -50,7 +50,7 @@ class Identity(StrictModel):
 
 
 class _Format(BaseModel):
-    """What ``run.json`` of every format has."""
+    """The fields that ``run.json`` has in every format."""
 
     format: int
     kit: Kit | None = None

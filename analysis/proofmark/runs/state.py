@@ -265,7 +265,7 @@ def made(folder: Path) -> Path:
     missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
     try:
         for path in reversed(missing):
-            # The umask can let others write. Another command may create it at the same time.
+            # No umask gives others more rights than these. Another command may make it now.
             path.mkdir(0o755, exist_ok=True)
     except OSError as error:
         found = f"cannot be created: {error.strerror}"

@@ -1,8 +1,8 @@
 """The work folder of a run: where jobs run, of the user who starts the programs.
 
-It is ``runs/<id>/workdir``. Where root runs the programs as another user, that user makes the
-folder below a folder of its own, and ``workdir`` is a link of root to it. Only outputs are read
-from it, and they are read with the rights of its owner (`proofmark.common.rights`).
+It is ``runs/<id>/workdir``. If root runs the programs as another user, that user makes the folder
+in a folder of its own, and ``workdir`` is a link of root to it. Only outputs are read from it. They
+are read with the rights of its owner (`proofmark.common.rights`).
 """
 
 from __future__ import annotations
