@@ -23,7 +23,7 @@ from proofmark.cases.telemetry import TELEMETRY
 from proofmark.common.message_table import MESSAGES
 from proofmark.common.sentences import WORDS
 from proofmark.common.translation import CATALOGUES, DOMAIN, ENGLISH, LANGUAGES
-from proofmark.papers.all_claims import CLAIMS
+from proofmark.packages.papers.all_claims import CLAIMS
 
 Key = str | tuple[str, str]
 """A text, or a text with its plural."""

@@ -28,10 +28,10 @@ from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.diagnosis.rma import as_csv, rma
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict_files import write_verdict
+from proofmark.packages.twin.smpi import unpack
 from proofmark.records.read import table
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import open_run
-from proofmark.twin.smpi import unpack
 
 FOLDER = DATA / "runs"
 ENDING = ".tar.xz"

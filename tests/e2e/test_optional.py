@@ -1,6 +1,6 @@
-"""The kit without its optional rooms: the folders of the rooms and their entry points are gone.
+"""The kit without its optional packages: their folders are gone, and nothing else is changed.
 
-A run is checked, planned, judged and reported alike. Only what the rooms add is missing.
+A run is checked, planned, judged and reported alike. Only what the packages add is missing.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from configparser import ConfigParser
-from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
@@ -34,12 +32,12 @@ for words in json.loads(sys.argv[1]):
     except SystemExit as end:
         code = end.code or 0
     answers.append((code, printed.getvalue()))
-rooms = ("papers", "twin", "exports")
-found = [room for room in rooms if importlib.util.find_spec(f"proofmark.{room}")]
-loaded = [room for room in rooms if f"proofmark.{room}" in sys.modules]
+names = json.loads(sys.argv[2])
+found = [each for each in names if importlib.util.find_spec(f"proofmark.packages.{each}")]
+loaded = [each for each in names if f"proofmark.packages.{each}" in sys.modules]
 print(json.dumps([found, loaded, answers]))
 """
-"""Runs command lines, and prints the rooms that exist and are imported, exit codes and outputs."""
+"""Runs command lines; prints the packages that exist and are imported, exit codes and outputs."""
 SITE = ["-i", f"{ROOT / 'inventory/example-xeon'}", "-l", "xeon"]
 BASIC = [
     ["--version"],
@@ -51,37 +49,31 @@ OPTIONAL = {
     "twin": ["twin", *SITE, "--suite", "twin-p5", "--plan"],
     "exports": ["export", "RUN", "--format", "influx", "-o", "NEW"],
 }
-"""A command that needs the room."""
+"""A command that needs the package."""
 
 
-def without(rooms: Sequence[str], folder: Path) -> Path:
-    """Install the package without `rooms` into `folder`, by links; return `folder`."""
+def without(packages: Sequence[str], folder: Path) -> Path:
+    """Install the kit without `packages` into `folder`, by links; return `folder`."""
     package = folder / "proofmark"
-    package.mkdir(parents=True)
+    (package / "packages").mkdir(parents=True)
     for path in PACKAGE.iterdir():
-        if path.name not in (*rooms, "__pycache__"):
+        if path.name not in ("packages", "__pycache__"):
             (package / path.name).symlink_to(path)
-    installed = ConfigParser(delimiters="=")
-    installed.optionxform = str  # type: ignore[assignment, method-assign]
-    installed.read_string(distribution("proofmark").read_text("entry_points.txt") or "")
-    for group in installed.sections():
-        for name, value in installed.items(group):
-            if value.startswith(tuple(f"proofmark.{room}." for room in rooms)):
-                installed.remove_option(group, name)
+    for path in (PACKAGE / "packages").iterdir():
+        if path.name not in (*packages, "__pycache__"):
+            (package / "packages" / path.name).symlink_to(path)
     about = folder / f"proofmark-{__version__}.dist-info"
     about.mkdir()
     (about / "METADATA").write_text(f"Name: proofmark\nVersion: {__version__}\n")
-    with (about / "entry_points.txt").open("w") as file:
-        installed.write(file)
     return folder
 
 
 def answers_of(
     installed: Path, lines: list[list[str]]
 ) -> tuple[list[str], list[str], list[tuple[int, str]]]:
-    """Return the rooms that exist, those that are imported, and exit code and output by line."""
+    """Return the packages that exist, those that are imported, and exit code and output by line."""
     own = {"PYTHONPATH": f"{installed}", "PROOFMARK_KIT": f"{ROOT}", "SOURCE_DATE_EPOCH": "0"}
-    call = [sys.executable, "-c", PROGRAM, json.dumps(lines)]
+    call = [sys.executable, "-c", PROGRAM, json.dumps(lines), json.dumps([*OPTIONAL])]
     done = subprocess.run(call, env={**os.environ, **own}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found, loaded, answers = json.loads(done.stdout)
@@ -113,37 +105,37 @@ def judged(run: Run) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def complete(judged: list[list[str]], run: Run) -> tuple[list[tuple[int, str]], str]:
-    """Return the answers of the whole package, and the page that it writes."""
+    """Return the answers of the whole kit, and the page that it writes."""
     found, _, answers = answers_of(PACKAGE.parent, [*BASIC, *judged])
     assert found == [*OPTIONAL]
     return answers, run.files.report.read_text()
 
 
 @pytest.mark.parametrize(
-    "rooms",
+    "removed",
     [
         [*OPTIONAL],
-        # An import of one room by another has no effect in the case above.
-        *(pytest.param([room], marks=pytest.mark.soak) for room in OPTIONAL),
+        # An import of one package by another has no effect in the case above.
+        *(pytest.param([name], marks=pytest.mark.soak) for name in OPTIONAL),
     ],
     ids=",".join,
 )
-def test_the_kit_works_without_optional_rooms(
-    rooms: list[str],
+def test_the_kit_works_without_optional_packages(
+    removed: list[str],
     tmp_path: Path,
     run: Run,
     judged: list[list[str]],
     complete: tuple[list[tuple[int, str]], str],
 ) -> None:
     names = {"RUN": f"{run.folder}", "NEW": f"{tmp_path / 'new'}"}
-    needs = [[names.get(word, word) for word in OPTIONAL[room]] for room in rooms]
-    installed = without(rooms, tmp_path / "installed")
+    needs = [[names.get(word, word) for word in OPTIONAL[name]] for name in removed]
+    installed = without(removed, tmp_path / "installed")
     found, loaded, answers = answers_of(installed, [*BASIC, *judged, *needs])
-    assert found == [room for room in OPTIONAL if room not in rooms]
-    assert not {*rooms} & {*loaded}
+    assert found == [name for name in OPTIONAL if name not in removed]
+    assert not {*removed} & {*loaded}
     alike = answers[: -len(needs)]
     assert alike == complete[0]
     assert [code for code, _ in alike[:3]] == [0, 0, 0]
     assert run.files.report.read_text() == complete[1]
-    for room, (code, text) in zip(rooms, answers[-len(needs) :], strict=True):
-        assert (code, "Traceback" in text) == ((0, False) if room == "papers" else (3, False)), text
+    for name, (code, text) in zip(removed, answers[-len(needs) :], strict=True):
+        assert (code, "Traceback" in text) == ((0, False) if name == "papers" else (3, False)), text

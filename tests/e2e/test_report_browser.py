@@ -21,8 +21,8 @@ from pypdf import PageObject, PdfReader
 from tests.fixtures.pages import contrast
 from tests.fixtures.report_run import made_run, reported, troubled_run
 from tests.fixtures.sweeps import collectives, hpl_knl
+from tests.packages.papers.test_paper_plots import KNL, P595, paper_run, threads
 from tests.processes import running
-from tests.unit.papers.test_paper_plots import KNL, P595, paper_run, threads
 from tests.unit.report.test_summary_pages import signed_sheets_run
 
 from proofmark.judge.verdict import WORDS

@@ -24,6 +24,14 @@ from proofmark.judge.evidence import Evidence
 from proofmark.judge.judges import judge
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import Verdict
+from proofmark.packages.twin import twin_command as cli
+from proofmark.packages.twin.calibration import one_way_s
+from proofmark.packages.twin.interconnects import Interconnect
+from proofmark.packages.twin.node_graph import copy_rate
+from proofmark.packages.twin.platform import host_name, platform_xml, settings
+from proofmark.packages.twin.smpi import simulator_version
+from proofmark.packages.twin.twin_error import model_error_of
+from proofmark.packages.twin.twin_model import interconnect_of, twin_model
 from proofmark.records.columns import Records
 from proofmark.report.words import number
 from proofmark.runs.evidence import seal
@@ -35,14 +43,6 @@ from proofmark.runs.run import benchmarks_of, open_run
 from proofmark.site.inventory import Site, load_site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.topology import Topology
-from proofmark.twin import twin_command as cli
-from proofmark.twin.calibration import one_way_s
-from proofmark.twin.interconnects import Interconnect
-from proofmark.twin.node_graph import copy_rate
-from proofmark.twin.platform import host_name, platform_xml, settings
-from proofmark.twin.smpi import simulator_version
-from proofmark.twin.twin_error import model_error_of
-from proofmark.twin.twin_model import interconnect_of, twin_model
 
 PROGRAM = DATA / "twin"
 FOLDER = "imb-1.0"

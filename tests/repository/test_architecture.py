@@ -20,20 +20,10 @@ from proofmark.runs.run_files import JobFiles, QueueFiles, RunFiles, StepFiles, 
 from proofmark.site.extra_vars import EXTRA_VARIABLES
 
 ROOMS = (
-    *(
-        "papers",
-        "twin",
-        "exports",
-        "cli",
-        "report",
-        "judge",
-        "jobs",
-        "records",
-        "machine",
-        "software",
-    ),
+    *("cli", "report", "judge", "jobs", "records", "machine", "software"),
     *("runs", "plan", "site", "cases", "common"),
 )
+OPTIONAL = sorted(path.parent.name for path in (PACKAGE / "packages").glob("*/__init__.py"))
 PLUGINS = {
     *("jobs/launchers", "machine/bmc/backends", "machine/schedulers", "report/exports"),
     *("report/plots", "software/providers"),
@@ -47,12 +37,12 @@ def folders() -> set[str]:
 
 @pytest.mark.lint
 def test_the_package_has_the_rooms_and_the_facade_and_no_module_at_its_root() -> None:
-    assert folders() == {*ROOMS, "api"}
+    assert folders() == {*ROOMS, "api", "packages"}
     assert [path.name for path in PACKAGE.glob("*.py")] == ["__init__.py"]
 
 
 @pytest.mark.lint
-@pytest.mark.parametrize("room", [*ROOMS, "api"])
+@pytest.mark.parametrize("room", [*ROOMS, "api", *(f"packages/{name}" for name in OPTIONAL)])
 def test_a_room_states_its_purpose_and_what_it_may_import(room: str) -> None:
     text = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text())) or ""
     assert text.split("\n")[0].endswith(".")
@@ -64,13 +54,21 @@ def test_the_import_contract_has_the_same_rooms() -> None:
     contract = (ROOT / ".importlinter").read_text()
     layers = re.search(r"layers =\n((?:    .*\n)+)", contract)
     assert layers
-    assert set(re.findall(r"\w+", layers[1])) == {*ROOMS, "api"}
+    assert set(re.findall(r"\w+", layers[1])) == {*ROOMS, "api", "packages"}
 
 
 @pytest.mark.lint
 def test_the_unit_tests_have_a_folder_for_each_room() -> None:
-    unit = ROOT / "tests" / "unit"
+    unit, packages = ROOT / "tests" / "unit", ROOT / "tests" / "packages"
     assert {path.relative_to(unit).parts[0] for path in unit.rglob("*.py")} == set(ROOMS)
+    assert {path.relative_to(packages).parts[0] for path in packages.rglob("*.py")} == {*OPTIONAL}
+
+
+@pytest.mark.lint
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_a_package_has_a_page_of_one_screen(name: str) -> None:
+    lines = (PACKAGE / "packages" / name / "README.md").read_text().splitlines()
+    assert 5 < len(lines) <= 40
 
 
 def file_names() -> set[str]:
@@ -151,9 +149,9 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text()
 def test_the_page_lists_the_rooms() -> None:
     listed = re.findall(r"^\| `(\w+)` \| [A-Z].*\.( Offline\.)? \|$", PAGE, re.MULTILINE)
     assert [name for name, _ in listed] != []
-    assert {name for name, _ in listed} == {*ROOMS, "api"}
+    assert {name for name, _ in listed} == {*ROOMS, "api", *OPTIONAL}
     picture = PAGE.split("```")[1]
-    assert {*ROOMS, "api"} <= set(re.findall(r"\w+", picture))
+    assert {*ROOMS, "api", "packages"} <= set(re.findall(r"\w+", picture))
 
 
 @pytest.mark.lint

@@ -19,9 +19,9 @@ from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import DATA, ROOT
 
 from proofmark.cli.main import main
+from proofmark.packages.twin.smpi import unpack
 from proofmark.plan.expansion import make_plan
 from proofmark.site.machine import Machine
-from proofmark.twin.smpi import unpack
 
 PAGE_COMMANDS = {page.name: commands_in(page) for page in PAGES}
 TREATED: Mapping[str, Any] = yaml.safe_load((ROOT / "tests/documented.yml").read_text("utf-8"))

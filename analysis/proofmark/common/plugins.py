@@ -1,13 +1,15 @@
-"""Plug-ins: classes of the kit, and classes that a site adds through entry points.
+"""Plug-ins: classes of the kit, of its optional packages, and of a site.
 
-A module of the kit defines one plug-in. Its name is the name of the plug-in. A plug-in of a site is
-a class that an installed package lists in its entry points (Python Packaging User Guide, "Entry
-points specification").
+A module of the kit defines one plug-in. Its name is the name of the plug-in. A package below
+``proofmark/packages`` lists its plug-ins in `PLUGINS` of its ``__init__.py``. A plug-in of a site
+is a class that an installed distribution lists in its entry points (Python Packaging User Guide,
+"Entry points specification"). A name of the kit counts before the same name of a site.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -21,11 +23,29 @@ from proofmark.common.text import one_line
 
 Base = TypeVar("Base")
 
+PluginTable = Mapping[str, Mapping[str, str]]
+"""By group, the name of each plug-in of a package and its class (``module:Class``)."""
+
+
+PACKAGES = "proofmark.packages"
+"""The folder of the optional packages of the kit. A package that is removed is not found here."""
+
 
 @cache
-def _installed(group: str, _path: tuple[str, ...]) -> EntryPoints:
-    """Return the entry points of the packages on the path of Python; the search takes 10 ms."""
+def _of_sites(group: str, _path: tuple[str, ...]) -> EntryPoints:
+    """Return the entry points of installed distributions; the search takes 10 ms."""
     return entry_points(group=group)
+
+
+@cache
+def _of_packages(group: str) -> tuple[EntryPoint, ...]:
+    """Return what the optional packages add to a group. Only their ``__init__.py`` is imported."""
+    found: list[EntryPoint] = []
+    for module in iter_modules(import_module(PACKAGES).__path__):
+        package = import_module(f"{PACKAGES}.{module.name}")
+        for name, value in package.PLUGINS.get(group, {}).items():
+            found.append(EntryPoint(name, f"{package.__name__}.{value}", group))
+    return tuple(found)
 
 
 @cache
@@ -36,8 +56,9 @@ def _modules_in(folders: tuple[str, ...]) -> frozenset[str]:
 
 
 def installed(group: str) -> dict[str, EntryPoint]:
-    """Return the entry points of a group, by name."""
-    return {point.name: point for point in _installed(group, tuple(sys.path))}
+    """Return what optional packages and sites add to a group, by name."""
+    points = (*_of_sites(group, tuple(sys.path)), *_of_packages(group))
+    return {point.name: point for point in points}
 
 
 @dataclass(frozen=True)

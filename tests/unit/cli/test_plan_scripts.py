@@ -14,6 +14,7 @@ from proofmark.cli.main import main
 from proofmark.cli.planned import Foreseen, Planned
 from proofmark.common.errors import NothingToRun
 from proofmark.jobs.scripts import Scripts
+from proofmark.packages.twin.smpi import unpack
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.stability_plan import counted_step, stability_plan
@@ -24,7 +25,6 @@ from proofmark.site.machines import machines_of
 from proofmark.site.stability_terms import StabilityTerms
 from proofmark.software.planned_programs import PREFIX, planned_software
 from proofmark.software.software import software_of
-from proofmark.twin.smpi import unpack
 
 STRIDE = 5
 """In the tier test, a partition has each fifth suite, and a suite each fifth partition."""

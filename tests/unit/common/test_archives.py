@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.twin.smpi import unpack
+from proofmark.packages.twin.smpi import unpack
 
 
 def packed(path: Path, name: str) -> Path:

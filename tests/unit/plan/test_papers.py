@@ -16,7 +16,7 @@ from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.fixtures.sweeps import COLUMNS
 from tests.folders import ROOT
 
-from proofmark.papers.all_claims import CLAIMS, answers
+from proofmark.packages.papers.all_claims import CLAIMS, answers
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.site.inventory import Site

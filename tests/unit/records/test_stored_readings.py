@@ -25,6 +25,7 @@ from proofmark.judge.accepting import judged_figures
 from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.judging import Read, judged, read_and_judge
 from proofmark.judge.verdict_files import write_verdict
+from proofmark.packages.twin.smpi import unpack
 from proofmark.records import stored_readings
 from proofmark.records.columns import Records
 from proofmark.records.parquet_table import parquet_of
@@ -42,7 +43,6 @@ from proofmark.runs.evidence import open_evidence, seal
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
-from proofmark.twin.smpi import unpack
 
 NOBODY = 65534
 UNJUDGED = 4

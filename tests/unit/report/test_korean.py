@@ -34,6 +34,7 @@ from proofmark.judge.imported_rules import REASONS
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.power import too_noisy
 from proofmark.judge.verdict import WORDS, Verdict
+from proofmark.packages.twin.smpi import unpack
 from proofmark.report.drawing import charts
 from proofmark.report.run_data import gather
 from proofmark.report.sections.next_steps import next_steps
@@ -42,7 +43,6 @@ from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.accepted_baseline import AcceptedNodes, Capacity
 from proofmark.site.installed_parts import missing_parts
-from proofmark.twin.smpi import unpack
 
 ROW = re.compile(r"[A-Za-z][\w']+(?: [A-Za-z][\w']+)+", re.ASCII)
 """Two or more Latin words in a row."""

@@ -17,6 +17,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import Verdict
+from proofmark.packages.twin.smpi import unpack
 from proofmark.plan.output_paths import PathRule
 from proofmark.records.columns import Record
 from proofmark.runs import output_folder
@@ -26,7 +27,6 @@ from proofmark.runs.adoption_request import AdoptionRequest
 from proofmark.runs.output_folder import HEAD
 from proofmark.runs.run import Run, open_run
 from proofmark.site.inventory import Site
-from proofmark.twin.smpi import unpack
 
 SAMPLES = BENCHMARKS / "samples"
 STREAM = SAMPLES / "stream-5.10_N2000000_t2.txt"

@@ -13,6 +13,7 @@ from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import Kit, execution, make_kit, steps_of
 
 from proofmark.cli.main import main
+from proofmark.packages.twin.at_once import divided
 from proofmark.plan.plan import Plan
 from proofmark.runs.cost_history import earlier_seconds
 from proofmark.runs.node_progress import node_progress
@@ -21,7 +22,6 @@ from proofmark.runs.prediction import predict
 from proofmark.runs.progress import progress
 from proofmark.runs.run import Run
 from proofmark.runs.step_state import StepState
-from proofmark.twin.at_once import divided
 
 NODES = ("n1", "n2", "n3", "n4")
 
