@@ -16,9 +16,8 @@ from tests.fixtures.shipped import shipped_benchmarks
 from proofmark.jobs.step_script import LaunchSite, step_script
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
-from proofmark.records.binding import BindingCheck
+from proofmark.records.binding import BindingCheck, HostNames
 from proofmark.records.execution_checks import invalid_reason
-from proofmark.records.hosts import HostNames
 from proofmark.runs.attempts import attempts
 from proofmark.site.execution import HostCpuMap, LaunchSettings
 from proofmark.site.inventory import Site

@@ -182,7 +182,7 @@ def execute(options: Namespace) -> int:
 
 def _figures(run: Run, search: Search, steps: Collection[str]) -> Figures:
     """Return the figures of finished steps."""
-    from proofmark.records.figures import figures_of  # polars costs time; few runs search
+    from proofmark.records.read import figures_of  # polars costs time; few runs search
 
     return figures_of(run, search, steps)
 

@@ -11,7 +11,7 @@ from proofmark.common.moments import moment_of
 from proofmark.common.strict_model import StrictModel
 from proofmark.plan.plan import Step
 from proofmark.plan.search import Search, available, decide
-from proofmark.records.figures import figures_of
+from proofmark.records.read import figures_of
 from proofmark.runs.attempts import attempts, has_result
 from proofmark.runs.run import Run, site_of
 from proofmark.site.partition import PREDICTED

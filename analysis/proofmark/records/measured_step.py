@@ -17,10 +17,8 @@ from proofmark.cases.vocabulary import SENSOR
 from proofmark.common.message import NOTHING, Message
 from proofmark.plan.plan import Step
 from proofmark.records.columns import intern
-from proofmark.records.concurrency import spread
-from proofmark.records.disturbance import tick_reason
-from proofmark.records.execution_checks import Executed, ExecutionChecks
-from proofmark.records.os_noise import noise_reason
+from proofmark.records.disturbance import noise_reason, tick_reason
+from proofmark.records.execution_checks import Executed, ExecutionChecks, spread
 from proofmark.records.run_facts import RunFacts
 from proofmark.records.step_records import (
     UNDISTURBED,

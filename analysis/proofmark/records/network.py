@@ -17,7 +17,7 @@ from proofmark.common.input_limits import MAX_PROBE_BYTES
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.text import one_line
 from proofmark.plan.step import Step
-from proofmark.records.hosts import HostNames
+from proofmark.records.binding import HostNames
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.fabric import Network

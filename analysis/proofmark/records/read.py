@@ -1,32 +1,40 @@
-"""Reads the records of a run: one record per value in the raw outputs."""
+"""Reads the records of a run: one record per value in the raw outputs.
+
+A search reads the figures of finished steps in the same way, to decide which steps run next.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from statistics import median
 
 from proofmark.cases.banners import lines_of
 from proofmark.cases.reader.engine import Reading, as_imported, read_output
 from proofmark.cases.reader.output_text import output_text
+from proofmark.common.files import read_json
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
 from proofmark.common.parallel import parallel_map
 from proofmark.plan.plan import Step
+from proofmark.plan.search import Figures, Search
 from proofmark.plan.step import StepInstance
+from proofmark.records.binding import HostNames
+from proofmark.records.columns import SCHEMA as SCHEMA
 from proofmark.records.columns import Record as Record
 from proofmark.records.columns import RecordBatch, Records
+from proofmark.records.columns import table as table
 from proofmark.records.disturbance import without_disturbed
-from proofmark.records.hosts import HostNames
 from proofmark.records.measured_step import MeasuredStep
-from proofmark.records.parquet_table import SCHEMA as SCHEMA
-from proofmark.records.parquet_table import table as table
 from proofmark.records.requirements import not_run
 from proofmark.records.run_facts import RunFacts, RunParts, run_parts
 from proofmark.records.step_records import Instance, StepRecords, read_output_file
 from proofmark.runs.adopted import AdoptedFile, adopted_files
 from proofmark.runs.attempts import Attempt, imported_attempts
 from proofmark.runs.decisions import read_decisions
-from proofmark.runs.run import Run
+from proofmark.runs.nodes import probed_nodes
+from proofmark.runs.run import Run, benchmarks_of, site_of
+from proofmark.software.software import Software
 
 
 def imported_error(
@@ -181,3 +189,38 @@ class _Reader:
         if self._adopted is None:
             return MeasuredStep(self._facts, mode, step)
         return ImportedStep(self._facts, mode, step, self._adopted)
+
+
+def figures_of(run: Run, search: Search, steps: Collection[str]) -> Figures:
+    """Return the figure of each of `steps`: of the newest execution without INVALID values.
+
+    A job that still runs has no probe of its end yet.
+
+    Args:
+        run: the run.
+        search: the search; its metric is read.
+        steps: the ids of finished steps.
+
+    Raises:
+        BadInput: a file of the run is damaged.
+    """
+    if not steps:
+        return {}
+    software = read_json(run.files.software, Software)
+    nodes = {host: node.while_running() for host, node in probed_nodes(run).items()}
+    records = read_run(RunParts(run, benchmarks_of(run), site_of(run), software, nodes), steps)
+    return {step: figure(records, step, search.rule.metric) for step in steps}
+
+
+def figure(records: Records, step: str, metric: str) -> float | None:
+    """Return the median of `metric` in the newest valid execution of `step`; None without one."""
+    by_attempt: dict[int, list[float | None]] = {}
+    for record in records:
+        if record.step == step and record.metric == metric:
+            value = record.value if record.valid else None
+            by_attempt.setdefault(record.attempt, []).append(value)
+    for _, found in sorted(by_attempt.items(), reverse=True):
+        valid = [value for value in found if value is not None]
+        if valid and len(valid) == len(found):
+            return median(valid)
+    return None

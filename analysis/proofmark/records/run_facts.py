@@ -1,25 +1,448 @@
-"""What the executions of all steps of a run are read and checked with."""
+"""What the executions of all steps of a run are read and checked with.
+
+The conditions beside the binding of CPUs are firmware mode, scratch file system and hardware
+errors. They are checked with the reports of each node before and after its job (``nodes/``) and
+with the journal of its mode, so that a run can be judged again on another machine. Without a report
+before and one after the job a step is INVALID; only a model of a machine has no nodes. A single
+fact that a report does not have makes nothing INVALID if like nodes lack it as well (`probe_gaps`),
+with one exception: if a partition that is not emulated has ``firmware``, the mode must be proven
+for the boot in which a step ran.
+
+``scratch.json`` has what the script of a step saw in the scratch folder before it removed it. A
+program that writes a relative name, or a scratch that is not mounted, measures another disk.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.archive import Change
-from proofmark.common.host_names import HostTable, shared_domain
+from proofmark.common.errors import BadInput
+from proofmark.common.host_names import HostTable, canonical, same_host, shared_domain
+from proofmark.common.json_text import parse_json
+from proofmark.common.message import NOTHING, Message, joined
+from proofmark.common.text import one_line, size
+from proofmark.plan.step import Step, WrittenFiles
+from proofmark.records.binding import HostNames
 from proofmark.records.columns import VIRTUAL
-from proofmark.records.conditions import Conditions
-from proofmark.records.hosts import HostNames
 from proofmark.records.network import NetworkCheck
+from proofmark.runs.attempts import Attempt
+from proofmark.runs.binding_file import UNREADABLE, damage
 from proofmark.runs.bmc_telemetry import read_looks
+from proofmark.runs.job_on_node import JobOnNode
+from proofmark.runs.journal import RESTORED, RESULT, Journal, journals
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
+from proofmark.runs.run_files import StepFiles
 from proofmark.site.adopted_site import IMPORTED
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes, stated_ceilings
 from proofmark.site.inventory import Site
-from proofmark.site.machines import counted_node
+from proofmark.site.machines import counted_node, topology_of_mode
+from proofmark.site.mount_source import may_be_same, same_type
+from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.numa import NumaShape, numa_shape, same_numa_shape
+from proofmark.site.node.parts import MountedFileSystem, mount_text
+from proofmark.site.node.probe_sections import COUNTERS, INFORMATION
+from proofmark.site.partition import PREDICTED, Partition
+from proofmark.site.storage import FileSystem
 from proofmark.software.software import Software, software_of
+
+
+@dataclass(frozen=True)
+class ScratchFiles:
+    """The files of an execution in its scratch folder.
+
+    Attributes:
+        folder: the scratch folder, as the script names it.
+        real: the folder of the largest file, without symbolic links; that of the scratch folder if
+            there is no file.
+        mount: the mount of `real` while the program ran; its texts are empty if no mount contains
+            it, as in a chroot whose ``/`` is no mount point.
+        bytes: the sizes of the files together, in bytes.
+        files: their number.
+        most: the number of files at which the script stopped to count.
+    """
+
+    folder: str
+    real: str
+    mount: MountedFileSystem
+    bytes: int
+    files: int
+    most: int
+
+
+def read_scratch_files(content: bytes) -> ScratchFiles:
+    """Return what ``scratch.json`` states.
+
+    Raises:
+        `UNREADABLE`: `content` is damaged.
+    """
+    entry = parse_json(content)
+    # The script writes each byte of an unusual text as one character.
+    words = {
+        key: str(entry[key]).encode("latin-1").decode("utf-8", "replace")
+        for key in ("scratch", "real", "kind", "source", "target")
+    }
+    mount = MountedFileSystem(
+        source=words["source"], target=words["target"], kind=words["kind"], options=""
+    )
+    numbers = int(entry["bytes"]), int(entry["files"]), int(entry["most"])
+    return ScratchFiles(words["scratch"], words["real"], mount, *numbers)
+
+
+def scratch_error(
+    step: Step, content: bytes, partition: Partition, recorded: Sequence[MountedFileSystem]
+) -> Message:
+    """Return why the files of an execution are not those that `step` must write, or `NOTHING`.
+
+    Args:
+        step: the step.
+        content: ``scratch.json`` of the execution.
+        partition: the partition; it names the intended file system.
+        recorded: the mounts that the node reported before the job; empty if it did not.
+    """
+    if step.writes is None:
+        return NOTHING
+    if not content:
+        return Message("scratch-unknown", file=StepFiles.scratch_files.path)
+    try:
+        seen = read_scratch_files(content)
+    except UNREADABLE as error:
+        return damage(StepFiles.scratch_files.path, error)
+    planned = _planned(step, partition)
+    if not PurePosixPath(seen.folder).is_relative_to(planned.path):
+        return Message("scratch-elsewhere", found=one_line(seen.folder), planned=planned.path)
+    if not seen.files:
+        return Message("scratch-empty", folder=seen.folder)
+    return _other_mount(planned, seen, partition, recorded) or _too_small(step.writes, seen)
+
+
+def _planned(step: Step, partition: Partition) -> FileSystem:
+    scratch = partition.scratch
+    default = FileSystem(
+        name="scratch", path=scratch.path, type=scratch.type, source=scratch.source
+    )
+    further = {each.name: each for each in partition.file_systems}
+    return further.get(step.file_system, default)
+
+
+def _other_mount(
+    planned: FileSystem,
+    seen: ScratchFiles,
+    partition: Partition,
+    recorded: Iterable[MountedFileSystem],
+) -> Message:
+    found = mount_text(seen.mount.kind, seen.mount.source)
+    wrote = {"path": planned.path, "found": found}
+    named = planned.source in (None, seen.mount.source)
+    if (planned.type and not same_type(seen.mount.kind, planned.type)) or not (
+        named or may_be_same(seen.mount.source, planned.source or "")
+    ):
+        expected = " ".join(filter(None, (planned.type, planned.source)))
+        return Message("scratch-mount", planned=expected, **wrote)
+    if partition.scratch.off_root and planned.name == "scratch" and seen.mount.target in ("", "/"):
+        return Message("scratch-mount-root", **wrote)
+    before = mount_of(planned.path, recorded)
+    # An emulated node reports the mounts of the node that it emulates.
+    if (planned.source and named) or partition.origin != "measured" or before is None:
+        return NOTHING
+    if (before.kind, before.source) != (seen.mount.kind, seen.mount.source):
+        reported = {"before": f"{before.kind} ({before.source})", **wrote}
+        if PurePosixPath(planned.path) in PurePosixPath(seen.real).parents:
+            return Message("scratch-mount-changed", **reported)
+        return Message("scratch-link-changed", real=seen.real, **reported)
+    for other in partition.file_systems:
+        if other.name != planned.name and mount_of(other.path, recorded) == before:
+            return Message("scratch-same", name=planned.name, other=other.name, found=found)
+    return NOTHING
+
+
+def _too_small(least: WrittenFiles, seen: ScratchFiles) -> Message:
+    if seen.files >= seen.most:  # the script counted no further
+        return NOTHING
+    where = seen.folder
+    if seen.files < least.files:
+        return Message("scratch-files", found=seen.files, least=least.files, folder=where)
+    if seen.bytes < least.bytes:
+        found = f"{size(seen.bytes)} ({seen.bytes} bytes)"
+        return Message("scratch-bytes", folder=where, found=found, least=least.bytes)
+    return NOTHING
+
+
+def mount_of(path: str, mounts: Iterable[MountedFileSystem]) -> MountedFileSystem | None:
+    """Return the mount of `path`: the deepest one, and the last of several at the same place."""
+    above = [each for each in mounts if f"{path}/".startswith(f"{each.target.rstrip('/')}/")]
+    return max(reversed(above), key=lambda each: len(each.target.rstrip("/")), default=None)
+
+
+NO_PROOF = {
+    *("clock", "lscpu", "topology", "cgroup", "sizes", "drivers"),
+    *(f"{COUNTERS}.{group}" for group in INFORMATION),
+}
+"""Sections from which no figure is judged; ``cgroup`` has no line if nothing is limited."""
+
+HARDWARE = {"fabric": ("infiniband",), "nics": ("net", "pcie"), "accelerators": ()}
+"""Sections that are absent if the node has no such hardware, with the groups of their counters. The
+comparison of parts judges what hardware a node has."""
+
+Gaps = Mapping[tuple[str, str], tuple[Message, ...]]
+"""What a probe lacks, by node and attempt of a job as in ``when.json``."""
+
+
+def probe_gaps(nodes: Mapping[str, Node]) -> Gaps:
+    """Return what the probe before each attempt lacks and at least half of the like nodes have.
+
+    Such a probe proves less than theirs: one driver that is not loaded, or one tool that was too
+    slow, would hide the faults of a node. A section that all like nodes lack is no gap: the machine
+    does not have it.
+
+    Like nodes have the same processor. What another attempt on the node has is not absent either.
+    """
+    jobs = {host: node.jobs for host, node in nodes.items() if node.jobs}
+    lacking = {
+        host: [dict(_lacks(job.provenance.facts)) for job in of_host]
+        for host, of_host in jobs.items()
+    }
+    always = {host: set.intersection(*map(set, each)) for host, each in lacking.items()}
+    alike: dict[str, list[str]] = {}
+    for host in jobs:
+        alike.setdefault(nodes[host].newest.cpu_model, []).append(host)
+    gaps: dict[tuple[str, str], tuple[Message, ...]] = {}
+    for hosts in alike.values():
+        missing: Counter[str] = Counter()
+        for host in hosts:
+            missing.update(always[host])
+        for host in hosts:
+            for job, reasons in zip(jobs[host], lacking[host], strict=True):
+                having = {name: len(hosts) - missing[name] for name in reasons}
+                found = tuple(
+                    Message(
+                        "probe-gap",
+                        node=host,
+                        file=f"workdir/jobs/{job.name}/{host}.before",
+                        section=name,
+                        text=reasons[name],
+                        having=number,
+                        nodes=len(hosts),
+                    )
+                    for name, number in having.items()
+                    if 2 * number >= len(hosts) or name not in always[host]
+                )
+                if found:
+                    gaps[host, job.name] = found
+    return gaps
+
+
+def _lacks(facts: NodeFacts) -> Iterator[tuple[str, Message]]:
+    """Yield the sections, counters and values that a probe does not have, each with its reason.
+
+    The key of another section differs from node to node: its absence is shown with the node.
+    """
+    not_there: set[str] = set()
+    for section, groups in HARDWARE.items():
+        if section in facts.absent:
+            not_there |= {section, *(f"{COUNTERS}.{group}" for group in groups)}
+    for name, reason in facts.absent.items():
+        section, _, key = name.partition(".")
+        if name not in NO_PROOF | not_there and (not key or section == COUNTERS):
+            yield name, reason
+    for name, text in facts.unread.items():
+        if name.partition(".")[0] not in NO_PROOF:
+            yield name, Message("absent-unread", value=text)
+
+
+class Conditions:
+    """Checks the conditions of the measurements of a run; the results for a node are cached."""
+
+    def __init__(self, run: Run, site: Site, nodes: Mapping[str, Node]) -> None:
+        self._nodes = nodes
+        self._gaps = probe_gaps(nodes)
+        self._table = HostTable.reported(nodes)
+        self._further = reported_names(run, site)
+        self._reporting: dict[str, dict[str, None]] = {}  # nodes by the names that they may report
+        for host in nodes:
+            for name in map(canonical, self._further.get(host, ())):
+                self._reporting.setdefault(name, {})[host] = None
+        self._needs_report = site.partition.origin != PREDICTED
+        self._partition = site.partition
+        # The inventory may be on another machine; the run has copies of the needed files.
+        self._site = site.model_copy(update={"inventory": run.files.inventory})
+        self._proofs = {each.node: _proof(each) for each in journals(run.folder)}
+        self._proven = HostTable.of(self._proofs)
+        # An emulated node that is no virtual node runs its steps in the boot of another machine.
+        own_boot = self._partition.origin == "measured" or self._partition.host_cpus is not None
+        self._needs_proof = self._partition.firmware is not None and own_boot
+        self._expected_shape = cache(self._shape_of_mode)
+        self._reports = cache(self._nodes_of)
+        self._reasons: dict[tuple[str | bool | None, ...], Message] = {}
+
+    def invalid_reason(
+        self, step: Step, mode: str, hosts: Iterable[str], execution: Attempt
+    ) -> Message:
+        """Return why an execution of `step` on `hosts` is INVALID, or `NOTHING`."""
+        return joined(self._reason(step, mode, host, execution) for host in hosts)
+
+    def _reason(self, step: Step, mode: str, host: str, execution: Attempt) -> Message:
+        """Return the reason of one node. The executions of one attempt of a job share it."""
+        if not execution.job_attempt or any(node.damaged for node in self._reports(host)):
+            return joined(self._of_host(step, mode, host, execution))
+        scratch = (step.uses_scratch, step.file_system)
+        of_attempt = execution.job_attempt, execution.boot_id, self._reports_as(host, execution)
+        key = (host, mode, *scratch, *of_attempt)
+        if key not in self._reasons:
+            self._reasons[key] = joined(self._of_host(step, mode, host, execution))
+        return self._reasons[key]
+
+    def _of_host(self, step: Step, mode: str, host: str, execution: Attempt) -> Iterator[Message]:
+        nodes = self._reports(host)
+        damage: list[Message] = []
+        for node in nodes:
+            damage += node.damage(step.id, execution)
+        yield from damage
+        boots: set[str] = set()
+        proven = bool(damage) or not self._needs_report
+        for node in nodes:
+            for job in node.jobs:
+                if job.covers(step.id, execution):
+                    proven = True
+                    boots |= job.boots
+                    yield from self._of_job(step, mode, node.host, job)
+        if not proven:
+            code = "state-not-proven" if nodes else "state-missing"
+            yield Message(code, node=host, file=f"nodes/{host}.json")
+        if self._needs_proof and execution.boot_id is not None:
+            yield self._unproven(mode, host, boots, execution)
+
+    def _nodes_of(self, host: str) -> list[Node]:
+        """Return the reports of `host`, which may be a planned or a reported name."""
+        own = self._table.found([host, *self._further.get(host, ())])
+        others = () if own else self._reporting.get(canonical(host))
+        if others is None:
+            named = (nodes for name, nodes in self._reporting.items() if same_host(name, host))
+            others = dict.fromkeys(chain.from_iterable(named))
+        return [self._nodes[each] for each in sorted(own) or others]
+
+    def _reports_as(self, host: str, execution: Attempt) -> bool:
+        """Return whether `host` is the node that started `execution`, by any of its names."""
+        names = (host, *self._further.get(host, ()))
+        return any(same_host(name, execution.host) for name in names)
+
+    def mounts(self, step: Step, execution: Attempt) -> tuple[MountedFileSystem, ...]:
+        """Return the mounts that the node of `execution` reported before its job; may be empty."""
+        jobs: list[JobOnNode] = []
+        for node in self._reports(execution.host):
+            jobs += node.jobs
+        covering = [job for job in jobs if job.covers(step.id, execution)]
+        return covering[-1].provenance.facts.mounts if covering else ()
+
+    def _unproven(self, mode: str, host: str, boots: set[str], execution: Attempt) -> Message:
+        """Return the reason if nothing proves the mode of `host`; else `NOTHING`.
+
+        `boots` are the boot ids that the probes of the execution report.
+        """
+        of_node = {"node": host, "mode": mode}
+        if not boots:
+            return Message("mode-without-boot", **of_node)
+        if self._reports_as(host, execution) and execution.boot_id not in boots:
+            found = {"boot": f"{execution.boot_id}", "boots": ", ".join(sorted(boots))}
+            return Message("mode-of-other-boot", **of_node, **found)
+        proof = self._proof_of(host)
+        if proof.damage:
+            return Message("mode-not-readable", **of_node, problem=proof.damage)
+        for boot in sorted(boots):
+            verified = proof.modes.get(boot, set())
+            if mode not in verified:
+                modes = ", ".join(sorted(verified)) or "no mode"
+                return Message("mode-not-proven", **of_node, boot=boot, modes=modes)
+        return NOTHING
+
+    def _proof_of(self, host: str) -> _Proof:
+        return self._proofs.get(self._proven.find(host) or host) or _Proof({})
+
+    def _of_job(self, step: Step, mode: str, host: str, job: JobOnNode) -> Iterator[Message]:
+        facts = job.provenance.facts
+        if job.provenance.invalid:
+            yield job.provenance.invalid
+        yield from self._gaps.get((host, job.name), ())
+        yield from self._other_mode(mode, host, facts)
+        yield from self._other_file_system(step, host, facts)
+
+    def _other_mode(self, mode: str, host: str, facts: NodeFacts) -> Iterator[Message]:
+        verified = self._proof_of(host).modes.get(facts.boot_id or "", set())
+        if len(verified) == 1 and mode not in verified:
+            yield Message("other-mode", node=host, found=", ".join(verified), planned=mode)
+        expected = self._expected_shape(mode)
+        if expected is None or not facts.numa:
+            return
+        observed = NumaShape(
+            tuple(sorted((len(each.cpus), each.memory_bytes) for each in facts.numa if each.cpus)),
+            tuple(sorted(each.memory_bytes for each in facts.numa if not each.cpus)),
+        )
+        if not same_numa_shape(observed, expected):
+            shapes = {"found": f"{observed}", "expected": f"{expected}"}
+            yield Message("other-shape", node=host, mode=mode, **shapes)
+
+    def _shape_of_mode(self, mode: str) -> NumaShape | None:
+        """Return the NUMA domains of a node in `mode`; None if the inventory does not declare them.
+
+        It is None for a virtual node as well: it reports the memory of the machine below it.
+        """
+        if self._partition.origin != "measured" or mode not in self._partition.modes:
+            return None
+        try:
+            return numa_shape(topology_of_mode(self._site, mode))
+        except BadInput:
+            return None
+
+    def _other_file_system(self, step: Step, host: str, facts: NodeFacts) -> Iterator[Message]:
+        if not step.uses_scratch:
+            return
+        planned = self._partition.scratch
+        if step.file_system and self._partition.file_systems:
+            return  # the inventory has only the path of a further file system
+        mount = mount_of(planned.path, facts.mounts)
+        if mount is None:
+            return
+        differs = planned.type not in (None, mount.kind) or planned.source not in (
+            None,
+            mount.source,
+        )
+        if differs or (planned.off_root and mount.target == "/"):
+            expected = " ".join(filter(None, (planned.type, planned.source))) or "another than /"
+            found = f"{mount.kind} ({mount.source})"
+            where = {"path": planned.path, "planned": expected}
+            yield Message("other-mount", node=host, found=found, **where)
+
+
+@dataclass(frozen=True)
+class _Proof:
+    """The verified modes of a node by boot id, and why its journal cannot be read, or "".
+
+    `RESTORED` is left out: it is the original state, whatever mode that is.
+    """
+
+    modes: Mapping[str, set[str]]
+    damage: str = ""
+
+
+def _proof(journal: Journal) -> _Proof:
+    modes: dict[str, set[str]] = {}
+    try:
+        for line in journal.lines():
+            if (line["state"], line["event"]) == ("verified", RESULT) and line["mode"] != RESTORED:
+                modes.setdefault(str(line["seen"]["boot_id"]), set()).add(str(line["mode"]))
+    except BadInput as error:
+        return _Proof({}, str(error))
+    except (LookupError, TypeError) as error:
+        return _Proof({}, f"{journal.path}: a verification without {error}")
+    return _Proof(modes)
 
 
 class RunParts(NamedTuple):

@@ -6,8 +6,7 @@ import numpy as np
 import polars as pl
 
 from proofmark.judge.verdict import WORDS, Verdict
-from proofmark.records.columns import Records
-from proofmark.records.parquet_table import table
+from proofmark.records.columns import Records, table
 from proofmark.runs.adopted import files_of_executions
 from proofmark.runs.run import Run
 

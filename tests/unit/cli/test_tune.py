@@ -21,7 +21,7 @@ from proofmark.cli.commands import BAD_INPUT
 from proofmark.cli.main import main
 from proofmark.common.rights import this_user
 from proofmark.jobs.execute import execute
-from proofmark.records.figures import figures_of
+from proofmark.records.read import figures_of
 from proofmark.runs.format import write_identity
 from proofmark.runs.run import Run
 from proofmark.site.partition import Partition

@@ -17,7 +17,7 @@ from proofmark.common.host_names import (
     short_name,
 )
 from proofmark.machine.on_all import one_by_one
-from proofmark.records.hosts import HostNames
+from proofmark.records.binding import HostNames
 
 NAMES = [
     ("n1", "n1", True),

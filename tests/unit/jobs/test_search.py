@@ -13,7 +13,7 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
 from proofmark.plan.search import Figures, Search
-from proofmark.records.figures import figures_of
+from proofmark.records.read import figures_of
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.progress import progress
 from proofmark.runs.run import Run, open_run

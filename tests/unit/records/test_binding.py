@@ -27,8 +27,7 @@ from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records import binding
-from proofmark.records.binding import BindingCheck, binding_error
-from proofmark.records.hosts import HostNames
+from proofmark.records.binding import BindingCheck, HostNames, binding_error
 from proofmark.records.read import Record, read_run
 from proofmark.records.run_facts import RunParts
 from proofmark.runs.binding_file import BindingReport, RankReport, read_binding

@@ -26,9 +26,9 @@ from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
 from proofmark.plan.plan import Step
 from proofmark.records.columns import Record
-from proofmark.records.physical_bounds import Bound, StepBounds, ValueBounds
 from proofmark.records.read import read_run
 from proofmark.records.run_facts import RunParts
+from proofmark.records.step_records import Bound, StepBounds, ValueBounds
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of
 from proofmark.site.node.facts import parse_probe
 

@@ -13,7 +13,7 @@ from tests.unit.records.test_binding import make_plan_of
 from proofmark.cases.reader.engine import Reading
 from proofmark.common.errors import BadInput
 from proofmark.plan.plan import Step
-from proofmark.records.concurrency import concurrency_error, spread
+from proofmark.records.execution_checks import concurrency_error, spread
 
 MEASURED_S, METRICS = "{size / rate}", ("rate", "rate_spread")
 

@@ -12,8 +12,7 @@ from tests.fixtures.fleet import fleet_run
 
 from proofmark.judge.judging import judge_run
 from proofmark.plan.plan import SCRATCH, Step
-from proofmark.records.conditions import Conditions
-from proofmark.records.scratch_files import mount_of
+from proofmark.records.run_facts import Conditions, mount_of
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.job_on_node import DamagedProbe
 from proofmark.runs.journal import Journal

@@ -15,7 +15,7 @@ from tests.unit.records.test_conditions import LUSTRE, declared, facts_of, reaso
 
 from proofmark.judge.judging import judge_run
 from proofmark.plan.expansion import make_plan
-from proofmark.records.conditions import Conditions
+from proofmark.records.run_facts import Conditions
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.job_on_node import JobOnNode
 from proofmark.runs.journal import Journal

@@ -11,9 +11,8 @@ from tests.fixtures.finished import seal
 from tests.unit.records.test_binding import make_plan_of
 
 from proofmark.plan.plan import Step
-from proofmark.records.binding import BindingCheck
+from proofmark.records.binding import BindingCheck, HostNames
 from proofmark.records.execution_checks import invalid_reason
-from proofmark.records.hosts import HostNames
 from proofmark.runs.attempts import Attempt
 
 FILES = {

@@ -21,8 +21,8 @@ from tests.processes import namespace
 
 from proofmark.common.input_limits import MAX_PROBE_BYTES
 from proofmark.plan.step import Step
+from proofmark.records.binding import HostNames
 from proofmark.records.columns import Record
-from proofmark.records.hosts import HostNames
 from proofmark.records.network import NetworkCheck, adapters_that_moved
 from proofmark.records.read import read_run
 from proofmark.records.run_facts import RunParts

@@ -26,7 +26,7 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.jobs.step_script import THRESHOLDS
 from proofmark.judge.results import Result
-from proofmark.records.os_noise import noise_reason
+from proofmark.records.disturbance import noise_reason
 from proofmark.runs.noise_file import NodeNoise, Other, read_noise
 from proofmark.runs.read_once import ReadOnce
 from proofmark.runs.run import Run

@@ -19,7 +19,7 @@ from proofmark.common.message import NOTHING
 from proofmark.jobs.execute import execute
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.records.columns import Records
-from proofmark.records.concurrency import spread
+from proofmark.records.execution_checks import spread
 from proofmark.records.read import SCHEMA, Record, read_run, table
 from proofmark.records.run_facts import RunParts
 from proofmark.runs.attempts import attempts, last_words

@@ -24,8 +24,8 @@ from proofmark.plan.rank_cpus import RankCpus
 from proofmark.plan.step import Step, WrittenFiles
 from proofmark.records.columns import Record
 from proofmark.records.read import read_run
-from proofmark.records.run_facts import RunParts
-from proofmark.records.scratch_files import (
+from proofmark.records.run_facts import (
+    RunParts,
     mount_of,
     read_scratch_files,
     scratch_error,

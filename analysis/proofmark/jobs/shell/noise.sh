@@ -336,7 +336,7 @@ start_sampler() { # by the first rank of a node on which the script of the step 
 	(setsid sh "$HERE/run.sh" --sample $$ </dev/null >/dev/null 2>&1 &)
 }
 
-# The same rule as in records/os_noise.py. The limits are those of the case.
+# The same rule as in records/disturbance.py. The limits are those of the case.
 DISTURBED='
 function value(key,    rest) { # a number of this line; 0 if it has none
 	if (!match($0, "\"" key "\": [0-9.]+")) return 0

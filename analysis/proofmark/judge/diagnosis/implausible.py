@@ -1,6 +1,6 @@
 """Nodes whose results need an explanation: copied ones, two names of a machine, too good ones.
 
-A value beyond its physical bound is INVALID (`proofmark.records.physical_bounds`). Here are values
+A value beyond its physical bound is INVALID (`proofmark.records.step_records`). Here are values
 that are possible, and still not those of this node.
 """
 
