@@ -16,9 +16,8 @@ from tests.folders import ROOT
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, NothingToRun
-from proofmark.plan.expansion import make_plan
+from proofmark.plan.expansion import make_plan, members_at
 from proofmark.plan.lacking import Available, in_words, lacking, refusal
-from proofmark.plan.members import members_at
 from proofmark.plan.plan import Plan
 from proofmark.site.hardware import CURRENT
 from proofmark.site.inventory import Site, read_sites

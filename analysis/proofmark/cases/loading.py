@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.cases.bounds import OWN_NAMES
-from proofmark.cases.case import Case
+from proofmark.cases.case import OWN_NAMES, Case
 from proofmark.cases.reader.spec import ReadSpec, SameAs
 from proofmark.cases.reference import UNIT_OF, Reference
 from proofmark.cases.suite import Benchmarks, Suite

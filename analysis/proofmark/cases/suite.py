@@ -1,8 +1,11 @@
-"""Suites, and all cases of one folder."""
+"""Suites, all cases of one folder, and the alternative of a suite for an origin of programs.
+
+docs/design/cases.md has the reasons for alternatives.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 
@@ -55,7 +58,7 @@ class Suite(StrictModel):
     of a paper. Lists of suites have neither of the last two; they run by their names.
     ``within_s`` is the expected time in seconds in which the suite ends on each machine: for it the
     plan repeats steps less often (`SuiteUse.least_repeats`).
-    ``alternatives`` are for the origins of programs (`proofmark.cases.alternatives`).
+    ``alternatives`` are for the origins of programs (`proofmark.cases.suite`).
     """
 
     title: Text
@@ -135,3 +138,52 @@ def _pick(items: Mapping[str, Item], name: str, file: Path, key: str, named: Ite
         hint = nearest(name, items)
         raise bad_input(file, key, f"unknown {key} {name!r}{hint}", ", ".join(named))
     return items[name]
+
+
+def members_from(
+    benchmarks: Benchmarks, suite: str, origin: str, named: Collection[str] = ()
+) -> dict[str, Case]:
+    """Return the cases of `suite` that run with the programs of `origin`, by id.
+
+    Args:
+        benchmarks: all cases and suites.
+        suite: the name of a suite.
+        origin: the value of ``partition.provision_from``.
+        named: the packages that the inventory names (``partition.preinstalled``), if they are those
+            of the origin.
+
+    Raises:
+        BadInput: there is no such suite.
+    """
+    chosen = alternative(benchmarks, suite, origin, named)
+    others: set[str] = set()
+    for each in benchmarks.suite(suite).alternatives:
+        if each is not chosen:
+            others.update(each.cases)
+    others.difference_update(chosen.cases if chosen else ())
+    members = benchmarks.members(suite)
+    return {name: case for name, case in members.items() if name not in others}
+
+
+def alternative(
+    benchmarks: Benchmarks, suite: str, origin: str, named: Collection[str] = ()
+) -> Alternative | None:
+    """Return the alternative of `suite` for the programs of `origin`; None if it has none.
+
+    If the inventory names packages and they do not suffice for the alternative of the origin,
+    another one is returned for which they suffice. For the arguments see `members_from`.
+    """
+    alternatives = benchmarks.suite(suite).alternatives
+    usual = next(
+        (each for each in alternatives if origin in each.origins or not each.origins), None
+    )
+    if usual is None or not named:
+        return usual
+    by_preference = [usual, *alternatives]
+    fitting = (each for each in by_preference if _packages(benchmarks, each) <= set(named))
+    return next(fitting, usual)
+
+
+def _packages(benchmarks: Benchmarks, alternative: Alternative) -> set[str]:
+    cases = benchmarks.cases
+    return {cases[name].package for name in alternative.cases if name in cases}

@@ -23,7 +23,7 @@ from proofmark.common.call_settings import setting
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.text import one_line
 from proofmark.common.translation import in_language
-from proofmark.plan.planned_items import planned_items
+from proofmark.plan.selection import planned_items
 from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
 from proofmark.report.accepted import item_text

@@ -38,7 +38,7 @@ from proofmark.judge.acceptance import (
 )
 from proofmark.judge.acceptance_gaps import Gap, Times, gaps, times_of
 from proofmark.judge.trend.past_run import is_run, run_folders
-from proofmark.plan.planned_items import PlannedItem, planned_items
+from proofmark.plan.selection import PlannedItem, planned_items
 from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
 from proofmark.report.acceptance_page import (

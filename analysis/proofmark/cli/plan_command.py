@@ -32,8 +32,8 @@ from proofmark.machine.checkout import refuse_unseen
 from proofmark.machine.node_scripts import run_text
 from proofmark.machine.present_nodes import present
 from proofmark.plan.lacking import refuse_lacking
+from proofmark.plan.plan import step_named
 from proofmark.plan.rolling import steps_left
-from proofmark.plan.step_names import step_named
 from proofmark.runs.asked import ASKED, write_asked
 from proofmark.runs.busy_nodes import warning_of_probe
 from proofmark.runs.latest import Link

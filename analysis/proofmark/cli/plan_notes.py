@@ -23,10 +23,10 @@ from proofmark.common.text import duration
 from proofmark.judge.foreseen import facts_of_modes, judged_elsewhere
 from proofmark.judge.stability.sampling import ahead
 from proofmark.plan.lacking import available_at, lost_steps
-from proofmark.plan.limits_of_suites import without_figures
 from proofmark.plan.plan import Plan
 from proofmark.plan.stability_plan import counted_plan
 from proofmark.plan.totals import idle_cores
+from proofmark.plan.validation import without_figures
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine
 from proofmark.site.node.unread import unread_lines

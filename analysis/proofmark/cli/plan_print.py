@@ -16,7 +16,7 @@ from proofmark.common.text import duration
 from proofmark.judge.foreseen import ACCEPT, Unjudged, refusing
 from proofmark.plan.plan import Plan
 from proofmark.plan.rolling import steps_left
-from proofmark.plan.time_limit import JobTime, job_times
+from proofmark.plan.totals import JobTime, job_times
 from proofmark.runs.cost_history import measured_cost
 from proofmark.site.execution import Queue
 

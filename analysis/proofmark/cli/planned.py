@@ -23,10 +23,10 @@ from proofmark.jobs.site_check import site_mistakes
 from proofmark.jobs.step_programs import environment_of_step, package_of_step
 from proofmark.judge.foreseen import ACCEPT, Unjudged, refusing, unjudged_of
 from proofmark.plan.lacking import available_at, in_words, lacking
-from proofmark.plan.mode_changes import mode_lines
 from proofmark.plan.plan import Plan, Step
+from proofmark.plan.resets import mode_lines
 from proofmark.plan.rolling import steps_left
-from proofmark.plan.time_limit import JobTime, job_times
+from proofmark.plan.totals import JobTime, job_times
 from proofmark.runs.cost_history import MeasuredCost, measured_cost
 from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
 from proofmark.runs.run_files import WorkFiles, launch_command

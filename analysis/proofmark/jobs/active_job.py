@@ -14,7 +14,7 @@ from proofmark.common.text import duration, size
 from proofmark.jobs.job_request import BatchQueue, request_of
 from proofmark.machine.scheduler import Request
 from proofmark.plan.plan import Job
-from proofmark.plan.time_limit import longest_step_s
+from proofmark.plan.totals import longest_step_s
 from proofmark.runs.attempts import has_result
 from proofmark.runs.disturbed_steps import (
     EXECUTIONS,

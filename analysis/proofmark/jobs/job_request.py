@@ -13,7 +13,7 @@ from pathlib import Path
 from proofmark.machine.scheduler import Request
 from proofmark.plan.plan import Job, Step
 from proofmark.plan.rank_cpus import RankCpus, ranges_of
-from proofmark.plan.time_limit import longest_step_s, requested_s
+from proofmark.plan.totals import longest_step_s, requested_s
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.job_folder import cut_before
 from proofmark.runs.run import Run, site_of
@@ -47,7 +47,7 @@ def batch_of(run: Run, scheduler: str = "") -> BatchQueue:
 def request(job: Job, name: str, log: Path, batch: BatchQueue, *, was_cut: bool = False) -> Request:
     """Return the request of `job`.
 
-    Its time limit is `proofmark.plan.time_limit.requested_s`. Its CPUs are those of the queue, or
+    Its time limit is `proofmark.plan.totals.requested_s`. Its CPUs are those of the queue, or
     as many as the step uses that uses the most.
 
     Args:

@@ -12,9 +12,8 @@ from proofmark.jobs.job_parts import JobSupply
 from proofmark.jobs.job_request import batch_of
 from proofmark.jobs.job_script import Manner
 from proofmark.jobs.watch import JobMonitor
-from proofmark.plan.plan import Group, Job, Step
+from proofmark.plan.plan import Group, Job, Step, instance_named
 from proofmark.plan.step import StepInstance
-from proofmark.plan.step_names import instance_named
 from proofmark.runs.attempts import Attempt, attempts, has_result, last_words
 from proofmark.runs.decisions import SetAside, add_decisions
 from proofmark.runs.job_folder import JobFolder, last_state

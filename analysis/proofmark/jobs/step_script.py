@@ -17,8 +17,7 @@ from proofmark.jobs.step_programs import (
     program_of_step,
 )
 from proofmark.plan.file_layout import FileLayout
-from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
-from proofmark.plan.plan import SCRATCH, Step
+from proofmark.plan.plan import SCRATCH, Step, host_numa_domains, host_rank_cpus
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.plan.step import WrittenFiles
 from proofmark.site.execution import DEFAULT_LAUNCH, HostCpuMap, LaunchSettings

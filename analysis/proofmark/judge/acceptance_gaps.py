@@ -10,7 +10,7 @@ from proofmark.common.nodesets import folded
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.judge.acceptance import AcceptedItem
 from proofmark.plan.plan import Plan
-from proofmark.plan.planned_items import PlannedItem
+from proofmark.plan.selection import PlannedItem
 
 Times = Mapping[tuple[str, str], float]
 """The expected seconds of each suite that can run, by partition and suite."""

@@ -33,13 +33,12 @@ from proofmark.judge.references.typical import (
     value_of_rule,
 )
 from proofmark.judge.stated_parts import nominal_parts, statements
-from proofmark.plan.limits_of_suites import described
 from proofmark.plan.plan import Plan
-from proofmark.plan.required_metrics import required_metrics
-from proofmark.plan.selection import has_partner, selects
+from proofmark.plan.selection import has_partner, required_metrics, selects
 from proofmark.plan.stability_plan import counted_plan
 from proofmark.plan.step import COUNTED, Step
 from proofmark.plan.traits import StepFigures, figures_of
+from proofmark.plan.validation import described
 from proofmark.site.accepted_baseline import chosen_baseline
 from proofmark.site.baseline_elsewhere import AcceptedFigure
 from proofmark.site.contract_document import CONTRACT

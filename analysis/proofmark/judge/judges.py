@@ -40,7 +40,7 @@ from proofmark.judge.stated_parts import (
     unread_parts,
 )
 from proofmark.judge.verdict import Verdict
-from proofmark.plan.required_metrics import required_metrics
+from proofmark.plan.selection import required_metrics
 from proofmark.site.adopted_site import IMPORTED
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.installed_parts import declared_parts

@@ -22,7 +22,7 @@ from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.references.judgement import traits
 from proofmark.judge.results import WORDS, Results
 from proofmark.plan.plan import Plan
-from proofmark.plan.required_metrics import required_metrics
+from proofmark.plan.selection import required_metrics
 from proofmark.records.columns import VIRTUAL
 
 NOT_MEASURED = Message("no-row")

@@ -1,7 +1,7 @@
 """How much slower a figure is beside a load: the distribution over pairs and repeats.
 
-A baseline and a loaded step measure the same on the same nodes (`proofmark.plan.load`). A ratio is
-of one pair in one repeat. It is above 1 if the load makes the figure worse.
+A baseline and a loaded step measure the same on the same nodes (`proofmark.plan.suite_steps`). A
+ratio is of one pair in one repeat. It is above 1 if the load makes the figure worse.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import LOAD, Scalar
 from proofmark.judge.aggregate import Aggregates
-from proofmark.plan.load import NO_LOAD
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import Step
+from proofmark.plan.suite_steps import NO_LOAD
 from proofmark.records.columns import Record
 
 PAIR = "pair"

@@ -9,29 +9,42 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from proofmark.cases.case import Case
 from proofmark.cases.loading import reference_mistakes
-from proofmark.cases.suite import Benchmarks
+from proofmark.cases.suite import Benchmarks, members_from
 from proofmark.cases.suite_use import SuiteUse
 from proofmark.common.auto_repeats import AutoRepeats
 from proofmark.common.errors import BadInput, InputError, NothingToRun, bad_input
 from proofmark.common.input_limits import MAX_REPEATS, MAX_STEPS
 from proofmark.common.message import Message
 from proofmark.common.text import duration
-from proofmark.plan.draft import Draft
-from proofmark.plan.full_scale import fewer_nodes
-from proofmark.plan.members import members_at
 from proofmark.plan.plan import Group, Job, Plan
 from proofmark.plan.search import Search
 from proofmark.plan.searches import searches_of
 from proofmark.plan.selection import Suites, cases_of, selection_mistakes
 from proofmark.plan.step import COUNTED, Step
+from proofmark.plan.step_draft import Draft, fewer_nodes
 from proofmark.plan.storage_facts import assumed_rates, assumed_storage
 from proofmark.plan.suite_steps import SuiteSteps
-from proofmark.plan.time_limit import within_limit
-from proofmark.plan.totals import assumed, totals
+from proofmark.plan.totals import assumed, totals, within_limit
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine, Machines
+
+PREINSTALLED = "preinstalled"
+"""The value of ``partition.provision_from`` for programs that the inventory names."""
+
+
+def members_at(benchmarks: Benchmarks, suite: str, site: Site) -> dict[str, Case]:
+    """Return the cases of `suite` for the origin of the programs of the partition, by id.
+
+    Raises:
+        BadInput: there is no such suite.
+    """
+    partition = site.partition
+    named = partition.preinstalled if partition.provision_from == PREINSTALLED else ()
+    return members_from(benchmarks, suite, partition.provision_from, named)
+
 
 Uses = Sequence[tuple[SuiteUse, list[Draft]]]
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from proofmark.cases.case import Case
 from proofmark.cases.vocabulary import Scalar
-from proofmark.plan.draft import Draft
 from proofmark.plan.search import Candidate, Search
 from proofmark.plan.step import Step
+from proofmark.plan.step_draft import Draft
 
 
 def searches_of(

@@ -1,4 +1,8 @@
-"""The steps whose figures a limit can select, and the mistakes in limits that select none."""
+"""The steps whose figures a limit can select, and the mistakes in limits that select none.
+
+From them follow the suites that measure each item of a contract, and the metrics of a suite that a
+run must have judged.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,13 @@ from dataclasses import dataclass
 from functools import reduce
 
 from proofmark.cases.reference import Against, Reference
-from proofmark.cases.suite import Benchmarks
+from proofmark.cases.suite import Benchmarks, Required
 from proofmark.cases.vocabulary import MEASURED, Parameters
 from proofmark.common.errors import InputError, nearest
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import COUNTED, Step
 from proofmark.plan.traits import StepFigures, Trait, figures_of
+from proofmark.site.contract_document import Contract, ContractItem, Item
 from proofmark.site.hardware import UNRECORDED
 
 Condition = Callable[[StepFigures], bool]
@@ -323,3 +328,64 @@ def _trait_text(figures: StepFigures, key: str, metric: str) -> str:
         return f"{name} {figures.system if key == 'system' else figures.mode}"
     trait = figures.traits.get(name)
     return f"{name} {trait.accepted()}" if trait else f"no {name}"
+
+
+@dataclass(frozen=True)
+class PlannedItem:
+    """An item of a contract on one partition.
+
+    Attributes:
+        repeats: the number of planned repeats of its figures, by suite.
+    """
+
+    partition: str
+    item: Item
+    repeats: Mapping[str, int]
+
+    @property
+    def too_few(self) -> bool:
+        """Whether no suite plans the repeats that the item needs."""
+        return max(self.repeats.values(), default=0) < self.item.runs_needed
+
+
+def planned_items(
+    contract: Contract, plans: Sequence[Plan], benchmarks: Benchmarks
+) -> Iterator[PlannedItem]:
+    """Yield each item of `contract` for each partition of `plans` that it is for."""
+    for partition in dict.fromkeys(plan.partition for plan in plans):
+        of_partition = [plan for plan in plans if plan.partition == partition]
+        for item in contract.items:
+            if item.system in (None, partition):
+                found = ((plan.suite, _repeats(item, plan, benchmarks)) for plan in of_partition)
+                yield PlannedItem(partition, item, {suite: n for suite, n in found if n})
+
+
+def _repeats(item: Item, plan: Plan, benchmarks: Benchmarks) -> int:
+    if not isinstance(item, ContractItem):
+        return 1  # each run has the reports of its nodes
+    chosen = set(selection(item, item.case, plan, benchmarks).comparable)
+    return max((step.repeat for step in plan.steps() if step.id in chosen), default=0)
+
+
+def required_metrics(
+    plan: Plan, benchmarks: Benchmarks, items: Iterable[ContractItem]
+) -> Sequence[Required]:
+    """Return the metrics that must be judged besides the items of the contract.
+
+    They are those of the suite. There are none if `plan` measures a mandatory one of `items`; a
+    suite that only looks for faults has its own all the same.
+
+    Args:
+        plan: of the run.
+        benchmarks: the cases and suites.
+        items: of the contract, for the partition, without those that a party waived.
+    """
+    suite = benchmarks.suites.get(plan.suite)
+    if suite is None:
+        return ()
+    mandatory = (each for each in items if each.severity == "mandatory")
+    if suite.kind != "sanity" and any(
+        possible_steps(each, each.case, plan, benchmarks) for each in mandatory
+    ):
+        return ()
+    return suite.required_metrics

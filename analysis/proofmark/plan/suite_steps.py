@@ -1,30 +1,157 @@
-"""The steps of the cases of one suite on one site, mode by mode."""
+"""The steps of the cases of one suite on one site, mode by mode.
+
+A step can have a load: another program that runs beside it, on free cores or on free nodes. The
+steps of the rounds of pairs are made from the step of one pair.
+"""
 
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
+from pathlib import PurePath
 from typing import Any
+
+import numpy as np
 
 from proofmark.cases.case import Case
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.suite_use import Scope, SuiteUse
-from proofmark.cases.vocabulary import Parameters, Scalar
+from proofmark.cases.suite_use import Load, Scope, SuiteUse
+from proofmark.cases.vocabulary import ALONE, LOAD, TOGETHER, Measured, Parameters, Scalar
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.expressions import evaluate, names_in, render, variables_in
 from proofmark.common.message import Message, joined
-from proofmark.plan.draft import Draft, axes_of
-from proofmark.plan.full_scale import fits_a_job, intended_nodes, most_nodes, of_a_job
+from proofmark.common.network_time import everywhere_s
 from proofmark.plan.layout import Layouts
-from proofmark.plan.load import beside
+from proofmark.plan.pair_round import PairRound
+from proofmark.plan.pairings import Numbers, nested, schedule
 from proofmark.plan.placement import PlacementError
-from proofmark.plan.step import Step, labelled, step_of
+from proofmark.plan.rank_cpus import RankCpus, ranges_of
+from proofmark.plan.step import Step, StepLoad, labelled, step_of
+from proofmark.plan.step_draft import (
+    Draft,
+    axes_of,
+    fits_a_job,
+    intended_nodes,
+    most_nodes,
+    of_a_job,
+)
 from proofmark.plan.storage_facts import rate_symbols, storage_symbols
 from proofmark.plan.sweep import Sweep
-from proofmark.plan.time_limit import endless_steps
+from proofmark.plan.totals import endless_steps
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine, Machines
+
+NO_LOAD = "none"
+"""The value of the parameter `LOAD` of a baseline."""
+GRACE_S = 120
+"""The seconds that a load may run longer than the time limit of its step: its start and its end."""
+
+
+def beside(step: Step, load: Load, case: Case, sweep: Sweep) -> list[Step]:
+    """Return `step` with its load, after its baseline if the load wants one.
+
+    It is empty if the load needs a free node and there is none.
+
+    The nodes of a step whose load runs on other nodes are spread evenly over the hosts: pairs of
+    ranks i and i + n are then far apart, and the load has nodes at every switch.
+
+    Args:
+        step: a step without a load.
+        load: the load of its use.
+        case: the case of the load.
+        sweep: the sweep of the step.
+
+    Raises:
+        BadInput: the step leaves no core free, or the load has not exactly one point.
+    """
+    site, file = sweep.site, sweep.file
+    hosts = list(site.hosts)[: site.partition.nodes_per_job or len(site.hosts)]
+    symbols = {**sweep.symbols}
+    layouts = sweep.layouts
+    own, others = step.nodes, step.nodes
+    if load.place == "other-nodes":
+        own = spread(hosts, len(step.nodes))
+        others = [host for host in hosts if host not in own]
+        if not others:
+            return []
+    else:
+        layouts = free_layouts(step, sweep)
+        symbols["cores"] = len(layouts.topology.cores)
+    symbols["nodes"] = len(others)
+    use = SuiteUse(sweep={"nodes": len(others), **load.sweep}, let=load.let)
+    name = PurePath(file).with_name(f"{load.case}.yml")
+    of_load = site.model_copy(update={"hosts": tuple(others)})
+    points = Sweep(str(name), case, use, sweep.suite, symbols, layouts, of_load)
+    every = list(points.points())
+    if len(every) != 1:
+        key = f"suites.{sweep.suite}.load.sweep"
+        raise bad_input(file, key, f"{len(every)} points of {load.case}", "exactly one point")
+    program = step_of(load.case, points, every[0])
+    limit = step.timeout + math.ceil(load.warm_up_s) + GRACE_S
+    program = program.model_copy(update={"timeout": limit, "seconds": step.seconds, "stagger": 0})
+    if load.place == "same-nodes" and program.launch == "process":
+        program = _bound(program, layouts, sweep)
+    if program.copies != 1:
+        found = f"{program.copies} copies of {load.case}"
+        raise bad_input(file, f"suites.{sweep.suite}.load.case", found, "a case with one copy")
+    nodes = own if load.place == "same-nodes" else [*own, *program.nodes]
+    parameters = {**step.parameters, LOAD: NO_LOAD}
+    baseline = step.model_copy(update={"nodes": nodes, "parameters": parameters})
+    loaded = baseline.model_copy(
+        update={
+            "id": f"{step.id}-beside-{load.case}"[:100],
+            "parameters": {**step.parameters, LOAD: load.case},
+            "seconds": step.seconds + load.warm_up_s,
+            "load": StepLoad(place=load.place, warm_up_s=load.warm_up_s, step=program),
+        }
+    )
+    return [baseline, loaded] if load.baseline else [loaded]
+
+
+def _bound(program: Step, layouts: Layouts, sweep: Sweep) -> Step:
+    """Return a program that binds no process itself, bound as one process to all free cores.
+
+    Raises:
+        BadInput: it is one process, but there are several nodes.
+    """
+    if len(program.nodes) > 1:
+        key = f"suites.{sweep.suite}.load.case"
+        found = f"{program.case}, which is one process, on {len(program.nodes)} nodes"
+        raise bad_input(sweep.file, key, found, "a case with ranks (launch: mpi)")
+    every_pu: list[int] = []
+    for core in layouts.topology.cores:
+        every_pu += core.pus
+    pus = tuple(every_pu)
+    return program.model_copy(update={"cpus": [RankCpus(0, pus)]})
+
+
+def spread(hosts: list[str], count: int) -> list[str]:
+    """Return `count` of `hosts`, evenly spread, in their order; all if there are not more."""
+    return [hosts[number * len(hosts) // count] for number in range(min(count, len(hosts)))]
+
+
+def free_layouts(step: Step, sweep: Sweep) -> Layouts:
+    """Return the placements on the cores that `step` leaves free on each of its nodes.
+
+    Raises:
+        BadInput: it leaves none free, or binds no rank: then no core is known to be free.
+    """
+    topology = sweep.layouts.topology
+    used: set[int] = set()
+    for _first, nodes in ranges_of(step.cpus):
+        used.update(*nodes.cpus)
+    free = topology.without(used)
+    if not free.cores or not used:
+        key = f"suites.{sweep.suite}.load.place"
+        found = f"same-nodes, but {step.case} leaves no core free"
+        if not used:
+            found = f"same-nodes, but {step.case} does not bind its processes"
+        accepted = "a step with fewer ranks or threads than cores"
+        raise bad_input(sweep.file, key, found, accepted)
+    return Layouts(free)
 
 
 def linked(
@@ -282,8 +409,6 @@ class SuiteSteps:
         if scope == "job" or len(hosts) == needed:
             return [step]  # a site of this many nodes has one instance: an ordinary step
         if use.in_rounds:
-            from proofmark.plan.rounds_of_steps import steps_of_rounds  # numpy costs time
-
             made = steps_of_rounds(step, use, self._site)
             for reason in made.left_out:
                 self._leave_out(reason)
@@ -343,3 +468,107 @@ def _agreed(site: Site, case: str, scope: Scope) -> Iterator[Parameters]:
 def modes_of(use: SuiteUse, available: Collection[str], current: str) -> list[str]:
     """Return the modes in which `use` runs on a partition with the modes `available`."""
     return [mode for mode in use.modes if mode in available] or [current]
+
+
+@dataclass(frozen=True)
+class RoundSteps:
+    """The steps of the rounds of a case, and what they do not measure."""
+
+    steps: list[Step]
+    left_out: list[Message]
+
+
+def steps_of_rounds(step: Step, use: SuiteUse, site: Site) -> RoundSteps:
+    """Return one step for each round of pairs of the hosts of `site`.
+
+    All rounds of the same hosts are one job, because they have the same nodes.
+
+    Args:
+        step: the step of one pair.
+        use: its use, with ``pairs: rounds``.
+        site: the site, with more than two hosts.
+    """
+    steps: list[Step] = []
+    left_out: list[Message] = []
+    limit = site.partition.nodes_per_job
+    groups = node_groups(site, limit)
+    if len(groups) > 1:
+        cut = {"limit": limit or 0, "jobs": len(groups)}
+        left_out.append(Message("left-pairs", case=step.case, **cut))
+    how = ALONE if use.pairs == "alone" else TOGETHER
+    idle = 0
+    for hosts in groups:
+        measured = np.zeros(len(hosts), dtype=bool)
+        for each in pair_rounds(site, hosts, use.rounds, how):
+            changes = {
+                "id": f"{step.id}-{each.slug}",
+                "scope": use.scope,
+                "round": each,
+                "nodes": hosts,
+                "seconds": step.seconds + everywhere_s(len(hosts)),
+            }
+            steps.append(step.model_copy(update=changes))
+            measured[each.pairs(len(hosts))] = True
+        idle += int((~measured).sum())
+    if idle:
+        code = "left-waves" if use.pairs == "alone" else "left-rounds"
+        left_out.append(Message(code, case=step.case, nodes=idle, rounds=use.rounds))
+    return RoundSteps(steps, left_out)
+
+
+def node_groups(site: Site, limit: int | None) -> list[list[str]]:
+    """Return the hosts of `site`, those of a switch one after the other, in one group for each job.
+
+    A group has at most `limit` hosts. A last host that would be alone is paired with the host
+    before it, which is then in two groups.
+    """
+    groups = nested(_switches(site, site.hosts))[1:-1]
+    order = np.lexsort((np.arange(len(site.hosts)), *groups))
+    ordered = [site.hosts[place] for place in order.tolist()]
+    number = -(-len(ordered) // limit) if limit else 1
+    borders = [-(-len(ordered) * each // number) for each in range(number + 1)]
+    return [ordered[max(0, min(first, last - 2)) : last] for first, last in pairwise(borders)]
+
+
+def pair_rounds(site: Site, hosts: Sequence[str], most: int, measured: Measured) -> list[PairRound]:
+    """Return the rounds of the pairs of `hosts`, which `node_groups` has ordered.
+
+    Args:
+        site: their site.
+        hosts: at least two hosts.
+        most: the largest number of rounds or waves.
+        measured: ``together`` or ``alone``.
+    """
+    fabric = site.partition.fabric
+    groups = nested(_switches(site, hosts))[1:-1]
+    sizes = {
+        level.name: tuple(len(list(same)) for _, same in groupby(of_level.tolist()))
+        for level, of_level in zip(fabric.levels, groups, strict=True)
+    }
+    made = schedule(tuple(sizes.values()), len(hosts), most, measured)
+    return [
+        PairRound(
+            measured=measured,
+            number=number,
+            most=most,
+            distance="" if each.distance is None else fabric.names[each.distance],
+            top=fabric.top,
+            switches=sizes,
+        )
+        for number, each in enumerate(made, start=1)
+    ]
+
+
+def _switches(site: Site, hosts: Sequence[str]) -> Numbers:
+    """Return the numbers of the switches of `hosts`, of shape (levels, hosts).
+
+    A host without a declared switch has one for itself.
+    """
+    levels = len(site.partition.fabric.levels)
+    numbers = np.empty((levels, len(hosts)), dtype=np.int64)
+    known: dict[tuple[int, str], int] = {}
+    for place, host in enumerate(hosts):
+        for level, switch in enumerate(site.switches(host)):
+            name = f"switch {switch}" if switch else f"host {host}"
+            numbers[level, place] = known.setdefault((level, name), len(known))
+    return numbers

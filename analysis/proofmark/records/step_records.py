@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from proofmark.cases.bounds import LARGEST, LARGEST_OTHER, MESSAGE, TIME_LIMIT
-from proofmark.cases.case import Case
+from proofmark.cases.case import LARGEST, LARGEST_OTHER, MESSAGE, TIME_LIMIT, Case
 from proofmark.cases.reader.engine import Reading
 from proofmark.cases.reference import UNIVERSAL, Metric
 from proofmark.cases.telemetry import metrics_of

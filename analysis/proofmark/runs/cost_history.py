@@ -15,7 +15,7 @@ from statistics import median
 
 from proofmark.common.errors import BadInput
 from proofmark.plan.plan import Plan, Step
-from proofmark.plan.time_limit import expected_s
+from proofmark.plan.totals import expected_s
 from proofmark.runs.attempts import attempts
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.run_files import RunFiles

@@ -30,7 +30,7 @@ from proofmark.judge.evidence import Evidence
 from proofmark.judge.judges import judge
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
-from proofmark.plan.planned_items import PlannedItem
+from proofmark.plan.selection import PlannedItem
 from proofmark.records.columns import Record, Records
 from proofmark.runs.stage_faults import StageFault
 from proofmark.runs.waivers import Waiver

@@ -17,7 +17,7 @@ from proofmark.jobs.execute import execute
 from proofmark.judge.foreseen import ITEMS, Unjudged, refusals, unjudged_of
 from proofmark.judge.judging import judge_run
 from proofmark.plan.expansion import make_plan
-from proofmark.plan.time_limit import LEAST_S, MARGIN, endless_steps, requested_s, within_limit
+from proofmark.plan.totals import LEAST_S, MARGIN, endless_steps, requested_s, within_limit
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.fixtures.kit import SYMBOLS, Kit, make_kit, topology
 
-from proofmark.cases.alternatives import alternative, members_from
+from proofmark.cases.suite import alternative, members_from
 from proofmark.common.errors import BadInput
-from proofmark.plan.expansion import make_plan
+from proofmark.plan.expansion import make_plan, members_at
 from proofmark.plan.lacking import (
     Lacked,
     lacking,
@@ -19,7 +19,6 @@ from proofmark.plan.lacking import (
     refuse_install,
     refuse_lacking,
 )
-from proofmark.plan.members import members_at
 from proofmark.plan.plan import Plan
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import examples, make_kit, topology
 
 from proofmark.common.errors import BadInput
-from proofmark.plan.load import spread
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import Step
+from proofmark.plan.suite_steps import spread
 
 HOSTS = tuple(f"n{number}" for number in range(8))
 

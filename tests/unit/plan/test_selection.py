@@ -19,9 +19,9 @@ from proofmark.judge.judging import read_and_judge
 from proofmark.judge.references.judgement import applies, traits
 from proofmark.judge.references.measured_references import Figures as Measured
 from proofmark.plan.expansion import all_suites, idle_limits
-from proofmark.plan.limits_of_suites import by_suite, without_figures
 from proofmark.plan.selection import selecting_suites, selection
 from proofmark.plan.traits import Trait
+from proofmark.plan.validation import by_suite, without_figures
 from proofmark.records.columns import Record, Records
 from proofmark.runs.run import Run, benchmarks_of
 from proofmark.site.contract_document import ContractItem

@@ -18,7 +18,7 @@ from proofmark.common.errors import BadInput
 from proofmark.common.network_time import imb_s
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
-from proofmark.plan.time_limit import job_times
+from proofmark.plan.totals import job_times
 from proofmark.site.execution import Queue
 from proofmark.site.fabric import UNKNOWN_LINK, Fabric
 from proofmark.site.hardware_limits import LANES, LaneLimit, lanes

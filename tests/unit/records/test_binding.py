@@ -23,8 +23,7 @@ from proofmark.cases.suite_use import SuiteUse
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.plan.expansion import make_plan
-from proofmark.plan.host_cpus import host_numa_domains, host_rank_cpus
-from proofmark.plan.plan import Plan, Step
+from proofmark.plan.plan import Plan, Step, host_numa_domains, host_rank_cpus
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records import binding
 from proofmark.records.binding import BindingCheck, HostNames, binding_error

@@ -16,7 +16,7 @@ from tests.fixtures.kit import make_kit
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import PROBES, ROOT
 
-from proofmark.cases.bounds import LARGEST
+from proofmark.cases.case import LARGEST
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.reference import Metric
 from proofmark.cases.suite import Benchmarks

@@ -20,7 +20,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
-from proofmark.plan.step_names import step_named
+from proofmark.plan.plan import step_named
 from proofmark.records import (
     execution_checks,
     measured_step,

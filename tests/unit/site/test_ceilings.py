@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.folders import PROBES
 
-from proofmark.cases.bounds import NODE_CEILINGS
+from proofmark.cases.case import NODE_CEILINGS
 from proofmark.site.ceilings import MARGIN, NAMES, UNIVERSAL, Ceilings, ceilings_of, of_nodes
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.node.parts import Dimm, Nic, Port

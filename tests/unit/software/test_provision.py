@@ -12,8 +12,8 @@ from tests.fixtures.kit import Kit, local_site, make_kit
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 
-from proofmark.cases.alternatives import members_from
 from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.suite import members_from
 from proofmark.cli.run_command import stage
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json

@@ -10,8 +10,7 @@ from importlib.resources import as_file, files
 from math import ceil
 from pathlib import Path
 
-from proofmark.cases.alternatives import members_from
-from proofmark.cases.suite import Benchmarks
+from proofmark.cases.suite import Benchmarks, members_from
 from proofmark.cli.amounts import whole
 from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.command_inputs import kit_benchmarks, runs_folder_argument, suite_argument

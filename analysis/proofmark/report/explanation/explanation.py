@@ -20,10 +20,9 @@ from proofmark.judge.references.typical import (
     builds,
     value_of_rule,
 )
-from proofmark.plan.required_metrics import required_metrics
-from proofmark.plan.selection import selection, selects
+from proofmark.plan.plan import instance_named
+from proofmark.plan.selection import required_metrics, selection, selects
 from proofmark.plan.step import Step
-from proofmark.plan.step_names import instance_named
 from proofmark.records.columns import EMULATED
 from proofmark.records.requirements import requirements
 from proofmark.report.accepted import accepted_text, open_bounds_text, reference_text

@@ -1,19 +1,50 @@
-"""The number of nodes that a case uses if all nodes of the partition can be used.
+"""A step with its point, before it is a step of a plan, and the number of nodes that it uses.
 
-``-l`` or ``nodes_per_job`` may select fewer nodes. The figures of the largest steps are then not
-those of the whole partition (docs/design/cases.md).
+The point relates steps of one plan to each other. ``-l`` or ``nodes_per_job`` may select fewer
+nodes than a case uses. The figures of the largest steps are then not the figures of the whole
+partition (docs/design/cases.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from proofmark.cases.suite_use import Scope
+from proofmark.cases.suite_use import Scope, SuiteUse
+from proofmark.cases.vocabulary import Scalar
 from proofmark.common.expressions import names_in, render
 from proofmark.common.message import Message
 from proofmark.plan.step import Step
 from proofmark.plan.sweep import Point, Sweep
 from proofmark.site.inventory import Site
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A step and its point.
+
+    Attributes:
+        use: the use of the case that it belongs to.
+        number: the number of this use in its suite, from 0.
+        axes: the values of the swept axes.
+    """
+
+    step: Step
+    use: SuiteUse
+    number: int
+    axes: Mapping[str, Scalar]
+
+
+def axes_of(sweep: Sweep, point: Point) -> dict[str, Scalar]:
+    """Return the values of the axes that the case or its use sweeps.
+
+    An axis that ``let`` computes, as ranks from nodes, follows from the others and is left out.
+    """
+    computed = {*sweep.case.let, *sweep.use.let}
+    swept = {*sweep.case.sweep, *sweep.use.sweep} - computed
+    values = {axis: point.values[axis] for axis in point.axes if axis in swept}
+    return {axis: value for axis, value in values.items() if not isinstance(value, list)}
+
 
 WHOLE = 0.9
 """A sweep uses the whole partition if its largest step has at least this share of the nodes. HPL
