@@ -25,7 +25,7 @@ import polars as pl
 from tests.folders import DATA
 
 from proofmark.judge.claims_of_runs import answers_of
-from proofmark.judge.diagnosis.rma import as_csv, rma
+from proofmark.judge.diagnosis.bad_nodes import as_csv, rma
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict_files import write_verdict
 from proofmark.packages.twin.smpi import unpack

@@ -21,9 +21,8 @@ from proofmark.common.printed_command import PrintedCommand
 from proofmark.common.progress_lines import say
 from proofmark.common.sentences import localized
 from proofmark.common.translation import in_language
-from proofmark.judge.ending import ending
+from proofmark.judge.ending import ending, failed_nodes
 from proofmark.judge.judging import read_and_judge
-from proofmark.judge.not_accepted import failed_nodes
 from proofmark.records.stored_readings import stored_or_read
 from proofmark.report.export import EXPORTS
 from proofmark.report.export import export as export_run

@@ -15,9 +15,9 @@ from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of_nodes
 from proofmark.common.strict_model import StrictModel
 from proofmark.judge.baseline.changes import capacity_of, node_states
-from proofmark.judge.baseline.circumstances import Circumstances
+from proofmark.judge.baseline.comparison import Circumstances
 from proofmark.judge.judging import read_and_judge
-from proofmark.judge.references.deciding import accepted_programs
+from proofmark.judge.references.typical import accepted_programs
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.site.accepted_baseline import (

@@ -12,10 +12,9 @@ from statistics import median
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import bad_input
 from proofmark.common.message import NOTHING, Message
-from proofmark.judge.intervals import CONFIDENCE, Interval
+from proofmark.judge.intervals import CONFIDENCE, Interval, ratio, ratio_interval
 from proofmark.judge.power import MaterialOf, change_seen, material_of, too_noisy
 from proofmark.judge.shared_traits import build_traits, differences
-from proofmark.judge.shift import ratio, ratio_interval
 from proofmark.judge.verdict import Result
 from proofmark.software.software import Software
 

@@ -1,14 +1,20 @@
-"""The last three lines of an acceptance: the verdict, the worst figures, the next command."""
+"""The last three lines of an acceptance: the verdict, the worst figures, the next command.
+
+What is the same on like nodes, or in like steps, is one line. A node that a run does not accept has
+one reason.
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import nlargest
 from itertools import chain, islice
 from pathlib import Path
 
+from proofmark.common.message import Message
+from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.printed_command import (
     LIMIT,
     NAME,
@@ -21,10 +27,9 @@ from proofmark.common.printed_command import (
 from proofmark.common.sentences import localized
 from proofmark.common.text import one_line, percent
 from proofmark.common.translation import _, translated
+from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.judge.diagnosis.disagreeing import Disagreement
 from proofmark.judge.headline import SANITY
-from proofmark.judge.invalid_cause import Again, InvalidCause
-from proofmark.judge.like_nodes import named_nodes, named_steps, of_like_nodes
 from proofmark.judge.next_steps import (
     NextStep,
     invalid_steps,
@@ -32,8 +37,52 @@ from proofmark.judge.next_steps import (
     of_stages,
     open_advice,
 )
-from proofmark.judge.results import Result
+from proofmark.judge.results import Again, InvalidCause, Result
 from proofmark.judge.verdict import Verdict
+from proofmark.plan.plan import Plan
+from proofmark.plan.step import StepInstance
+
+MOST_NAMED = 3
+"""The largest number of steps that a line names."""
+MOST_NODES = 8
+"""The largest number of nodes that a line names one by one."""
+
+
+def of_like_nodes(found: Iterable[tuple[str, Message]]) -> dict[Message, tuple[str, ...]]:
+    """Return the hosts by message, in which the name of its node is ``the node``.
+
+    Args:
+        found: the node or nodes, as records name them, with what is stated about them.
+    """
+    groups: dict[Message, dict[str, None]] = {}
+    for node, message in found:
+        names = hosts_of(node)
+        key = message.without_nodes({node, *names})
+        groups.setdefault(key, {}).update(dict.fromkeys(names))
+    return {message: tuple(hosts) for message, hosts in groups.items()}
+
+
+def named_nodes(hosts: Sequence[str]) -> str:
+    """Return hosts in one text: ``n03, n04``; more than `MOST_NODES` as a node set."""
+    return ", ".join(sorted(hosts)) if len(hosts) <= MOST_NODES else folded(hosts)
+
+
+def named_steps(steps: Iterable[str]) -> str:
+    """Return the folders of steps in one text: ``0001-hpl/n[1-60], 0002-fio and 58 more``.
+
+    Args:
+        steps: folders below ``steps/``. A step that each node has for itself ends with the node.
+    """
+    groups: dict[str, list[str]] = {}
+    for step in steps:
+        instance = StepInstance.parse(step)
+        groups.setdefault(instance.step, []).extend([instance.name] if instance.name else [])
+    texts = [f"{name}/{folded(nodes)}" if nodes else name for name, nodes in groups.items()]
+    text = ", ".join(texts[:MOST_NAMED])
+    if (more := len(texts) - MOST_NAMED) > 0:
+        text += _(" and {count} more").format(count=more)
+    return text
+
 
 UNKNOWN = PrintedCommand()
 """Stands for a command that is not known."""
@@ -41,7 +90,7 @@ MOST = 3
 """The number of figures that the second line names."""
 MOST_FAILED = 5
 """The number of FAIL figures that stand before the other reasons."""
-LONGEST = 160
+LINE_CHARACTERS = 160
 """Characters of a reason that are printed; the report has the whole reason."""
 
 
@@ -230,7 +279,7 @@ def open_points(
 
     Args:
         verdict: the verdict.
-        whole: returns a disagreement as a sentence; None: each line is cut at `LONGEST`.
+        whole: returns a disagreement as a sentence; None: each line is cut at `LINE_CHARACTERS`.
     """
     several = len(verdict.measured()) > 1
     coverage = verdict.coverage
@@ -296,5 +345,48 @@ def _short(text: str) -> str:
     """Return `text` as one printable line, cut at a blank if it is too long."""
     line = one_line(text)
     return (
-        line if len(line) <= LONGEST else f"{line[:LONGEST].rpartition(' ')[0]} {_('(and more)')}"
+        line
+        if len(line) <= LINE_CHARACTERS
+        else f"{line[:LINE_CHARACTERS].rpartition(' ')[0]} {_('(and more)')}"
     )
+
+
+REASON_CHARACTERS = 300
+"""Characters of a reason; the report has the whole reason."""
+
+
+def failed_nodes(verdict: Verdict, plan: Plan) -> dict[str, str]:
+    """Return the reason of each node that failed.
+
+    A node fails if it is bad, if one of its own figures is INVALID, or if a step that it measures
+    alone has no record, or if a stage before its jobs failed. A result or step of several nodes is
+    the failure of none of them. A node of a rolling run without a record waits.
+    """
+    reasons = {node.host: _of_bad(node) for node in verdict.bad.nodes}
+    places = {step.id: step.instances() for step in plan.steps_to_run()}
+    for result in verdict.of("INVALID"):
+        instance = StepInstance.parse(result.record.step)
+        # A record without output has no node. The plan has the nodes of its step.
+        nodes = places[instance.step][instance]
+        if len(nodes) == 1:
+            figure = " ".join(dict.fromkeys((result.record.case, result.record.metric)))
+            reasons.setdefault(nodes[0], f"INVALID {figure}: {result.reason}")
+    for fault in verdict.storage.file_systems:
+        for host in fault.nodes if fault.others else ():
+            reasons[host] = fault.message
+    for each in verdict.conditions.stage_faults:
+        for host in hosts_of(each.nodes):
+            reasons.setdefault(host, f"{each.reason}")
+    for node in verdict.stability.lost if verdict.stability else ():
+        reasons.setdefault(node, "it failed during the stability run")
+    for missing in () if plan.rolling or plan.stability else verdict.coverage.missing:
+        if all(len(nodes) == 1 for nodes in places[missing.step].values()):
+            for node in missing.nodes:
+                reasons.setdefault(node, f"{missing.step}: not measured")
+    return {node: one_line(reason)[:REASON_CHARACTERS] for node, reason in reasons.items()}
+
+
+def _of_bad(node: BadNode) -> str:
+    figures = [f"{slow.name} {slow.deviation:+.1%}" for slow in node.slow[:1]]
+    figures += [f"{result.record.case}: wrong digits" for result in node.digits[:1]]
+    return "; ".join([*figures, node.likely])

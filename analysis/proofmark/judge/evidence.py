@@ -9,9 +9,9 @@ from functools import cached_property
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates, aggregate
-from proofmark.judge.baseline.of_run import BaselineOfRun
+from proofmark.judge.baseline.comparison import BaselineOfRun
+from proofmark.judge.fleet.critical_values import FAMILY_LEVEL
 from proofmark.judge.fleet.like_figures import Distance
-from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
 from proofmark.judge.links.paths import Paths
 from proofmark.judge.references.derived import ANY_NODE
 from proofmark.judge.references.judgement import OfCase, ordered_references

@@ -1,29 +1,209 @@
-"""What the executions of a run show beside the values of their figures."""
+"""Findings about executions: crashes, disturbed nodes, pairs that did not measure together.
+
+A repetition of a crashed execution measures the figure. It does not show that the node is sound:
+the fault may come again. The pairs of a round must measure at the same time
+(docs/design/fabric.md). Each node writes when its program ended, by its own clock, and how long it
+ran. So a clock that is wrong by seconds looks like a pair that measured too late.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from proofmark.cases.vocabulary import TOGETHER
 from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of
-from proofmark.judge.aggregate import disturbed_records
-from proofmark.judge.crashes import Crash, crashes
+from proofmark.common.output_messages import OUTPUT_MESSAGES
+from proofmark.judge.aggregate import counting, disturbed_records
 from proofmark.judge.diagnosis.disagreeing import Disagreement, disagreements
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.repeats import Added, added_executions
-from proofmark.judge.rounds import RoundOverlap, round_overlaps
-from proofmark.records.columns import Records
+from proofmark.plan.plan import Plan
+from proofmark.plan.step import StepInstance
+from proofmark.records.columns import EMULATED, Execution, Records
+from proofmark.runs.decisions import SetAside
 from proofmark.runs.noise_file import Shares, disturbers, mean_shares
+from proofmark.runs.stage_faults import StageFault
 
-MOST = 0.5
+LEAST_TOGETHER = 0.75
+"""The least share of its time, and of its round, in which a pair measures beside others."""
+_LISTED = 8
+
+
+@dataclass(frozen=True)
+class RoundOverlap:
+    """The times of the pairs of one execution of a round.
+
+    Attributes:
+        step: the id of the step.
+        attempt: the number of the execution, from 1.
+        pairs: the number of pairs with a result.
+        apart: the pairs that measured beside others for less than `LEAST_TOGETHER` of the time.
+        unknown: the number of pairs whose times are not known.
+        overlap: the least part of a pair; None if no time is known.
+    """
+
+    step: str
+    attempt: int
+    pairs: int
+    apart: tuple[str, ...]
+    unknown: int
+    overlap: float | None
+
+    def messages(self) -> Iterator[Message]:
+        """Yield what is wrong with the round; nothing if all pairs measured together."""
+        of: dict[str, str | int] = {
+            "step": self.step,
+            "execution": self.attempt,
+            "pairs": self.pairs,
+        }
+        if self.apart:
+            listed = ", ".join(self.apart[:_LISTED])
+            if (more := len(self.apart) - _LISTED) > 0:
+                listed = Message("listed-and-more", listed=listed, count=more)
+            shown = {"share": f"{LEAST_TOGETHER:.0%}", "listed": listed}
+            yield Message("round-apart", apart=len(self.apart), **shown, **of)
+        if self.unknown:
+            yield Message("round-unknown", unknown=self.unknown, **of)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        return {**vars(self), "apart": list(self.apart)}
+
+
+def round_overlaps(plan: Plan, executions: Iterable[Execution]) -> tuple[RoundOverlap, ...]:
+    """Return the overlap of each execution of the rounds of `plan` whose pairs measure together.
+
+    A repeated execution has only some of the pairs: those that were disturbed, or that a person ran
+    again.
+    """
+    names = {
+        step.id
+        for step in plan.steps_to_run()
+        if step.round and step.round.measured == TOGETHER and step.measurements > 1
+    }
+    found: dict[tuple[str, int], dict[str, Execution]] = {}
+    for each in executions:
+        pair = StepInstance.parse(each.step)
+        if pair.step in names:
+            found.setdefault((pair.step, each.attempt), {})[pair.name] = each
+    return tuple(_overlap(*key, pairs) for key, pairs in sorted(found.items()))
+
+
+def _overlap(step: str, attempt: int, executions: dict[str, Execution]) -> RoundOverlap:
+    names = list(executions)
+    ended = np.array([each.ended for each in executions.values()])
+    seconds = np.array([each.seconds for each in executions.values()])
+    known = np.isfinite(ended) & np.isfinite(seconds) & (seconds > 0)
+    unknown = int((~known).sum())
+    if not known.any():
+        return RoundOverlap(step, attempt, len(names), (), unknown, None)
+    end, begin = ended[known], (ended - seconds)[known]
+    first, last = float(np.median(begin)), float(np.median(end))
+    common = np.minimum(end, last) - np.maximum(begin, first)
+    # A slow pair measures longer than the others, and with all of them.
+    share = np.clip(common, 0, None) / np.minimum(end - begin, max(last - first, 1e-9))
+    places = np.flatnonzero(known)
+    apart = tuple(names[place] for place in places[share < LEAST_TOGETHER].tolist())
+    return RoundOverlap(step, attempt, len(names), apart, unknown, round(float(share.min()), 3))
+
+
+CRASHES = frozenset(
+    {"killed", "exit-code", "exit-code-said", "output", *OUTPUT_MESSAGES} - {"reader-no-space"}
+    | {"file-changed", "digest-missing", "digests-missing", "digests-damaged"}
+)
+"""The codes of the reasons of such executions. Others are about the conditions of the run."""
+
+
+@dataclass(frozen=True)
+class Crash:
+    """The crashed executions of one step on the same nodes, of which another one was sound.
+
+    Attributes:
+        node: the node or nodes, as records name them.
+        step: the folder of the step, below ``steps/``.
+        crashed: the number of these executions.
+        executions: the number of all executions of the step.
+        reason: of the first crashed one.
+        set_aside: why the site sets them aside; empty if it does not. They are a fault then.
+    """
+
+    node: str
+    step: str
+    crashed: int
+    executions: int
+    reason: Message
+    set_aside: str = ""
+
+    @property
+    def message(self) -> Message:
+        """The fault, without the node."""
+        return Message(
+            "crashed-before",
+            crashed=self.crashed,
+            executions=self.executions,
+            step=self.step,
+            text=self.reason,
+        )
+
+    @property
+    def excused(self) -> Message:
+        """The crash with its node, and why the site sets it aside."""
+        return Message("crash-excused", node=self.node, text=self.message, why=self.set_aside)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        return {
+            "node": self.node,
+            "step": self.step,
+            "crashed": self.crashed,
+            "executions": self.executions,
+            "set_aside": self.set_aside,
+            **self.reason.as_json("reason"),
+        }
+
+
+def crashes(records: Records, set_aside: Mapping[str, SetAside]) -> Iterator[Crash]:
+    """Yield the crashes of the executions that do not count because another one is sound.
+
+    Args:
+        records: of a run.
+        set_aside: what the site sets aside, by the folder of a step.
+    """
+    bad = [place for place, why in enumerate(records.reasons) if why.main_code in CRASHES]
+    if not bad:
+        return
+    left_out = ~counting(records)[records.execution]
+    crashed: dict[tuple[str, bool], dict[int, int]] = {}
+    for record in np.flatnonzero(np.isin(records.reason, bad) & left_out).tolist():
+        execution = records.executions[records.execution[record]]
+        known = set_aside.get(execution.step)
+        excused = known is not None and execution.attempt <= known.attempts
+        crashed.setdefault((execution.step, excused), {}).setdefault(execution.attempt, record)
+    attempts: dict[str, set[int]] = {}
+    for execution in records.executions:
+        attempts.setdefault(execution.step, set()).add(execution.attempt)
+    for (step, excused), found in crashed.items():
+        first = min(found.values())
+        yield Crash(
+            records.nodes[records.node[first]],
+            step,
+            len(found),
+            len(attempts[step]),
+            records.reasons[records.reason[first]],
+            set_aside[step].reason if excused else "",
+        )
+
+
+MAX_DISTURBED_SHARE = 0.5
 """A node is named if a larger share of its executions is disturbed."""
-LEAST = 3
+LEAST_DISTURBED = 3
 """The least number of disturbed executions, and of other nodes with which a node is compared."""
 
 
@@ -36,7 +216,7 @@ class DisturbedNode:
         disturbed, executions: the number of its disturbed executions, and of all.
         by: what took CPU time from its ranks, the largest share first.
         peers: the median share of disturbed executions of the other nodes; None if fewer than
-            `LEAST` other nodes measured.
+            `LEAST_DISTURBED` other nodes measured.
     """
 
     node: str
@@ -48,7 +228,7 @@ class DisturbedNode:
     @property
     def is_fault(self) -> bool:
         """Whether the other nodes do not have this disturbance."""
-        return self.peers is not None and self.peers <= MOST
+        return self.peers is not None and self.peers <= MAX_DISTURBED_SHARE
 
     @property
     def message(self) -> Message:
@@ -81,10 +261,10 @@ def disturbed_nodes(records: Records) -> tuple[DisturbedNode, ...]:
     shares = {node: len(bad[node]) / len(of) for node, of in found.items()}
     named = []
     for node, share in shares.items():
-        if share <= MOST or len(bad[node]) < LEAST:
+        if share <= MAX_DISTURBED_SHARE or len(bad[node]) < LEAST_DISTURBED:
             continue
         others = [each for other, each in shares.items() if other != node]
-        peers = median(others) if len(others) >= LEAST else None
+        peers = median(others) if len(others) >= LEAST_DISTURBED else None
         by = mean_shares([each.disturbers for each in bad[node]])
         named.append(DisturbedNode(node, len(bad[node]), len(found[node]), by, peers))
     return tuple(named)
@@ -134,4 +314,49 @@ def judged_executions(evidence: Evidence, fleet: Fleet) -> JudgedExecutions:
         added=tuple(added_executions(records, decided.more, decided.refused)) if own else (),
         rounds=round_overlaps(evidence.plan, records.executions),
         disagreements=disagreements(evidence.figures, fleet.of, evidence.sources),
+    )
+
+
+@dataclass(frozen=True)
+class RunConditions:
+    """How a run was made.
+
+    Attributes:
+        imported: whether others produced the outputs. No step can be run again.
+        fixed: the steps that cannot run again, because two steps use the same files in scratch.
+        sanity: whether the suite only looks for faults, so that floors and peers suffice.
+        rehearsed: the number of emulated figures that are like those of their peers. They stand for
+            PASS in a run that only rehearses.
+        replaced: the values of the inventory that options of the run replaced.
+        stage_faults: what failed in stages that start no job, for example a mode or scratch. Steps
+            that lack a record because of it are missing in the coverage.
+    """
+
+    imported: bool = False
+    fixed: frozenset[str] = frozenset()
+    sanity: bool = False
+    rehearsed: int = 0
+    replaced: tuple[Message, ...] = ()
+    stage_faults: tuple[StageFault, ...] = ()
+
+    @property
+    def open_stages(self) -> tuple[StageFault, ...]:
+        """The faults of stages that keep the run from being accepted."""
+        return tuple(each for each in self.stage_faults if each.opens)
+
+
+def run_conditions(evidence: Evidence, fleet: Fleet) -> RunConditions:
+    """Return how the run was made."""
+    plan = evidence.plan
+    suite = evidence.benchmarks.suites.get(plan.suite)
+    return RunConditions(
+        imported=plan.imported,
+        fixed=frozenset(step.id for step in plan.steps() if step.reads or step.kept),
+        sanity=bool(suite and suite.kind == "sanity"),
+        rehearsed=len(fleet.alike) if evidence.origins == {EMULATED} else 0,
+        replaced=tuple(
+            Message("option-replaced", option=name, found=value or "–", stated=stated or "–")
+            for name, (stated, value) in evidence.replaced.items()
+        ),
+        stage_faults=evidence.stage_faults,
     )

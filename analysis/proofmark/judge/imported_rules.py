@@ -14,9 +14,8 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.expressions import variables_in
 from proofmark.common.message import Message, joined
 from proofmark.common.nodesets import hosts_of
-from proofmark.judge.references.bounds import judging_bounds
 from proofmark.judge.references.elsewhere import ElsewhereReference
-from proofmark.judge.references.judgement import Judgement, traits
+from proofmark.judge.references.judgement import Judgement, judging_bounds, traits
 from proofmark.records.columns import Record
 
 MODE = "mode"

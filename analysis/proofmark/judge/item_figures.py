@@ -1,8 +1,11 @@
-"""The figures of one run that an item of the contract is for, and those that the run lacks."""
+"""The figures of one run that an item of the contract is for, and those that the run lacks.
+
+The worst figure is nearest to the limit, or misses it most.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from proofmark.cases.suite import Benchmarks
@@ -11,12 +14,65 @@ from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.contract_rules import compared_value
-from proofmark.judge.references.bounds import Bounds
-from proofmark.judge.references.judgement import Judgement
-from proofmark.judge.worst_figures import margin
+from proofmark.judge.references.judgement import Bounds, Judgement
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.step import COUNTED, StepInstance
 from proofmark.site.contract_document import ContractItem
+
+
+@dataclass(frozen=True)
+class WorstFigure:
+    """The worst figure of a limit.
+
+    Attributes:
+        value: the median of the figure, in `unit`.
+        accepted: the accepted values, in `unit`.
+        node: the node or the nodes that measured it, as records name them.
+        step: the step that measured it.
+        outcome: of its judgement.
+    """
+
+    value: float
+    unit: str
+    accepted: Bounds
+    node: str
+    step: str
+    outcome: str
+
+
+def worst_figure(
+    figures: Aggregates, judgements: Iterable[tuple[int, Judgement]]
+) -> WorstFigure | None:
+    """Return the worst figure of a limit; None if none was compared.
+
+    Args:
+        figures: the figures of a run.
+        judgements: the figures that the limit applies to, with the judgement.
+    """
+    compared = [pair for pair in judgements if pair[1].evaluated]
+    if not compared:
+        return None
+    figure, judgement = min(compared, key=lambda pair: margin(pair[1]))
+    record = figures.record(figure)
+    accepted = judgement.bounds.times(judgement.value or 0.0)
+    # The median of paired ratios can differ from the ratio of the medians.
+    measured = float(figures.median[figure])
+    return WorstFigure(measured, record.unit, accepted, record.node, record.step, judgement.outcome)
+
+
+def margin(judgement: Judgement) -> float:
+    """Return the distance of a ratio from its nearest bound, as a share of the bound.
+
+    It is negative for a figure outside the bounds.
+    """
+    ratio = judgement.ratio or 0.0
+    low, high = judgement.bounds
+    distances = [
+        *([ratio / low - 1] if low is not None else []),
+        *([1 - ratio / high] if high is not None else []),
+    ]
+    return min(distances)
+
 
 ALONE: Mapping[int, Scope] = {1: "each-node", 2: "each-pair"}
 """What a case of this scope plans as one step, on so many nodes (`proofmark.plan.suite_steps`)."""

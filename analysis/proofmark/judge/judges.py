@@ -7,16 +7,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from proofmark.common.errors import bad_input
-from proofmark.judge.conditions import run_conditions
-from proofmark.judge.coverage import coverage
-from proofmark.judge.degraded import degraded
+from proofmark.judge.coverage import coverage, degraded
 from proofmark.judge.diagnosis.bad_nodes import Suspects, bad_nodes
-from proofmark.judge.diagnosis.node_faults import NodeFaults, node_faults
+from proofmark.judge.diagnosis.node_faults import NodeFaults, narrow_slots, node_faults
 from proofmark.judge.diagnosis.over_time import over_time
-from proofmark.judge.diagnosis.rail_faults import narrow_slots
 from proofmark.judge.diagnosis.storage_faults import storage_faults
 from proofmark.judge.evidence import Evidence
-from proofmark.judge.executions import judged_executions
+from proofmark.judge.executions import judged_executions, run_conditions
 from proofmark.judge.fleet.digits import judge_digits
 from proofmark.judge.fleet.fleet import measure_fleet
 from proofmark.judge.fleet.like_figures import Kinds

@@ -12,12 +12,11 @@ from proofmark.common.files import exists, is_folder, replacing, write_whole, wr
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.parallel import gc_paused, parallel_map
 from proofmark.common.text import one_line
-from proofmark.judge.baseline.circumstances import Circumstances
-from proofmark.judge.baseline.of_run import BaselineOfRun
+from proofmark.judge.baseline.comparison import BaselineOfRun, Circumstances
 from proofmark.judge.claim_source import Answer
 from proofmark.judge.claims_of_runs import answers_of
-from proofmark.judge.diagnosis.file_system_faults import looks_after_failures
-from proofmark.judge.diagnosis.rma import as_csv, rma
+from proofmark.judge.diagnosis.bad_nodes import as_csv, rma
+from proofmark.judge.diagnosis.storage_faults import looks_after_failures
 from proofmark.judge.evidence import (
     DecidedExecutions,
     Elsewhere,
@@ -28,9 +27,8 @@ from proofmark.judge.evidence import (
 from proofmark.judge.gate.rolling_nodes import with_rolling
 from proofmark.judge.judges import judge
 from proofmark.judge.links.paths import paths_of
-from proofmark.judge.references.deciding import programs_of_cases
 from proofmark.judge.references.derived import active_ports
-from proofmark.judge.references.typical import builds
+from proofmark.judge.references.typical import builds, programs_of_cases
 from proofmark.judge.repeats import granted_more
 from proofmark.judge.stability.tally import counted, tally_of
 from proofmark.judge.verdict import Verdict

@@ -16,15 +16,21 @@ from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.contract_rules import Excused, enough_nodes, excused_figures, nodes_met
 from proofmark.judge.coverage import Coverage
 from proofmark.judge.evidence import Evidence
-from proofmark.judge.item_figures import NO_EVIDENCE, ItemEvidence, measured_together
-from proofmark.judge.references.bounds import Bounds, judging_bounds
+from proofmark.judge.item_figures import (
+    NO_EVIDENCE,
+    ItemEvidence,
+    WorstFigure,
+    measured_together,
+    worst_figure,
+)
 from proofmark.judge.references.judgement import (
+    Bounds,
     Judgement,
     OfCase,
     applies,
     applying_references,
+    judging_bounds,
 )
-from proofmark.judge.worst_figures import WorstFigure, worst_figure
 from proofmark.plan.plan import Step
 from proofmark.plan.selection import possible_steps
 from proofmark.records.columns import VIRTUAL

@@ -18,7 +18,7 @@ from statistics import median
 import numpy as np
 
 from proofmark.cases.suite import Benchmarks
-from proofmark.judge.baseline.baseline_table import compared_metric
+from proofmark.judge.baseline.change_limits import compared_metric
 from proofmark.judge.baseline.comparison import BaselineComparison
 from proofmark.judge.references.limit_confidence import beyond
 from proofmark.judge.results import Results

@@ -13,8 +13,7 @@ from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
-from proofmark.judge.invalid_cause import ADVICE, Again, InvalidCause
-from proofmark.judge.results import CONFIRMING, UNCONFIRMED, Result
+from proofmark.judge.results import ADVICE, CONFIRMING, UNCONFIRMED, Again, InvalidCause, Result
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.noise_file import Shares, disturbers
 from proofmark.runs.stage_faults import RESTORES

@@ -16,7 +16,7 @@ from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
 from proofmark.judge.contract_rules import enough_nodes
 from proofmark.judge.item_figures import FigureScope, ItemFigure
-from proofmark.judge.references.bounds import Bounds
+from proofmark.judge.references.judgement import Bounds
 from proofmark.judge.shared_traits import configuration
 from proofmark.runs.stability_log import Look
 from proofmark.runs.waivers import Waiver

@@ -19,9 +19,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import metrics_of
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import percent
-from proofmark.judge.intervals import CONFIDENCE, SURE
-from proofmark.judge.shift import rank_of_bounds
-from proofmark.judge.student import noncentrality
+from proofmark.judge.intervals import CONFIDENCE, SURE, noncentrality, rank_of_bounds
 from proofmark.plan.step import COUNTED
 from proofmark.records.columns import Floats, Record
 

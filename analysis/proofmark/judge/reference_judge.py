@@ -20,7 +20,7 @@ from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.imported_rules import ImportedRules
 from proofmark.judge.power import material_of, noise_of
 from proofmark.judge.references.derived import Nominal
-from proofmark.judge.references.figure_comparison import Comparison, Figure
+from proofmark.judge.references.figure_comparison import Comparison, Figure, Figures
 from proofmark.judge.references.judgement import (
     Judgement,
     OfCase,
@@ -28,7 +28,6 @@ from proofmark.judge.references.judgement import (
     uses_all_cores,
 )
 from proofmark.judge.references.limit_confidence import OneRepeat
-from proofmark.judge.references.measured_references import Figures
 from proofmark.judge.repeats import Measured, judge_executions, slow_ratios
 
 

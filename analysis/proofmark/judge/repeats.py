@@ -18,8 +18,7 @@ import numpy as np
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import percent
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.references.bounds import Bounds
-from proofmark.judge.references.judgement import Judgement
+from proofmark.judge.references.judgement import Bounds, Judgement
 from proofmark.judge.results import BEYOND, CONFIRMING, PLANNED_ALONE
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance

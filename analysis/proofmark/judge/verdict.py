@@ -20,13 +20,12 @@ from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of_nodes
 from proofmark.common.printed_command import SCRIPT, STEP, PrintedCommand, of_run
 from proofmark.judge.baseline.comparison import BaselineComparison
-from proofmark.judge.conditions import RunConditions
 from proofmark.judge.coverage import Coverage as Coverage
-from proofmark.judge.degraded import Degraded
+from proofmark.judge.coverage import Degraded
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.diagnosis.over_time import OverTime
 from proofmark.judge.diagnosis.storage_faults import StorageFaults
-from proofmark.judge.executions import JudgedExecutions
+from proofmark.judge.executions import JudgedExecutions, RunConditions
 from proofmark.judge.fleet.digits import DIGITS_ALIKE, DIGITS_WRONG
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.headline import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from proofmark.cases.reference import Reference
 from proofmark.common.translation import _
-from proofmark.judge.references.bounds import Bounds
 from proofmark.judge.references.elsewhere import ElsewhereReference
+from proofmark.judge.references.judgement import Bounds
 from proofmark.report.words import number
 from proofmark.site.contract_document import CheckItem, ContractItem, Item
 

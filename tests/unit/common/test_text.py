@@ -18,7 +18,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.processes import TRACE, trace
 from proofmark.common.progress_lines import say
 from proofmark.common.text import csv_cell, one_line
-from proofmark.judge.diagnosis.rma import as_csv
+from proofmark.judge.diagnosis.bad_nodes import as_csv
 from proofmark.judge.verdict_files import _attributes
 from proofmark.report.words import visible
 

@@ -24,7 +24,7 @@ from proofmark.judge.acceptance import (
     other_state,
 )
 from proofmark.judge.acceptance_gaps import gaps
-from proofmark.judge.degraded import Degraded
+from proofmark.judge.coverage import Degraded
 from proofmark.judge.diagnosis.bad_nodes import BadNode, BadNodes
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judges import judge

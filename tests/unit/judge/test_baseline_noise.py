@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import examples
 
 from proofmark.common.message import Message
-from proofmark.judge.baseline.baseline_table import FIGURE, LOWER, MATERIAL
+from proofmark.judge.baseline.change_limits import FIGURE, LOWER, MATERIAL
 from proofmark.judge.baseline.comparison import BaselineComparison, compare_with_baseline
 from proofmark.judge.pooled_noise import (
     LEAST_LIKE,

@@ -12,15 +12,14 @@ from tests.fixtures.messages import disturbed, said
 
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.printed_command import PrintedCommand
-from proofmark.judge.conditions import RunConditions
 from proofmark.judge.coverage import Coverage, Uncovered
 from proofmark.judge.diagnosis.bad_nodes import BadNode, BadNodes
 from proofmark.judge.diagnosis.slow_figures import SlowFigure
-from proofmark.judge.ending import LONGEST, ending
-from proofmark.judge.invalid_cause import ADVICE, NOT_BY_RERUN, Again, InvalidCause
+from proofmark.judge.ending import LINE_CHARACTERS, ending
+from proofmark.judge.executions import RunConditions
 from proofmark.judge.next_steps import named, next_steps
 from proofmark.judge.references.judgement import Judgement
-from proofmark.judge.results import WORDS, Result
+from proofmark.judge.results import ADVICE, NOT_BY_RERUN, WORDS, Again, InvalidCause, Result
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Execution, Record
 
@@ -278,4 +277,4 @@ def test_reasons_with_control_characters_or_excess_length_become_one_line() -> N
     worst, _ = lines(verdict(figure("INVALID", None, why=reason)))
     assert worst.startswith("INVALID fake rate no value: [31mred worst: w w")
     assert worst.endswith("w (and more)")
-    assert len(worst) < LONGEST + 60
+    assert len(worst) < LINE_CHARACTERS + 60

@@ -11,8 +11,8 @@ from tests.fixtures.fleet import fleet_run
 
 from proofmark.cli.main import main
 from proofmark.common.failed_nodes import take_failed_nodes
+from proofmark.judge.ending import failed_nodes
 from proofmark.judge.judging import judge_run
-from proofmark.judge.not_accepted import failed_nodes
 from proofmark.runs.run import Run
 
 RATES = {f"n{number}": 100.0 + number / 10 for number in range(1, 9)}

@@ -12,7 +12,7 @@ from tests.fixtures.kit import examples
 from tests.unit.judge.test_verdict import record
 
 from proofmark.common.message import NOTHING
-from proofmark.judge.diagnosis.file_system_faults import (
+from proofmark.judge.diagnosis.storage_faults import (
     failed_access,
     of_servers,
     slow_alike,

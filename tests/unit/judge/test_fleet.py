@@ -16,10 +16,14 @@ from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import examples
 from tests.fixtures.report_run import page_of
 
-from proofmark.judge.diagnosis.causes import causes, drift, hypergeometric_tail
-from proofmark.judge.diagnosis.rma import as_csv
-from proofmark.judge.fleet.critical_values import FEW, critical_value
-from proofmark.judge.fleet.thresholds import FAMILY_LEVEL, fleet_limit, level_of_one
+from proofmark.judge.diagnosis.bad_nodes import as_csv, causes, drift, hypergeometric_tail
+from proofmark.judge.fleet.critical_values import (
+    FAMILY_LEVEL,
+    FEW,
+    critical_value,
+    fleet_limit,
+    level_of_one,
+)
 from proofmark.judge.judging import judge_run
 
 Rates = dict[str, float | list[float]]

@@ -6,7 +6,7 @@ import pytest
 
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.message_table import MESSAGES
-from proofmark.judge.invalid_cause import ADVICE, CODES, InvalidCause, invalid_cause
+from proofmark.judge.results import ADVICE, CODES, InvalidCause, invalid_cause
 
 FULL = Message("scratch-full-on", problem="No space left on device", nodes="n1")
 EXIT = Message("exit-code", code=1)

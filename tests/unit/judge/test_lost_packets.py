@@ -20,13 +20,12 @@ from proofmark.judge.diagnosis.bad_nodes import (
     Suspects,
     bad_nodes,
     losses,
+    rma,
     segments_of,
 )
-from proofmark.judge.diagnosis.rma import rma
-from proofmark.judge.ending import ending
+from proofmark.judge.ending import ending, failed_nodes
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judges import judge
-from proofmark.judge.not_accepted import failed_nodes
 from proofmark.judge.verdict import Verdict
 from proofmark.judge.verdict_files import write_junit
 from proofmark.plan.plan import Plan

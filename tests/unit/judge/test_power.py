@@ -15,8 +15,8 @@ from tests.unit.judge.test_gate import REFERENCE, decisions_of
 
 from proofmark.common.message import Message
 from proofmark.judge.compare import compare
-from proofmark.judge.fleet.thresholds import fleet_limit
-from proofmark.judge.intervals import SURE
+from proofmark.judge.fleet.critical_values import fleet_limit
+from proofmark.judge.intervals import SURE, ratio_interval
 from proofmark.judge.judging import judge_run
 from proofmark.judge.power import (
     MOST_REPEATS,
@@ -25,7 +25,6 @@ from proofmark.judge.power import (
     shift_seen,
     too_noisy,
 )
-from proofmark.judge.shift import ratio_interval
 from proofmark.judge.trend.change_points import LevelSeries, courses
 
 WITHIN = (0.9, 1.0, 1.1)

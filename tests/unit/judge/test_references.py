@@ -25,9 +25,8 @@ from proofmark.common.message import NOTHING
 from proofmark.common.units import factor, measure
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.references.derived import Derived, derive, rpeak_nominal
-from proofmark.judge.references.figure_comparison import Comparison, Figure
+from proofmark.judge.references.figure_comparison import Comparison, Figure, Figures
 from proofmark.judge.references.judgement import Judgement, applies, uses_all_cores
-from proofmark.judge.references.measured_references import Figures
 from proofmark.records.columns import Record, Records
 from proofmark.site.hardware_limits import link, processor
 from proofmark.site.node.facts import NodeFacts, parse_probe

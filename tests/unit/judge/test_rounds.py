@@ -11,7 +11,7 @@ from tests.fixtures.finished import judged, write_execution
 from tests.fixtures.kit import Kit, make_kit
 from tests.unit.plan.test_pair_rounds import LEAF, names, plan_of, site_of
 
-from proofmark.judge.rounds import RoundOverlap, round_overlaps
+from proofmark.judge.executions import RoundOverlap, round_overlaps
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Execution
 from proofmark.runs.run import Run

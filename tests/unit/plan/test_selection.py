@@ -16,8 +16,8 @@ from proofmark.cases.reference import Reference
 from proofmark.common.errors import BadInput
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.judging import read_and_judge
+from proofmark.judge.references.figure_comparison import Figures as Measured
 from proofmark.judge.references.judgement import applies, traits
-from proofmark.judge.references.measured_references import Figures as Measured
 from proofmark.plan.expansion import all_suites, idle_limits
 from proofmark.plan.selection import selecting_suites, selection
 from proofmark.plan.traits import Trait

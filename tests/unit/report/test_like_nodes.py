@@ -13,8 +13,7 @@ from tests.fixtures.pages import plain
 from tests.fixtures.report_run import reported
 
 from proofmark.cli.main import main
-from proofmark.judge.ending import ending
-from proofmark.judge.like_nodes import named_steps
+from proofmark.judge.ending import ending, named_steps
 from proofmark.judge.next_steps import next_steps
 from proofmark.report.key_figures import key_rows, key_texts
 from proofmark.report.page import LONGEST_LIST, listed

@@ -17,10 +17,9 @@ from tests.fixtures.report_run import made_run, reported
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes, take_failed_nodes
-from proofmark.judge.ending import ending
+from proofmark.judge.ending import ending, failed_nodes
 from proofmark.judge.headline import SANITY
 from proofmark.judge.judging import judge_run
-from proofmark.judge.not_accepted import failed_nodes
 from proofmark.runs.asked import acceptance_command, restore_command, write_asked
 from proofmark.runs.journal import Journal
 from proofmark.runs.run import Run, enter_mode, open_run, site_of

@@ -1,26 +1,47 @@
-"""The comparison of a run with the baseline of its partition."""
+"""The comparison of a run with the copy of the baseline in its folder.
+
+A baseline stores the nodes and programs of a run beside its figures, and compares them.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message, Term, joined
 from proofmark.common.text import percent
-from proofmark.judge.baseline.baseline_table import FIGURE
-from proofmark.judge.baseline.change_limits import OWN, QUANTITY, Limits, limits_of
-from proofmark.judge.baseline.changes import NodeChange
+from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.baseline.change_limits import (
+    FIGURE,
+    OWN,
+    QUANTITY,
+    Limits,
+    limits_of,
+    programs_of,
+    values_table,
+)
+from proofmark.judge.baseline.changes import NodeChange, accepted_parts, changes
+from proofmark.judge.fleet.like_figures import Kinds
 from proofmark.judge.power import repeats_needed, too_noisy
 from proofmark.judge.references.judgement import Judgement
+from proofmark.judge.shared_traits import hardware_kind, machine_traits, software_traits, traits_of
 from proofmark.records.columns import Floats, Numbers
-from proofmark.site.accepted_baseline import Baseline
+from proofmark.site.accepted_baseline import Baseline, read_baseline
 from proofmark.site.adopted_site import IMPORTED
+from proofmark.site.installed_parts import Parts
+from proofmark.site.inventory import Site
+from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.parts import MountedFileSystem
+from proofmark.software.software import Software
 
 Mask = NDArray[np.bool_]
 KIND = "baseline"
@@ -233,7 +254,7 @@ def compare_with_baseline(
     """Return the comparison of a run with a baseline.
 
     Args:
-        run: the values of the run (`proofmark.judge.baseline.baseline_table`).
+        run: the values of the run (`proofmark.judge.baseline.change_limits`).
         baseline: the accepted runs.
         accepted: the figures of these runs.
         figures: the number of figures of the run, with those that are not in `run`.
@@ -286,3 +307,81 @@ def _unmeasured(run: pl.DataFrame, accepted: pl.DataFrame) -> int:
     """Return the number of figures of the cases and nodes of a run that only the baseline has."""
     planned = accepted.join(run, on=["case", "node"], how="semi")
     return len(planned.join(run, on=list(OWN), how="anti").unique(list(OWN)))
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """The nodes, programs and site of a run; `nodes` are the facts of each node."""
+
+    site: Site
+    nodes: Mapping[str, NodeFacts]
+    software: Software
+
+    def traits(self) -> dict[str, dict[str, str]]:
+        """Return configuration, location and scratch file system of each node."""
+        folder = self.site.partition.scratch.path
+        settings = {
+            host: {**machine_traits(facts), **_mounted(facts.mounts, folder)}
+            for host, facts in self.nodes.items()
+        }
+        places = {host: self.site.location(host) for host in self.nodes if host in self.site.hosts}
+        return traits_of(settings, places)
+
+    def libraries(self) -> dict[Message, str]:
+        """Return the versions of the programs and of their libraries."""
+        return software_traits(self.software)
+
+    def values(self, figures: Aggregates, benchmarks: Benchmarks) -> pl.DataFrame:
+        """Return the values of the run (`proofmark.judge.baseline.change_limits`)."""
+        # A signature accepts the hardware that it saw.
+        found = {host: hardware_kind(facts) for host, facts in self.nodes.items()}
+        kinds = Kinds(found, self.site.distance)
+        return values_table(figures, benchmarks, kinds, programs_of(self.software))
+
+
+def _mounted(mounts: Sequence[MountedFileSystem], folder: str) -> dict[str, str]:
+    """Return the mount that contains `folder` as a trait; nothing if it is not known."""
+    paths = {path.as_posix() for path in (Path(folder), *Path(folder).parents)}
+    fitting = [mount for mount in mounts if mount.target in paths]
+    if not fitting:
+        return {}
+    mount = max(fitting, key=lambda each: len(each.target))
+    return {"scratch": f"{mount.kind} {mount.source} at {mount.target} ({mount.options})"}
+
+
+@dataclass(frozen=True)
+class BaselineOfRun:
+    """The baseline in `folder`, for a run with these circumstances."""
+
+    folder: Path
+    about: Circumstances
+
+    @cached_property
+    def _content(self) -> tuple[Baseline, pl.DataFrame]:
+        return read_baseline(self.folder)
+
+    def parts(self) -> dict[str, Parts]:
+        """Return the parts that each node of the run had in the baseline.
+
+        Raises:
+            BadInput: the baseline is damaged.
+        """
+        return accepted_parts(self._content[0], self.about.nodes)
+
+    def compare(
+        self, figures: Aggregates, benchmarks: Benchmarks, family_level: float
+    ) -> BaselineComparison:
+        """Return the comparison of the figures of the run.
+
+        Args:
+            figures: of the run.
+            benchmarks: the cases; their metrics state whether higher or lower is better.
+            family_level: probability that any figure of an unchanged machine fails.
+
+        Raises:
+            BadInput: the baseline is damaged.
+        """
+        baseline, accepted = self._content
+        values = self.about.values(figures, benchmarks)
+        since = changes(baseline, self.about.traits(), self.about.libraries())
+        return compare_with_baseline(values, baseline, accepted, len(figures), family_level, since)

@@ -1,17 +1,26 @@
-"""The bad nodes of a run: which figures fail, by how much, and the likely cause."""
+"""The bad nodes of a run: which figures fail, by how much, the likely cause, the vendor's list.
+
+A likely cause is a trait that bad nodes share and good nodes do not. The list for the vendor has
+node, serial number, slot and evidence.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import csv
+import io
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from math import lgamma
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from proofmark.common.message import NOTHING, Message, Term, joined
-from proofmark.common.nodesets import hosts_of_nodes
+from proofmark.common.nodesets import folded, hosts_of_nodes
+from proofmark.common.text import csv_cell
 from proofmark.judge.baseline.comparison import KIND as BASELINE
-from proofmark.judge.diagnosis.causes import Cause, Drift, causes, drift
 from proofmark.judge.diagnosis.over_time import KIND
 from proofmark.judge.diagnosis.slow_figures import (
     SlowFigure,
@@ -24,6 +33,165 @@ from proofmark.judge.results import Result
 from proofmark.judge.shared_traits import Traits, configuration, traits_of, usual
 from proofmark.runs.nodes import Node
 from proofmark.site.node.counters import CounterChange, tcp_segments
+from proofmark.site.node.facts import NodeFacts
+
+LEVEL = 0.01
+"""Probability that any cause is named although the bad nodes are distributed by chance."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A value of a trait that more bad nodes share than chance explains.
+
+    Attributes:
+        trait: its name (``rack``, ``microcode``, …).
+        value: its value.
+        bad: the number of bad nodes with the value.
+        nodes: the number of nodes with the value.
+        all_bad: the number of all bad nodes.
+        all_nodes: the number of all nodes.
+        p: probability of `bad` or more by chance, corrected for the number of values tried.
+        members: the bad nodes with the value.
+    """
+
+    trait: str
+    value: str
+    bad: int
+    nodes: int
+    all_bad: int
+    all_nodes: int
+    p: float
+    members: tuple[str, ...]
+
+    @property
+    def message(self) -> Message:
+        """The text of the cause, for the page."""
+        numbers = {"bad": self.bad, "nodes": self.nodes, "all_bad": self.all_bad}
+        return Message(
+            "trait-bad",
+            setting=Term(self.trait),
+            value=self.value,
+            all_nodes=self.all_nodes,
+            p=f"{self.p:.1g}",
+            **numbers,
+        )
+
+    def as_json(self) -> dict[str, object]:
+        """Return the form of ``verdict.json``."""
+        return {**vars(self), "members": folded(self.members)}
+
+
+def causes(
+    bad: Collection[str], nodes: Mapping[str, Traits], level: float = LEVEL
+) -> tuple[Cause, ...]:
+    """Return the traits that bad nodes share more often than by chance, the least probable first.
+
+    One-sided exact test of Fisher, with Holm's correction for the number of values that are tried.
+    A value that all nodes have, or a single node, explains nothing and is not tried.
+
+    Args:
+        bad: the bad nodes.
+        nodes: the traits of all measured nodes.
+        level: probability that any cause is named if there is none.
+    """
+    bad_hosts = set(bad) & set(nodes)
+    sharing: dict[tuple[str, str], list[str]] = {}
+    for host, traits in nodes.items():
+        for trait, value in traits.items():
+            sharing.setdefault((trait, value), []).append(host)
+    tried = {key: hosts for key, hosts in sharing.items() if 1 < len(hosts) < len(nodes)}
+    candidates = []
+    for (trait, value), hosts in tried.items():
+        members = tuple(sorted(bad_hosts.intersection(hosts)))
+        if len(members) < 2:
+            continue
+        p = hypergeometric_tail(len(members), len(nodes), len(hosts), len(bad_hosts))
+        candidates.append((p, trait, value, len(hosts), members))
+    named = []
+    corrected = 0.0
+    for rank, (p, trait, value, size, members) in enumerate(sorted(candidates)):
+        corrected = max(corrected, min(1.0, p * (len(tried) - rank)))
+        if corrected > level:
+            break
+        cause = Cause(
+            trait=trait,
+            value=value,
+            bad=len(members),
+            nodes=size,
+            all_bad=len(bad_hosts),
+            all_nodes=len(nodes),
+            p=corrected,
+            members=members,
+        )
+        named.append(cause)
+    return tuple(named)
+
+
+def hypergeometric_tail(least: int, population: int, marked: int, drawn: int) -> float:
+    """Return the probability of `least` or more marked members in a sample without replacement.
+
+    Args:
+        least: the least number of marked members in the sample.
+        population: the number of members.
+        marked: the number of marked members.
+        drawn: the size of the sample.
+    """
+    most = min(marked, drawn)
+    counts = np.arange(max(least, drawn + marked - population, 0), most + 1)
+    if not len(counts):
+        return 0.0
+    logs = np.array(
+        [
+            _choose(marked, int(count)) + _choose(population - marked, drawn - int(count))
+            for count in counts
+        ]
+    )
+    return float(min(1.0, np.exp(logs - _choose(population, drawn)).sum()))
+
+
+def _choose(n: int, k: int) -> float:
+    """Return the natural logarithm of the binomial coefficient of `n` and `k`."""
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+
+
+@dataclass(frozen=True)
+class Drift:
+    """One setting in which nodes differ.
+
+    Attributes:
+        trait: the name of the setting.
+        usual: the most frequent value.
+        nodes: the number of nodes with this value.
+        values: each other value with its nodes, the rarest first.
+    """
+
+    trait: str
+    usual: str
+    nodes: int
+    values: tuple[tuple[str, tuple[str, ...]], ...]
+
+    def as_json(self) -> dict[str, object]:
+        """Return the form of ``verdict.json``."""
+        others = [{"value": value, "nodes": folded(hosts)} for value, hosts in self.values]
+        return {"trait": self.trait, "usual": self.usual, "nodes": self.nodes, "others": others}
+
+
+def drift(nodes: Mapping[str, Traits]) -> tuple[Drift, ...]:
+    """Return every trait of `nodes` with several values, without those that differ on most."""
+    drifts = []
+    for trait, counts in usual(nodes).items():
+        if len(counts) < 2 or len(counts) > max(2, len(nodes) // 2):
+            continue
+        (common, number), *_ = counts.most_common(1)
+        others: dict[str, list[str]] = {}
+        for host in sorted(nodes):
+            if (value := nodes[host].get(trait, common)) != common:
+                others.setdefault(value, []).append(host)
+        values = ((value, tuple(hosts)) for value, hosts in others.items())
+        ordered = sorted(values, key=lambda item: (len(item[1]), item[0]))
+        drifts.append(Drift(trait, common, number, tuple(ordered)))
+    return tuple(drifts)
+
 
 LEAST = 5e-3
 """The least share of segments that is a fault. Congestion between healthy nodes costs less."""
@@ -338,3 +506,79 @@ def _counters(node: Node) -> tuple[CounterChange, ...]:
     """Return the changes of a node's counters, those that show a fault first."""
     changes = chain.from_iterable(job.provenance.changes for job in node.jobs)
     return tuple(sorted(changes, key=lambda change: (not change.invalid, change.place is None)))
+
+
+COLUMNS = ("node", "serial_number", "slot", "evidence")
+_SERIALS = ("product_serial", "chassis_serial", "board_serial", "system-id", "serial-number")
+_MOST = 3
+
+Row = tuple[str, str, str, str]
+
+
+def rma(nodes: Iterable[BadNode], facts: Mapping[str, NodeFacts]) -> list[Row]:
+    """Return a row for each slot with error counters, and a row for each slow node.
+
+    A node that has to be measured again first has no row.
+
+    Args:
+        nodes: the bad nodes.
+        facts: the facts of each node, with the serial numbers.
+    """
+    rows: list[Row] = []
+    for node in nodes:
+        if not node.retest:
+            rows += _rows(node, facts.get(node.host))
+    return rows
+
+
+def _rows(node: BadNode, facts: NodeFacts | None) -> Iterator[Row]:
+    serial = serial_number(facts)
+    by_slot: dict[str, list[str]] = {}
+    for change in node.counters:
+        if change.place:
+            by_slot.setdefault(change.place, []).append(str(change))
+    for slot, changes in by_slot.items():
+        yield node.host, _dimm_serial(facts, slot) or serial, slot, "; ".join(changes)
+    no_slot = [str(change) for change in node.counters if change.is_fault and not change.place]
+    digits = [_digits(result) for result in node.digits[:_MOST]]
+    slow = [figure for figure in node.slow if not figure.result.retest] or node.slow
+    evidence = [*digits, *map(evidence_of, slow[:_MOST]), *no_slot, *node.faults]
+    if len(slow) > _MOST:
+        evidence.append(f"{len(slow) - _MOST} more figures")
+    if evidence:
+        yield node.host, serial, "", "; ".join(evidence)
+
+
+def _digits(result: Result) -> str:
+    record = result.record
+    return f"{record.case} {record.metric}: {result.reason} (workdir/steps/{record.step})"
+
+
+def evidence_of(slow: SlowFigure) -> str:
+    """Return a failing figure as one phrase, with the folder of its output."""
+    record = slow.result.record
+    return (
+        f"{slow.name} {record.value:.6g} {record.unit}, {100 * slow.deviation:+.1f} % "
+        f"({len(slow.result.values)} × measured; workdir/steps/{record.step})"
+    )
+
+
+def serial_number(facts: NodeFacts | None) -> str:
+    """Return the serial number of a node; ``not reported`` if its firmware reports none."""
+    firmware = facts.firmware if facts else {}
+    return next((firmware[key] for key in _SERIALS if firmware.get(key)), "not reported")
+
+
+def _dimm_serial(facts: NodeFacts | None, place: str) -> str | None:
+    """Return the serial number of the memory module in the slot that the firmware calls `place`."""
+    dimms = facts.dimms if facts else ()
+    return next((dimm.serial for dimm in dimms if dimm.locator == place), None)
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """Return the list as CSV. A spreadsheet takes no cell for a formula."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows([csv_cell(cell) for cell in row] for row in rows)
+    return text.getvalue()

@@ -1,15 +1,30 @@
-"""The judges of nodes: each yields the faults of nodes that no figure has."""
+"""The judges of nodes: each yields the faults of nodes that no figure has.
+
+The rails of a node can be missing, down or slow. The parts of a node can be unlike: NUMA domains,
+sockets and rails. A dead memory channel of 24 takes 4 % of the bandwidth of a node, and a third of
+the bandwidth of a domain with three channels. The parts of one node are alike, so that no other
+node is needed.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
+from statistics import median, multimode
 
+import numpy as np
+
+from proofmark.cases.suite import Benchmarks
+from proofmark.cases.vocabulary import ALL_RAILS, DOMAIN, PART_AXES, RAIL
 from proofmark.common.host_names import canonical
 from proofmark.common.message import Message
 from proofmark.common.moments import moment_of
-from proofmark.common.nodesets import folded
+from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
+from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.baseline.change_limits import compared_metric
 from proofmark.judge.diagnosis.edited_copies import edited_copies
 from proofmark.judge.diagnosis.implausible import (
     CHANCE,
@@ -19,20 +34,272 @@ from proofmark.judge.diagnosis.implausible import (
     same_machines,
     too_good,
 )
-from proofmark.judge.diagnosis.rail_faults import rail_faults
-from proofmark.judge.diagnosis.unlike_parts import unlike_parts
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.fleet import Fleet
+from proofmark.judge.references.derived import active_ports
 from proofmark.judge.references.judgement import Judgement, OfCase
 from proofmark.judge.stated_parts import Statements, ordered_hardware, part_faults
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
+from proofmark.records.columns import Record
 from proofmark.runs.adopted import AdoptedFile
 from proofmark.runs.nodes import Node
-from proofmark.site.installed_parts import declared_parts
+from proofmark.site.hardware_limits import lanes_of, pcie_bytes_per_s
+from proofmark.site.installed_parts import (
+    LEAST_NODES,
+    RATE_TOLERANCE,
+    Parts,
+    commonest,
+    declared_parts,
+)
+from proofmark.site.message_ports import name_of
 from proofmark.site.node.counters import CounterChange, meaning_of
 from proofmark.site.node.error_rules import ErrorRule, bits_per_s, rule_of
+from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.provenance import NodeProvenance
+from proofmark.site.rails import Rail, rails_of
+
+
+def rail_faults(
+    nodes: Mapping[str, NodeFacts], declared: Parts, hardware: Mapping[str, str]
+) -> dict[str, tuple[Message, ...]]:
+    """Return the faults of the rails of each node.
+
+    A rail must be there if the inventory names it. If nothing is declared, a rail must be there if
+    most like nodes have it active, and a card without an active port is down if
+    another card of the same model is active. A slot that is slower than that of almost all like
+    nodes is a fault.
+
+    Args:
+        nodes: the facts of the nodes of a partition.
+        declared: the parts that the inventory states.
+        hardware: what was ordered for each node.
+    """
+    alike: dict[str, dict[str, dict[str, Rail]]] = {}
+    for host, facts in nodes.items():
+        alike.setdefault(hardware[host], {})[host] = rails_of(facts)
+    found: dict[str, tuple[Message, ...]] = {}
+    named = dict(zip(declared.adapters or (), declared.rails or (), strict=False))
+    for group in alike.values():
+        usual = {} if named or declared.rails else _usual(group)
+        slots = _usual_slots(group)
+        for host, rails in group.items():
+            if declared.rails:
+                needed = named or _short(rails, declared.rails)
+            else:
+                needed = _like_cards(rails) | usual
+            if faults := (*_faults(rails, needed), *_slow_slots(rails, slots)):
+                found[host] = faults
+    return found
+
+
+def _usual_slots(group: Mapping[str, Mapping[str, Rail]]) -> dict[str, str]:
+    """Return the link of the slot of each rail that almost all nodes have; empty if none is."""
+    links: dict[str, list[str]] = {}
+    for rails in group.values():
+        for name, rail in rails.items():
+            links.setdefault(name, []).append(rail.link)
+    return {name: commonest(each) or "" for name, each in links.items()}
+
+
+def _slow_slots(rails: Mapping[str, Rail], usual: Mapping[str, str]) -> Iterator[Message]:
+    """Yield the rails whose slot carries less than that of most nodes."""
+    for name, rail in rails.items():
+        own, least = (pcie_bytes_per_s(text) for text in (rail.link, usual[name]))
+        if own and least and own < (1 - RATE_TOLERANCE) * least:
+            yield Message("rail-slot", rail=name, found=rail.link, accepted=usual[name])
+
+
+def narrow_slots(nodes: Mapping[str, NodeFacts]) -> Iterator[Message]:
+    """Yield the slots with fewer lanes than their card. A limit of the slot hides what it costs."""
+    narrow: dict[Message, list[str]] = {}
+    for host, facts in nodes.items():
+        for port in active_ports(facts):
+            found, best = port.link or "", port.link_best or ""
+            if lanes_of(found) < lanes_of(best):
+                message = Message("slot-narrow", rail=name_of(port), found=found, accepted=best)
+                narrow.setdefault(message, []).append(host)
+    for message, hosts in narrow.items():
+        yield Message("slot-narrow-on", nodes=folded(hosts), text=message)
+
+
+def _usual(group: Mapping[str, Mapping[str, Rail]]) -> dict[str, float]:
+    """Return the usual rate of each rail that most of the nodes have active."""
+    if len(group) < LEAST_NODES:
+        return {}
+    active: list[tuple[str, Rail]] = []
+    for rails in group.values():
+        active += [(name, each) for name, each in rails.items() if each.active]
+    count = Counter(name for name, _ in active)
+    return {
+        # Of equally frequent rates the fastest is usual: the slower rails are then named.
+        name: max(multimode(rail.gbit_per_s for of, rail in active if of == name))
+        for name, nodes in count.items()
+        if 2 * nodes > len(group)
+    }
+
+
+def _short(rails: Mapping[str, Rail], rates: Sequence[float]) -> dict[str, float]:
+    """Return all rails of a node with too few or too slow rails, with the declared rate."""
+    good = sum(rail.active and not _slow(rail, rates[0]) for rail in rails.values())
+    return dict.fromkeys(rails, rates[0]) if good < len(rates) else {}
+
+
+def _like_cards(rails: Mapping[str, Rail]) -> dict[str, float]:
+    """Return the rails of cards without an active port, of the model of a card that has one."""
+    working = {rail.card for rail in rails.values() if rail.is_fabric and rail.card[0]}
+    models = {model for model, _ in working}
+    return {
+        name: 0.0
+        for name, rail in rails.items()
+        if rail.card[1] and rail.card[0] in models and rail.card not in working
+    }
+
+
+def _slow(rail: Rail, rate: float) -> bool:
+    return 0 < rail.gbit_per_s < (1 - RATE_TOLERANCE) * rate
+
+
+def _faults(rails: Mapping[str, Rail], needed: Mapping[str, float]) -> Iterator[Message]:
+    for name, rate in needed.items():
+        rail = rails.get(name)
+        if rail is None:
+            yield Message("rail-missing", rail=name)
+        elif not rail.active:
+            yield Message("rail-down", rail=name, numa=_numa(rail), state=rail.state or "–")
+        elif _slow(rail, rate):
+            rates = {"found": f"{rail.gbit_per_s:g}", "accepted": f"{rate:g}"}
+            yield Message("rail-slow", rail=name, numa=_numa(rail), **rates)
+
+
+def _numa(rail: Rail) -> str:
+    return "–" if rail.numa is None else f"{rail.numa}"
+
+
+LEAST_PAIRS = 2
+"""The node alone is named if at least this number of its pairs is slow on a rail."""
+LEAST_RATIOS, SPREADS = 6, 6
+"""A slow part is below the others by more than `SPREADS` standard deviations, if the spread of the
+parts of all nodes is known from at least `LEAST_RATIOS` of them."""
+NORMAL = 1.4826
+"""The standard deviation ÷ the median absolute deviation of a normal distribution."""
+LEAST_PEERS = 4
+"""The least number of figures of one rail that show what is usual for this rail."""
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """A figure of a part.
+
+    `alike` has its traits without the node and the part. `better` and `middle` are the best of its
+    values and their middle, as rates: a time is the reciprocal of one.
+    """
+
+    record: Record
+    part: str
+    better: float
+    middle: float
+    alike: tuple[object, ...]
+
+
+def unlike_parts(figures: Aggregates, benchmarks: Benchmarks) -> dict[str, tuple[Message, ...]]:
+    """Return the slow parts of each node.
+
+    All values of a slow part are worse than the median of the like parts of the same node, by more
+    than the material change of the metric and the spread of such parts. A rail that is as slow on
+    most nodes is usual. A rail is slow on a node if it is slow in all of its pairs; if a pair is
+    the only one of both nodes, both are named.
+    """
+    slow: dict[tuple[str, str, str], dict[str, Message]] = {}
+    pairs: dict[tuple[str, str, str], set[str]] = {}
+    for each, message in _compared(figures, benchmarks):
+        for host in hosts_of(each.record.node):
+            key = (host, each.record.case, each.part)
+            pairs.setdefault(key, set()).add(each.record.node)
+            if message:
+                slow.setdefault(key, {}).setdefault(each.record.node, message)
+    accused = [key for key, of in slow.items() if of.keys() == pairs[key]]
+    sure = {key for key in accused if len(pairs[key]) >= LEAST_PAIRS}
+    found: dict[str, list[Message]] = {}
+    for key in accused:
+        host, *what = key
+        others = set(hosts_of_nodes(pairs[key])) - {host}
+        # The other end of all of its slow pairs explains them.
+        if key in sure or not any((other, *what) in sure for other in others):
+            found.setdefault(host, []).append(next(iter(slow[key].values())))
+    return {host: tuple(dict.fromkeys(messages)) for host, messages in found.items()}
+
+
+def _usual_of_parts(groups: Iterable[Sequence[_Figure]]) -> dict[int, float]:
+    """Return the median of the other parts of the node of each figure, by its `id`."""
+    usual: dict[int, float] = {}
+    for group in groups:
+        for each in group if len(group) > 1 else ():
+            usual[id(each)] = median(one.middle for one in group if one is not each)
+    return usual
+
+
+def _compared(
+    figures: Aggregates, benchmarks: Benchmarks
+) -> Iterator[tuple[_Figure, Message | None]]:
+    """Yield each figure of a part, with the message if it is slow."""
+    pools: dict[tuple[object, ...], list[_Figure]] = {}
+    for each in _of_parts(figures, benchmarks):
+        pools.setdefault(each.alike, []).append(each)
+    for pool in pools.values():
+        about = compared_metric(benchmarks, pool[0].record.case, pool[0].record.metric)
+        of_node: dict[str, list[_Figure]] = {}
+        of_part: dict[str, list[float]] = {}
+        for each in pool:
+            of_node.setdefault(each.record.node, []).append(each)
+            of_part.setdefault(each.part, []).append(each.middle)
+        usual = _usual_of_parts(of_node.values())
+        compared = [each for each in pool if id(each) in usual]
+        ratios = np.array([each.middle / usual[id(each)] for each in compared])
+        spread = NORMAL * float(np.median(abs(ratios - np.median(ratios)))) if compared else 0.0
+        noise = SPREADS * spread if len(compared) >= LEAST_RATIOS else 0.0
+        least = 1 - max(about.material_change if about else 1.0, noise)
+        for each in compared:
+            peers = of_part[each.part] if RAIL in each.record.parameters else []
+            typical = len(peers) >= LEAST_PEERS and each.better >= least * median(peers)
+            ratio = each.better / usual[id(each)]
+            others = len(of_node[each.record.node]) - 1
+            yield each, _message(each, ratio, others) if ratio < least and not typical else None
+
+
+def _of_parts(figures: Aggregates, benchmarks: Benchmarks) -> Iterator[_Figure]:
+    measurands = figures.records.measurands
+    chosen = [any(f'"{axis}"' in each.parameters for axis in PART_AXES) for each in measurands]
+    least, greatest = figures.ranges
+    mask = figures.valid & np.array(chosen, dtype=bool)[figures.measurand] & (least > 0)
+    for figure in np.flatnonzero(mask).tolist():
+        record = figures.record(figure)
+        axis = DOMAIN if DOMAIN in record.parameters else RAIL
+        part = str(record.parameters.get(axis, ""))
+        about = compared_metric(benchmarks, record.case, record.metric)
+        if about is None or part in ("", ALL_RAILS):
+            continue
+        low, high = float(least[figure]), float(greatest[figure])
+        rates = (1 / low, 1 / high) if about.better == "lower" else (low, high)
+        # Domains may have different numbers of cores.
+        dropped = {*PART_AXES, "threads", "ranks", "pairs"}
+        rest = sorted((k, v) for k, v in record.parameters.items() if k not in dropped)
+        kind = part.partition("-")[0] if axis == DOMAIN else RAIL
+        names = (record.case, record.benchmark, record.metric, record.mode, record.placement)
+        yield _Figure(record, part, max(rates), sum(rates) / 2, (*names, kind, *rest))
+
+
+def _message(figure: _Figure, ratio: float, others: int) -> Message:
+    kind, _, number = figure.part.partition("-")
+    code = {"numa": "place-numa", "socket": "place-socket"}.get(kind, "place-rail")
+    return Message(
+        "part-slow",
+        part=Message(code, number=number if DOMAIN in figure.record.parameters else figure.part),
+        case=figure.record.case,
+        metric=figure.record.metric,
+        ratio=f"{ratio:.2g}",
+        others=others,
+    )
 
 
 def error_faults(nodes: Mapping[str, Node]) -> dict[str, tuple[Message, ...]]:

@@ -24,11 +24,10 @@ from proofmark.cases.telemetry import BENCHMARK, TELEMETRY, THROTTLED
 from proofmark.cases.vocabulary import SENSOR
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.fleet.critical_values import MAD_TO_SIGMA
-from proofmark.judge.fleet.thresholds import FAMILY_LEVEL, level_of_one
+from proofmark.judge.fleet.critical_values import FAMILY_LEVEL, MAD_TO_SIGMA, level_of_one
+from proofmark.judge.intervals import quantile_of_t
+from proofmark.judge.intervals import ratio as shift_ratio
 from proofmark.judge.references.judgement import Judgement
-from proofmark.judge.shift import ratio as shift_ratio
-from proofmark.judge.student import quantile_of_t
 from proofmark.records.columns import Floats
 
 KIND = "over time"

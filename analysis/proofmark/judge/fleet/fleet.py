@@ -18,7 +18,16 @@ from proofmark.cases.vocabulary import MESSAGE_SIZE, STORAGE_TARGET
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.fleet.critical_values import LEAST_NODES, MAD_VARIANCE
+from proofmark.judge.fleet.critical_values import (
+    DROPS,
+    FAMILY_LEVEL,
+    LEAST_NODES,
+    MAD_VARIANCE,
+    FleetLimit,
+    fleet_limit,
+    level_of_one,
+    members_of,
+)
 from proofmark.judge.fleet.like_figures import (
     LIKE_NODES,
     LIKE_TARGETS,
@@ -33,14 +42,6 @@ from proofmark.judge.fleet.populations import (
     are_a_kind,
     populations_of,
     several,
-)
-from proofmark.judge.fleet.thresholds import (
-    DROPS,
-    FAMILY_LEVEL,
-    FleetLimit,
-    fleet_limit,
-    level_of_one,
-    members_of,
 )
 from proofmark.judge.power import material_of, median_variance, repeats_needed, too_noisy
 from proofmark.judge.references.judgement import PEERS, Judgement

@@ -10,9 +10,8 @@ import numpy as np
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import metrics_of
 from proofmark.judge.evidence import Evidence
-from proofmark.judge.fleet.critical_values import LEAST_NODES
+from proofmark.judge.fleet.critical_values import LEAST_NODES, fleet_limit, level_of_one
 from proofmark.judge.fleet.like_figures import LIKE_NODES
-from proofmark.judge.fleet.thresholds import fleet_limit, level_of_one
 from proofmark.judge.gate.gate_decisions import Decision, decide
 from proofmark.judge.gate.gate_evidence import evidence_of
 from proofmark.judge.required import required_on_nodes

@@ -15,9 +15,9 @@ from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import Message
 from proofmark.common.text import percent
 from proofmark.common.units import factor
-from proofmark.judge.references.deciding import other_programs
+from proofmark.judge.intervals import quantile_of_t
 from proofmark.judge.references.derived import NOTHING_STATED, Nominal, as_ordered
-from proofmark.judge.student import quantile_of_t
+from proofmark.judge.references.typical import other_programs
 from proofmark.records.columns import Record
 from proofmark.site.accepted_baseline import AcceptedPrograms
 from proofmark.site.baseline_elsewhere import (

@@ -1,22 +1,23 @@
-"""The comparison of one figure with one reference."""
+"""The comparison of one figure with one reference, which can be another figure of the same run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import median
 from sys import intern
 from typing import NamedTuple
 
-from proofmark.cases.reference import MATERIAL, Reference, Rule
+from proofmark.cases.reference import MATERIAL, Against, Reference, Rule
+from proofmark.cases.vocabulary import Scalar
 from proofmark.common.expressions import render
 from proofmark.common.message import Message, joined, shared
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.text import percent
 from proofmark.common.units import factor
+from proofmark.judge.aggregate import Aggregates, by_repeat
 from proofmark.judge.power import measured_once, too_noisy
-from proofmark.judge.references.bounds import Bounds, judging_bounds
 from proofmark.judge.references.derived import (
     ANY_NODE,
     NOTHING_STATED,
@@ -29,7 +30,14 @@ from proofmark.judge.references.elsewhere import (
     Settings,
     value_elsewhere,
 )
-from proofmark.judge.references.judgement import Judgement, Nodes, traits
+from proofmark.judge.references.judgement import (
+    Bounds,
+    Judgement,
+    Nodes,
+    fits,
+    judging_bounds,
+    traits,
+)
 from proofmark.judge.references.limit_confidence import (
     FAR,
     OneRepeat,
@@ -37,7 +45,6 @@ from proofmark.judge.references.limit_confidence import (
     enough_repeats,
     far_within,
 )
-from proofmark.judge.references.measured_references import Figures
 from proofmark.judge.references.typical import (
     ONLY_SLOWER,
     UNKNOWN_BUILD,
@@ -51,6 +58,59 @@ from proofmark.site.accepted_baseline import AcceptedPrograms
 from proofmark.site.adopted_site import IMPORTED
 from proofmark.site.hardware import StatedNode
 from proofmark.site.partition import PREDICTED
+
+
+@dataclass(frozen=True, slots=True)
+class Counterpart:
+    """The measured reference of a figure: the median of all values, and one value per repeat."""
+
+    value: float
+    repeats: Mapping[int, float]
+
+
+class Figures:
+    """The valid figures of a run, by case, metric, node and mode."""
+
+    def __init__(self, figures: Aggregates) -> None:
+        self._figures = figures
+        self._by_metric: dict[tuple[str, str], dict[tuple[str, str], list[Record]]] = {}
+
+    def _of(self, case: str, metric: str) -> dict[tuple[str, str], list[Record]]:
+        """Return the valid records of a metric by node and mode; cached."""
+        key = (case, metric)
+        if key not in self._by_metric:
+            by_node: dict[tuple[str, str], list[Record]] = {}
+            for record in self._figures.measuring(case, metric):
+                if record.valid:
+                    by_node.setdefault((record.node, record.mode), []).append(record)
+            self._by_metric[key] = by_node
+        return self._by_metric[key]
+
+    def counterpart(self, of: Record, against: Against) -> Counterpart | None:
+        """Return the figure that `against` names, on the node and in the mode of `of`.
+
+        It is in the unit of `of`. Within the same case, all traits that ``where`` does not change
+        must be equal. None if it was not measured.
+        """
+        case = against.case or of.case
+        candidates = self._of(case, against.metric).get((of.node, of.mode), [])
+        wanted: Mapping[str, Scalar] = against.where
+        if case == of.case:
+            wanted = {**traits(of), **against.where}
+        fitting = [
+            (record, record.value * times)
+            for record in candidates
+            if fits(traits(record), wanted)
+            and record.value is not None
+            and (times := factor(record.unit, of.unit)) is not None
+        ]
+        if not fitting:
+            return None
+        return Counterpart(
+            median(value for _, value in fitting),
+            by_repeat(replace(record, value=value) for record, value in fitting),
+        )
+
 
 BELIEVED = 10.0
 """An output of others that is this many times better than an agreed value proves nothing: it is

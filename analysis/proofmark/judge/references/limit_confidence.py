@@ -17,8 +17,8 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
 
+from proofmark.judge.intervals import quantile_of_t
 from proofmark.judge.power import MOST_REPEATS, median_variance
-from proofmark.judge.student import quantile_of_t
 
 DOUBT = 0.05
 """The probability that the true level is further beyond the limit than stated."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from signal import SIGFPE, SIGILL, SIGSEGV
 from typing import Literal
 
-from proofmark.judge.crashes import CRASHES
+from proofmark.judge.executions import CRASHES
 from proofmark.judge.stability.job_messages import Said, said
 from proofmark.runs.job_state import State
 from proofmark.runs.stability_log import JobRun

@@ -26,10 +26,10 @@ from itertools import pairwise
 import numpy as np
 
 from proofmark.common.message import NOTHING, Message
-from proofmark.judge.fleet.thresholds import level_of_one
+from proofmark.judge.fleet.critical_values import level_of_one
+from proofmark.judge.intervals import quantile_of_t
 from proofmark.judge.pooled_noise import PooledNoise, pooled_noise
 from proofmark.judge.power import step_seen
-from proofmark.judge.student import quantile_of_t
 from proofmark.records.columns import Floats, Numbers
 
 LEAST_RUNS = 3

@@ -11,11 +11,10 @@ import numpy as np
 
 from proofmark.cases.reference import MATERIAL, Metric
 from proofmark.common.message import NOTHING, Message
-from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
-from proofmark.judge.intervals import Interval
+from proofmark.judge.fleet.critical_values import FAMILY_LEVEL
+from proofmark.judge.intervals import Interval, ratio, ratio_interval
 from proofmark.judge.power import too_noisy
 from proofmark.judge.shared_traits import differences
-from proofmark.judge.shift import ratio, ratio_interval
 from proofmark.judge.trend.change_points import Course, LevelSeries, courses
 from proofmark.judge.trend.events import Event, events_of
 from proofmark.judge.trend.history import Points, family_of, history

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from proofmark.judge.student import quantile_of_t
+from proofmark.judge.intervals import quantile_of_t
 
 Found = bool | None
 """A finding: None if the noise hides it."""

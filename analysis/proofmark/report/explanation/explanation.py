@@ -10,9 +10,8 @@ from proofmark.common.errors import BadInput
 from proofmark.common.files import exists, is_folder
 from proofmark.common.message import Message
 from proofmark.judge.fleet.critical_values import LEAST_NODES
-from proofmark.judge.references.bounds import judging_bounds
 from proofmark.judge.references.derived import Derived
-from proofmark.judge.references.judgement import ordered_references
+from proofmark.judge.references.judgement import judging_bounds, ordered_references
 from proofmark.judge.references.typical import (
     UNKNOWN_BUILD,
     Setting,

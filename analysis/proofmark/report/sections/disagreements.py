@@ -9,7 +9,7 @@ from proofmark.common.sentences import localized
 from proofmark.common.text import percent
 from proofmark.common.translation import _
 from proofmark.judge.diagnosis.disagreeing import Disagreement, LikeExecutions
-from proofmark.judge.like_nodes import named_steps, of_like_nodes
+from proofmark.judge.ending import named_steps, of_like_nodes
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.adoption_rules import dates_in
 from proofmark.report.page import Block, Cell, listed, numeric, table

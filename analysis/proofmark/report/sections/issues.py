@@ -10,7 +10,7 @@ from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import N_, _, translated
-from proofmark.judge.like_nodes import named_nodes, named_steps, of_like_nodes
+from proofmark.judge.ending import named_nodes, named_steps, of_like_nodes
 from proofmark.judge.results import CONFIRMING, Result
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import EMULATED, Execution, Record

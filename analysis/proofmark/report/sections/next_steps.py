@@ -9,8 +9,8 @@ from proofmark.common.printed_command import SCRIPT, STEP, PrintedCommand, of_ru
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.judge import next_steps as advice
-from proofmark.judge.invalid_cause import Again
 from proofmark.judge.next_steps import NextStep
+from proofmark.judge.results import Again
 from proofmark.report.page import Block, Cell, Column, Section, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import verdict_cell

@@ -10,7 +10,7 @@ import numpy as np
 from proofmark.common.sentences import localized
 from proofmark.common.text import percent
 from proofmark.common.translation import _
-from proofmark.judge.fleet.thresholds import FAMILY_LEVEL
+from proofmark.judge.fleet.critical_values import FAMILY_LEVEL
 from proofmark.judge.trend.change_points import LEAST_LENGTH, LEAST_RUNS, Course
 from proofmark.judge.trend.events import Event
 from proofmark.judge.trend.history import Points
