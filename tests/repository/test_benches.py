@@ -22,8 +22,8 @@ from tests.forks import tools
 from proofmark.judge.judging import read_and_judge, write_results
 from proofmark.machine.bmc import client
 from proofmark.machine.schedulers import slurm
+from proofmark.report.products import write_page
 from proofmark.report.run_data import gather
-from proofmark.report.write import write_page
 from proofmark.runs.evidence import seal
 
 T = TypeVar("T")

@@ -26,7 +26,7 @@ from proofmark.common.translation import in_language
 from proofmark.plan.selection import planned_items
 from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
-from proofmark.report.accepted import item_text
+from proofmark.report.words import item_text
 from proofmark.runs.run import site_of
 from proofmark.runs.run_files import AcceptanceFiles
 from proofmark.runs.waivers import Waiver, add_waiver, check, digest_of, signed

@@ -48,7 +48,7 @@ from proofmark.report.acceptance_page import (
     notes,
     runs_of,
 )
-from proofmark.report.products import differing
+from proofmark.report.products import Made, differing, versions
 from proofmark.report.statement import (
     RUNS,
     Predicate,
@@ -60,7 +60,6 @@ from proofmark.report.statement import (
     runs_in,
     taken_from,
 )
-from proofmark.report.write import Made, versions
 from proofmark.runs.acceptance import OWN, accept, new_signed, take
 from proofmark.runs.evidence import open_evidence
 from proofmark.runs.run import Run

@@ -15,7 +15,7 @@ from proofmark.common.message import Message
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.progress_lines import say
 from proofmark.common.trust import refuse_untrusted
-from proofmark.report.products import differing, made_of, other_versions
+from proofmark.report.products import Made, differing, made_of, other_versions
 from proofmark.report.statement import (
     CONTRACT,
     Predicate,
@@ -27,7 +27,6 @@ from proofmark.report.statement import (
     taken_from,
     unfinished,
 )
-from proofmark.report.write import Made
 from proofmark.runs import acceptance
 from proofmark.runs.acceptance import OWN, STATEMENT, CheckedStatement
 from proofmark.runs.format import Identity

@@ -6,25 +6,76 @@ evidence, time, language and versions give the same bytes.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from filecmp import cmp
+from importlib.metadata import version
 from pathlib import Path
 
-from proofmark import RELEASES
+from proofmark import RELEASES, __version__
 from proofmark.common.errors import bad_input
-from proofmark.common.files import copy_whole, exists, is_regular, read_json, sha256_of
+from proofmark.common.files import copy_whole, exists, is_regular, read_json, sha256_of, write_whole
 from proofmark.common.message import Message
+from proofmark.common.strict_model import StrictModel
 from proofmark.common.translation import in_language, language
 from proofmark.judge.judging import Judged, judged, write_results
 from proofmark.judge.verdict import Verdict
 from proofmark.records.stored_readings import Readings, store, stored_or_read
+from proofmark.report.render import render
 from proofmark.report.run_data import RunData, gather
-from proofmark.report.write import Made, versions, write_page
+from proofmark.report.sections.plots_section import write_plot_files
+from proofmark.report.view import view
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
+
+LIBRARIES = ("jinja2", "matplotlib", "numpy", "polars")
+"""The libraries whose version changes the bytes of a file of the report."""
+
+
+class Made(StrictModel):
+    """``report.json``: how the files of a report were written.
+
+    Attributes:
+        written: the time of the report, UTC.
+        language: of the texts for people.
+        versions: of the kit and of `LIBRARIES`.
+    """
+
+    written: datetime
+    language: str
+    versions: dict[str, str]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the kit and of the libraries that write a report."""
+    return {"proofmark": __version__, **{name: version(name) for name in LIBRARIES}}
+
+
+def write_page(run_data: RunData, target: RunFiles | None = None) -> Path:
+    """Write ``report.html``, ``report.json``, ``claims.json`` and ``figures/`` of a run.
+
+    With SOURCE_DATE_EPOCH set, the same run gives the same bytes.
+
+    Args:
+        run_data: the run.
+        target: the files to write; None: those of the run.
+
+    Returns:
+        The path of the page.
+    """
+    files = target or run_data.run.products
+    content = view(run_data, files)
+    write_plot_files(files.plots, content.plot_files)
+    claims = [answer.as_json() for answer in run_data.claims]
+    write_whole(files.claims, json.dumps(claims, indent=1) + "\n")
+    write_whole(files.report, render(content))
+    made = Made(written=run_data.written, language=language(), versions=versions())
+    write_whole(files.made, made.model_dump_json(indent=1) + "\n")
+    return files.report
+
 
 _VERSION = re.compile(
     r"(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9]+([.][a-z0-9]+)*)?",
@@ -97,10 +148,10 @@ def other_versions(made: Made) -> str:
     if kit not in RELEASES:
         accepted = f"a release that this kit knows: {', '.join(RELEASES)}"
         raise bad_input("proofmark", "versions", kit or "nothing", accepted)
-    for name, version in made.versions.items():
-        if name not in here or not _VERSION.fullmatch(version):
+    for name, release in made.versions.items():
+        if name not in here or not _VERSION.fullmatch(release):
             accepted = f"versions as 1.2.3 of {', '.join(here)}"
-            raise bad_input("proofmark", "versions", f"{name} {version}", accepted)
+            raise bad_input("proofmark", "versions", f"{name} {release}", accepted)
     other = [name for name, version in here.items() if made.versions.get(name) != version]
     return ", ".join(f"{name} {made.versions.get(name, '–')}" for name in other)
 

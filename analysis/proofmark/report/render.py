@@ -1,8 +1,9 @@
-"""Renders the report as HTML."""
+"""Renders the report as HTML. Names of nodes, ids and paths in tables stay on one line."""
 
 from __future__ import annotations
 
-from functools import cache
+import re
+from functools import cache, lru_cache
 from html import escape
 from importlib.resources import files
 
@@ -11,9 +12,39 @@ from jinja2.filters import do_mark_safe
 
 from proofmark.common.message import English
 from proofmark.common.translation import language, translated, with_particles
-from proofmark.report.unbroken import unbroken
 from proofmark.report.view import View
 from proofmark.report.words import visible
+
+SHORT = 24
+"""A word of at most this many characters is in one line on any screen and on paper."""
+LONG = 48
+"""A word of at most this many characters is in one line on a wide screen."""
+_BREAKS = re.compile(r"[-/?|–]")
+"""The characters after which a browser breaks a line within a word."""
+_PIECE = re.compile(r"[^/,;=:]*[/,;=:]?")
+
+
+def unbroken(text: str) -> str:
+    """Return `text` as HTML whose lines break between words.
+
+    A longer word breaks after a slash, comma, semicolon, colon or equals sign. A piece without one
+    of these breaks anywhere, so that a table is never wider than the page.
+    """
+    return "".join(map(_word, re.split(r"(\s+)", text)))
+
+
+@lru_cache(maxsize=4096)
+def _word(word: str) -> str:
+    if len(word) <= SHORT:
+        return f'<span class="w">{escape(word)}</span>' if _BREAKS.search(word) else escape(word)
+    pieces = "<wbr>".join(map(_piece, filter(None, _PIECE.findall(word))))
+    kind = "w long" if len(word) <= LONG else "any"
+    return f'<span class="{kind}">{pieces}</span>'
+
+
+def _piece(piece: str) -> str:
+    kind = "w" if len(piece) <= SHORT else "any"
+    return f'<span class="{kind}">{escape(piece)}</span>'
 
 
 def render(content: View) -> str:

@@ -32,8 +32,7 @@ from proofmark.judge.acceptance import (
 from proofmark.judge.headline import Judged
 from proofmark.judge.written import Kind, line_of
 from proofmark.report.acceptance_page import acceptance_page
-from proofmark.report.products import made_of, other_versions, write_again
-from proofmark.report.write import Made, versions
+from proofmark.report.products import Made, made_of, other_versions, versions, write_again
 from proofmark.runs.acceptance import Sha256, Statement, files_of
 from proofmark.runs.evidence import evidence_files, read_evidence
 from proofmark.runs.run import Run, site_of

@@ -12,7 +12,6 @@ from proofmark.report.sections import (
     accepted_runs,
     change_in_run,
     congestion,
-    contract_items,
     exceptions,
     fabric_elements,
     faulty_nodes,
@@ -20,6 +19,7 @@ from proofmark.report.sections import (
     file_drivers,
     issues,
     launch_commands,
+    limit_table,
     main_figures,
     next_steps,
     node_provenance,
@@ -33,7 +33,7 @@ from proofmark.report.sections import (
     stability_counts,
     storage_targets,
 )
-from proofmark.report.short.summary import Summary, summary, title
+from proofmark.report.summary import Summary, summary, title
 from proofmark.runs.run_files import RunFiles
 
 
@@ -71,7 +71,7 @@ def view(run_data: RunData, products: RunFiles | None = None) -> View:
     sections = (
         *outputs_of_others.sections(run_data),
         *chain.from_iterable(each.sections() for each in run_data.additions),
-        *contract_items.sections(run_data),
+        *limit_table.sections(run_data),
         main_figures.section(run_data),
         *nodes_by_rack.sections(run_data),
         *stability_counts.sections(run_data),

@@ -29,15 +29,14 @@ from proofmark.packages.papers.figures import p5_placements
 from proofmark.packages.papers.figures.p5_placements import PUBLISHED
 from proofmark.packages.papers.p5 import COLLECTIVES, RATIOS
 from proofmark.records.read import Record
-from proofmark.report.drawing import svg
+from proofmark.report.drawing import charts
 from proofmark.report.drawing.chart import Axis, Chart, Panel
-from proofmark.report.drawing.charts import STYLE, Drawing
+from proofmark.report.drawing.charts import STYLE, Drawing, png_file, svg_file
 from proofmark.report.drawing.panels import draw_panels
 from proofmark.report.drawing.series import PlotPoint, Sample, Series
-from proofmark.report.drawing.svg import png_file, svg_file
 from proofmark.report.plot import PlotContext, plots
+from proofmark.report.products import write_page
 from proofmark.report.run_data import gather
-from proofmark.report.write import write_page
 from proofmark.runs.run import Run
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m"
@@ -253,7 +252,7 @@ def paper_run(folder: Path, *sheets: Sheet) -> tuple[Run, str]:
     run = made_run(folder)
     verdict = replace(written_verdict(run), results=results_of(records(*sheets)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(svg, "DOTS", 20)  # a tenth of the time of a bitmap
+        patch.setattr(charts, "DOTS", 20)  # a tenth of the time of a bitmap
         return run, write_page(gather(run, verdict)).read_text(encoding="utf-8")
 
 

@@ -27,8 +27,8 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.jobs.rerun import pick, rerun
 from proofmark.judge.judging import judge_run
+from proofmark.report.products import write_page
 from proofmark.report.run_data import gather
-from proofmark.report.write import write_page
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.run import Run
 from proofmark.runs.run_lock import lock

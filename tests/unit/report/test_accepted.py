@@ -27,10 +27,10 @@ from proofmark.judge.verdict import Verdict
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
-from proofmark.report.accepted import accepted_text, limit_text
 from proofmark.report.drawing.series import samples_of
 from proofmark.report.explanation.explanation import explain
-from proofmark.report.sections.limit_table import accepted
+from proofmark.report.sections.limit_table import accepted_of
+from proofmark.report.words import accepted_text, limit_text
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.judge_expected import JudgeExpected
@@ -82,20 +82,20 @@ def test_a_limit_shows_the_tolerance_of_the_site(known: tuple[Plan, Benchmarks])
     wanted = reference(value=1827.8, unit="MB/s")
     of_source = judged(known, wanted, ("n1", 1400))
     assert of_source.counts["FAIL"] == 1
-    assert accepted(only(of_source)) == "at least 0.9 × 1828 MB/s"
+    assert accepted_of(only(of_source)) == "at least 0.9 × 1828 MB/s"
     of_site = judged(known, wanted, ("n1", 1400), tolerance=0.3)
     assert of_site.counts["PASS"] == 1
-    assert accepted(only(of_site)) == "at least 0.7 × 1828 MB/s"
+    assert accepted_of(only(of_site)) == "at least 0.7 × 1828 MB/s"
     both = judged(known, reference(at_most=1.1), ("n1", 100), tolerance=0.3)
-    assert accepted(only(both)) == "at least 0.7 × 100, at most 1.3 × 100"
+    assert accepted_of(only(both)) == "at least 0.7 × 100, at most 1.3 × 100"
 
 
 def test_a_limit_without_a_figure_shows_what_would_judge(known: tuple[Plan, Benchmarks]) -> None:
     verdict = judged(known, reference(where={"size": 2}), ("n1", 100), tolerance=0.25)
     assert only(verdict).judged == 0
-    assert accepted(only(verdict)) == "at least 0.75 × 100"
+    assert accepted_of(only(verdict)) == "at least 0.75 × 100"
     unmeasured = judged(known, TYPICAL.model_copy(update={"where": {"size": 2}}), ("n1", 100))
-    assert accepted(only(unmeasured)) == "at least (1 - tolerance) × typical_hpl"
+    assert accepted_of(only(unmeasured)) == "at least (1 - tolerance) × typical_hpl"
 
 
 @pytest.mark.parametrize("tolerance", [None, 0.3])
@@ -114,7 +114,7 @@ def test_a_typical_value_shows_the_tolerances_that_judged(
     )
     (judgement,) = verdict.results[0].references
     assert judgement.evaluated
-    shown = accepted(only(verdict))
+    shown = accepted_of(only(verdict))
     assert shown == accepted_text(judgement.bounds, "typical_hpl")
     assert shown.startswith("at least 0.7 ×" if tolerance else "at least 0.")
 
@@ -132,7 +132,7 @@ def test_two_processors_can_have_two_tolerances(
     monkeypatch.setattr(figure_comparison, "value_of_rule", value_of)
     verdict = judged(known, TYPICAL, ("n1", 950.0), ("n2", 850.0), facts=nodes)
     assert verdict.counts["PASS"] == 2
-    assert accepted(only(verdict)) == "at least 0.9 × typical_hpl; at least 0.8 × typical_hpl"
+    assert accepted_of(only(verdict)) == "at least 0.9 × typical_hpl; at least 0.8 × typical_hpl"
 
 
 def test_a_reason_names_its_own_node_of_one_kind(known: tuple[Plan, Benchmarks]) -> None:
@@ -151,7 +151,7 @@ def test_another_figure_is_named_as_it_is_compared(known: tuple[Plan, Benchmarks
     against = {"metric": "rate", "where": {"size": 2}, "times": "{threads}"}
     wanted = reference(value=None, against=against, kind="floor")
     shown = "at least 0.9 × fake rate at size 2 × threads"
-    assert accepted(only(judged(known, wanted, ("n1", 100)))) == shown
+    assert accepted_of(only(judged(known, wanted, ("n1", 100)))) == shown
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_the_tables_of_a_page_show_the_same_bounds(
 ) -> None:
     monkeypatch.setattr(report_run, "local_site", partial(local_site, expected=expected))
     verdict = written_verdict(made_run(tmp_path))
-    shown = {each.of: accepted(each) for each in verdict.limits}
+    shown = {each.of: accepted_of(each) for each in verdict.limits}
     assert all(shown.values())
     ratios = {text.partition(" ×")[0] for text in shown.values()}
     for result in verdict.results:

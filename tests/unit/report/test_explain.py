@@ -44,7 +44,7 @@ LIMIT = {
     "source": "the contract",
 }
 PLANS = (("nurion", "knl", "p1"), ("nurion", "knl", "tune"), ("example-epyc", "epyc", "node"))
-LOCAL = re.compile(r"[a-z]\w*_error|invalid_reason")
+LOCAL = re.compile(r"[a-z]\w*_error|invalid_reason|Conditions|StepBounds")
 """The names of checks that a module of the reader has itself."""
 KEYS = ("command", "where", "inputs", "needs", "outputs", "references", "conditions", "again")
 
@@ -198,7 +198,7 @@ def test_each_check_of_the_reader_is_a_condition() -> None:
             if isinstance(node, ast.ImportFrom):
                 if (node.module or "").startswith("proofmark.records."):
                     used |= {name.name for name in node.names}
-            elif isinstance(node, ast.FunctionDef) and LOCAL.fullmatch(node.name):
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef) and LOCAL.fullmatch(node.name):
                 used.add(node.name)
     checks = {SAME.get(name, name) for name in used - NO_CONDITION}
     source = ast.parse(Path(requirements.__file__).read_text(encoding="utf-8"))

@@ -38,7 +38,6 @@ from proofmark.packages.twin.smpi import unpack
 from proofmark.report.drawing import charts
 from proofmark.report.run_data import gather
 from proofmark.report.sections.next_steps import next_steps
-from proofmark.report.short import fonts
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.accepted_baseline import AcceptedNodes, Capacity
@@ -261,7 +260,7 @@ def test_plots_are_in_korean(korean: dict[str, str]) -> None:
 @pytest.mark.fault("language-without-font")
 def test_a_missing_font_is_named(run: tuple[Run, Verdict], monkeypatch: pytest.MonkeyPatch) -> None:
     charts._fonts_with_hangul.cache_clear()
-    monkeypatch.setattr(fonts, "find_spec", lambda package: None)
+    monkeypatch.setattr(charts, "find_spec", lambda package: None)
     with in_language("ko"), pytest.raises(BadInput, match=r"package koreanize-matplotlib"):
         page_of(*run)
     page_of(*run)  # a report in English needs no such font

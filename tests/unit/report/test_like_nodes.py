@@ -15,9 +15,9 @@ from tests.fixtures.report_run import reported
 from proofmark.cli.main import main
 from proofmark.judge.ending import ending, named_steps
 from proofmark.judge.next_steps import next_steps
-from proofmark.report.key_figures import key_rows, key_texts
 from proofmark.report.page import LONGEST_LIST, listed
 from proofmark.report.run_data import gather
+from proofmark.report.sections.main_figures import key_rows, key_texts
 
 NODES = 24
 RATES = {f"n{number:02}": (1000.0, 1001.0, 1002.0) for number in range(1, NODES + 1)}

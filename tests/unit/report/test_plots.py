@@ -16,11 +16,17 @@ from tests.fixtures.kit import results_of
 from tests.fixtures.messages import said
 
 from proofmark.records.read import Record
-from proofmark.report.drawing.charts import COLOURS, MARKERS, STYLE, Drawing
-from proofmark.report.drawing.file_bytes import file_bytes
-from proofmark.report.drawing.series import Sample, lines_by_settings, parameter, samples_of
-from proofmark.report.drawing.svg import svg_element, svg_file
-from proofmark.report.drawing.ticks import byte_ticks, log_ticks, megabytes_per_second
+from proofmark.report.drawing.charts import COLOURS, MARKERS, STYLE, Drawing, svg_element, svg_file
+from proofmark.report.drawing.series import (
+    Sample,
+    byte_ticks,
+    file_bytes,
+    lines_by_settings,
+    log_ticks,
+    megabytes_per_second,
+    parameter,
+    samples_of,
+)
 from proofmark.report.plot import Plot, PlotContext, plots
 from proofmark.report.plots.blas_kernel import BlasKernels
 from proofmark.report.plots.collectives import Collectives

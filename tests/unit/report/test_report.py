@@ -30,7 +30,7 @@ from proofmark.cli.main import main
 from proofmark.judge.verdict import WORDS, Coverage, Verdict
 from proofmark.report.run_data import drivers_that_wrote, gather
 from proofmark.report.sections import file_drivers, issues, node_provenance
-from proofmark.report.short.summary import headline, overall, summary
+from proofmark.report.summary import headline, overall, summary
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of
 

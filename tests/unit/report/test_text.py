@@ -11,7 +11,7 @@ from tests.folders import ROOT
 
 from proofmark.judge.results import WORDS
 from proofmark.report.page import LONGEST_TABLE, table
-from proofmark.report.short.summary import MEANINGS
+from proofmark.report.summary import MEANINGS
 from proofmark.report.words import (
     LONGEST,
     count,

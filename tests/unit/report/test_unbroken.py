@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.report.unbroken import SHORT, unbroken
+from proofmark.report.render import SHORT, unbroken
 
 
 @given(st.text(max_size=200))

@@ -25,7 +25,7 @@ from tests.forks import tool
 import proofmark
 from proofmark.cli.main import main
 from proofmark.jobs.execute import execute
-from proofmark.report import write
+from proofmark.report import products
 from proofmark.site.contract_document import Contract
 
 NOBODY, OTHER = 65534, 65533
@@ -266,7 +266,7 @@ def test_a_signed_acceptance_stays_valid(
 def test_after_an_upgrade_signature_and_digests_are_checked(
     run: Path, keys: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(write, "__version__", "99.0")
+    monkeypatch.setattr(products, "__version__", "99.0")
     capsys.readouterr()
     assert verify(run, keys / "signers") == 6
     last = f"{run.name}: not judged again here: judged by proofmark {proofmark.__version__}"
@@ -728,7 +728,7 @@ def test_a_damaged_statement_or_folder_is_refused(
 def versions(**changes: str) -> dict[str, Any]:
     """Return the field of a statement with other versions."""
     made = json.loads(
-        write.Made(written=NOW, language="en", versions=write.versions()).model_dump_json()
+        products.Made(written=NOW, language="en", versions=products.versions()).model_dump_json()
     )
     made["versions"] |= changes
     return {"made": made}

@@ -1,13 +1,23 @@
-"""Style and colours of all plots, and two kinds of charts: lines over bytes, and bars."""
+"""Style, colours and font of all plots, two kinds of charts, and their forms as files.
+
+The charts are lines over bytes, and bars. A plot is an SVG file, an SVG element of an HTML page, or
+a PNG file. The package koreanize-matplotlib has the font NanumGothic, which has Hangul. Each system
+has the same font. The package is not imported.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.util import find_spec
+from io import BytesIO, StringIO
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -15,12 +25,60 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from proofmark.common.errors import bad_input
 from proofmark.common.translation import ENGLISH, N_, _, language, translated
 from proofmark.judge.headline import CONTRACT, ELSEWHERE, EXPECTED, FLOOR
-from proofmark.report.drawing.series import NOMINAL, PlotPoint, Sample, Series
-from proofmark.report.drawing.ticks import byte_label, byte_ticks, log_ticks, number_label
-from proofmark.report.short.fonts import korean
+from proofmark.report.drawing.series import (
+    NOMINAL,
+    PlotPoint,
+    Sample,
+    Series,
+    byte_label,
+    byte_ticks,
+    log_ticks,
+    number_label,
+)
 from proofmark.report.words import count, number
+
+
+@dataclass(frozen=True)
+class Font:
+    """The files of one font.
+
+    Attributes:
+        name: in the PDF.
+        regular: the file of its regular weight.
+        bold: the file of its bold weight.
+    """
+
+    name: str
+    regular: Path
+    bold: Path
+
+
+def korean() -> Font:
+    """Return a font with Hangul and Latin letters."""
+    files = ("NanumGothic.ttf", "NanumGothicBold.ttf")
+    return _font("koreanize_matplotlib", "fonts", *files)
+
+
+def _font(package: str, folder: str, regular: str, bold: str) -> Font:
+    """Return a font of a Python package.
+
+    Raises:
+        BadInput: the package or a file of it is missing.
+    """
+    spec = find_spec(package)
+    distribution = package.replace("_", "-")
+    accepted = f"the Python package {distribution} with {folder}/{regular}: run make .venv"
+    if spec is None or not spec.submodule_search_locations:
+        raise bad_input("font", "", f"no package {distribution}", accepted)
+    place = Path(spec.submodule_search_locations[0]) / folder
+    for name in (regular, bold):
+        if not (place / name).is_file():
+            raise bad_input("font", "", f"no file {name} in the package {distribution}", accepted)
+    return Font(regular.removesuffix(".ttf").casefold(), place / regular, place / bold)
+
 
 INK = "#101010"
 """Colour of text and axes; on the page it becomes the colour of the surrounding text."""
@@ -77,7 +135,7 @@ def plot_style() -> Iterator[None]:
 
 @cache
 def _fonts_with_hangul() -> list[str]:
-    """Return the families of fonts with `proofmark.report.short.fonts.korean`, which is added."""
+    """Return the families of fonts with the font of `korean`, which is added."""
     font = korean()
     for file, weight in ((font.regular, "normal"), (font.bold, "bold")):
         fontManager.addfont(str(file))
@@ -289,3 +347,71 @@ def draw_bars(
     axes.set_title(y_label, loc="left")
     figure.legend(loc="outside upper left", ncols=2, frameon=False, borderaxespad=0.2)
     return figure
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+XLINK = "{http://www.w3.org/1999/xlink}href"
+DOTS = 200
+"""Resolution of PNG files in dots per inch."""
+_NUMBERS = {"d", "points", "transform", "x", "y", "x1", "x2", "y1", "y2"}
+
+
+def svg_file(drawing: Drawing) -> str:
+    """Return the plot as an SVG file; the same plot gives the same bytes."""
+    no_metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    file = StringIO()
+    drawing.figure.savefig(file, format="svg", metadata=no_metadata)
+    return file.getvalue()
+
+
+def png_file(drawing: Drawing) -> bytes:
+    """Return the plot as a PNG file; the same plot gives the same bytes."""
+    file = BytesIO()
+    drawing.figure.savefig(file, format="png", dpi=DOTS, metadata={"Software": None})
+    return file.getvalue()
+
+
+def svg_element(drawing: Drawing, text: str) -> str:
+    """Return `text`, the SVG file of the plot, as an element of an HTML page.
+
+    Ids begin with the name of the plot. Text and axes have the colour of the surrounding text, and
+    the background is transparent, so that the plot fits light pages, dark pages and print. Screen
+    readers get title and text.
+    """
+    root = ElementTree.fromstring(text)
+    for parent in root.iter():
+        for child in [item for item in parent if item.tag in (f"{SVG}metadata", f"{SVG}style")]:
+            parent.remove(child)
+    for element in root.iter():
+        element.tag = element.tag.removeprefix(SVG)
+        for name, value in list(element.attrib.items()):
+            del element.attrib[name]
+            element.set(*_attribute(name, value, drawing.name))
+    for name in ("width", "height", "version"):
+        root.attrib.pop(name, None)
+    root.set("role", "img")
+    root.set("aria-labelledby", f"{drawing.name}-title {drawing.name}-text")
+    for index, (tag, words) in enumerate((("title", drawing.title), ("desc", drawing.text))):
+        element = ElementTree.Element(tag, id=f"{drawing.name}-{'text' if index else 'title'}")
+        element.text = words
+        root.insert(index, element)
+    return re.sub(r">\s+<", "><", ElementTree.tostring(root, encoding="unicode"))
+
+
+def _attribute(name: str, value: str, prefix: str) -> tuple[str, str]:
+    if name == "id":
+        return name, f"{prefix}-{value}"
+    if name == XLINK:
+        return "href", f"#{prefix}-{value.removeprefix('#')}"
+    value = value.replace("url(#", f"url(#{prefix}-")
+    if name in _NUMBERS:
+        # Digits after hundredths of a point are invisible, and half of the file size.
+        return name, " ".join(re.sub(r"-?\d+\.\d{3,}", _rounded, value).split())
+    if name == "style":
+        value = value.replace(INK, "currentColor").replace(f"fill: {PAPER}", "fill: none")
+        value = re.sub(r"; (?=[a-z])", ";", re.sub(r": ", ":", value))
+    return name, value
+
+
+def _rounded(match: re.Match[str]) -> str:
+    return f"{float(match[0]):.2f}".rstrip("0").rstrip(".")

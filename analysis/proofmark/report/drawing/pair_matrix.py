@@ -9,9 +9,14 @@ from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
 from proofmark.report.drawing.chart import Axis, Chart, Panel
 from proofmark.report.drawing.charts import Drawing
-from proofmark.report.drawing.message_sizes import is_bandwidth, message_bytes
 from proofmark.report.drawing.panels import draw_panels
-from proofmark.report.drawing.series import Sample, lines_by_label, parameter
+from proofmark.report.drawing.series import (
+    Sample,
+    is_bandwidth,
+    lines_by_label,
+    message_bytes,
+    parameter,
+)
 from proofmark.report.plot import PlotContext
 
 DISTANCES = {

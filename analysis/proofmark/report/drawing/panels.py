@@ -25,8 +25,14 @@ from proofmark.report.drawing.charts import (
     Style,
     draw_limits,
 )
-from proofmark.report.drawing.series import Sample, Series
-from proofmark.report.drawing.ticks import byte_label, byte_ticks, log_ticks, number_label
+from proofmark.report.drawing.series import (
+    Sample,
+    Series,
+    byte_label,
+    byte_ticks,
+    log_ticks,
+    number_label,
+)
 from proofmark.report.plot import PlotContext
 from proofmark.report.words import count, number, visible
 

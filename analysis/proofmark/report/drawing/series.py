@@ -1,7 +1,13 @@
-"""The data of plots: samples from the valid results of a run, grouped into lines."""
+"""The data of plots: samples from the valid results of a run, grouped into lines.
+
+Labels of modes, memories and file layouts, ticks of axes, and the sizes of messages and files are
+the same in all plots.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -10,10 +16,12 @@ import numpy as np
 
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.nodesets import folded
+from proofmark.common.translation import N_, _, translated
+from proofmark.common.units import factor
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.verdict import Results
 from proofmark.records.columns import Record
-from proofmark.report.words import visible
+from proofmark.report.words import number, size_4_digits, visible
 
 Limit = tuple[str, float]
 """The kind of a limit, or `NOMINAL`, and its value."""
@@ -214,3 +222,143 @@ def plot_points_of(samples: Iterable[Sample], x: Measure, factor: Measure) -> tu
         )
         for position, triples in sorted(groups.items())
     )
+
+
+def megabytes_per_second(record: Record) -> float | None:
+    """Return the factor from a record's bandwidth to MB/s (10⁶ bytes); None for other units."""
+    return factor(record.unit, "MB/s")
+
+
+def microseconds(record: Record) -> float | None:
+    """Return the factor from a record's time to µs; None for other units."""
+    return factor(record.unit, "us")
+
+
+def gigaflops(record: Record) -> float | None:
+    """Return the factor from a record's rate to GFlop/s; None for other units."""
+    return factor(record.unit, "GFlop/s")
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return ticks that enclose `low` … `high` (both > 0): powers of ten, with 2 and 5 if few."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    steps = (1,) if last - first > 3 else (1, 2, 5)
+    ticks = []
+    for power in range(first, last + 1):
+        ticks += [step * 10.0**power for step in steps]
+    start = max((index for index, tick in enumerate(ticks) if tick <= low), default=0)
+    end = min((index for index, tick in enumerate(ticks) if tick >= high), default=len(ticks) - 1)
+    return ticks[start : max(end, start + 1) + 1]
+
+
+def byte_ticks(low: float, high: float, most: int = 7) -> list[float]:
+    """Return at most `most` evenly spaced powers of two in `low` … `high`; 0 too if `low` is 0."""
+    least = max(low, 1)
+    first, last = math.ceil(math.log2(least)), math.floor(math.log2(max(high, 1)))
+    fitting = [step for step in range(1, 64) if (last - first) // step + 1 <= most]
+    # A stride that ends at the last power is better, unless it gives fewer than 4 ticks.
+    even = [step for step in fitting if (last - first) % step == 0 and (last - first) // step > 2]
+    stride = min(even or fitting)
+    powers = [2.0**power for power in range(first, last + 1, stride)]
+    return [0.0, *powers] if low == 0 else powers
+
+
+def byte_label(value: float, _: int = 0) -> str:
+    """Return the label of a tick of `byte_ticks`."""
+    return "0" if value == 0 else size_4_digits(round(value))
+
+
+def number_label(value: float, _: int = 0) -> str:
+    """Return the label of a tick without a unit."""
+    return number(value, 1) if value >= 1 or value == 0 else f"{value:g}"
+
+
+_COLLECTIVE = re.compile(
+    r"bcast|broadcast|reduce|gather|scatter|all-?to-?all|scan|barrier", re.IGNORECASE
+)
+_LOCAL = re.compile(r"local", re.IGNORECASE)
+_PAIRS = re.compile(
+    r"PingPong|PingPing|Uniband|Biband|Sendrecv|Exchange|(Uni|Bi|Co)random|Bandwidth|Latency"
+)
+_MODES = {
+    "a2a": "All2All",
+    "quadrant": "Quadrant",
+    "hemisphere": "Hemisphere",
+    "snc2": "SNC-2",
+    "snc4": "SNC-4",
+}
+_MEMORIES = {"ddr": "DDR", "mcdram": "MCDRAM", "hbm": "HBM", "cxl": "CXL", "nvm": "NVM"}
+_LAYOUTS = {"single-shared-file": N_("shared file"), "file-per-process": N_("file per process")}
+
+
+def mode_name(mode: str) -> str:
+    """Return the name of a mode as in the papers. Flat is omitted: they measure no other mode."""
+    cluster, _, memory = mode.partition("-")
+    name = _MODES.get(cluster)
+    if name is None:
+        return "" if mode == "current" else mode
+    return name if memory == "flat" else f"{name} {memory}"
+
+
+def memory_name(memory: object) -> str:
+    """Return the name of a kind of memory as in the papers."""
+    return _MEMORIES.get(str(memory), str(memory or ""))
+
+
+def layout_name(layout: object) -> str:
+    """Return the short name of a file layout."""
+    return translated(_LAYOUTS.get(str(layout), str(layout or "")))
+
+
+def with_fit(name: str, placement: str) -> str:
+    """Return `name`, with ``not fitted`` if the placement is not fitted to the NUMA domains."""
+    return ", ".join(filter(None, (name, _("not fitted")))) if placement == "unfitted" else name
+
+
+def block_name(size: object) -> str:
+    """Return the block size of a file system as in the paper; ``blocks of N B`` for other sizes."""
+    return {524288: _("512 KB blocks"), 1048576: _("1 MB blocks")}.get(
+        size if isinstance(size, int) else 0, _("blocks of {size} B").format(size=size)
+    )
+
+
+def is_collective(benchmark: str) -> bool:
+    """Return whether the benchmark is a collective operation."""
+    collective = _COLLECTIVE.search(benchmark) is not None
+    return collective and _LOCAL.search(benchmark) is None
+
+
+def is_point_to_point(benchmark: str) -> bool:
+    """Return whether the benchmark exchanges messages in pairs or with neighbours."""
+    return _PAIRS.search(benchmark) is not None and _COLLECTIVE.search(benchmark) is None
+
+
+def message_bytes(record: Record) -> float | None:
+    """Return the message size in bytes; None if the parameters lack it."""
+    return parameter(record, "bytes")
+
+
+def is_time(record: Record) -> bool:
+    """Return whether `record` is the average time of a message or operation."""
+    return record.metric in ("t_avg", "latency") and microseconds(record) is not None
+
+
+def is_bandwidth(record: Record) -> bool:
+    """Return whether `record` is a bandwidth of messages of at least one byte."""
+    bandwidth = record.metric == "bandwidth" and megabytes_per_second(record) is not None
+    return bandwidth and bool(message_bytes(record))
+
+
+METRICS = {
+    "write": N_("Writing files: bandwidth over file size"),
+    "read": N_("Reading files: bandwidth over file size"),
+}
+
+
+def file_bytes(record: Record) -> float | None:
+    """Return the bytes of all files together: block × tasks (P1.ior, with one segment).
+
+    None if the parameters lack one of them.
+    """
+    block, tasks = parameter(record, "block_bytes"), parameter(record, "tasks")
+    return None if block is None or tasks is None else block * tasks

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from proofmark.records.read import Record
-from proofmark.report.drawing.series import parameter
-from proofmark.report.drawing.ticks import megabytes_per_second
+from proofmark.report.drawing.series import megabytes_per_second, parameter
 
 
 def threads_of(record: Record) -> float | None:

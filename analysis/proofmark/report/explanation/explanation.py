@@ -24,13 +24,12 @@ from proofmark.plan.selection import required_metrics, selection, selects
 from proofmark.plan.step import Step
 from proofmark.records.columns import EMULATED
 from proofmark.records.requirements import requirements
-from proofmark.report.accepted import accepted_text, open_bounds_text, reference_text
 from proofmark.report.explanation.context import Context, context_of
 from proofmark.report.explanation.fact_sources import fact_rows
 from proofmark.report.explanation.planned import command_rows, input_rows, need_rows, where_rows
 from proofmark.report.explanation.rows import ExplainedRow, Explanation, ExplanationSection
 from proofmark.report.explanation.step_results import again_rows, result_rows
-from proofmark.report.words import count
+from proofmark.report.words import accepted_text, count, open_bounds_text, reference_text
 from proofmark.runs.predictions import read_predictions
 from proofmark.runs.run import Run
 from proofmark.site.accepted_baseline import read_baseline

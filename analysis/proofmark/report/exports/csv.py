@@ -10,8 +10,7 @@ from proofmark.common.files import write_whole
 from proofmark.common.text import csv_cell
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Records
-from proofmark.report.export import Export
-from proofmark.report.labelled_records import labelled
+from proofmark.report.export import Export, labelled
 from proofmark.runs.run import Run
 
 

@@ -8,8 +8,7 @@ from proofmark.common.files import write_whole_bytes
 from proofmark.common.parquet import parquet
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Records
-from proofmark.report.export import Export
-from proofmark.report.labelled_records import labelled
+from proofmark.report.export import Export, labelled
 from proofmark.runs.run import Run
 
 

@@ -8,8 +8,7 @@ from proofmark.common.translation import N_, _, translated
 from proofmark.judge.headline import CONTRACT, EXPECTED
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import LIMIT_NAMES, Bars, Drawing, draw_bars
-from proofmark.report.drawing.series import Sample, Series, lines_by_settings, parameter
-from proofmark.report.drawing.ticks import gigaflops
+from proofmark.report.drawing.series import Sample, Series, gigaflops, lines_by_settings, parameter
 from proofmark.report.plot import Plot, PlotContext
 from proofmark.report.words import number, sentence
 

@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing, Labels, draw_over_bytes
-from proofmark.report.drawing.labels import is_collective
-from proofmark.report.drawing.message_sizes import is_time, message_bytes
-from proofmark.report.drawing.series import Sample, lines_by_settings
-from proofmark.report.drawing.ticks import microseconds
+from proofmark.report.drawing.series import (
+    Sample,
+    is_collective,
+    is_time,
+    lines_by_settings,
+    message_bytes,
+    microseconds,
+)
 from proofmark.report.plot import Plot, PlotContext
 
 

@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from proofmark.common.translation import N_, _, translated
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing, Labels, draw_over_bytes
-from proofmark.report.drawing.file_bytes import METRICS, file_bytes
-from proofmark.report.drawing.series import Sample, lines_by_settings
-from proofmark.report.drawing.ticks import megabytes_per_second
+from proofmark.report.drawing.series import (
+    METRICS,
+    Sample,
+    file_bytes,
+    lines_by_settings,
+    megabytes_per_second,
+)
 from proofmark.report.plot import Plot, PlotContext
 
 

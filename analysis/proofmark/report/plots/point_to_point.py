@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing, Labels, draw_over_bytes
-from proofmark.report.drawing.labels import is_point_to_point
-from proofmark.report.drawing.message_sizes import is_bandwidth, is_time, message_bytes
-from proofmark.report.drawing.series import Sample, lines_by_settings
-from proofmark.report.drawing.ticks import megabytes_per_second, microseconds
+from proofmark.report.drawing.series import (
+    Sample,
+    is_bandwidth,
+    is_point_to_point,
+    is_time,
+    lines_by_settings,
+    megabytes_per_second,
+    message_bytes,
+    microseconds,
+)
 from proofmark.report.plot import Plot, PlotContext
 
 

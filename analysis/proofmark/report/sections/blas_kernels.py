@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from proofmark.common.translation import _
 from proofmark.judge.verdict import Result
-from proofmark.report.drawing.ticks import gigaflops
+from proofmark.report.drawing.series import gigaflops
 from proofmark.report.page import Block, Cell, Column, numeric, table
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import name

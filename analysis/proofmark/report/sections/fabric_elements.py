@@ -11,8 +11,14 @@ from matplotlib.figure import Figure
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.links.links import LinkFit, SlowElement
 from proofmark.judge.links.matrix import Matrix
-from proofmark.report.drawing.charts import PAPER, Drawing, plot_style
-from proofmark.report.drawing.svg import png_file, svg_element, svg_file
+from proofmark.report.drawing.charts import (
+    PAPER,
+    Drawing,
+    plot_style,
+    png_file,
+    svg_element,
+    svg_file,
+)
 from proofmark.report.page import Block, Cell, PageLink, Picture, Section, numeric, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.words import count, number, visible

@@ -12,7 +12,6 @@ from proofmark.judge.baseline.comparison import KIND
 from proofmark.judge.verdict import Judgement, Result
 from proofmark.judge.verdict_files import SINGLE_RUN
 from proofmark.report import predictions
-from proofmark.report.accepted import accepted_text
 from proofmark.report.page import (
     Block,
     Cell,
@@ -26,7 +25,7 @@ from proofmark.report.page import (
 )
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import limit_table as limits
-from proofmark.report.words import count, number, pairs, sealing
+from proofmark.report.words import accepted_text, count, number, pairs, sealing
 
 REST = N_("The complete list is in records.parquet.")
 

@@ -1,4 +1,7 @@
-"""Issues of a run: failures, findings, changed error counters, steps that did not run."""
+"""Issues of a run: failures, findings, changed error counters, steps that did not run.
+
+The comparison of like nodes finds slow nodes, populations of nodes, and single values.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.ending import named_nodes, named_steps, of_like_nodes
+from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.judge.results import CONFIRMING, Result
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import EMULATED, Execution, Record
@@ -25,11 +29,11 @@ from proofmark.report.page import (
     titled,
 )
 from proofmark.report.run_data import RunData
-from proofmark.report.sections import blas_kernels, disagreements, fleet_findings
+from proofmark.report.sections import blas_kernels, disagreements
 from proofmark.report.sections import fabric_elements as links
 from proofmark.report.sections import limit_table as limits
 from proofmark.report.sections.figure_tables import figure_cell, median_text, verdict_cell
-from proofmark.report.words import count
+from proofmark.report.words import count, number, pairs
 from proofmark.runs.attempts import numbered_execution
 from proofmark.runs.progress import StepState
 from proofmark.site.partition import Partition
@@ -70,7 +74,7 @@ def section(run_data: RunData) -> Section:
         *_before_jobs(run_data),
         *_unmet(run_data),
         *_excused(run_data),
-        *fleet_findings.blocks(run_data),
+        *fleet_blocks(run_data),
         *_retest(run_data),
         *limits.idle(run_data),
         *_not_run(run_data),
@@ -407,3 +411,44 @@ def _no_provenance(run_data: RunData) -> Iterator[Block]:
             missing=gap, nodes=count(len(planned), "node")
         )
         yield Block(titles=(_("Nodes without provenance"),), paragraphs=(missing,))
+
+
+_POPULATIONS = ("pairs-populations", "nodes-populations")
+
+
+def fleet_blocks(run_data: RunData) -> Iterator[Block]:
+    """Yield one line for the populations of a case, and one for each node with single values."""
+    fleet = run_data.verdict.fleet
+    apart: dict[tuple[str, ...], list[FleetFigure]] = {}
+    for figure in fleet.figures:
+        if figure.fleet_limit.powerless.code in _POPULATIONS:
+            apart.setdefault(_what(figure.record), []).append(figure)
+    if apart:
+        lines = (
+            f"{' '.join(what)}, {count(len(figures), 'figure')}: "
+            f"{localized(figures[0].fleet_limit.powerless)}"
+            for what, figures in apart.items()
+        )
+        yield listed(_("Like nodes that are not one population"), lines)
+    single: dict[tuple[str, ...], list[Result]] = {}
+    for place in fleet.spiked.tolist():
+        result = run_data.verdict.results[place]
+        single.setdefault((result.record.node, *_what(result.record)), []).append(result)
+    if single:
+        yield listed(
+            _("Values to measure again: off at single message sizes"),
+            (
+                f"{' '.join(what)}: {'; '.join(_value(each) for each in of)}"
+                for what, of in single.items()
+            ),
+        )
+
+
+def _what(record: Record) -> tuple[str, ...]:
+    words = (record.case, record.benchmark, record.metric)
+    return tuple(dict.fromkeys(filter(None, words)))
+
+
+def _value(result: Result) -> str:
+    record = result.record
+    return f"{number(record.value)} {record.unit} ({pairs(record.parameters)})"

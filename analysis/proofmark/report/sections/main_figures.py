@@ -1,17 +1,316 @@
-"""The first section of the report: the key figures, and what was not covered."""
+"""The figures with which report and summary begin: what the machine reaches, and what judges it.
+
+The first section of the report also states what was not covered.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import get_args
 
+import numpy as np
+
+from proofmark.cases.reference import HardwareRule
+from proofmark.cases.telemetry import metrics_of
+from proofmark.cases.vocabulary import RESOLVED_AXES, KeyFigure
+from proofmark.common.nodesets import hosts_of
 from proofmark.common.sentences import localized
-from proofmark.common.translation import _
-from proofmark.judge.headline import CONTRACT
-from proofmark.report.key_figures import KeyRow, key_rows, key_texts, not_measured
+from proofmark.common.text import percent
+from proofmark.common.translation import N_, _, translated
+from proofmark.common.units import factor
+from proofmark.judge.headline import BASELINE, CONTRACT, ELSEWHERE, EXPECTED, FLOOR
+from proofmark.judge.references.derived import NOTHING_STATED, derive
+from proofmark.judge.references.judgement import PEERS, Judgement
+from proofmark.judge.results import WORDS, Result
+from proofmark.records.columns import Record
+from proofmark.report.drawing.series import Nominal
 from proofmark.report.page import Block, Cell, Section, listed, numeric, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import verdict_cell
-from proofmark.report.words import count
+from proofmark.report.words import accepted_text, count, number, pairs
+from proofmark.site.hardware import CURRENT
+
+TITLES: Mapping[str, str] = {
+    "hpl": N_("HPL"),
+    "dgemm": N_("DGEMM of one core"),
+    "triad": N_("Triad"),
+    "latency": N_("Latency between ranks"),
+    "bandwidth": N_("Bandwidth between ranks"),
+    "message_rate": N_("Message rate"),
+    "write": N_("Write"),
+    "read": N_("Read"),
+    "cached_write": N_("Write into the page cache"),
+    "cached_read": N_("Read from the page cache"),
+    "metadata": N_("Files created"),
+}
+BETWEEN_NODES: Mapping[str, str] = {
+    "latency": N_("Latency between nodes"),
+    "bandwidth": N_("Bandwidth between nodes"),
+}
+"""The titles of figures whose ranks are on several nodes."""
+OPTIONAL = ("cached_write", "cached_read", "dgemm")
+"""Figures that a run without them does not lack."""
+UNITS: Mapping[str, str] = {
+    **dict.fromkeys(("hpl", "dgemm"), "GFlop/s"),
+    **dict.fromkeys(("triad", "bandwidth", "write", "read"), "GB/s"),
+    **dict.fromkeys(("cached_write", "cached_read"), "GB/s"),
+    "latency": "µs",
+    "message_rate": "M/s",
+    "metadata": "files/s",
+}
+"""The units of key figures; a program prints others."""
+PEAKS: Mapping[str, HardwareRule] = {
+    "hpl": "rpeak_nominal",
+    "triad": "memory_bandwidth",
+    "bandwidth": "link_bandwidth",
+}
+"""The hardware limit of which a key figure is stated as a share."""
+_KINDS = (CONTRACT, EXPECTED, ELSEWHERE, BASELINE, FLOOR, PEERS)
+"""The kinds of limits, the first one of which is shown."""
+_WORST = ("INVALID", "FAIL", "UNJUDGED", "PASS")
+
+
+@dataclass(frozen=True)
+class KeyRow:
+    """A key figure of a case in one mode: the best point of its sweep.
+
+    Attributes:
+        key: one of `KeyFigure`.
+        worst: the result of the worst node.
+        middle: the median of all nodes; None if no figure is valid.
+        nodes: the number of nodes or pairs that measured it.
+        share: of the hardware limit, for the worst node; None if that is not known.
+        judgement: by the first of the kinds of limits that has one; None if nothing judges it.
+        word: the worst verdict of all nodes.
+    """
+
+    key: str
+    worst: Result
+    middle: float | None
+    nodes: int
+    share: float | None
+    judgement: Judgement | None
+    word: str
+
+
+@dataclass(frozen=True)
+class KeyTexts:
+    """A key figure in the language of the page.
+
+    Attributes:
+        title: of the figure.
+        case: its case, mode and placement.
+        point: of the sweep.
+        value: of the worst node, in the unit of `UNITS`.
+        own: the value in the unit of the program; empty if that is the same.
+        node: the worst node; empty for the only one.
+        middle: the median of several nodes, else empty.
+        share: of the hardware limit; empty if it is not known.
+        limit: the accepted values; empty if nothing judges it.
+        kind: of the limit.
+        visible: by how much the true level could miss the limit; empty if that is not known.
+    """
+
+    title: str
+    case: str
+    point: str
+    value: str
+    own: str
+    node: str
+    middle: str
+    share: str
+    limit: str
+    kind: str
+    visible: str
+
+
+def key_texts(row: KeyRow) -> KeyTexts:
+    """Return the texts of a row."""
+    record, judgement = row.worst.record, row.judgement
+    mode = _("mode {mode}").format(mode=record.mode) if record.mode != CURRENT else ""
+    several = row.nodes > 1 and row.middle is not None
+    seen = judgement.visible if judgement else None
+    unit, times = unit_of(row.key, record.unit)
+    own = "" if row.middle is None or times == 1 else f"{number(record.value)} {record.unit}"
+    return KeyTexts(
+        title=title(row.key, record),
+        case=", ".join(filter(None, (record.case, mode, record.placement))),
+        point=pairs(record.parameters),
+        value="–"
+        if row.middle is None or record.value is None
+        else f"{number(record.value * times)} {unit}",
+        own=own,
+        node=record.node if row.nodes > 1 else "",
+        middle=f"{number((row.middle or 0.0) * times)} {unit}" if several else "",
+        share="" if row.share is None else f"{percent(row.share)} %",
+        limit=_accepted(judgement, times, unit) if judgement else "",
+        kind=translated(judgement.kind) if judgement else "",
+        visible="" if seen is None or not math.isfinite(seen) else f"{percent(seen)} %",
+    )
+
+
+def title(key: str, record: Record) -> str:
+    """Return the title of a key figure: of messages it says whether they left the node."""
+    between = BETWEEN_NODES.get(key, "")
+    return translated(between if between and len(_hosts(record.node)) > 1 else TITLES[key])
+
+
+def unit_of(key: str, unit: str) -> tuple[str, float]:
+    """Return the unit in which a key figure is shown, and its value in it of one `unit`.
+
+    A unit of a case of a site that measures something else stays.
+    """
+    if key == "metadata" and unit in ("ops/s", "op/s"):
+        return UNITS[key], 1.0
+    wanted = _NAMES.get(UNITS[key], UNITS[key])
+    times = factor(unit, wanted)
+    return (unit, 1.0) if times is None else (UNITS[key], 1.0 if unit == UNITS[key] else times)
+
+
+_NAMES = {"µs": "us", "M/s": "MMessages/s"}
+"""The names of units of `UNITS` in `proofmark.common.units`."""
+
+
+def _accepted(judgement: Judgement, times: float, unit: str) -> str:
+    values = judgement.bounds.times((judgement.value or 0.0) * times)
+    return accepted_text(values, unit=unit) or _("none")
+
+
+def key_rows(run_data: RunData) -> list[KeyRow]:
+    """Return the key figures of a run, in the order of `KeyFigure`."""
+    points: dict[tuple[str, ...], list[int]] = {}
+    records = run_data.verdict.results.aggregates.records
+    for place in range(len(records.measurands)):
+        about = records.of_measurand(place)
+        case = run_data.benchmarks.cases.get(about.case)
+        for key, metric in case.key_figures.items() if case else ():
+            if metric == about.metric:
+                points.setdefault(_group(key, about), []).append(place)
+    order = get_args(KeyFigure)
+    groups = sorted(points.items(), key=lambda item: (order.index(item[0][0]), item[0]))
+    rows = (_best(group[0], numbers, run_data) for group, numbers in groups)
+    return [row for row in rows if row]
+
+
+def not_measured(rows: list[KeyRow]) -> list[str]:
+    """Return the titles of the key figures that the run did not measure."""
+    found = {row.key for row in rows}
+    wanted = (key for key in get_args(KeyFigure) if key not in OPTIONAL)
+    return [translated(TITLES[key]) for key in wanted if key not in found]
+
+
+def _group(key: str, about: Record) -> tuple[str, ...]:
+    """Return what the points of one sweep share."""
+    part = [f"{about.parameters[axis]}" for axis in RESOLVED_AXES if axis in about.parameters]
+    return (key, about.case, about.mode, about.placement, *part)
+
+
+def _best(key: str, numbers: list[int], run_data: RunData) -> KeyRow | None:
+    """Return the point of a sweep that the first kind of limits judges, and of several the best."""
+    figures = run_data.verdict.results.aggregates
+    ranks = {place: _rank(place, run_data) for place in numbers}
+    numbers = [place for place in numbers if ranks[place] == min(ranks.values())]
+    lower = _lower(figures.records.of_measurand(numbers[0]), run_data)
+    medians: dict[int, float] = {}
+    for place in numbers:
+        values = figures.median[(figures.measurand == place) & figures.valid]
+        if len(values):
+            medians[place] = float(np.median(values))
+    if not medians:
+        return _invalid(key, numbers, run_data)
+    chosen = (min if lower else max)(medians, key=medians.__getitem__)
+    places = np.flatnonzero(figures.measurand == chosen)
+    valid = places[figures.valid[places]]
+    words = {WORDS[each] for each in run_data.verdict.results.verdict[places].tolist()}
+    word = next(word for word in _WORST if word in words)
+    # The row shows the node that decides, and its limit: another one would not explain the word.
+    deciding = valid[run_data.verdict.results.verdict[valid] == WORDS.index(word)]
+    shown = deciding if len(deciding) else valid
+    at = (np.argmax if lower else np.argmin)(figures.median[shown])
+    worst = run_data.verdict.results[int(shown[at])]
+    return KeyRow(
+        key,
+        worst,
+        medians[chosen],
+        len(places),
+        _share(key, worst.record, nominal(run_data)),
+        _deciding(worst) if len(deciding) else None,
+        word,
+    )
+
+
+def _rank(measurand: int, run_data: RunData) -> int:
+    """Return the number of the first kind of limits of references that judges a point."""
+    results = run_data.verdict.results
+    places = np.flatnonzero(results.aggregates.measurand == measurand).tolist()
+    kinds = set()
+    for place in places:
+        kinds |= {answer.kind for answer in results.answers.get(place, ()) if answer.ratio}
+    return min((_KINDS.index(kind) for kind in kinds if kind in _KINDS), default=len(_KINDS))
+
+
+def _invalid(key: str, numbers: list[int], run_data: RunData) -> KeyRow | None:
+    figures = run_data.verdict.results.aggregates
+    places = np.flatnonzero(np.isin(figures.measurand, numbers))
+    if not len(places):
+        return None
+    worst = run_data.verdict.results[int(places[0])]
+    return KeyRow(key, worst, None, len(places), None, None, "INVALID")
+
+
+def _lower(about: Record, run_data: RunData) -> bool:
+    return metrics_of(run_data.benchmarks.case(about.case))[about.metric].better == "lower"
+
+
+def _share(key: str, record: Record, peak: Nominal) -> float | None:
+    """Return the value of a record over the hardware limit of its nodes."""
+    limit = peak(record) if key in PEAKS else None
+    return record.value / limit if record.value is not None and limit else None
+
+
+def nominal(run_data: RunData) -> Nominal:
+    """Return the function that gives the hardware limit of a record in its unit."""
+    facts = {each.hostname: each for each in run_data.facts}
+    node = run_data.site.partition.node
+    cases = run_data.benchmarks.cases
+
+    def of(record: Record) -> float | None:
+        keys = cases[record.case].key_figures if record.case in cases else {}
+        of_metric = (key for key, metric in keys.items() if metric == record.metric)
+        rules = [PEAKS[key] for key in of_metric if key in PEAKS]
+        hosts = _hosts(record.node) if rules else ()
+        if not hosts or not facts.keys() >= set(hosts):
+            return None
+        stated = [run_data.verdict.hardware.of_node.get(host, NOTHING_STATED) for host in hosts]
+        nodes = [facts[host] for host in hosts]
+        limit = derive(rules[0], nodes, record.parameters, node, stated)
+        times = None if isinstance(limit, str) else factor(limit.unit, record.unit)
+        return limit.value * times if times and not isinstance(limit, str) else None
+
+    return of
+
+
+def _deciding(result: Result) -> Judgement | None:
+    """Return the judgement that gives a figure its verdict; of several that of the first kind.
+
+    A figure that several limits fail has the one of the first kind too. An UNJUDGED figure has the
+    first one that compared it.
+    """
+    answers = [each for each in result.references if each.evaluated]
+    same = [each for each in answers if each.outcome == result.verdict] or answers
+    order = {kind: place for place, kind in enumerate(_KINDS)}
+    return min(same, key=lambda each: order.get(each.kind, len(order)), default=None)
+
+
+def _hosts(node: str) -> tuple[str, ...]:
+    """Return the hosts of a name in a record; nothing for one that is no node set."""
+    try:
+        return hosts_of(node)
+    except ValueError:
+        return ()
+
 
 NUMBER = "number"
 

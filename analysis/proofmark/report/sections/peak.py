@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proofmark.common.translation import _
 from proofmark.judge.references.derived import flop_per_cycle, nominal_hz, peak
-from proofmark.report.drawing.ticks import gigaflops
+from proofmark.report.drawing.series import gigaflops
 from proofmark.report.page import Block, Section, Table, numeric, table, titled
 from proofmark.report.plots.blas_kernel import HPL
 from proofmark.report.run_data import RunData

@@ -15,14 +15,13 @@ from proofmark.common.sentences import localized
 from proofmark.common.translation import _, translated
 from proofmark.judge.claims_of_runs import machine_of
 from proofmark.records.columns import VIRTUAL, Record
-from proofmark.report.drawing.charts import Drawing, plot_style
+from proofmark.report.drawing.charts import Drawing, plot_style, png_file, svg_element, svg_file
 from proofmark.report.drawing.series import Sample, samples_of
-from proofmark.report.drawing.svg import png_file, svg_element, svg_file
-from proofmark.report.key_figures import nominal
 from proofmark.report.page import Block, PageLink, Picture, Section, listed, table
 from proofmark.report.plot import Plot, PlotContext, plots, shows
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import blas_kernels, peak
+from proofmark.report.sections.main_figures import nominal
 from proofmark.report.words import count
 from proofmark.site.partition import PREDICTED
 from proofmark.software.software import BLAS_KERNEL

@@ -10,10 +10,16 @@ from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
 from proofmark.report.drawing.chart import Axis, Chart, Panel
 from proofmark.report.drawing.charts import Drawing
-from proofmark.report.drawing.labels import mode_name, with_fit
 from proofmark.report.drawing.panels import draw_panels, scaled
-from proofmark.report.drawing.series import Sample, Series, lines_by_label, parameter
-from proofmark.report.drawing.ticks import gigaflops
+from proofmark.report.drawing.series import (
+    Sample,
+    Series,
+    gigaflops,
+    lines_by_label,
+    mode_name,
+    parameter,
+    with_fit,
+)
 from proofmark.report.plot import Plot, PlotContext
 from proofmark.report.words import count
 

@@ -8,11 +8,16 @@ from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
 from proofmark.report.drawing.chart import Axis, Chart, Panel
 from proofmark.report.drawing.charts import Drawing
-from proofmark.report.drawing.file_bytes import METRICS, file_bytes
-from proofmark.report.drawing.labels import layout_name, memory_name
 from proofmark.report.drawing.panels import draw_panels
-from proofmark.report.drawing.series import Sample, lines_by_label
-from proofmark.report.drawing.ticks import megabytes_per_second
+from proofmark.report.drawing.series import (
+    METRICS,
+    Sample,
+    file_bytes,
+    layout_name,
+    lines_by_label,
+    megabytes_per_second,
+    memory_name,
+)
 from proofmark.report.plot import Plot, PlotContext
 
 

@@ -8,11 +8,14 @@ from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
 from proofmark.report.drawing.chart import Axis, Chart, Panel
 from proofmark.report.drawing.charts import Drawing
-from proofmark.report.drawing.labels import memory_name
 from proofmark.report.drawing.panels import draw_panels, scaled
-from proofmark.report.drawing.series import Sample, lines_by_label
+from proofmark.report.drawing.series import (
+    Sample,
+    lines_by_label,
+    megabytes_per_second,
+    memory_name,
+)
 from proofmark.report.drawing.stream import is_stream, threads_of
-from proofmark.report.drawing.ticks import megabytes_per_second
 from proofmark.report.plot import Plot, PlotContext
 from proofmark.report.words import count
 

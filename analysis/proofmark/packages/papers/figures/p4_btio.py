@@ -8,9 +8,8 @@ from proofmark.common.translation import N_, _
 from proofmark.records.read import Record
 from proofmark.report.drawing.chart import Axis, Chart, Panel
 from proofmark.report.drawing.charts import Drawing
-from proofmark.report.drawing.labels import block_name
 from proofmark.report.drawing.panels import draw_panels
-from proofmark.report.drawing.series import Sample, lines_by_label, parameter
+from proofmark.report.drawing.series import Sample, block_name, lines_by_label, parameter
 from proofmark.report.plot import Plot, PlotContext
 from proofmark.report.words import count
 

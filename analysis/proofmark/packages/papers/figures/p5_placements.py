@@ -13,10 +13,17 @@ from proofmark.packages.papers.p5 import RATIOS as RATIOS
 from proofmark.records.read import Record
 from proofmark.report.drawing.chart import Axis, Chart, Panel
 from proofmark.report.drawing.charts import Drawing
-from proofmark.report.drawing.message_sizes import message_bytes
 from proofmark.report.drawing.panels import draw_panels
-from proofmark.report.drawing.series import PlotPoint, Sample, Series, lines_by_label, parameter
-from proofmark.report.drawing.ticks import byte_label, microseconds
+from proofmark.report.drawing.series import (
+    PlotPoint,
+    Sample,
+    Series,
+    byte_label,
+    lines_by_label,
+    message_bytes,
+    microseconds,
+    parameter,
+)
 from proofmark.report.page import Cell, numeric
 from proofmark.report.plot import Plot, PlotContext, PlotTable
 from proofmark.report.words import count

@@ -1,1 +1,0 @@
-"""The head of a page, and the font of its Korean plots."""
