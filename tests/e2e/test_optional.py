@@ -48,6 +48,7 @@ OPTIONAL = {
     "papers": ["verdict", "RUN", "--claims", "--json"],
     "twin": ["twin", *SITE, "--suite", "twin-p5", "--plan"],
     "exports": ["export", "RUN", "--format", "influx", "-o", "NEW"],
+    "tools": ["explain", "1", "--run", "RUN"],
 }
 """A command that needs the package."""
 

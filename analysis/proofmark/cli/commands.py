@@ -56,7 +56,6 @@ OWN: Mapping[str, Lines] = {
     "judge": {
         "verdict": ("cli.verdict", "judge a run; claims"),
         "report": ("cli.report", "write page and summary"),
-        "explain": ("cli.explain", "one step, whole"),
         "trend": ("cli.trend", "compare runs, two or all"),
         "adopt": ("cli.adopt", "outputs of others"),
         "io500": ("cli.io500_command", "score submissions again"),

@@ -17,11 +17,10 @@ from proofmark.common.input_limits import MAX_OUTPUT_BYTES
 from proofmark.common.printed_command import SCRIPT, STEP, Part, PrintedCommand, of_run
 from proofmark.common.text import duration
 from proofmark.judge.results import WORDS
+from proofmark.packages.tools.planned_step import Context, ExplainedRow
 from proofmark.records.columns import Record
 from proofmark.records.read import read_run
 from proofmark.records.run_facts import RunParts
-from proofmark.report.explanation.context import Context
-from proofmark.report.explanation.rows import ExplainedRow
 from proofmark.report.words import number
 from proofmark.runs.attempts import Attempt, attempts
 from proofmark.runs.nodes import nodes_of

@@ -19,6 +19,8 @@ from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from proofmark.cases.suite import Benchmarks
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
+from proofmark.packages.tools.explain import explain
+from proofmark.packages.tools.planned_step import ExplainedRow, Explanation
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import step_named
 from proofmark.records import (
@@ -29,8 +31,6 @@ from proofmark.records import (
     run_facts,
     step_records,
 )
-from proofmark.report.explanation.explanation import explain
-from proofmark.report.explanation.rows import ExplainedRow, Explanation
 from proofmark.runs.run import Run
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.machines import machines_of
