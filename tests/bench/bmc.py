@@ -25,9 +25,8 @@ from tests.fixtures.shells import remote_shell
 from tests.processes import running
 
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
-from proofmark.machine.bmc.bmc_model import FirmwareState, Host
-from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.fanout import fan_out, split
+from proofmark.machine.bmc.bmc_model import Credentials, FirmwareState, Host
+from proofmark.machine.outcome import fan_out, split
 from proofmark.site.firmware import Firmware
 
 WANTED = {"ClusterMode": "SNC-4", "MemoryMode": "Cache"}

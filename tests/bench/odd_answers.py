@@ -23,7 +23,7 @@ from tests.emulators.bmc.rollouts import MODES, EmulatedSite, FileSlurm, path_wi
 from tests.emulators.bmc.server import Emulator, Timing
 
 from proofmark.machine.bmc import client
-from proofmark.machine.modes.mode_results import ModeResult
+from proofmark.machine.modes.drains import ModeResult
 from proofmark.machine.outcome import Outcome
 from proofmark.machine.schedulers import slurm
 

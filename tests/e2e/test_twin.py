@@ -154,7 +154,7 @@ def test_a_measured_run_shows_the_figures_of_a_twin(
     kit: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All measured values are 1.25 times the predicted ones. No node is asked to see the run."""
-    monkeypatch.setattr("proofmark.machine.checkout.only_here", lambda path, mounts: "")
+    monkeypatch.setattr("proofmark.machine.preflight.only_here", lambda path, mounts: "")
     site = shipped_site("tachyon", "tachyon2")
     hosts = ",".join(site.hosts[:2])
     sources = ["--sources", f"{kit.parent / 'mirror'}"]

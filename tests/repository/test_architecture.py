@@ -24,11 +24,6 @@ ROOMS = (
     *("runs", "plan", "site", "cases", "common"),
 )
 OPTIONAL = sorted(path.parent.name for path in (PACKAGE / "packages").glob("*/__init__.py"))
-PLUGINS = {
-    *("jobs/launchers", "machine/bmc/backends", "machine/schedulers", "report/exports"),
-    *("report/plots", "software/providers"),
-}
-"""The packages of plug-ins: the name of a module is that of the plug-in."""
 
 
 def folders() -> set[str]:

@@ -22,10 +22,16 @@ from proofmark.cli.check import print_findings
 from proofmark.cli.plan_summary import plan_summary
 from proofmark.common.errors import BadInput
 from proofmark.jobs.launcher import LAUNCHERS, launcher
-from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.node_scripts import check_programs
+from proofmark.machine.bmc.bmc_model import Credentials
+from proofmark.machine.node_scripts import (
+    BOUND_MEMORY,
+    CalledProgram,
+    Place,
+    called,
+    check_programs,
+    step_programs,
+)
 from proofmark.machine.preflight import preflight
-from proofmark.machine.programs import BOUND_MEMORY, CalledProgram, Place, called, step_programs
 from proofmark.machine.scheduler import SCHEDULERS, Request, scheduler
 from proofmark.runs.run import site_of
 from proofmark.site.execution import Queue

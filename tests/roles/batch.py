@@ -16,8 +16,7 @@ import pytest
 from tests.emulators.vcluster import GridEngine, OpenPbs
 from tests.fixtures.kit import Kit, make_kit, steps_of, until
 
-from proofmark.jobs.job_parts import JobSupply
-from proofmark.jobs.job_request import BatchQueue
+from proofmark.jobs.job_request import BatchQueue, JobSupply
 from proofmark.jobs.watch import JobMonitor
 from proofmark.judge.judging import judge_run
 from proofmark.plan.plan import Job

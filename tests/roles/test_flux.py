@@ -21,10 +21,8 @@ from tests.folders import ROOT
 from tests.roles.kit import make_real_kit
 
 from proofmark.cli.main import main
-from proofmark.jobs.job_parts import JobSupply
-from proofmark.jobs.job_request import BatchQueue
-from proofmark.jobs.job_script import write_job
-from proofmark.jobs.scripts import Scripts, write_scripts
+from proofmark.jobs.job_request import BatchQueue, JobSupply
+from proofmark.jobs.scripts import Scripts, write_job, write_scripts
 from proofmark.jobs.watch import JobMonitor
 from proofmark.judge.judging import judge_run
 from proofmark.machine.schedulers.flux import Flux as Scheduler

@@ -14,7 +14,7 @@ from tests.fixtures.kit import until
 from proofmark.common.rights import this_user
 from proofmark.machine.gate_actions import NodeGate
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.reservations import kept_for_others
+from proofmark.machine.scheduler import kept_for_others
 from proofmark.machine.schedulers.slurm import Slurm as Scheduler
 from proofmark.runs.checks import GateCheck, read_checks, vendor_file
 from proofmark.runs.gates import begin_gate, open_gate

@@ -21,13 +21,11 @@ from tests.forks import tool
 from tests.processes import running
 
 from proofmark.common.errors import BadInput
-from proofmark.jobs.execute import execute
-from proofmark.jobs.job_parts import Rolling
-from proofmark.jobs.rerun import pick, rerun
+from proofmark.jobs.execute import execute, pick, rerun
+from proofmark.jobs.job_request import Rolling
 from proofmark.judge.judging import judge_run
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
-from proofmark.machine.bmc.bmc_model import Host
-from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.bmc.bmc_model import Credentials, Host
 from proofmark.machine.scheduler import NodeStatus
 from proofmark.machine.schedulers.slurm import Slurm as Scheduler
 from proofmark.plan.rolling import rolling_plan

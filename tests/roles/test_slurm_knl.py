@@ -13,8 +13,7 @@ from tests.fixtures.kit import until
 from tests.fixtures.shells import remote_shell
 
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
-from proofmark.machine.bmc.bmc_model import FirmwareState, Host
-from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.bmc.bmc_model import Credentials, FirmwareState, Host
 from proofmark.machine.outcome import NodeError
 from proofmark.site.execution import Queue
 from proofmark.site.firmware import Firmware

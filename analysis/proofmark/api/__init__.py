@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from proofmark.judge.verdict import Verdict as Verdict
     from proofmark.machine.bmc.back_end import BackEnd as BackEnd
     from proofmark.machine.bmc.back_end import BackEndContext as BackEndContext
-    from proofmark.machine.bmc.bmc_addresses import bmcs_of_facts as bmcs_of_facts
+    from proofmark.machine.bmc.back_end import bmcs_of_facts as bmcs_of_facts
     from proofmark.machine.bmc.bmc_model import FirmwareState as FirmwareState
     from proofmark.machine.bmc.bmc_model import Host as Host
+    from proofmark.machine.node_scripts import known_packages as known_packages
     from proofmark.machine.outcome import NodeError as NodeError
     from proofmark.machine.outcome import Outcome as Outcome
-    from proofmark.machine.programs import known_packages as known_packages
     from proofmark.machine.scheduler import DrainingScheduler as DrainingScheduler
     from proofmark.machine.scheduler import NodeState as NodeState
     from proofmark.machine.scheduler import NodeStatus as NodeStatus
@@ -95,14 +95,14 @@ MODULES = {
     "State": "proofmark.runs.job_state",
     "Verdict": "proofmark.judge.verdict",
     "apply_limit": "proofmark.site.groups",
-    "bmcs_of_facts": "proofmark.machine.bmc.bmc_addresses",
+    "bmcs_of_facts": "proofmark.machine.bmc.back_end",
     "candidate_kernels": "proofmark.software.blas",
     "connection_variables": "proofmark.site.ansible_access",
     "judge_run": "proofmark.judge.judging",
     "has_contract": "proofmark.site.inventory",
     "keywords_of": "proofmark.site.ansible_access",
     "limit_of_names": "proofmark.site.limit",
-    "known_packages": "proofmark.machine.programs",
+    "known_packages": "proofmark.machine.node_scripts",
     "open_run": "proofmark.runs.run",
     "parse_probe": "proofmark.site.node.facts",
     "refuse_sources": "proofmark.site.choice",

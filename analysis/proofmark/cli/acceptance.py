@@ -71,7 +71,7 @@ def acceptance(options: Namespace) -> int:
 def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
     """Print the suites that measure each item; refuse items that no suite can judge."""
     # They import numerics and plug-ins, which the other verbs need not.
-    from proofmark.jobs.site_check import job_mistakes
+    from proofmark.jobs.job_request import job_mistakes
     from proofmark.judge.stability.reachable import unreachable
 
     benchmarks = kit_benchmarks()

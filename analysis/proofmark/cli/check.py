@@ -31,9 +31,8 @@ from proofmark.common.progress_lines import say
 from proofmark.common.rights import this_user
 from proofmark.common.text import duration
 from proofmark.judge.foreseen import ACCEPT, refusing, unjudged_of
-from proofmark.machine.checkout import checkout_findings, unseen
-from proofmark.machine.modes.mode_stage import unprovable_modes
-from proofmark.machine.preflight import Finding, preflight
+from proofmark.machine.modes.rollout import unprovable_modes
+from proofmark.machine.preflight import Finding, checkout_findings, preflight, unseen
 from proofmark.plan.lacking import Lacked, in_words
 from proofmark.plan.plan import Plan
 from proofmark.plan.validation import CheckedSite, SiteChecks
@@ -64,7 +63,7 @@ def check(options: Namespace) -> int:
     """Check a site and its suites; with ``--nodes`` also its nodes, scheduler and BMCs."""
     # They import the registries of all plug-ins, which other uses of this module do not need.
     from proofmark.cli.site_checks import site_checks
-    from proofmark.jobs.site_check import job_mistakes
+    from proofmark.jobs.job_request import job_mistakes
 
     end = _window_end(options.window_ends)
     inventory, benchmarks = inventory_of(options), kit_benchmarks()

@@ -15,8 +15,15 @@ from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.progress_lines import say
-from proofmark.machine.node_report import node_name, node_runner, site_runner, with_rates
-from proofmark.machine.survey import NONE, listed_schedulers, survey
+from proofmark.machine.survey import (
+    NONE,
+    listed_schedulers,
+    node_name,
+    node_runner,
+    site_runner,
+    survey,
+    with_rates,
+)
 from proofmark.site.choice import choose_site, chosen_site
 from proofmark.site.fabric_import import fabric_levels, unnamed_adapters
 from proofmark.site.groups import COMPUTE

@@ -115,7 +115,7 @@ class Question:
     @cached_property
     def suites(self) -> tuple[Sequence[PlannedItem], Times]:
         """The suites that measure each item, and the expected times of those that can run."""
-        from proofmark.jobs.site_check import job_mistakes
+        from proofmark.jobs.job_request import job_mistakes
 
         benchmarks = kit_benchmarks()
         checks = SiteChecks(facts={}, packages=packages_of_kit, jobs=job_mistakes)

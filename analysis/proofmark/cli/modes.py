@@ -21,22 +21,21 @@ from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.progress_lines import say
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
-from proofmark.machine.bmc.bmc_addresses import NO_BMC, bmc_range
+from proofmark.machine.bmc.back_end import NO_BMC, bmc_range
 from proofmark.machine.bmc.bmc_model import Host
-from proofmark.machine.fanout import fan_out, split
-from proofmark.machine.modes.drains import history_of
-from proofmark.machine.modes.mode_results import ModeResult, failures, results_of, summary
-from proofmark.machine.modes.mode_stage import (
+from proofmark.machine.modes.drains import ModeResult, failures, history_of, results_of, summary
+from proofmark.machine.modes.rollout import (
+    ModeRollout,
     firmware_of,
+    forecast,
     refuse_unprovable,
     rollout_of,
     target_mode,
 )
-from proofmark.machine.modes.rollout import ModeRollout, forecast
+from proofmark.machine.node_commands import PROBE
 from proofmark.machine.node_scripts import run_text
-from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.present_nodes import present
-from proofmark.machine.remote_shell import PROBE
+from proofmark.machine.outcome import NodeError, Outcome, fan_out, split
+from proofmark.machine.scheduler import present
 from proofmark.plan.resets import nodes_to_reset, resets_s
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.claims import claims_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from proofmark.common.text import duration
-from proofmark.jobs.rerun import RepeatedStep, rerun
+from proofmark.jobs.execute import RepeatedStep, rerun
 from proofmark.judge.judges import judge
 from proofmark.judge.judging import evidence_of
 from proofmark.judge.more_repeats import RepeatRound, needs, next_round

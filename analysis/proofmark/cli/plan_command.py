@@ -28,9 +28,9 @@ from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.nodesets import folded
 from proofmark.common.progress_lines import say
 from proofmark.judge.foreseen import refusals, unjudged_of
-from proofmark.machine.checkout import refuse_unseen
 from proofmark.machine.node_scripts import run_text
-from proofmark.machine.present_nodes import present
+from proofmark.machine.preflight import refuse_unseen
+from proofmark.machine.scheduler import present
 from proofmark.plan.lacking import refuse_lacking
 from proofmark.plan.plan import step_named
 from proofmark.plan.rolling import steps_left
@@ -114,7 +114,7 @@ def plan(options: Namespace) -> int:
     made, machines, probe = plan_of(options, benchmarks, site)
     refuse_lacking(made, benchmarks, site, machines, packages_of_kit)
     # The module imports all plug-ins. A plan that is only printed does not need them.
-    from proofmark.jobs.site_check import job_mistakes
+    from proofmark.jobs.job_request import job_mistakes
 
     if mistakes := job_mistakes(site, [made]):
         file = str(site.facts)

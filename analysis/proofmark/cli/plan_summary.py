@@ -7,7 +7,7 @@ from typing import Any
 
 from proofmark.common.nodesets import fold
 from proofmark.common.text import duration, size
-from proofmark.machine.programs import step_programs
+from proofmark.machine.node_scripts import step_programs
 from proofmark.plan.plan import Plan
 
 

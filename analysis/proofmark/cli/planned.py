@@ -17,10 +17,9 @@ from proofmark.common.call_settings import setting
 from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration, one_line
-from proofmark.jobs.planned_scripts import RUN_ID, Preview, shown
-from proofmark.jobs.scripts import Scripts
-from proofmark.jobs.site_check import site_mistakes
-from proofmark.jobs.step_programs import environment_of_step, package_of_step
+from proofmark.jobs.job_request import site_mistakes
+from proofmark.jobs.scripts import RUN_ID, Preview, Scripts, shown
+from proofmark.jobs.step_script import environment_of_step, package_of_step
 from proofmark.judge.foreseen import ACCEPT, Unjudged, refusing, unjudged_of
 from proofmark.plan.lacking import available_at, in_words, lacking
 from proofmark.plan.plan import Plan, Step

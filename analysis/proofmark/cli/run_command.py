@@ -20,15 +20,13 @@ from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.kit import kit_folder
 from proofmark.common.progress_lines import say
 from proofmark.jobs.execute import execute as execute_run
-from proofmark.jobs.execute import execute_rounds, summary
-from proofmark.jobs.job_parts import Rolling
-from proofmark.jobs.job_script import Manner
-from proofmark.jobs.rerun import pick
-from proofmark.jobs.rerun import rerun as rerun_steps
-from proofmark.jobs.scripts import Scripts, write_scripts
+from proofmark.jobs.execute import execute_rounds, pick, summary
+from proofmark.jobs.execute import rerun as rerun_steps
+from proofmark.jobs.job_request import Rolling
+from proofmark.jobs.scripts import Manner, Scripts, write_scripts
 from proofmark.jobs.stability_jobs import StabilityWork
-from proofmark.jobs.step_programs import repeated_commands, unselected_rails
-from proofmark.machine.checkout import refuse_unseen
+from proofmark.jobs.step_script import repeated_commands, unselected_rails
+from proofmark.machine.preflight import refuse_unseen
 from proofmark.plan.search import Figures, Search
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.cost_history import measured_cost

@@ -13,8 +13,8 @@ from proofmark.cli.output import print_line
 from proofmark.cli.site import site_name
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import fold
-from proofmark.machine.scratch.scratch_checks import clean
-from proofmark.machine.scratch.scratch_stage import (
+from proofmark.machine.scratch_checks import clean
+from proofmark.machine.scratch_stage import (
     ScratchTarget,
     ScratchUse,
     check,

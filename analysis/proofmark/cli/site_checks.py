@@ -12,9 +12,9 @@ from proofmark.common.errors import BadInput, bad_input, nearest
 from proofmark.jobs.launcher import LAUNCHERS
 from proofmark.machine.bmc.back_end import BACK_ENDS
 from proofmark.machine.bmc.https import tls_context
-from proofmark.machine.modes.mode_stage import hosts_of
+from proofmark.machine.modes.rollout import hosts_of
 from proofmark.machine.scheduler import SCHEDULERS
-from proofmark.machine.scratch.mounts import mount_commands
+from proofmark.machine.scratch_stage import mount_commands
 from proofmark.plan.validation import Check
 from proofmark.site.inventory import Site
 from proofmark.software.environments import check_environment

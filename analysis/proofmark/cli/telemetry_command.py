@@ -15,8 +15,8 @@ from proofmark.common.progress_lines import say
 from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings
 from proofmark.machine.bmc.https import tls_context
 from proofmark.machine.bmc.sensors import BmcSensors
-from proofmark.machine.fanout import fan_out, split
-from proofmark.machine.modes.mode_stage import firmware_of, hosts_of
+from proofmark.machine.modes.rollout import firmware_of, hosts_of
+from proofmark.machine.outcome import fan_out, split
 from proofmark.runs.bmc_telemetry import append_look
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.run_lock import is_locked

@@ -1,9 +1,10 @@
 """Plug-ins: classes of the kit, of its optional packages, and of a site.
 
-A module of the kit defines one plug-in. Its name is the name of the plug-in. A package below
-``proofmark/packages`` lists its plug-ins in `PLUGINS` of its ``__init__.py``. A plug-in of a site
-is a class that an installed distribution lists in its entry points (Python Packaging User Guide,
-"Entry points specification"). A name of the kit counts before the same name of a site.
+A module of the kit defines one plug-in. Its name is the name of the plug-in. If a module defines
+several, `PLUGINS` of the ``__init__.py`` of the folder lists all of them. A package below
+``proofmark/packages`` lists its plug-ins in `PLUGINS` of its ``__init__.py``, by group. A plug-in
+of a site is a class that an installed distribution lists in its entry points (Python Packaging User
+Guide, "Entry points specification"). A name of the kit counts before the same name of a site.
 """
 
 from __future__ import annotations
@@ -49,10 +50,12 @@ def _of_packages(group: str) -> tuple[EntryPoint, ...]:
 
 
 @cache
-def _modules_in(folders: tuple[str, ...]) -> frozenset[str]:
-    """Return the public modules of the folders of a package of the kit, which do not change."""
-    names = (module.name for module in iter_modules(folders))
-    return frozenset(name for name in names if not name.startswith("_"))
+def _of_kit(package: str) -> Mapping[str, str]:
+    """Return the module of each plug-in of the kit, or its module and class (``module:Class``)."""
+    folder = import_module(package)
+    modules = {module.name: module.name for module in iter_modules(folder.__path__)}
+    listed: Mapping[str, str] = getattr(folder, "PLUGINS", modules)
+    return listed
 
 
 def installed(group: str) -> dict[str, EntryPoint]:
@@ -79,7 +82,7 @@ class Plugins(Generic[Base]):
 
     def names(self) -> list[str]:
         """Return the names of all plug-ins of this kind."""
-        return sorted({*self._modules(), *self._entry_points()})
+        return sorted({*_of_kit(self.package), *installed(self.package)})
 
     def get(self, name: str) -> type[Base]:
         """Return the class of the plug-in `name`.
@@ -88,9 +91,9 @@ class Plugins(Generic[Base]):
             BadInput: there is no plug-in `name`, its import fails, or it is not a concrete subclass
                 of the base class.
         """
-        if name in self._modules():
-            return self._of_module(name)
-        points = self._entry_points()
+        if name in _of_kit(self.package):
+            return self._own(name)
+        points = installed(self.package)
         if name not in points:
             problem = f"{name!r}{nearest(name, self.names())}"
             raise bad_input(self.file, self.key, problem, ", ".join(self.names()))
@@ -105,14 +108,9 @@ class Plugins(Generic[Base]):
             raise bad_input(self.file, self.key, problem, accepted)
         return plugin
 
-    def _modules(self) -> frozenset[str]:
-        return _modules_in(tuple(import_module(self.package).__path__))
-
-    def _entry_points(self) -> dict[str, EntryPoint]:
-        return installed(self.package)
-
-    def _of_module(self, name: str) -> type[Base]:
-        module = import_module(f"{self.package}.{name}")
+    def _own(self, name: str) -> type[Base]:
+        path, _, wanted = _of_kit(self.package)[name].partition(":")
+        module = import_module(f"{self.package}.{path}")
         (plugin,) = (
             each
             for each in vars(module).values()
@@ -120,5 +118,6 @@ class Plugins(Generic[Base]):
             and issubclass(each, self.base)
             and each.__module__ == module.__name__
             and not isabstract(each)
+            and each.__name__ == (wanted or each.__name__)
         )
         return plugin

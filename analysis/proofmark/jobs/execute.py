@@ -1,32 +1,194 @@
-"""Runs the jobs of a run through the scheduler of the site, and reports their progress."""
+"""Runs the jobs of a run through the scheduler of the site, and reports their progress.
+
+During a run it decides which steps can run now: those that a search needs, and reading steps. When
+finished steps run again, the new output is stored beside the first one, and both count.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Protocol
 
-from proofmark.common.errors import Stopped
+from proofmark.common.errors import Stopped, bad_input
 from proofmark.common.input_limits import MAX_STEPS
+from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
-from proofmark.jobs.job_parts import JobSupply, Rolling
-from proofmark.jobs.job_request import BatchQueue, batch_of
-from proofmark.jobs.job_script import Manner
-from proofmark.jobs.ready import FigureReader, ReadySteps
+from proofmark.jobs.job_request import BatchQueue, JobSupply, Rolling, batch_of
+from proofmark.jobs.scripts import Manner
 from proofmark.jobs.stability_jobs import Rounds, StabilityWork
 from proofmark.jobs.watch import JobMonitor
 from proofmark.machine.scheduler import is_down, scheduler
-from proofmark.plan.plan import Job
+from proofmark.plan.plan import Group, Job, Step, instance_named
+from proofmark.plan.search import Figures, Search, available, decide
+from proofmark.plan.step import StepInstance
+from proofmark.runs.attempts import Attempt, attempts, has_result, last_words
 from proofmark.runs.busy_nodes import warning_of_job
-from proofmark.runs.job_folder import JobFolder, complete
+from proofmark.runs.decisions import SetAside, add_decisions, read_decisions
+from proofmark.runs.disturbed_steps import needs_execution
+from proofmark.runs.job_folder import JobFolder, complete, last_state
 from proofmark.runs.journal import unverified
 from proofmark.runs.progress import Progress, progress
-from proofmark.runs.run import Run, site_of
+from proofmark.runs.run import Run, site_of, with_decisions
 from proofmark.runs.run_lock import lock
 from proofmark.runs.stability_log import LOOK_S, Look, add_look
 from proofmark.runs.state import planned
+
+FigureReader = Callable[[Run, Search, Collection[str]], Figures]
+"""Returns the figures of finished steps of a search, by the ids of the steps."""
+
+
+class ReadySteps:
+    """The steps of one group of a run that can run now; each step is returned once.
+
+    A step that ran without a result is not returned again: the next execution continues it. A step
+    of which all executions were disturbed before is returned.
+
+    Args:
+        run: the run.
+        group: jobs of one mode.
+        figures: reads the figures of finished steps; None if the plan has no search.
+        say: called with one line when a search ends, or when a step cannot run.
+
+    Attributes:
+        run: the run with the decisions so far.
+    """
+
+    def __init__(
+        self, run: Run, group: Group, figures: FigureReader | None, say: Callable[[str], None]
+    ) -> None:
+        if run.plan.searches and figures is None:
+            raise bad_input("plan.json", "searches", "no reader of figures", "a reader of figures")
+        self.run, self._group, self._figures, self._say = run, group, figures, say
+        steps: list[Step] = []
+        for job in group.jobs:
+            steps += job.steps
+        ids = {step.id for step in steps}
+        ended = read_decisions(run.files).searches
+        self._searches = [
+            search
+            for search in run.plan.searches
+            if search.id not in ended and ids.issuperset(search.steps())
+        ]
+        self._read: dict[str, Figures] = {}
+        self._given: set[str] = set()
+        self._later = {step.id for step in steps if step.reads}
+        for search in self._searches:
+            self._later.update(search.steps())
+        self._due = {step.id for step in steps if needs_execution(run.files, step)}
+        self._first = True
+
+    def jobs(self) -> list[Job]:
+        """Return the parts of the jobs with the steps that can run now and were not returned yet.
+
+        Raises:
+            BadInput: a decision cannot be written, or an output cannot be read.
+        """
+        if not (self._first or self._searches or self._later - self._given):
+            return []
+        candidates = self._first_or_later()
+        held = set(self._decided())
+        held |= set(self._unwritten(candidates))
+        ready: list[Job] = []
+        for job, steps in candidates:
+            chosen = [
+                step
+                for step in steps
+                if step.id not in held and step.id not in self.run.plan.not_needed
+            ]
+            if chosen:
+                self._given.update(step.id for step in chosen)
+                ready.append(job.model_copy(update={"steps": chosen}))
+        return ready
+
+    def _first_or_later(self) -> list[tuple[Job, list[Step]]]:
+        """Return the steps that a job had to run and that were not returned yet, by job."""
+        first, self._first = self._first, False
+        return [
+            (
+                job,
+                [
+                    step
+                    for step in job.steps
+                    if step.id not in self._given
+                    and (first or step.id in self._later)
+                    and step.id in self._due
+                ],
+            )
+            for job in self._group.jobs
+        ]
+
+    def _decided(self) -> Iterator[str]:
+        """Yield the steps that no search needs yet. Write why searches ended."""
+        for search in list(self._searches):
+            candidates = available(search, self.run.plan.repeated)
+            decision = decide(candidates, self._figures_of(candidates))
+            rest = [step for step in candidates.steps() if step not in decision.needed]
+            if not decision.ended:
+                yield from rest
+                continue
+            self._searches.remove(search)
+            self._say(f"{search.id}: {decision.ended}")
+            self._add(
+                searches={search.id: decision.ended}, not_needed=dict.fromkeys(rest, decision.ended)
+            )
+
+    def _figures_of(self, search: Search) -> Figures:
+        """Return the figures of the finished steps; each new set of them is read once."""
+        finished = [step for step in search.steps() if has_result(self.run.files.step(step))]
+        if {*self._read.get(search.id, {})} != {*finished}:
+            assert self._figures is not None
+            self._read[search.id] = self._figures(self.run, search, finished)
+        return self._read.get(search.id, {})
+
+    def _unwritten(self, candidates: Sequence[tuple[Job, list[Step]]]) -> Iterator[str]:
+        """Yield the steps whose files are not written yet. Write which will not be written."""
+        not_run: dict[str, Message] = {}
+        not_needed: dict[str, Message] = {}
+        readers = []
+        for _, steps in candidates:
+            readers += [step for step in steps if step.reads]
+        for step in readers:
+            if why := self.run.plan.not_needed.get(step.reads):
+                not_needed[step.id] = Message("same-files", step=step.reads, text=why)
+            elif not has_result(self.run.files.step(step.reads)):
+                yield step.id
+            elif problem := write_problem(self.run, step.reads):
+                failed = Message("writer-failed", step=step.reads, problem=problem)
+                not_run[step.id] = failed
+        for name, reason in not_run.items():
+            self._say(f"{name}: {reason}")
+        if not_run or not_needed:
+            self._add(not_run=not_run, not_needed=not_needed)
+
+    def _add(
+        self,
+        *,
+        searches: Mapping[str, Message] | None = None,
+        not_needed: Mapping[str, Message] | None = None,
+        not_run: Mapping[str, Message] | None = None,
+    ) -> None:
+        add_decisions(self.run.files, searches=searches, not_needed=not_needed, not_run=not_run)
+        self.run = with_decisions(self.run)
+
+
+def write_problem(run: Run, step: str) -> str:
+    """Return why the files of a finished step are not complete; empty if they are.
+
+    The newest execution wrote them.
+    """
+    finished = attempts(run.files.step(step).folder)
+    if not finished:
+        return "has no result"
+    newest = finished[-1]
+    if newest.timed_out:
+        return f"timed out after {newest.seconds:.0f} s"
+    return f"ended with exit code {newest.rc}" if newest.rc else ""
+
 
 _REPORT_EVERY_S = 30.0
 ROLLING = Rolling()
@@ -322,3 +484,144 @@ def summary(run: Run) -> str:
         f"{duration(seconds)} in total",
     ]
     return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class RepeatedStep:
+    """A step to run again, or one instance of a per-node step.
+
+    `instance` without a name stands for all instances of the step.
+    """
+
+    step: Step
+    instance: StepInstance
+
+    @property
+    def nodes(self) -> list[str]:
+        """The nodes that it runs on."""
+        return self.step.nodes_of(self.instance)
+
+    @property
+    def folders(self) -> list[str]:
+        """The folders of its instances below ``steps/``."""
+        return self.step.folders_of(self.instance)
+
+    def attempts(self, run: Run) -> list[Attempt]:
+        """Return all its finished executions."""
+        found = []
+        for name in self.folders:
+            found += attempts(run.files.step(name).folder)
+        return found
+
+
+def pick(run: Run, wanted: Sequence[str]) -> list[RepeatedStep]:
+    """Return the executions with the names `wanted`: ids or numbers of steps, or ``<step>/<node>``.
+
+    A node that was down while its step was measured can be chosen as well.
+
+    Raises:
+        BadInput: there is no such step or node, or the step is not finished.
+    """
+    steps = list(run.plan.steps())
+    executions = []
+    for word in wanted:
+        step, instance = instance_named(word, steps, run.id)
+        if step.reads or step.kept:
+            found = f"{step.id}: reads or writes the files of two steps"
+            raise bad_input("STEP", "", found, "a step with own files; fresh=true repeats both")
+        if not any(has_result(run.files.step(each)) for each in (step.id, str(instance))):
+            raise bad_input("STEP", "", f"{instance}: not finished yet", "a finished step")
+        executions.append(RepeatedStep(step, instance))
+    return executions
+
+
+def rerun(
+    run: Run, executions: Sequence[RepeatedStep], say: Callable[[str], None], reason: str = ""
+) -> None:
+    """Run each of `executions` again, in order, through the scheduler and on the planned nodes.
+
+    Consecutive executions on the same nodes of one job are one job. It is a further attempt of the
+    planned job, so that its nodes are probed before and after it.
+
+    Args:
+        run: the run.
+        executions: the steps or instances to run again.
+        say: called with one line before and after each execution.
+        reason: why the executions so far are set aside; empty: they are not.
+
+    Raises:
+        BadInput: another process runs this run, a job of it is still in the queue, a node is not in
+            the mode, or there is no result.
+        Stopped: SIGINT or SIGTERM was received; the job was cancelled.
+    """
+    with lock(run.folder):
+        for group, job, together in _jobs(run, executions):
+            if missing := unverified_nodes(run, job.nodes, group.mode):
+                accepted = f"nodes that are verified in mode {group.mode}"
+                raise bad_input(str(together[0].instance), "", format_reasons(missing), accepted)
+            folder = JobFolder(run, job)
+            if folder.submission():
+                found = f"{job.id}: may still be in the queue"
+                raise bad_input("RUN", "", found, "a run without a submitted job")
+            earlier = [len(each.attempts(run)) for each in together]
+            for each in together:
+                say(f"{each.instance}: about {each.step.seconds:.0f} s")
+            jobs = JobMonitor(run, JobSupply([job]), batch_of(run), say, manner=Manner.AGAIN)
+            poll_until_done(jobs, lambda: None)
+            for each, before in zip(together, earlier, strict=True):
+                _report(run, each, before, folder, say)
+                if reason:
+                    add_decisions(run.files, set_aside=dict(_replaced(run, each, reason)))
+
+
+def _replaced(run: Run, each: RepeatedStep, reason: str) -> Iterator[tuple[str, SetAside]]:
+    """Yield the executions before the newest one, by the folder of the step."""
+    for folder in each.folders:
+        numbers = [attempt.number for attempt in attempts(run.files.step(folder).folder)]
+        if len(numbers) > 1:
+            yield folder, SetAside(attempts=sorted(numbers)[-2], reason=reason)
+
+
+def _jobs(
+    run: Run, executions: Sequence[RepeatedStep]
+) -> Iterator[tuple[Group, Job, list[RepeatedStep]]]:
+    """Yield the group, the job and the executions of each series on the same nodes of one job.
+
+    The job has only the nodes and the steps of these executions.
+    """
+    group_and_job: dict[str, tuple[Group, Job]] = {}
+    for planned_group in run.plan.groups:
+        for planned_job in planned_group.jobs:
+            for step in planned_job.steps:
+                group_and_job[step.id] = planned_group, planned_job
+
+    def job_and_nodes(each: RepeatedStep) -> tuple[str, list[str]]:
+        return group_and_job[each.step.id][1].id, each.nodes
+
+    for (_, nodes), series in groupby(executions, job_and_nodes):
+        together = list(series)
+        group, job = group_and_job[together[0].step.id]
+        steps = [each.step for each in together]
+        yield group, job.model_copy(update={"nodes": nodes, "steps": steps}), together
+
+
+def _report(
+    run: Run, each: RepeatedStep, earlier: int, folder: JobFolder, say: Callable[[str], None]
+) -> None:
+    """Report how an execution ended; `earlier` is the number of executions before it.
+
+    Raises:
+        BadInput: it has no result.
+    """
+    finished = each.attempts(run)
+    if len(finished) == earlier:
+        message = last_words(folder.log) or last_state(folder) or "no message"
+        raise bad_input(
+            str(each.instance), "", f"no result: {message}", "a result that can be written"
+        )
+    if each.instance.name or each.step.scope == "job":
+        say(f"{each.instance}: exit code {finished[-1].rc}, in {finished[-1].files.folder.name}")
+    else:
+        say(
+            f"{each.instance}: {len(finished) - earlier} of {each.step.measurements} measured again"
+        )

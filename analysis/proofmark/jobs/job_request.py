@@ -1,25 +1,42 @@
-"""Makes the request of a job to its scheduler."""
+"""The request of a job to its scheduler, its parts, and what keeps it from running on its site.
+
+A part of a job has fewer nodes or steps. The checks of the site need no access to its nodes.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 from math import ceil
 from pathlib import Path
 
-from proofmark.machine.scheduler import Request
-from proofmark.plan.plan import Job, Step
+from proofmark.common.errors import BadInput, InputError
+from proofmark.common.nodesets import folded
+from proofmark.jobs.launcher import LAUNCHERS
+from proofmark.machine.scheduler import (
+    IDLE,
+    SCHEDULERS,
+    NodeState,
+    NodeUse,
+    Request,
+    is_closed,
+    is_down,
+    scheduler,
+)
+from proofmark.plan.plan import Job, Plan, Step
 from proofmark.plan.rank_cpus import RankCpus, ranges_of
 from proofmark.plan.totals import longest_step_s, requested_s
 from proofmark.runs.cost_history import measured_cost
-from proofmark.runs.job_folder import cut_before
+from proofmark.runs.job_folder import JobSubmission, cut_before
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.work_folder import work_files
 from proofmark.site.execution import Queue
+from proofmark.site.inventory import Site
+from proofmark.site.machines import machines_of
 
 
 @dataclass(frozen=True)
@@ -180,3 +197,241 @@ def job_names(run: Path) -> str:
 
 def _begin(folder: Path) -> str:
     return f"p{hashlib.sha256(str(folder).encode()).hexdigest()[:6]}-"
+
+
+NOT_SELECTED = "not selected by -l"
+
+
+@dataclass(frozen=True)
+class Rolling:
+    """Which jobs of a rolling run are submitted: those of which no node is down.
+
+    Attributes:
+        wait_s: how long the others are waited for after the last job has ended, in seconds.
+        only: the nodes of this call; empty: all.
+        reservation: that of the jobs; empty if they have none.
+    """
+
+    wait_s: float = 0.0
+    only: Collection[str] = ()
+    reservation: str = ""
+
+
+@dataclass(frozen=True)
+class JobSupply:
+    """The jobs that can run: at first, and after others have ended.
+
+    Attributes:
+        first: jobs of the plan, or parts of them: fewer nodes or steps.
+        follow: returns the jobs that can run after the end of a job; called after each end.
+        excluded_nodes: the planned nodes that a job does not get and the reason, by id of the job.
+            `follow` may add some.
+        rolling: which jobs of a rolling run are submitted; None: every job, also if it has to wait
+            in the queue for a node that is down.
+    """
+
+    first: Iterable[Job]
+    follow: Callable[[], Iterable[Job]] = tuple
+    excluded_nodes: Mapping[str, str] = field(default_factory=dict)
+    rolling: Rolling | None = None
+
+    def held(self, jobs: Iterable[Job], nodes: Mapping[str, NodeState]) -> dict[str, str]:
+        """Return the jobs that are not submitted now, each with the nodes that it waits for.
+
+        Args:
+            jobs: the jobs that are left.
+            nodes: the states of their nodes, as `Scheduler.nodes` returns them.
+        """
+        if self.rolling is None:
+            return {}
+        only, own = self.rolling.only, self.rolling.reservation
+        held: dict[str, str] = {}
+        for job in jobs:
+            waits: list[str] = []
+            for node in job.nodes:
+                if is_closed(nodes.get(node, IDLE), own) or (only and node not in only):
+                    waits.append(f"{node}: {nodes.get(node) or NOT_SELECTED}")
+            if waits:
+                held[job.id] = "; ".join(waits)
+        return held
+
+    def rests(self, free: int, quiet_s: float) -> bool:
+        """Return whether no further job is submitted: none is `free`, and the wait is over.
+
+        `quiet_s` is the time since the last change of a job, in seconds.
+        """
+        return self.rolling is not None and not free and quiet_s >= self.rolling.wait_s
+
+
+def divided(run: Run, job: Job, submission: JobSubmission) -> tuple[Job, Job | None]:
+    """Return the part of a job that was submitted, and the rest of `job`; None if there is none.
+
+    The rest are steps that became ready after the submission.
+    """
+    submitted = submission.steps.split()
+    planned = {step.id: step for step in run.plan.steps()}
+    part = [planned[name] for name in submitted if name in planned] or job.steps
+    rest = [step for step in job.steps if step not in part]
+    return (
+        job.model_copy(update={"steps": part}),
+        job.model_copy(update={"steps": rest}) if rest else None,
+    )
+
+
+def without_down_nodes(job: Job, nodes: Mapping[str, NodeState]) -> tuple[Job, str]:
+    """Return `job` without its nodes that are down, and these with the reasons as text.
+
+    The text is empty if the job keeps all nodes: none is down, all are, or a step needs several. A
+    reserved node stays: the job waits for it.
+
+    Args:
+        job: the job.
+        nodes: the states of nodes, as `Scheduler.nodes` returns them.
+    """
+    if len(job.nodes) < 2 or any(step.scope == "job" for step in job.steps):
+        return job, ""
+    down = {node: nodes[node] for node in job.nodes if is_down(nodes.get(node, IDLE))}
+    if not 0 < len(down) < len(job.nodes):
+        return job, ""
+    available = [node for node in job.nodes if node not in down]
+    why = f"{folded(down)}: {'; '.join(dict.fromkeys(down.values()))}"
+    return job.model_copy(update={"nodes": available}), why
+
+
+def order(job: Job, nodes: Mapping[str, NodeState]) -> int:
+    """Return the sort key of a pending job: 2 if a node is closed, 1 if one is busy, else 0."""
+    states = [nodes.get(node, IDLE) for node in job.nodes]
+    busy = any(state.use is NodeUse.BUSY for state in states)
+    return 2 if any(map(is_closed, states)) else 1 if busy else 0
+
+
+_NAME = "p000000-00-0001"
+"""The form of a job's name."""
+
+
+def job_mistakes(site: Site, plans: Sequence[Plan]) -> list[InputError]:
+    """Return what keeps the jobs of `plans` from running on `site`.
+
+    The keys are those of the partition's variables, without a file.
+    """
+    if site.partition.scheduler not in SCHEDULERS.names():
+        return []  # that name is another mistake
+    return [*site_mistakes(site, plans), *dict.fromkeys(_refused(site, plans))]
+
+
+def site_mistakes(site: Site, plans: Sequence[Plan]) -> list[InputError]:
+    """Return the mistakes of `job_mistakes` that do not depend on the number of nodes of a job."""
+    jobs: list[Job] = []
+    for plan in plans:
+        jobs += plan.jobs()
+    return [
+        *_operating_system(site),
+        *_launcher(site, jobs),
+        *_at_once(site, jobs),
+        *_cpus(site),
+    ]
+
+
+def _operating_system(site: Site) -> Iterator[InputError]:
+    system = site.partition.node.operating_system
+    if system != "linux":
+        found = (
+            f"{system!r}: the step runner reads /proc and needs setsid and "
+            "taskset, so that steps run on Linux only; plans can be made"
+        )
+        yield InputError("", "partition.node.operating_system", found, "linux")
+
+
+def _launcher(site: Site, jobs: Sequence[Job]) -> Iterator[InputError]:
+    """Yield a mistake if the ranks of a step would be one process."""
+    partition = site.partition
+    named = partition.launch.launcher
+    own = scheduler(partition.scheduler).own_launcher
+    if named != "plain" and (named or not own or partition.provision_from != "preinstalled"):
+        return
+    steps = []
+    for job in jobs:
+        steps += [step for step in job.steps if step.launch == "mpi" and step.ranks > 1]
+    if steps:
+        most = max(steps, key=lambda step: step.ranks)
+        why = "which starts one process" if named else "and the probe does not recognize its MPI"
+        found = f"{named or 'nothing'!r}, {why}; {most.case} has {most.ranks} ranks"
+        accepted = ", ".join(name for name in LAUNCHERS.names() if name != "plain")
+        yield InputError("", "partition.launch.launcher", found, accepted)
+
+
+def _at_once(site: Site, jobs: Sequence[Job]) -> Iterator[InputError]:
+    """Yield a mistake if commands of a step that run at the same time would wait for each other.
+
+    The MPI is not known yet: without a named launcher it may be the one of the scheduler.
+    """
+    named = site.partition.launch.launcher
+    names = [named] if named else scheduler(site.partition.scheduler).replaced_launchers.values()
+    waiting = [
+        name for name in names if name in LAUNCHERS.names() and LAUNCHERS.get(name).takes_a_core
+    ]
+    if not waiting:
+        return
+    steps = []
+    for job in jobs:
+        steps += [step for step in job.steps if step.launch == "mpi"]
+    unlike = unlike_steps(steps)
+    most = max(unlike, key=_commands_at_once, default=None)
+    if most is None or _commands_at_once(most) == 1:
+        return
+    machines, _ = machines_of(site)
+    cores = machines(site.partition.current_mode).symbols["cores"]
+    if (commands := _commands_at_once(most)) > cores:
+        found = (
+            f"{waiting[0]!r}: {most.case} starts {commands} commands on a node at the same time, "
+            f"and this launcher starts one on each of its {cores} cores"
+        )
+        accepted = ", ".join(
+            name
+            for name in LAUNCHERS.names()
+            if name != "plain" and not LAUNCHERS.get(name).takes_a_core
+        )
+        yield InputError("", "partition.launch.launcher", found, accepted)
+
+
+def _commands_at_once(step: Step) -> int:
+    """Return the most commands of the launcher that `step` starts at the same time on a node."""
+    of_node = Counter[int]()
+    for copy in range(step.copies):
+        of_node.update({rank.node for rank in step.cpus[copy :: step.copies]})
+    load = step.load
+    beside = load is not None and load.place == "same-nodes" and load.step.launch == "mpi"
+    return max(of_node.values(), default=step.copies) + beside
+
+
+def _cpus(site: Site) -> Iterator[InputError]:
+    """Yield a mistake if a job could use fewer CPUs than a node has cores."""
+    requested = site.partition.queue.cpus_per_node
+    if requested is None or not scheduler(site.partition.scheduler).confines_to_cpus:
+        return
+    machines, _ = machines_of(site)
+    cores = machines(site.partition.current_mode).symbols["cores"]
+    if requested < cores:
+        accepted = f"at least {cores}, the cores of a node, which the steps use"
+        yield InputError("", "partition.queue.cpus_per_node", f"{requested}", accepted)
+
+
+def _refused(site: Site, plans: Sequence[Plan]) -> Iterator[InputError]:
+    """Yield what the scheduler refuses in the largest job of each plan.
+
+    A site without a scheduler has no jobs of several nodes yet: such a job is refused later.
+    """
+    if site.partition.scheduler == "none":
+        return
+    chosen = scheduler(site.partition.scheduler)
+    batch = BatchQueue(site.partition.scheduler, site.partition.queue)
+    for plan in plans:
+        largest = max(plan.jobs(), key=lambda job: len(job.nodes))
+        requested = request(largest, _NAME, Path("/jobs/messages"), batch)
+        try:
+            chosen.header(requested)
+            chosen.host_list(requested)
+        except BadInput as error:
+            for mistake in error.mistakes:
+                key = f"{mistake.file}.{mistake.key}"
+                yield InputError("", key, mistake.found, mistake.accepted)

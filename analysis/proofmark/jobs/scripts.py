@@ -1,25 +1,132 @@
-"""Writes the scripts and inputs of all steps and jobs of a run."""
+"""Writes the scripts and inputs of all steps and jobs of a run, or of a plan.
+
+The script of a job runs its steps one after the other. The scripts of a plan are made by the same
+functions before its programs are installed. ``$PREFIX`` and ``$RUN_ID`` stand for what is not known
+yet: folders of programs, and the name of the run. A run has six digits of a digest in the name of a
+job, where a preview has ``$RUN_ID``.
+"""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Self
 
 from proofmark.cases.case import Stability
 from proofmark.cases.suite import Benchmarks
-from proofmark.jobs.job_request import BatchQueue
-from proofmark.jobs.job_script import write_job
-from proofmark.jobs.step_programs import processor_needs
-from proofmark.jobs.step_script import FOLDER, LaunchSite, each_script, shell_parts, step_script
-from proofmark.machine.scheduler import scheduler
-from proofmark.plan.plan import SCRATCH, Plan, Step
+from proofmark.common.errors import BadInput
+from proofmark.common.files import write_whole
+from proofmark.jobs.job_request import BatchQueue, job_names, request, request_of
+from proofmark.jobs.step_script import (
+    FOLDER,
+    GRACE_S,
+    LaunchSite,
+    each_script,
+    processor_needs,
+    shell_parts,
+    step_script,
+)
+from proofmark.machine.scheduler import Request, scheduler
+from proofmark.plan.plan import SCRATCH, Job, Plan, Step
+from proofmark.runs.disturbed_steps import EXECUTIONS, LOST_S, LOST_STEPS
 from proofmark.runs.run_files import RunFiles, WorkFiles
-from proofmark.runs.work_folder import write_scripts_of
+from proofmark.runs.work_folder import work_files, write_scripts_of
 from proofmark.site.partition import Partition
+from proofmark.software.planned_programs import PREFIX
 from proofmark.software.software import Software
+
+
+class Manner(Enum):
+    """Which steps a job runs, and when it stops."""
+
+    UNFINISHED = 1
+    """Steps without a result, and steps that were disturbed in all executions."""
+    AGAIN = 2
+    """All steps, also those that have a result."""
+    FAIL_FAST = 3
+    """As `UNFINISHED`, until the first step that failed or stays disturbed."""
+
+
+def write_job(
+    run: Path, job: Job, batch: BatchQueue, manner: Manner = Manner.UNFINISHED
+) -> Request:
+    """Write the script ``jobs/<id>/job.sh``, which runs the steps of `job` one after the other.
+
+    Some schedulers read the nodes from ``jobs/<id>/hosts`` beside it.
+
+    Args:
+        run: the folder of the run.
+        job: the job; a pair is not measured if one of its nodes is not in the job.
+        batch: where it is submitted.
+        manner: which steps it runs, and when it stops.
+
+    Returns:
+        The request of the job to the scheduler.
+
+    Raises:
+        BadInput: the scheduler cannot run such a job.
+    """
+    request, work = request_of(run, job, batch), work_files(run)
+    write_scripts_of(run, job_texts(work.folder, job, request, batch.scheduler, manner))
+    return request
+
+
+def job_texts(
+    work: Path,
+    job: Job,
+    request: Request,
+    scheduler_name: str,
+    manner: Manner = Manner.UNFINISHED,
+) -> dict[str, str]:
+    """Return the texts of the files of `job` with its `request`, by path in the work folder."""
+    chosen = scheduler(scheduler_name)
+    hosts = chosen.host_list(request)
+    head = [
+        "#!/bin/sh",
+        *chosen.header(request),
+        f"RUN={shlex.quote(str(work))}",
+        f"JOB={shlex.quote(job.id)}",
+        f"NODES={len(job.nodes)}",
+        f"AGAIN={'yes' if manner is Manner.AGAIN else ''}",
+        f"FAIL_FAST={'yes' if manner is Manner.FAIL_FAST else ''}",
+        f"STAY={'yes' if len(job.nodes) > 1 and not chosen.starts_when_stopped else ''}",
+        f"EXECUTIONS={EXECUTIONS} # of a disturbed step, at most",
+        f"LOST_STEPS={LOST_STEPS} LOST_S={LOST_S} # after so many disturbed steps the job ends",
+        f"WITHOUT={shlex.quote(','.join(_absent(job))) if manner is not Manner.AGAIN else ''}",
+        *(chosen.fan_out(request) if len(job.nodes) > 1 else ()),
+        "COUNTED='",
+        *(step.id for step in job.steps if step.network_bytes),
+        "'",
+        "STEPS='",
+        *(step.id + _seconds_on_all(step) for step in job.steps),
+        "'",
+        "",
+    ]
+    text = "\n".join(head) + shell_parts("repeats.sh", "job.sh")
+    texts = {request.host_file: hosts} if hosts else {}
+    texts[WorkFiles(work).job(job.id).script] = text
+    return {f"{path.relative_to(work)}": each for path, each in texts.items()}
+
+
+def _absent(job: Job) -> list[str]:
+    """Return the planned nodes of the pairs of `job` that are not in the job."""
+    planned = set()
+    for step in job.steps:
+        if step.scope == "each-pair":
+            planned.update(step.nodes)
+    return sorted(planned - set(job.nodes))
+
+
+def _seconds_on_all(step: Step) -> str:
+    """Return a colon and the time limit in seconds of a per-node step; else an empty string."""
+    return "" if step.scope == "job" else f":{step.timeout + step.stagger + GRACE_S}"
+
 
 PROBE = files("proofmark.site.node") / "probe.sh"
 
@@ -139,3 +246,76 @@ def write_scripts(run: Path, plan: Plan, scripts: Scripts) -> None:
 def _inputs(folder: Path, step: Step, scratch: str) -> dict[Path, str]:
     """Return the inputs of `step` in `folder`; `scratch` is its scratch folder."""
     return {folder / name: text.replace(SCRATCH, scratch) for name, text in step.inputs.items()}
+
+
+RUN_ID = "@RUN_ID@"
+"""The name of the folder of a run that does not exist yet."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a run of `plan` writes; its work folder would be `work`."""
+
+    plan: Plan
+    scripts: Scripts
+    work: Path
+
+    @property
+    def jobs(self) -> list[Job]:
+        """All jobs in the order of execution."""
+        return list(self.plan.jobs())
+
+    @cached_property
+    def requests(self) -> dict[str, Request]:
+        """The request of each job to the scheduler, by id of the job."""
+        batch, begin, files = self.scripts.batch, job_names(self.work), WorkFiles(self.work)
+        return {
+            job.id: request(job, f"{begin}{job.id}", files.job(job.id).messages, batch)
+            for job in self.jobs
+        }
+
+    @cached_property
+    def refused(self) -> dict[str, str]:
+        """Why the scheduler refuses jobs, by id of the job."""
+        found = {}
+        for job in self.jobs:
+            try:
+                self._job_texts(job)
+            except BadInput as error:
+                found[job.id] = f"{error}"
+        return found
+
+    def _job_texts(self, job: Job) -> dict[str, str]:
+        name = self.scripts.batch.scheduler
+        return job_texts(self.work, job, self.requests[job.id], name)
+
+    def job(self, job: Job) -> dict[str, str]:
+        """Return the texts of the script of `job`, and of its list of hosts.
+
+        The key of each is its path in the work folder.
+
+        A refused job has none.
+        """
+        return {} if job.id in self.refused else self._shown(self._job_texts(job))
+
+    def step(self, step: Step) -> dict[str, str]:
+        """Return the texts of the scripts and inputs of `step`, by path in the work folder."""
+        return self._shown(self.scripts.of_step(RUN_ID, step))
+
+    def write(self, folder: Path) -> None:
+        """Write scripts and inputs into `folder`, as a run does; a refused job has no script."""
+        steps = (self.step(step) for step in self.plan.steps())
+        parts = chain([self._shown(self.scripts.of_run())], map(self.job, self.jobs), steps)
+        for name, text in chain.from_iterable(part.items() for part in parts):
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, text)
+
+    def _shown(self, texts: Mapping[str, str]) -> dict[str, str]:
+        begin = job_names(self.work)
+        return {path: shown(text.replace(begin, f"p{RUN_ID}-")) for path, text in texts.items()}
+
+
+def shown(text: str) -> str:
+    """Return a text with the placeholders of a preview as a reader sees them."""
+    return text.replace(PREFIX, "$PREFIX").replace(RUN_ID, "$RUN_ID")

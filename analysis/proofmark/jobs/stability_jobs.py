@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from proofmark.common.text import duration
-from proofmark.jobs.job_parts import JobSupply, Rolling
+from proofmark.jobs.job_request import JobSupply, Rolling
 from proofmark.machine.scheduler import (
     NodeState,
     Scheduler,

@@ -22,10 +22,8 @@ from proofmark.jobs.active_job import (
     runs_again,
     shown_status,
 )
-from proofmark.jobs.job_parts import JobSupply, divided, order, without_down_nodes
-from proofmark.jobs.job_request import BatchQueue
-from proofmark.jobs.job_script import Manner, write_job
-from proofmark.machine.child_jobs import ChildJobs
+from proofmark.jobs.job_request import BatchQueue, JobSupply, divided, order, without_down_nodes
+from proofmark.jobs.scripts import Manner, write_job
 from proofmark.machine.scheduler import (
     IDLE,
     NO_SUCH_JOB,
@@ -40,6 +38,7 @@ from proofmark.machine.scheduler import (
     scheduler,
     waits_for,
 )
+from proofmark.machine.schedulers.none import ChildJobs
 from proofmark.plan.plan import Job
 from proofmark.runs.job_folder import JobFolder, status_text
 from proofmark.runs.job_state import JobStatus, State

@@ -15,10 +15,15 @@ from time import monotonic
 
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
-from proofmark.machine.fanout import call_for_nodes
-from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.reservations import kept_for_others
-from proofmark.machine.scheduler import DOWN, NodeState, NodeStatus, ReservingScheduler, is_down
+from proofmark.machine.outcome import NodeError, Outcome, call_for_nodes
+from proofmark.machine.scheduler import (
+    DOWN,
+    NodeState,
+    NodeStatus,
+    ReservingScheduler,
+    is_down,
+    kept_for_others,
+)
 from proofmark.runs.checks import GateCheck, append_checks
 from proofmark.runs.gates import GateState, State
 

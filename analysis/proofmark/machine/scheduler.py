@@ -1,20 +1,28 @@
-"""The base classes of schedulers and of their listings of nodes, and the request of a job."""
+"""The base classes of schedulers and of their listings of nodes, and the request of a job.
+
+Also which nodes of a run a stage works on: a rolling run takes those that are up now, and a node
+that an active reservation keeps for other people is left out.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-from proofmark.common.errors import OutsideError, bad_input
+from proofmark.common.errors import BadInput, OutsideError, bad_input
+from proofmark.common.nodesets import folded
 from proofmark.common.plugins import Plugins
-from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.common.progress_lines import say
+from proofmark.machine.outcome import NodeError, Outcome, call_for_nodes
 from proofmark.runs.job_state import JobStatus, State
+from proofmark.runs.run import Run
 from proofmark.runs.run_files import JobFiles
 from proofmark.site.execution import Queue
+from proofmark.site.inventory import Site
 from proofmark.site.survey.listed import GroupLimits, ListedNode
 
 Ask = Callable[..., str]
@@ -441,3 +449,63 @@ def _of_kind(chosen: Scheduler, name: str, kind: type[Kind], verb: str) -> Kind:
     accepted = (other for other in SCHEDULERS.names() if issubclass(SCHEDULERS.get(other), kind))
     found = f"{name!r}, whose nodes the kit cannot {verb}"
     raise bad_input("partition", "scheduler", found, ", ".join(accepted))
+
+
+def present(run: Run, site: Site, nodes: Sequence[str], begun: Collection[str] = ()) -> list[str]:
+    """Return `nodes`; of a rolling run, those that `site` selects and that are not down.
+
+    A node that is down or drained waits. All are up if the scheduler does not answer.
+
+    Args:
+        run: the run.
+        site: the partition under the limit.
+        nodes: nodes of the run.
+        begun: nodes that this run has drained itself. They are returned, too.
+    """
+    if not run.plan.rolling:
+        return list(nodes)
+    chosen, own = [n for n in nodes if n in site.hosts], site.partition.queue.reservation
+    try:
+        asked = scheduler(site.partition.scheduler, site.partition.queue)
+        states = asked.nodes(chosen) if chosen else {}
+    except (SchedulerUnavailable, SchedulerError, BadInput):
+        states = {}
+    waiting = [n for n in chosen if is_closed(states.get(n, IDLE), own) and n not in begun]
+    if waiting:
+        say(f"{folded(waiting)}: down or drained; the rolling run waits for them")
+    return [node for node in chosen if node not in waiting]
+
+
+def kept_for_others(
+    scheduler: DrainingScheduler, nodes: Sequence[str], own: str
+) -> dict[str, NodeError]:
+    """Return the nodes in an active reservation of others, or all nodes if that is unknown.
+
+    Each command decides by this function who has reserved a node. A node that is HELD is in such a
+    reservation.
+
+    Args:
+        scheduler: the scheduler of the nodes.
+        nodes: the nodes.
+        own: the reservation of the jobs of the run or gate; empty if there is none.
+    """
+    reserved: dict[str, list[str]] = {}
+    unknown = call_for_nodes(lambda _: reserved.update(scheduler.reservations()), nodes[:1])
+    if unknown:
+        return dict.fromkeys(nodes, *unknown.values())
+    names: dict[str, list[str]] = {}
+    for name, members in reserved.items():
+        for node in set(nodes).intersection(members) if name != own else ():
+            names.setdefault(node, []).append(name)
+    return {
+        node: NodeError(Outcome.HELD, f"in the reservation {', '.join(found)} of another person")
+        for node, found in names.items()
+    }
+
+
+def without_reservation(statuses: Mapping[str, NodeStatus]) -> dict[str, NodeStatus]:
+    """Return the statuses for a user whose jobs start in the reservations of the nodes."""
+    return {
+        node: replace(status, out=False, states=(), reserved=False) if status.reserved else status
+        for node, status in statuses.items()
+    }

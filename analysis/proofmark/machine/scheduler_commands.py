@@ -1,23 +1,34 @@
-"""Calls of the commands of schedulers, and what they print."""
+"""Calls of the commands of schedulers, what they print, and the states of nodes and jobs in it."""
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from enum import Enum
 
 from proofmark.common.child_environment import of_schedulers
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import run_command
 from proofmark.common.rights import starting_user
 from proofmark.common.text import one_line
+from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
+    BUSY,
+    IDLE,
+    NodeState,
+    NodeStatus,
+    NodeUse,
     Request,
     SchedulerError,
     SchedulerUnavailable,
     SubmitLimitReached,
 )
+from proofmark.runs.job_state import JobStatus, State
+from proofmark.site.execution import Queue
 
 _TIMEOUT_S = 60
 """Longer than the timeouts of the clients of Slurm and PBS."""
@@ -123,3 +134,236 @@ def as_argument(text: str, request: Request) -> str:
     found = f"a job of {len(request.nodes)} nodes, whose list has {len(text):,} bytes"
     accepted = f"at most about {fewer} nodes: the list is an argument of {MAX_ARGUMENT:,} bytes"
     raise bad_input("partition", "nodes_per_job", found, accepted)
+
+
+def one_by_one(nodes: Sequence[str], command: str) -> list[str]:
+    """Return ``on_all`` for a scheduler whose command starts a process on one node.
+
+    `command` is for the node ``"$node"``. The script and its arguments are appended as one quoted
+    text, which the shell on the node splits again. The local node, ``$HOST``, needs no `command`.
+    A scheduler sends its signal to this shell, too, whichever it is: ``$SIGNALS`` of job.sh.
+    """
+    quote = r"s/'/'\\\\''/g; 1s/^/'/; \$s/\$/'/"
+    return [
+        "on_all() {",
+        "text=sh",
+        f'for word; do text="$text $(printf "%s\\n" "$word" | sed "{quote}")"; done',
+        "pids=",
+        "trap 'kill $pids 2>/dev/null' ${SIGNALS:-TERM}",
+        f"for node in {shlex.join(nodes)}; do",
+        # As same_host of hosts.sh: an address, or a name in another domain, is another node.
+        'if [ "$node" = "$HOST" ] || [ "${node%%.*}" = "$HOST" ] || [ "$node" = "${HOST%%.*}" ]',
+        'then sh "$@" </dev/null &',
+        f'else {command} "$text" </dev/null & fi',
+        'pids="$pids $!"',
+        "done",
+        "failed=0",
+        'for pid in $pids; do wait "$pid" || failed=$?; done',
+        'return "$failed"',
+        "}",
+    ]
+
+
+def ssh_to(nodes: Sequence[str]) -> list[str]:
+    """Return ``on_all`` by ssh, for a scheduler without a command for the nodes of a job."""
+    return one_by_one(nodes, 'ssh -o BatchMode=yes -o ConnectTimeout=30 "$node"')
+
+
+class Use(Enum):
+    """What a state of a node means for the kit."""
+
+    IN_SERVICE = "in service"
+    PROMISED = "in service, and a job or a reservation of others waits for it"
+    OCCUPIED = "in service, and jobs run on it"
+    BOOTS = "without power, or about to restart; the scheduler starts it for a job"
+    RESERVED = "out of service for all jobs but those of a reservation"
+    OUT = "out of service"
+    UNKNOWN = "a word that the kit does not know: out of service, perhaps with jobs"
+
+
+_CLOSED = (Use.BOOTS, Use.RESERVED, Use.OUT, Use.UNKNOWN)
+_DOWN = (Use.OUT, Use.UNKNOWN)
+_BUSY = (Use.PROMISED, Use.OCCUPIED, Use.BOOTS)
+
+States = Mapping[str, Use]
+"""The states of one node, in the words of its scheduler."""
+
+
+def states_of(words: Iterable[str], table: Mapping[str, Use]) -> dict[str, Use]:
+    """Return the meaning of each of `words`, also of those that `table` does not have."""
+    found = {
+        word if word in table else f"{word!r}, unknown to the kit": table.get(word, Use.UNKNOWN)
+        for word in words
+    }
+    return found or {"no state": Use.UNKNOWN}
+
+
+def status_of(states: States, reason: str, *, idle: bool | None = None) -> NodeStatus:
+    """Return the status of a node with these states.
+
+    Args:
+        states: its states.
+        reason: why it is out, in the words of the person or program that drained it. A node in
+            service has none: Slurm 24.11 keeps the last one.
+        idle: whether no job runs on it; None: as its states say.
+    """
+    closed = [word for word, use in states.items() if use in _CLOSED]
+    return NodeStatus(
+        out=bool(closed),
+        idle=not {Use.OCCUPIED, Use.UNKNOWN} & set(states.values()) if idle is None else idle,
+        reason=reason if closed else "",
+        states=tuple(word.lower() for word in closed),
+        reserved=bool(closed) and all(states[word] is Use.RESERVED for word in closed),
+    )
+
+
+def state_of(states: States, shown: str, reason: str) -> NodeState:
+    """Return the state of a node with these states.
+
+    A node that has to boot is busy: a job waits for it.
+
+    Args:
+        states: its states.
+        shown: its states, as its scheduler prints them.
+        reason: why it is out.
+    """
+    if any(use in _DOWN for use in states.values()):
+        return NodeState(NodeUse.DOWN, shown, reason)
+    if Use.RESERVED in states.values():
+        return NodeState(NodeUse.RESERVED, shown, reason)
+    return BUSY if any(use in _BUSY for use in states.values()) else IDLE
+
+
+_STATES = {
+    "BOOT_FAIL": State.NODE_FAILED,
+    "CANCELLED": State.CANCELLED,
+    "COMPLETED": State.ENDED_UNKNOWN,
+    "COMPLETING": State.RUNNING,
+    "CONFIGURING": State.WAITING,  # its nodes boot
+    "DEADLINE": State.TIME_LIMIT,
+    "FAILED": State.ENDED_UNKNOWN,
+    "LAUNCH_FAILED": State.NODE_FAILED,
+    "NODE_FAIL": State.NODE_FAILED,
+    "OUT_OF_MEMORY": State.KILLED,
+    "PENDING": State.WAITING,  # or the state of its reason
+    "POWER_UP_NODE": State.WAITING,
+    "PREEMPTED": State.PREEMPTED,
+    "RECONFIG_FAIL": State.NODE_FAILED,
+    "REQUEUED": State.WAITING,
+    "REQUEUE_FED": State.WAITING,
+    "REQUEUE_HOLD": State.HELD,
+    "RESIZING": State.RUNNING,
+    "RESV_DEL_HOLD": State.HELD,
+    "REVOKED": State.CANCELLED,
+    "RUNNING": State.RUNNING,
+    "SIGNALING": State.RUNNING,
+    "SPECIAL_EXIT": State.HELD,
+    "STAGE_OUT": State.RUNNING,
+    "STOPPED": State.SUSPENDED,
+    "SUSPENDED": State.SUSPENDED,
+    "TIMEOUT": State.TIME_LIMIT,
+}
+"""`man squeue`, section JOB STATE CODES."""
+
+_REASONS = {
+    "JobHeldAdmin": State.HELD,
+    "JobHeldUser": State.HELD,
+    "JobHoldMaxRequeue": State.HELD,
+    "launch failed requeued held": State.HELD,
+    "job requeued in held state": State.HELD,
+    "BadConstraints": State.UNAVAILABLE,
+    "PartitionDown": State.UNAVAILABLE,
+    "PartitionInactive": State.UNAVAILABLE,
+    "PartitionNodeLimit": State.UNAVAILABLE,
+    "PartitionTimeLimit": State.UNAVAILABLE,
+    "InvalidAccount": State.UNAVAILABLE,
+    "InvalidQOS": State.UNAVAILABLE,
+    "AccountNotAllowed": State.UNAVAILABLE,
+    "QOSNotAllowed": State.UNAVAILABLE,
+    "DependencyNeverSatisfied": State.UNAVAILABLE,
+    "ReservationDeleted": State.UNAVAILABLE,
+}
+"""Reasons for which a pending job does not start without help, with blanks or underscores.
+
+Reasons that speak of nodes are not here (``ReqNodeNotAvail``, ``Nodes required for job are DOWN,
+DRAINED or reserved …``): a job that names its nodes has them also while these are busy. Source:
+``job_reason_string`` of Slurm 20.11 to 24.11.
+"""
+
+
+_CLUSTERS = re.compile(r"(?:^|\s)(?:--clusters?(?:=|\s+)|-M\s*)[\"']?([^\s\"']+)")
+
+
+def cluster_of(queue: Queue) -> str:
+    """Return the cluster that the options of `queue` name; empty if they name none."""
+    found = []
+    for line in queue.options:
+        found += _CLUSTERS.findall(line)
+    return found[-1] if found else ""
+
+
+def of_cluster(queue: Queue, program: str) -> list[str]:
+    """Return `program` with the option of its cluster: squeue or sinfo asks that of its host."""
+    cluster = cluster_of(queue)
+    return [program, f"--clusters={cluster}"] if cluster else [program]
+
+
+def queue_options(queue: Queue) -> list[str]:
+    """Return the options of sbatch, one a line, that say where each job of the kit runs."""
+    values = {"partition": queue.name, "account": queue.account, "reservation": queue.reservation}
+    return [*(f"--{name}={value}" for name, value in values.items() if value), *queue.options]
+
+
+def status_of_job(name: str, said: str) -> JobStatus:
+    """Return the status of a job in the state `name`, for which Slurm has the reason `said`."""
+    state = _STATES.get(name, State.UNKNOWN)
+    if name == "PENDING":
+        code = said.partition(",")[0].replace("_", " ").strip("() ")
+        state = _REASONS.get(code, state)
+    shown = "" if said == "None" else said
+    return JobStatus(state, " ".join(filter(None, (name, shown))))
+
+
+LONGEST_COMMAND = 120
+"""The limit of a command in a message, in characters: it may name thousands of nodes."""
+
+
+def ask_tool(*command: str, timeout_s: float, unavailable: Collection[str] = ()) -> str:
+    """Run a command and return what it prints. It gets the variables of `ask_scheduler`.
+
+    Args:
+        command: the program and its arguments.
+        timeout_s: the time limit, in seconds.
+        unavailable: parts of the messages that the command prints if its server does not answer.
+
+    Raises:
+        NodeError: it did not start, it or its server gave no answer, or its exit code is not 0.
+    """
+    try:
+        environment = of_schedulers(os.environ)
+        done = run_command(command, timeout_s=timeout_s, environment=environment)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise no_exit_code(command[0], error) from None
+    if done.returncode:
+        message, shown = (done.stderr or done.stdout).strip(), shlex.join(command)
+        if len(shown) > LONGEST_COMMAND:
+            shown = f"{shown[: LONGEST_COMMAND - 1]}…"
+        silent = any(part in message for part in unavailable)
+        outcome = Outcome.NO_ANSWER if silent else Outcome.UNEXPECTED
+        raise NodeError(outcome, f"{shown}: {message or f'exit code {done.returncode}'}")
+    return done.stdout
+
+
+def no_exit_code(
+    program: str, error: OSError | subprocess.TimeoutExpired, node: str = ""
+) -> NodeError:
+    """Return the failure of a program that did not start, or not end in time.
+
+    `node` is the name of the node that the program should have reached.
+    """
+    place = f"{node}: " if node else ""
+    if isinstance(error, subprocess.TimeoutExpired):
+        problem = f"{place}{program} did not answer within {error.timeout:g} s"
+        return NodeError(Outcome.NO_ANSWER, problem)
+    reason = "no such program" if isinstance(error, FileNotFoundError) else error.strerror
+    return NodeError(Outcome.UNREACHABLE, f"{program}: {reason}")

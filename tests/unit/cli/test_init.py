@@ -28,14 +28,14 @@ from tests.folders import ROOT
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
-from proofmark.machine.node_report import (
+from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.survey import (
     is_this_machine,
     node_runner,
     read_section,
     site_runner,
+    survey,
 )
-from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.survey import survey
 from proofmark.site.access import Access, HostAccess
 from proofmark.site.inventory import load_sites
 from proofmark.site.node.facts import parse_probe
@@ -814,9 +814,7 @@ class TestBmc:
 
         slurm()
         reads(node_that_reports(SKL))
-        monkeypatch.setattr(
-            "proofmark.machine.node_report.socket", SimpleNamespace(getaddrinfo=resolve)
-        )
+        monkeypatch.setattr("proofmark.machine.survey.socket", SimpleNamespace(getaddrinfo=resolve))
         called("init", inventory, "--from-node", NODE, "--bmc-port", str(idrac.port))
         text = (inventory / "group_vars/normal/partition.yml").read_text()
         assert '  #   bmc: "{node}-idrac"' in text
@@ -911,7 +909,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
 def test_an_output_that_is_too_large_is_a_problem_of_its_tool_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("proofmark.machine.node_report.MAX_PROBE_BYTES", len(SKL) - 1)
+    monkeypatch.setattr("proofmark.machine.survey.MAX_PROBE_BYTES", len(SKL) - 1)
     found = survey(["n1"], "none", node_that_reports(SKL), lambda _: None)
     report = found.reports["n1"]
     assert report.facts is None

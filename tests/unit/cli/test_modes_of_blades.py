@@ -16,8 +16,8 @@ from tests.emulators.bmc.tree import machines, members
 from tests.fixtures.phi import FLAT, Phi, phi_site
 
 from proofmark.common.rights import this_user
-from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.modes.mode_stage import unprovable_modes
+from proofmark.machine.bmc.bmc_model import Credentials
+from proofmark.machine.modes.rollout import unprovable_modes
 from proofmark.machine.preflight import preflight
 from proofmark.runs.run import Run
 from proofmark.site.inventory import load_site

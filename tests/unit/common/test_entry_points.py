@@ -60,7 +60,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [PROGRAMS, SCHEDULERS, LAUNCHERS, BACK_ENDS, PROVIDERS, PLOTS],
     ids=lambda kind: kind.package,
 )
-def test_every_module_of_the_kit_is_one_plug_in(kind: Plugins[object]) -> None:
+def test_every_name_of_the_kit_is_one_plug_in(kind: Plugins[object]) -> None:
     classes = [kind.get(name) for name in kind.names()]
     assert len(set(classes)) == len(classes) > 2
     assert all(issubclass(each, kind.base) for each in classes)
@@ -74,7 +74,7 @@ def test_a_site_adds_its_own_launcher_without_a_change_of_the_kit() -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_the_kits_own_plug_in_is_not_replaced() -> None:
-    assert launcher("plain").__class__.__module__ == "proofmark.jobs.launchers.plain"
+    assert launcher("plain").__class__.__module__ == "proofmark.jobs.launchers.mpi"
 
 
 @pytest.mark.usefixtures("installed")

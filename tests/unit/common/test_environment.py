@@ -23,10 +23,9 @@ from proofmark.common.child_environment import (
 from proofmark.common.processes import run_command
 from proofmark.common.signals import StopSignals
 from proofmark.jobs.execute import execute
-from proofmark.machine.bmc.credentials import credentials
-from proofmark.machine.controller_tools import ask_tool
+from proofmark.machine.bmc.bmc_model import credentials
 from proofmark.machine.node_commands import NodeProcess, run_commands
-from proofmark.machine.scheduler_commands import ask_scheduler
+from proofmark.machine.scheduler_commands import ask_scheduler, ask_tool
 from proofmark.software.build_process import run as build
 
 SECRETS = {

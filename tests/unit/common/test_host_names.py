@@ -16,7 +16,7 @@ from proofmark.common.host_names import (
     shared_domain,
     short_name,
 )
-from proofmark.machine.on_all import one_by_one
+from proofmark.machine.scheduler_commands import one_by_one
 from proofmark.records.binding import HostNames
 
 NAMES = [

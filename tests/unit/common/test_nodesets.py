@@ -23,7 +23,7 @@ from proofmark.common.nodesets import (
     is_name,
     unfold,
 )
-from proofmark.machine.on_all import one_by_one
+from proofmark.machine.scheduler_commands import one_by_one
 from proofmark.plan.plan import Job
 from proofmark.plan.rank_cpus import RankCpusList
 from proofmark.site.node.cpu import cpu_list, cpu_mask

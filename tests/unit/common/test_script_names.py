@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.folders import ROOT
 
 from proofmark.common.processes import script_names
-from proofmark.machine.bmc.backends import syscfg
-from proofmark.machine.preflight import SCRIPT
+from proofmark.machine.bmc.backends import without_bmc
+from proofmark.machine.preflight import CLOCK_AND_UID
 
 SCRIPTS = sorted((ROOT / "analysis/proofmark/machine").rglob("*.sh"))
 BODY = "#!/bin/sh\n# {name} does something\nset -- of the body\n"
@@ -24,7 +24,9 @@ def test_each_script_of_a_node_is_named(script: Path) -> None:
     assert script_names(text) == f"{script.name} a 'b c'"
 
 
-@pytest.mark.parametrize("text", [SCRIPT, syscfg.SHOW, syscfg.SET, syscfg.RESTART])
+@pytest.mark.parametrize(
+    "text", [CLOCK_AND_UID, without_bmc.SHOW, without_bmc.SET, without_bmc.RESTART]
+)
 def test_each_short_script_is_named(text: str) -> None:
     assert script_names(text).endswith(".sh")
 

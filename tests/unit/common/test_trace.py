@@ -17,8 +17,7 @@ from proofmark.cli.main import main
 from proofmark.common.processes import run_command
 from proofmark.common.signals import stop_signals
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
-from proofmark.machine.bmc.bmc_model import Host
-from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.bmc.bmc_model import Credentials, Host
 from proofmark.machine.node_commands import run_commands
 from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import load_site

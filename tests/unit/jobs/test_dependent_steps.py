@@ -14,10 +14,9 @@ from tests.forks import tool
 from tests.processes import running
 
 from proofmark.common.errors import BadInput
-from proofmark.jobs.execute import execute
-from proofmark.jobs.rerun import pick
+from proofmark.jobs.execute import execute, pick
 from proofmark.judge.judging import judge_run
-from proofmark.machine.scratch.scratch_checks import clean
+from proofmark.machine.scratch_checks import clean
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.progress import progress

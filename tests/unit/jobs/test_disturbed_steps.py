@@ -19,7 +19,7 @@ from tests.processes import running
 
 from proofmark.cli.main import main
 from proofmark.jobs.execute import execute
-from proofmark.jobs.job_script import Manner
+from proofmark.jobs.scripts import Manner
 from proofmark.judge.judging import judge_run
 from proofmark.runs.disturbed_steps import LEFT, RUNNING, Repeat, disturbing, repeats_of_job
 from proofmark.runs.progress import Progress, progress
@@ -157,7 +157,7 @@ def test_a_job_ends_when_each_step_in_a_row_is_disturbed(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says what to stop. Then the same command runs the steps that are left."""
-    monkeypatch.setattr("proofmark.jobs.job_script.LOST_S", 0)
+    monkeypatch.setattr("proofmark.jobs.scripts.LOST_S", 0)
     run = staged(kit, sweep={"size": [*range(1, 8)]})
     lines = executed(run)
     ran = [len(list(step.glob("execution-*"))) for step in steps_of(run)]
@@ -176,7 +176,7 @@ def test_a_job_goes_on_if_the_disturbance_is_short_or_has_gaps(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, seconds: int
 ) -> None:
     """Control: six steps in a few seconds, or each second step."""
-    monkeypatch.setattr("proofmark.jobs.job_script.LOST_S", seconds)
+    monkeypatch.setattr("proofmark.jobs.scripts.LOST_S", seconds)
     even = "case $1 in *[02468]) false ;; esac" if seconds == 0 else "true"
     kit.program(f"if {even}; then {DISTURB} fi\n{OUTPUT.replace('size 1', 'size $1')}")
     kit.case(launch="threads", sweep={"size": [*range(1, 10)]})

@@ -17,8 +17,7 @@ from tests.fixtures.kit import SOUND, SYMBOLS, Kit, execution, make_kit, topolog
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json
-from proofmark.jobs.execute import execute
-from proofmark.jobs.rerun import pick
+from proofmark.jobs.execute import execute, pick
 from proofmark.judge.judging import judge_run
 from proofmark.machine.scheduler import Request, SchedulerError
 from proofmark.machine.schedulers.none import NoScheduler

@@ -13,7 +13,7 @@ import pytest
 from tests.fixtures.kit import Kit, end, execution, make_kit, snapshot, steps_of, until
 from tests.processes import running
 
-from proofmark.machine.on_all import one_by_one
+from proofmark.machine.scheduler_commands import one_by_one
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.runs.nodes import probed_nodes
 from proofmark.runs.run import Run

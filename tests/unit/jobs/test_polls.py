@@ -15,8 +15,7 @@ from tests.unit.jobs.test_watch import Scripted
 from proofmark.common.errors import BadInput, Stopped
 from proofmark.jobs import watch
 from proofmark.jobs.execute import execute, poll_until_done
-from proofmark.jobs.job_parts import JobSupply
-from proofmark.jobs.job_request import BatchQueue
+from proofmark.jobs.job_request import BatchQueue, JobSupply
 from proofmark.jobs.watch import JobMonitor
 from proofmark.judge.judging import judge_run
 from proofmark.machine.scheduler import SchedulerUnavailable
@@ -125,7 +124,7 @@ def monitor(
     kit: Kit, scheduler: Scripted, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> tuple[JobMonitor, list[str]]:
     monkeypatch.setattr(watch, "scheduler", lambda name: scheduler)
-    monkeypatch.setattr("proofmark.jobs.job_script.scheduler", lambda name: scheduler)
+    monkeypatch.setattr("proofmark.jobs.scripts.scheduler", lambda name: scheduler)
     lines: list[str] = []
     jobs = [job for group in run.plan.groups for job in group.jobs]
     batch = BatchQueue("fake", Queue(stall_timeout_s=30))

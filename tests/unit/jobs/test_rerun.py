@@ -24,8 +24,7 @@ from tests.forks import tool
 from tests.processes import running
 
 from proofmark.common.errors import BadInput
-from proofmark.jobs.execute import execute
-from proofmark.jobs.rerun import pick, rerun
+from proofmark.jobs.execute import execute, pick, rerun
 from proofmark.judge.judging import judge_run
 from proofmark.report.products import write_page
 from proofmark.report.run_data import gather

@@ -14,11 +14,10 @@ from tests.fixtures.kit import SYMBOLS, Kit, make_kit, topology
 
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
-from proofmark.jobs.job_parts import Rolling
+from proofmark.jobs.job_request import Rolling
 from proofmark.judge.ending import failed_nodes
 from proofmark.judge.judging import judge_run
-from proofmark.machine.present_nodes import present
-from proofmark.machine.scheduler import IDLE, NodeState, NodeUse, Request
+from proofmark.machine.scheduler import IDLE, NodeState, NodeUse, Request, present
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan

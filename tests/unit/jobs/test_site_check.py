@@ -12,9 +12,8 @@ from tests.folders import ROOT
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
-from proofmark.jobs.job_request import BatchQueue
+from proofmark.jobs.job_request import BatchQueue, job_mistakes
 from proofmark.jobs.scripts import Scripts, write_scripts
-from proofmark.jobs.site_check import job_mistakes
 from proofmark.jobs.step_script import LaunchSite
 from proofmark.site.execution import LaunchSettings, Queue
 from proofmark.site.hardware import StatedNode

@@ -22,8 +22,7 @@ from proofmark.common.errors import Stopped
 from proofmark.jobs import scripts
 from proofmark.jobs.execute import execute_rounds
 from proofmark.jobs.job_request import BatchQueue
-from proofmark.jobs.job_script import Manner
-from proofmark.jobs.scripts import Scripts, write_scripts
+from proofmark.jobs.scripts import Manner, Scripts, write_scripts
 from proofmark.jobs.stability_jobs import StabilityWork
 from proofmark.jobs.step_script import LaunchSite
 from proofmark.judge.judging import judge_run

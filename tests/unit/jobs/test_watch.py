@@ -16,8 +16,7 @@ from tests.fixtures.kit import Kit, make_kit, steps_of
 from proofmark.common.errors import BadInput
 from proofmark.jobs import watch as watch_module
 from proofmark.jobs.execute import poll_until_done
-from proofmark.jobs.job_parts import JobSupply
-from proofmark.jobs.job_request import BatchQueue
+from proofmark.jobs.job_request import BatchQueue, JobSupply
 from proofmark.jobs.watch import JobMonitor
 from proofmark.judge.judging import judge_run
 from proofmark.machine.scheduler import (
@@ -107,7 +106,7 @@ def watch(
     run = run or kit.run()
     scheduler.run = run
     monkeypatch.setattr(watch_module, "scheduler", lambda name: scheduler)
-    monkeypatch.setattr("proofmark.jobs.job_script.scheduler", lambda name: scheduler)
+    monkeypatch.setattr("proofmark.jobs.scripts.scheduler", lambda name: scheduler)
     messages: list[str] = []
     jobs: list[Job] = [job for group in run.plan.groups for job in group.jobs]
     batch = BatchQueue("fake", Queue(**{"stall_timeout_s": 0.2, **q}))
@@ -471,7 +470,7 @@ def test_steps_that_became_ready_wait_for_the_submitted_part_of_their_job(
 
     monkeypatch.setattr(scheduler, "submit", submit)
     monkeypatch.setattr(watch_module, "scheduler", lambda name: scheduler)
-    monkeypatch.setattr("proofmark.jobs.job_script.scheduler", lambda name: scheduler)
+    monkeypatch.setattr("proofmark.jobs.scripts.scheduler", lambda name: scheduler)
     messages: list[str] = []
     monitor = JobMonitor(run, JobSupply([second]), BatchQueue("fake"), messages.append)
     poll_until_done(monitor, lambda: None)

@@ -11,18 +11,19 @@ from tests.fixtures.shells import remote_shell
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.back_end import BACK_ENDS, BackEnd, BackEndContext, back_end
-from proofmark.machine.bmc.backends.syscfg import read_settings
+from proofmark.machine.bmc.backends.without_bmc import read_settings
 from proofmark.machine.bmc.bmc_model import (
     AttributeSpec,
     Condition,
+    Credentials,
     FirmwareState,
     Host,
     RegistryRule,
+    credentials,
     foreign_pending,
     refused_settings,
     typed,
 )
-from proofmark.machine.bmc.credentials import Credentials, credentials
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.execution import Queue
 from proofmark.site.firmware import Firmware

@@ -12,7 +12,7 @@ from tests.emulators.bmc.rollouts import EmulatedSite, FileSlurm, path_with
 from tests.emulators.bmc.server import Emulator
 
 from proofmark.common.errors import BadInput
-from proofmark.machine.modes.mode_results import ModeResult
+from proofmark.machine.modes.drains import ModeResult
 from proofmark.machine.schedulers import slurm
 from proofmark.runs.journal import Journal
 

@@ -24,11 +24,11 @@ from tests.emulators.bmc.machine import Machine
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.fixtures.shells import remote_shell
 
-from proofmark.machine.bmc import service_root
+from proofmark.machine.bmc import client
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.backends.redfish import Etags, conditions
-from proofmark.machine.bmc.bmc_model import Host
-from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.bmc.bmc_model import Credentials, Host
+from proofmark.machine.bmc.client import MOST, follow
 from proofmark.machine.bmc.https import (
     LARGEST,
     POLICY,
@@ -37,7 +37,6 @@ from proofmark.machine.bmc.https import (
     _decoded,
     tls_context,
 )
-from proofmark.machine.bmc.redirects import MOST, follow
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.firmware import Firmware
 
@@ -167,11 +166,11 @@ class TestRedirects:
         root = {"Vendor": "HPE", "Product": "ProLiant"}
         with Emulator(["n1", "n2"], tmp_path, faults=faults, service_root=root) as emulator:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(service_root, "ROOT", "/redfish/v1")
-                found = service_root.vendor_of(emulator.address("n1"), emulator.port)
+                patch.setattr(client, "ROOT", "/redfish/v1")
+                found = client.vendor_of(emulator.address("n1"), emulator.port)
                 assert found == "HPE ProLiant"
             with pytest.raises(NodeError, match="status 308"):
-                service_root.vendor_of(emulator.address("n2"), emulator.port)
+                client.vendor_of(emulator.address("n2"), emulator.port)
 
 
 class TestEtags:

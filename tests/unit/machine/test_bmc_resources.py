@@ -13,9 +13,15 @@ from tests.emulators.bmc.tree import TreeEmulator, members
 
 from proofmark.machine.bmc.attribute_registry import read_registry
 from proofmark.machine.bmc.backends.redfish import GENERIC
-from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings, RedfishConnection
-from proofmark.machine.bmc.collection import NEXT, path_of_system, read_members
-from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.bmc.bmc_model import Credentials
+from proofmark.machine.bmc.client import (
+    NEXT,
+    ConnectionPool,
+    ConnectionSettings,
+    RedfishConnection,
+    path_of_system,
+    read_members,
+)
 from proofmark.machine.bmc.https import tls_context
 from proofmark.machine.outcome import NodeError
 

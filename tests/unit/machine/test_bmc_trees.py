@@ -16,12 +16,10 @@ from tests.emulators.bmc.tree import TreeEmulator, machines, members
 from tests.folders import ROOT
 
 from proofmark.machine.bmc import sensors
-from proofmark.machine.bmc.bmc_model import Host
-from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings
-from proofmark.machine.bmc.collection import path_of_system
-from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.bmc.bmc_jobs import OFF, ON, RESTARTS, reset_way
+from proofmark.machine.bmc.bmc_model import Credentials, Host
+from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings, path_of_system
 from proofmark.machine.bmc.https import tls_context
-from proofmark.machine.bmc.resets import OFF, ON, RESTARTS, reset_way
 from proofmark.machine.bmc.sensors import BmcSensors
 from proofmark.machine.outcome import NodeError
 

@@ -9,8 +9,8 @@ import pytest
 from tests.fixtures.kit import Kit, make_kit
 
 from proofmark.cli.main import main
-from proofmark.machine import checkout
-from proofmark.machine.checkout import checkout_findings, only_here, other_hosts
+from proofmark.machine import preflight
+from proofmark.machine.preflight import checkout_findings, only_here, other_hosts
 from proofmark.site.inventory import Site
 
 NFS = "/dev/sda / ext4 rw 0 0\nserver:/home /home nfs4 rw 0 0\nnone /run tmpfs rw 0 0\n"
@@ -90,7 +90,7 @@ def test_a_run_in_a_folder_of_this_machine_is_not_executed(
     connection: str,
 ) -> None:
     """The run may have been copied there. The control is a site of this machine."""
-    monkeypatch.setattr(checkout, "OF_ONE_MACHINE", (f"{kit.folder}",))
+    monkeypatch.setattr(preflight, "OF_ONE_MACHINE", (f"{kit.folder}",))
     run = kit.run(site=site_with(kit, connection=connection))
     name, *steps = command
     main([*name.split(), f"{run.folder}", *steps])

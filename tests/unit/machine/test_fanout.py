@@ -8,8 +8,7 @@ import threading
 import pytest
 
 from proofmark.common.errors import Stopped
-from proofmark.machine.fanout import fan_out, split
-from proofmark.machine.outcome import LONGEST_TEXT, NodeError, Outcome
+from proofmark.machine.outcome import LONGEST_TEXT, NodeError, Outcome, fan_out, split
 
 
 def test_results_keep_order_and_failures_within_the_limit_of_threads() -> None:

@@ -10,7 +10,7 @@ from shlex import quote
 import pytest
 from tests.fixtures.kit import make_kit
 
-from proofmark.jobs.step_programs import launcher_of_step
+from proofmark.jobs.step_script import launcher_of_step
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.preflight import _version
 from proofmark.machine.scheduler import SchedulerError, SchedulerUnavailable, scheduler

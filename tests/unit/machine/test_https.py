@@ -19,9 +19,8 @@ from tests.fixtures.shells import remote_shell
 
 from proofmark.machine.bmc import https
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
-from proofmark.machine.bmc.bmc_model import Host
+from proofmark.machine.bmc.bmc_model import Credentials, Host
 from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings
-from proofmark.machine.bmc.credentials import Credentials
 from proofmark.machine.bmc.https import HttpsConnection, ProtocolError, tls_context
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.firmware import Firmware

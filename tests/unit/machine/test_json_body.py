@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.fixtures.json_values import JSON
 
 from proofmark.common.input_limits import MAX_DEPTH
-from proofmark.machine.bmc.json_body import BodyPart, JsonError, is_path, parse
+from proofmark.machine.bmc.https import BodyPart, JsonError, is_path, parse
 from proofmark.machine.outcome import LONGEST_TEXT, NodeError, Outcome
 
 

@@ -21,7 +21,7 @@ from tests.emulators.bmc.server import PASSWORD, ROOT, SETTINGS, SYSTEM, Emulato
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.bmc_model import Host
-from proofmark.machine.modes.mode_results import ModeResult, failures, summary
+from proofmark.machine.modes.drains import ModeResult, failures, summary
 from proofmark.machine.modes.rollout import forecast
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.schedulers import slurm

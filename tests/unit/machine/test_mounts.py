@@ -13,8 +13,8 @@ from tests.folders import PACKAGE
 from tests.processes import namespace
 
 from proofmark.common.errors import BadInput
-from proofmark.machine.scratch.mounts import mount_commands
-from proofmark.machine.scratch.scratch_checks import ScratchFacts, judge_scratch, read_scratch
+from proofmark.machine.scratch_checks import ScratchFacts, judge_scratch, read_scratch
+from proofmark.machine.scratch_stage import mount_commands
 from proofmark.site.file_systems import kinds
 from proofmark.site.storage import Scratch
 

@@ -24,9 +24,8 @@ from proofmark.common.nodesets import fold, folded, unfold
 from proofmark.common.signals import stop_signals
 from proofmark.machine import node_scripts
 from proofmark.machine.node_commands import NodeResult, Result, run_commands
-from proofmark.machine.node_scripts import check_failure_budget, run_on_nodes
+from proofmark.machine.node_scripts import SCRIPT, check_failure_budget, run_on_nodes
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.programs import SCRIPT
 from proofmark.site.access import Access, HostAccess
 from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import Site, load_site

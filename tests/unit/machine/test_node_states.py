@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.emulators.bmc.rollouts import path_with
 
-from proofmark.machine.node_states import state_of, status_of
+from proofmark.machine.scheduler_commands import state_of, status_of
 from proofmark.machine.schedulers import loadleveler, lsf, pbs, sge, slurm
 from proofmark.machine.schedulers.pbs import active_reservations, size_of
 from proofmark.machine.schedulers.slurm import FLAGS, OTHER_NAMES, SUFFIXES, node_states

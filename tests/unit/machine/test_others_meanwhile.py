@@ -13,8 +13,8 @@ from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 
 from proofmark.machine.bmc.back_end import BackEndContext
 from proofmark.machine.bmc.backends.redfish import Redfish
-from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.modes.mode_results import ModeResult
+from proofmark.machine.bmc.bmc_model import Credentials
+from proofmark.machine.modes.drains import ModeResult
 from proofmark.machine.schedulers import slurm
 
 Act = Callable[[EmulatedSite], object]

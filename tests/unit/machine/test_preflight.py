@@ -15,11 +15,11 @@ from tests.fixtures.stated import stated_node
 from tests.folders import PROBES
 
 from proofmark.machine import preflight as checks
-from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.bmc.bmc_model import Credentials
 from proofmark.machine.node_commands import NodeProcess
+from proofmark.machine.node_scripts import CalledProgram
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.preflight import preflight
-from proofmark.machine.programs import CalledProgram
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.plan.plan import Plan
 from proofmark.site.firmware import Firmware

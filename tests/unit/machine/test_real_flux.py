@@ -15,7 +15,7 @@ from tests.fixtures.kit import Kit, end, execution, left_behind, make_kit, steps
 
 from proofmark.jobs.execute import execute
 from proofmark.jobs.job_request import BatchQueue
-from proofmark.jobs.job_script import write_job
+from proofmark.jobs.scripts import write_job
 from proofmark.machine.scheduler import SchedulerError, SchedulerUnavailable, scheduler
 from proofmark.machine.schedulers.flux import FluxNodes
 from proofmark.runs.job_state import State

@@ -12,7 +12,7 @@ from tests.emulators.bmc.server import Emulator
 
 from proofmark.machine.gate_actions import NodeGate
 from proofmark.machine.outcome import Outcome
-from proofmark.machine.reservations import kept_for_others
+from proofmark.machine.scheduler import kept_for_others
 from proofmark.machine.schedulers import slurm
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.machine.schedulers.slurm import Slurm

@@ -24,7 +24,7 @@ from proofmark.common.nodesets import fold
 from proofmark.common.rights import this_user
 from proofmark.machine import node_scripts
 from proofmark.machine.node_scripts import SCRIPTS, script_text
-from proofmark.machine.scratch.scratch_stage import check, nodes_of, unmount, verify
+from proofmark.machine.scratch_stage import check, nodes_of, unmount, verify
 from proofmark.runs.format import write_identity
 from proofmark.runs.journal import Journal, unverified
 from proofmark.runs.run import Run, open_run, site_of

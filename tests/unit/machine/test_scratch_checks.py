@@ -14,7 +14,7 @@ from tests.folders import PACKAGE
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.node_scripts import script_text
-from proofmark.machine.scratch.scratch_checks import ScratchFacts, judge_scratch, read_scratch
+from proofmark.machine.scratch_checks import ScratchFacts, judge_scratch, read_scratch
 from proofmark.site.storage import Scratch
 
 CHROOT = """\

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.emulators.bmc.server import Emulator
 
-from proofmark.machine.bmc.service_root import vendor_of
+from proofmark.machine.bmc.client import vendor_of
 from proofmark.machine.outcome import NodeError
 
 IDRAC = "Integrated Dell Remote Access Controller"

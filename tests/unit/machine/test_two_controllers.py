@@ -17,10 +17,9 @@ from tests.emulators.bmc import node
 from tests.emulators.bmc.rollouts import EmulatedSite, FileSlurm, path_with
 from tests.emulators.bmc.server import Emulator
 
-from proofmark.machine.modes.drains import Drains
-from proofmark.machine.modes.mode_results import ModeResult
+from proofmark.machine.modes.drains import Drains, ModeResult
 from proofmark.machine.modes.rollout import ModeRollout
-from proofmark.machine.remote_shell import HOLDER
+from proofmark.machine.node_commands import HOLDER
 from proofmark.machine.schedulers import slurm
 from proofmark.runs.journal import Journal
 

@@ -20,16 +20,13 @@ from tests.fixtures.shells import remote_shell
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
-from proofmark.machine.bmc.bmc_model import FirmwareState, Host
-from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.modes.mode_results import ModeResult
-from proofmark.machine.modes.mode_stage import seen_settings
-from proofmark.machine.modes.rollout import ModeRollout, forecast
-from proofmark.machine.modes.target_mode import TargetMode
+from proofmark.machine.bmc.bmc_model import Credentials, FirmwareState, Host
+from proofmark.machine.modes.drains import ModeResult
+from proofmark.machine.modes.rollout import ModeRollout, forecast, seen_settings
+from proofmark.machine.modes.target_mode import ExpectedState, TargetMode, verify_mode
 from proofmark.machine.modes.transition import ModeTransition
-from proofmark.machine.modes.verification import ExpectedState, verify_mode
+from proofmark.machine.node_commands import PROBE
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.remote_shell import PROBE
 from proofmark.machine.scheduler import draining
 from proofmark.machine.schedulers import slurm
 from proofmark.runs.claims import Claims

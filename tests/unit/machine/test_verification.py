@@ -13,17 +13,17 @@ from tests.emulators.bmc.rollouts import ATTRIBUTES, EXPECTED_STATES, GIB, MODES
 from tests.fixtures.shells import remote_shell
 from tests.folders import ROOT
 
-from proofmark.machine.modes.target_mode import original_state
-from proofmark.machine.modes.verification import (
+from proofmark.machine.modes.target_mode import (
     ExpectedState,
     Observation,
     look_alikes,
     matching_modes,
+    original_state,
     read_observation,
     verify_mode,
 )
+from proofmark.machine.node_commands import PROBE
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.remote_shell import PROBE
 from proofmark.runs.journal import NodeHistory
 from proofmark.site.firmware import Firmware, wanted
 from proofmark.site.node.numa import NumaShape

@@ -11,7 +11,7 @@ from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.sites import MOST_HOSTS, machines
 from tests.unit.site.test_run_variables import package
 
-from proofmark.jobs.step_programs import environment_of_step, unselected_rails
+from proofmark.jobs.step_script import environment_of_step, unselected_rails
 from proofmark.judge.references.judgement import applies
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 
-from proofmark.jobs.site_check import job_mistakes
+from proofmark.jobs.job_request import job_mistakes
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.rank_cpus import NodeRange, PlacedRanks, RankCpus, RankCpusList
 from proofmark.site.machines import machines_of

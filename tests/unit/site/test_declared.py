@@ -19,7 +19,7 @@ from proofmark.cli.command_inputs import packages_of_kit
 from proofmark.cli.main import main
 from proofmark.cli.site_checks import site_checks
 from proofmark.common.errors import BadInput
-from proofmark.jobs.site_check import job_mistakes
+from proofmark.jobs.job_request import job_mistakes
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.lacking import Available
 from proofmark.plan.layout import Layouts

@@ -12,7 +12,7 @@ from tests.emulators.bmc.server import Emulator
 from tests.folders import ROOT
 
 from proofmark.cli.main import main
-from proofmark.machine import checkout
+from proofmark.machine import preflight
 from proofmark.software.providers.easybuild import EasyBuildInstallation
 
 FACTS = Path("group_vars/cluster/partition.yml")
@@ -316,9 +316,9 @@ def test_a_checkout_that_only_this_machine_sees(
     reason: str,
 ) -> None:
     (tmp_path / "mounts").write_text(f"{mounts}\n", encoding="utf-8")
-    monkeypatch.setattr(checkout, "MOUNTS", tmp_path / "mounts")
-    monkeypatch.setattr(checkout, "IN_MEMORY", frozenset({"tmpfs"}))
-    monkeypatch.setattr(checkout, "OF_ONE_MACHINE", folders)
+    monkeypatch.setattr(preflight, "MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(preflight, "IN_MEMORY", frozenset({"tmpfs"}))
+    monkeypatch.setattr(preflight, "OF_ONE_MACHINE", folders)
     site = ["-i", str(inventory), "-l", "cluster"]
     for command in (["plan", *site], ["check", *site]):
         assert main(command) == 0

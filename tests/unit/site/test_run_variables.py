@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from tests.unit.jobs.test_launchers import ALIKE, command, launch, text
 
 from proofmark.common.message import Message
-from proofmark.jobs.step_programs import environment_of_step
+from proofmark.jobs.step_script import environment_of_step
 from proofmark.judge.shared_traits import software_traits
 from proofmark.plan.step import Step
 from proofmark.site.execution import LaunchSettings

@@ -1,5 +1,15 @@
-"""The launchers of the kit: one module and one class each.
+"""The launchers of the kit: subclasses of `proofmark.jobs.launcher.Launcher`, by their names."""
 
-The class is a subclass of `proofmark.jobs.launcher.Launcher`. The name of the module is the name
-of the launcher.
-"""
+from __future__ import annotations
+
+PLUGINS = {
+    "flux": "resource_managers:FluxLauncher",
+    "hydra": "mpi:Hydra",
+    "jsrun": "resource_managers:Jsrun",
+    "openmpi": "mpi:OpenMpi",
+    "pals": "resource_managers:Pals",
+    "plain": "mpi:Plain",
+    "poe": "resource_managers:Poe",
+    "prterun": "mpi:Prterun",
+    "srun": "resource_managers:Srun",
+}

@@ -12,9 +12,8 @@ from proofmark.machine.bmc.bmc_model import (
     refused_settings,
     typed,
 )
-from proofmark.machine.bmc.client import RedfishConnection
-from proofmark.machine.bmc.collection import path_of_member, read_members
-from proofmark.machine.bmc.json_body import BodyPart
+from proofmark.machine.bmc.client import RedfishConnection, path_of_member, read_members
+from proofmark.machine.bmc.https import BodyPart
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.bmc_vendors.vendor_model import BmcVendor
 from proofmark.site.firmware import Scalar, Settings

@@ -1,15 +1,22 @@
-"""The base class of back ends, which set firmware attributes and reset nodes."""
+"""The base class of back ends, which set firmware attributes and reset nodes; addresses of BMCs."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
+from proofmark.common.expressions import render
+from proofmark.common.nodesets import unfold
 from proofmark.common.plugins import Plugins
-from proofmark.machine.bmc.bmc_model import FirmwareState, Host, refused_settings, to_change
-from proofmark.machine.bmc.credentials import Credentials
+from proofmark.machine.bmc.bmc_model import (
+    Credentials,
+    FirmwareState,
+    Host,
+    refused_settings,
+    to_change,
+)
 from proofmark.site.execution import Queue
 from proofmark.site.firmware import Firmware, Settings
 
@@ -131,3 +138,53 @@ def back_end(context: BackEndContext) -> BackEnd:
 def only(attributes: Settings, wanted: Settings) -> Mapping[str, str | int | bool]:
     """Return the entries of `attributes` that `wanted` names; a BIOS has hundreds."""
     return {name: attributes[name] for name in wanted if name in attributes}
+
+
+NO_BMC = "none"
+"""The text for a partition whose firmware is set without BMCs, and for one without firmware."""
+
+
+def address_of(pattern: str, number: int, node: str, file: object, key: str = "bmc") -> str:
+    """Return the address of the BMC of `node`, the host `number` of the partition; or its system.
+
+    Raises:
+        BadInput: `pattern`, the `key` of ``firmware`` in `file`, is no valid expression.
+    """
+    names = {"node": node, "number": number}
+    return str(render(pattern, names, file=file, key=f"partition.firmware.{key}"))
+
+
+def bmc_range(hosts: Mapping[str, Host], nodes: Sequence[str]) -> str:
+    """Return the addresses of the BMCs of the first and the last of `nodes`, as a range."""
+    if not nodes:
+        return NO_BMC
+    return _range(hosts[nodes[0]].address, hosts[nodes[-1]].address)
+
+
+def _range(first: str, last: str) -> str:
+    return first if first == last else f"{first} … {last}"
+
+
+def bmcs_of_facts(facts: Mapping[str, Any], hosts: Sequence[str], nodes: str) -> str:
+    """Return the addresses of the BMCs of `nodes`, for a play; `NO_BMC` if no BMC is used.
+
+    Args:
+        facts: the facts of a partition, which need not be valid.
+        hosts: all hosts of the partition, in the order of the inventory.
+        nodes: a node set of `hosts`.
+
+    Raises:
+        BadInput: there is no such back end, or ``firmware.bmc`` is no valid expression.
+    """
+    declared = facts.get("firmware")
+    firmware = declared if isinstance(declared, Mapping) else {}
+    planned = set(unfold([nodes]) if nodes else ())
+    chosen = [host for host in hosts if host in planned]
+    if not chosen or not firmware or not BACK_ENDS.get(f"{firmware.get('back_end')}").uses_bmcs:
+        return NO_BMC
+    pattern = f"{firmware.get('bmc', Firmware.model_fields['bmc'].default)}"
+    ends = (
+        address_of(pattern, hosts.index(node), node, "partition")
+        for node in (chosen[0], chosen[-1])
+    )
+    return _range(*ends)

@@ -1,4 +1,11 @@
-"""Redfish requests to one BMC: retries, time limits, outcomes of errors, and a connection pool."""
+"""Redfish requests to one BMC: retries, time limits, outcomes of errors, and a connection pool.
+
+Some BMCs redirect a path to the one with ``/`` at its end (RFC 9110, section 15.4), for example iLO
+5 and older ones. A redirect to another host, to another port or to HTTP is refused: it would get
+the password. Collections of resources (DSP0266) are read to their end over all their pages. The
+systems of a BMC are one: it may have several, for example that of a blade with two nodes. The
+service root needs no log-in.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +14,79 @@ import resource
 import socket
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from proofmark.common.errors import ProofmarkError
 from proofmark.common.processes import traced
-from proofmark.machine.bmc.credentials import Credentials
-from proofmark.machine.bmc.https import Answer, HttpsConnection, ProtocolError
-from proofmark.machine.bmc.json_body import BodyPart, JsonError, is_path, parse, serialized
-from proofmark.machine.bmc.redirects import follow
+from proofmark.common.text import one_line
+from proofmark.machine.bmc.bmc_model import Credentials
+from proofmark.machine.bmc.https import (
+    Answer,
+    BodyPart,
+    HttpsConnection,
+    JsonError,
+    ProtocolError,
+    is_path,
+    parse,
+    serialized,
+    tls_context,
+)
 from proofmark.machine.outcome import NodeError, Outcome
+
+MOST = 5
+"""The largest number of redirects of one request."""
+KEEPS_METHOD = (307, 308)
+"""Status of a redirect that keeps method and body, so each request follows it."""
+OF_GET = (301, 302, 303)
+"""Status of a redirect that turns other methods into GET: only a GET follows it."""
+HTTPS_PORT = 443
+
+
+def follow(
+    send: Callable[[str], Answer], method: str, path: str, address: str, port: int
+) -> Answer:
+    """Send a request to `path`, and again to each path that the BMC names; return the answer.
+
+    Args:
+        send: sends the request to a path.
+        method: of the request.
+        path: its first path.
+        address: the host of the BMC.
+        port: the port of the BMC.
+
+    Raises:
+        ProtocolError: a redirect leaves the BMC, or there are more than `MOST` of them.
+    """
+    for _ in range(MOST + 1):
+        status, headers, body = send(path)
+        location = headers.get("location", "").strip()
+        followed = status in KEEPS_METHOD or (status in OF_GET and method == "GET")
+        if not followed or not location:
+            return status, headers, body
+        path = _path_of(location, path, address, port, status)
+    raise ProtocolError(f"{method} {path}: more than {MOST} redirects")
+
+
+def _path_of(location: str, path: str, address: str, port: int, status: int) -> str:
+    """Return the path that `location` names on the same BMC."""
+    host = address.strip("[]").lower().rstrip(".")
+    base = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    try:
+        parts = urlsplit(urljoin(base + path, location))
+        endpoint = (parts.scheme, (parts.hostname or "").rstrip("."), parts.port or HTTPS_PORT)
+        if endpoint == ("https", host, port) and "@" not in parts.netloc:
+            target = parts._replace(scheme="", netloc="", fragment="").geturl()
+            if is_path(target):
+                return target
+    except ValueError:
+        pass  # no address
+    accepted = f"a path of {base}, because the password is sent to no other host"
+    raise ProtocolError(f"{path}: status {status} to {location:.100}; accepted: {accepted}")
+
 
 MAX_FILES = 32768
 """The limit of open files that is set if the system has none."""
@@ -361,3 +429,120 @@ def messages_of(body: BodyPart) -> str:
     messages = [text for text in texts if isinstance(text, str) and text]
     text = holder.get("message")
     return " / ".join(messages) or (text if isinstance(text, str) else "")
+
+
+ROOT = "/redfish/v1/"
+TIMEOUT_S = 20.0
+SHOWN = 100
+"""Limit of a name in characters."""
+
+
+def vendor_of(address: str, port: int) -> str:
+    """Return vendor and product of the BMC at `address`; empty if the service root has neither.
+
+    The certificate is not verified: no secret is sent, and the site has not named its authority
+    yet. `Vendor` is a property of the service root since its version 1.5; before, only the keys of
+    `Oem` name the vendor.
+
+    Raises:
+        NodeError: the BMC does not answer, or the answer is no service root.
+    """
+
+    def send(path: str) -> Answer:
+        connection = HttpsConnection(address, port, tls_context(None, verify=False), TIMEOUT_S)
+        try:
+            return connection.request("GET", path, {"Accept": "application/json"}, None)
+        finally:
+            connection.close()
+
+    try:
+        status, _, raw = follow(send, "GET", ROOT, address, port)
+        body = parse(raw)
+    except (OSError, ProofmarkError) as error:
+        found = one_line(f"{type(error).__name__}: {error}")[: 2 * SHOWN]
+        raise NodeError(Outcome.NO_ANSWER, f"https://{address}:{port}{ROOT}: {found}") from None
+    if status != 200:
+        found = f"https://{address}:{port}{ROOT}: status {status}"
+        raise NodeError(Outcome.UNEXPECTED, found)
+    oem = body.get("Oem")
+    names = [body.get("Vendor"), next(iter(oem), "") if isinstance(oem, dict) else ""]
+    vendor = next((name for name in names if isinstance(name, str) and name), "")
+    product = body.get("Product")
+    openbmc = isinstance(oem, dict) and "openbmc" in map(str.lower, oem)
+    words = [vendor, product if isinstance(product, str) else "", "OpenBMC" if openbmc else ""]
+    return one_line(" ".join(filter(None, words)))[:SHOWN]
+
+
+SYSTEMS = "/redfish/v1/Systems"
+
+NEXT = "Members@odata.nextLink"
+
+COUNT = "Members@odata.count"
+
+MOST_PAGES = 1000
+"""The largest number of pages of a collection; a BMC that has more sends its pages in a circle."""
+
+
+def path_of_system(bmc: RedfishConnection, system: str, known: MutableMapping[str, str]) -> str:
+    """Return the path of `system`; without an id that of the only system of the BMC.
+
+    Args:
+        bmc: the connection.
+        system: the id (``firmware.system``), or empty.
+        known: the path of the only system by address; this function adds to it.
+
+    Raises:
+        NodeError: a request failed; UNEXPECTED: the BMC has not exactly one system.
+    """
+    if system:
+        return f"{SYSTEMS}/{system}"
+    if bmc.address not in known:
+        paths = [path_of_member(each) for each in read_members(bmc, SYSTEMS)]
+        if len(paths) != 1:
+            names = ", ".join(path.rstrip("/").rpartition("/")[2] for path in paths)
+            text = f"the BMC has {len(paths)} systems ({names}); name that of each node: "
+            example = 'firmware.system, for example "Node{number % 2}"'
+            raise NodeError(Outcome.UNEXPECTED, f"{text}{example}")
+        known[bmc.address] = paths[0]
+    return known[bmc.address]
+
+
+def read_members(bmc: RedfishConnection, path: str, *, counted: bool = False) -> list[BodyPart]:
+    """Return all members of the collection at `path`, of all pages.
+
+    Args:
+        bmc: the connection.
+        path: of the collection, with its query.
+        counted: whether the number of members must be at least that which the BMC states.
+
+    Raises:
+        NodeError: a request failed; UNEXPECTED: a page follows itself, or members are missing.
+    """
+    members: list[BodyPart] = []
+    seen: set[str] = set()
+    page, count = path, 0
+    while page:
+        if page in seen or len(seen) >= MOST_PAGES:
+            text = f"{path}: the page {page} of the collection follows itself"
+            raise NodeError(Outcome.UNEXPECTED, text)
+        seen.add(page)
+        body = bmc.get(page).body
+        members += body.items("Members")
+        count = max(count, body.number(COUNT) or 0)
+        page = body.path(NEXT)
+    if counted and len(members) < count:
+        text = f"{path}: found {len(members)} members; the collection states {count}"
+        raise NodeError(Outcome.UNEXPECTED, text)
+    return members
+
+
+def path_of_member(member: BodyPart) -> str:
+    """Return the path of a member of a collection.
+
+    Raises:
+        NodeError: UNEXPECTED: the member has no path.
+    """
+    path = member.path("@odata.id")
+    if not path:
+        raise NodeError(Outcome.UNEXPECTED, f"{member.place}: found no @odata.id; accepted: a path")
+    return path

@@ -15,9 +15,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from proofmark.machine.bmc.bmc_model import Host
-from proofmark.machine.bmc.client import ConnectionPool, RedfishConnection
-from proofmark.machine.bmc.collection import SYSTEMS, path_of_member, read_members
-from proofmark.machine.bmc.json_body import BodyPart
+from proofmark.machine.bmc.client import (
+    SYSTEMS,
+    ConnectionPool,
+    RedfishConnection,
+    path_of_member,
+    read_members,
+)
+from proofmark.machine.bmc.https import BodyPart
 from proofmark.machine.outcome import NodeError, Outcome
 
 CHASSIS = "/redfish/v1/Chassis"

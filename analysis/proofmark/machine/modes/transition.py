@@ -23,11 +23,16 @@ from proofmark.machine.bmc.bmc_model import (
     to_change,
     typed,
 )
-from proofmark.machine.modes.refusals import refuse_foreign, refuse_replaced, serials_of
-from proofmark.machine.modes.target_mode import TargetMode
-from proofmark.machine.modes.verification import Observation, read_observation
+from proofmark.machine.modes.target_mode import (
+    Observation,
+    TargetMode,
+    read_observation,
+    refuse_foreign,
+    refuse_replaced,
+    serials_of,
+)
+from proofmark.machine.node_commands import PROBE
 from proofmark.machine.outcome import TEMPORARY, NodeError, Outcome
-from proofmark.machine.remote_shell import PROBE
 from proofmark.runs.journal import RESTORED, Journal, NodeHistory
 from proofmark.site.firmware import Firmware, Scalar, Settings
 

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from proofmark.common.host_names import HostTable
 from proofmark.common.rights import starting_user
-from proofmark.machine.node_states import Use, state_of, states_of
-from proofmark.machine.on_all import ssh_to
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
     NodeState,
@@ -18,7 +16,15 @@ from proofmark.machine.scheduler import (
     Scheduler,
     SchedulerError,
 )
-from proofmark.machine.scheduler_commands import ask_scheduler, submitted_id, unreadable
+from proofmark.machine.scheduler_commands import (
+    Use,
+    ask_scheduler,
+    ssh_to,
+    state_of,
+    states_of,
+    submitted_id,
+    unreadable,
+)
 from proofmark.runs.job_state import JobStatus, State
 
 _UNAVAILABLE = ("annot connect", "nable to connect", "annot contact", "timed out", "not responding")

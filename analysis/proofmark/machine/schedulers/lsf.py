@@ -13,8 +13,6 @@ from typing import Any
 
 from proofmark.common.errors import bad_input
 from proofmark.common.json_text import parse_printed_json
-from proofmark.machine.node_states import Use, state_of, states_of
-from proofmark.machine.on_all import one_by_one, ssh_to
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import (
     BUSY,
@@ -28,7 +26,16 @@ from proofmark.machine.scheduler import (
     SchedulerError,
     no_listing,
 )
-from proofmark.machine.scheduler_commands import ask_scheduler, submitted_id, unreadable
+from proofmark.machine.scheduler_commands import (
+    Use,
+    ask_scheduler,
+    one_by_one,
+    ssh_to,
+    state_of,
+    states_of,
+    submitted_id,
+    unreadable,
+)
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.site.execution import Queue
 from proofmark.site.survey.listed import ListedNode

@@ -1,12 +1,92 @@
-"""No scheduler: a job is a child of this process and starts at once."""
+"""No scheduler: a job is a child of this process and starts at once, on one node.
+
+The simulation of many nodes has such jobs too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from proofmark.common.child_environment import of_jobs
 from proofmark.common.errors import bad_input
-from proofmark.machine.child_jobs import ChildJobs
-from proofmark.machine.scheduler import DrainingScheduler, NodeStatus, Request
+from proofmark.common.files import open_to_append
+from proofmark.common.rights import starting_user
+from proofmark.machine.scheduler import DrainingScheduler, NodeState, NodeStatus, Request, Scheduler
+from proofmark.runs.job_state import JobStatus, State
+
+_GRACE_S = 60
+"""Time for a job to end after SIGTERM.
+
+A step needs up to 2 s to kill its program; then the job writes its files. A loaded machine takes
+many times as long.
+"""
+
+_children: dict[str, subprocess.Popen[bytes]] = {}
+
+
+class ChildJobs(Scheduler):
+    """A job is a child of this process, starts at once, and ends with this process."""
+
+    poll_s = 0.2
+    isolates_jobs = False
+    stop_command = ""
+
+    def submit(self, script: Path, request: Request) -> str:
+        """Start `script`; its output is appended to its log, and it ends with this process."""
+        user = starting_user()
+        identity = user.words or ["setpriv"]
+        with open_to_append(request.log) as messages:
+            # In a new session Ctrl-C of the terminal does not reach the job; `cancel` stops it.
+            child = subprocess.Popen(
+                [*identity, "--pdeathsig", "TERM", "sh", str(script)],
+                stdin=subprocess.DEVNULL,
+                stdout=messages,
+                stderr=messages,
+                env=of_jobs(user.environment()),
+                start_new_session=True,
+            )
+        _children[str(child.pid)] = child
+        return str(child.pid)
+
+    def find(self, name: str) -> str:
+        """Return an empty id: a job ends with the process that started it."""
+        return ""
+
+    def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
+        """Return the state of each child process."""
+        return {job: _state(_children[job].poll()) for job in ids if job in _children}
+
+    def ended(self, job: str) -> JobStatus | None:
+        """Return CANCELLED: the job ended with the process that started it."""
+        return JobStatus(State.CANCELLED, "the process that started it was killed")
+
+    def cancel(self, ids: Sequence[str]) -> None:
+        """Send SIGTERM to the children: each stops its step, and the step stops its program."""
+        for child in [_children[job] for job in ids if job in _children]:
+            child.terminate()
+            try:
+                child.wait(timeout=_GRACE_S)
+            except subprocess.TimeoutExpired:
+                # Kills the job and run.sh of its step; the next start of the step ends the rest.
+                os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+
+    def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
+        """Return no states: no scheduler watches the node."""
+        return {}
+
+
+def _state(code: int | None) -> JobStatus:
+    if code is None:
+        return JobStatus(State.RUNNING)
+    if code == 0:
+        return JobStatus(State.ENDED)
+    reason = f"exit code {code}" if code > 0 else f"signal {signal.Signals(-code).name}"
+    return JobStatus(State.FAILED, reason)
 
 
 class NoScheduler(ChildJobs, DrainingScheduler):

@@ -18,8 +18,6 @@ from proofmark.common.json_text import parse_printed_json
 from proofmark.common.nodesets import folded
 from proofmark.common.rights import starting_user
 from proofmark.common.text import one_line
-from proofmark.machine.controller_tools import ask_tool
-from proofmark.machine.node_states import Use, state_of, states_of, status_of
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
@@ -33,9 +31,14 @@ from proofmark.machine.scheduler import (
     no_listing,
 )
 from proofmark.machine.scheduler_commands import (
+    Use,
     as_argument,
     ask_scheduler,
+    ask_tool,
     job_id,
+    state_of,
+    states_of,
+    status_of,
     submitted_id,
     unreadable,
 )

@@ -12,8 +12,6 @@ from xml.sax.saxutils import escape
 from proofmark.common.errors import BadInput
 from proofmark.common.host_names import HostTable
 from proofmark.common.rights import starting_user
-from proofmark.machine.node_states import Use, state_of, states_of
-from proofmark.machine.on_all import one_by_one
 from proofmark.machine.scheduler import (
     BUSY,
     NO_SUCH_JOB,
@@ -28,8 +26,12 @@ from proofmark.machine.scheduler import (
     no_listing,
 )
 from proofmark.machine.scheduler_commands import (
+    Use,
     as_argument,
     ask_scheduler,
+    one_by_one,
+    state_of,
+    states_of,
     submitted_id,
     unreadable,
 )

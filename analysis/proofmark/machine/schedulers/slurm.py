@@ -19,8 +19,6 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.nodesets import folded, unfold
 from proofmark.common.rights import starting_user
 from proofmark.common.text import one_line
-from proofmark.machine.controller_tools import ask_tool
-from proofmark.machine.node_states import Use, state_of, states_of, status_of
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
@@ -34,12 +32,20 @@ from proofmark.machine.scheduler import (
     SchedulerUnavailable,
     no_listing,
 )
-from proofmark.machine.scheduler_commands import ask_scheduler, job_id, submitted_id, unreadable
-from proofmark.machine.slurm_jobs import (
+from proofmark.machine.scheduler_commands import (
+    Use,
+    ask_scheduler,
+    ask_tool,
     cluster_of,
+    job_id,
     of_cluster,
     queue_options,
+    state_of,
+    states_of,
+    status_of,
     status_of_job,
+    submitted_id,
+    unreadable,
 )
 from proofmark.runs.job_state import JobStatus
 from proofmark.site.survey.listed import GroupLimits, ListedNode

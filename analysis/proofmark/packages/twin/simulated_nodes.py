@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from proofmark.machine.child_jobs import ChildJobs
 from proofmark.machine.scheduler import Request
+from proofmark.machine.schedulers.none import ChildJobs
 
 
 class SimulatedNodes(ChildJobs):

@@ -1,5 +1,13 @@
-"""The BMC back ends of the kit: one module with one class each.
+"""The back ends of the kit: subclasses of `proofmark.machine.bmc.back_end.BackEnd`, by their names.
 
-The class is a subclass of `proofmark.machine.bmc.back_end.BackEnd`. The name of the module is the
-value of ``firmware.back_end`` of a partition.
+The name is the value of ``firmware.back_end`` of a partition.
 """
+
+from __future__ import annotations
+
+PLUGINS = {
+    "knl_generic": "without_bmc:KnlGeneric",
+    "manual": "without_bmc:ManualBackEnd",
+    "redfish": "redfish:Redfish",
+    "syscfg": "without_bmc:Syscfg",
+}

@@ -22,6 +22,18 @@ from proofmark.machine.bmc.attribute_registry import (
     read_registry,
 )
 from proofmark.machine.bmc.back_end import BackEnd, BackEndContext
+from proofmark.machine.bmc.bmc_jobs import (
+    ACCEPTED,
+    ConfigJobs,
+    ResetWay,
+    Waits,
+    await_task,
+    monitor_of,
+    open_update,
+    reset_way,
+    restart,
+    switch_on,
+)
 from proofmark.machine.bmc.bmc_model import (
     AttributeSpec,
     FirmwareState,
@@ -36,13 +48,9 @@ from proofmark.machine.bmc.client import (
     ConnectionSettings,
     RedfishConnection,
     Response,
+    path_of_system,
 )
-from proofmark.machine.bmc.collection import path_of_system
-from proofmark.machine.bmc.config_jobs import ConfigJobs
-from proofmark.machine.bmc.https import tls_context
-from proofmark.machine.bmc.json_body import BodyPart, is_path
-from proofmark.machine.bmc.resets import ResetWay, reset_way, restart, switch_on
-from proofmark.machine.bmc.tasks import ACCEPTED, Waits, await_task, monitor_of, open_update
+from proofmark.machine.bmc.https import BodyPart, is_path, tls_context
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.bmc_vendors.vendor_model import BmcVendor, VendorBlock, vendor
 from proofmark.site.firmware import Firmware, Scalar, Settings

@@ -1,19 +1,21 @@
 """Mounts, checks and unmounts the scratch directory on all nodes of a run, and keeps which have it.
 
-The module `scratch_checks` checks it, `mounts` has the commands of each type, and
-`proofmark.machine.node_scripts` runs scripts on nodes.
+`proofmark.site.file_systems` has the words of the types of file systems. What is checked is the
+same for all types (`proofmark.machine.scratch_checks`).
 """
 
 from __future__ import annotations
 
 import json
 import secrets
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from string import Formatter
 
-from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.errors import BadInput, bad_input, nearest
 from proofmark.common.files import read_bytes, write_whole
 from proofmark.common.json_text import parse_json
 from proofmark.common.nodesets import fold, folded, unfold
@@ -25,11 +27,8 @@ from proofmark.machine.node_scripts import (
     run_on_nodes,
 )
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.present_nodes import present
-from proofmark.machine.reservations import kept_for_others
-from proofmark.machine.scheduler import DrainingScheduler, scheduler
-from proofmark.machine.scratch.mounts import mount_commands
-from proofmark.machine.scratch.scratch_checks import (
+from proofmark.machine.scheduler import DrainingScheduler, kept_for_others, present, scheduler
+from proofmark.machine.scratch_checks import (
     ScratchFacts,
     judge_scratch,
     read_scratch,
@@ -39,8 +38,68 @@ from proofmark.runs.journal import Journal
 from proofmark.runs.progress import due_nodes, waiting_nodes
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_files import RunFiles
+from proofmark.site.file_systems import kinds
 from proofmark.site.inventory import Site
 from proofmark.site.storage import Scratch
+
+
+def mount_commands(scratch: Scratch) -> dict[str, str]:
+    """Return the commands for `scratch` as quoted sh text, by purpose; empty: nothing to do.
+
+    ``mount`` and ``unmount`` are set if the site declares a mount, ``set`` if it declares a layout,
+    ``get`` if the type has a command that prints the layout.
+
+    Raises:
+        BadInput: the type cannot set the layout, or a mount has an unknown type.
+    """
+    known = kinds().get(scratch.type or "")
+    commands = dict.fromkeys(("mount", "unmount", "set", "get"), "")
+    if scratch.mount is not None and known is None:
+        hint = nearest(scratch.type or "", kinds())
+        found = f"{scratch.type!r}{hint}"
+        raise bad_input("partition.scratch", "type", found, f"to be mounted: {', '.join(kinds())}")
+    if known is None:
+        if scratch.layout:
+            raise _no_layout(scratch, "no layout: the type is unknown")
+        return commands
+    words: dict[str, str] = {"path": scratch.path, "source": scratch.source or ""}
+    if scratch.mount is not None:
+        words["source"] = scratch.mount.source or words["source"]
+        words["point"] = scratch.mount.point
+        words["options"] = ",".join(scratch.mount.options) or "rw"
+        commands["mount"] = _shell_text(known.mount, words)
+        commands["unmount"] = _shell_text(known.unmount, words)
+    commands["get"] = (
+        _shell_text(known.get, words) if _fields(known.get) <= _non_empty(words) else ""
+    )
+    if scratch.layout:
+        settable = _fields(known.set) - set(words)
+        if set(scratch.layout) != settable:
+            raise _no_layout(scratch, ", ".join(sorted(settable)) or "no layout: it is fixed")
+        commands["set"] = _shell_text(
+            known.set, {**words, **{key: f"{value}" for key, value in scratch.layout.items()}}
+        )
+    return commands
+
+
+def _non_empty(words: Mapping[str, str]) -> set[str]:
+    return {name for name, value in words.items() if value}
+
+
+def _fields(command: Sequence[str]) -> set[str]:
+    parsed = []
+    for word in command:
+        parsed += [field for _, field, _, _ in Formatter().parse(word)]
+    return {field for field in parsed if field}
+
+
+def _shell_text(command: Sequence[str], words: Mapping[str, str]) -> str:
+    return shlex.join(word.format_map(words) for word in command)
+
+
+def _no_layout(scratch: Scratch, accepted: str) -> Exception:
+    found = f"{', '.join(scratch.layout)} of a {scratch.type or 'file system without type'}"
+    return bad_input("partition.scratch", "layout", found, accepted)
 
 
 def read_mounted(state: Path) -> list[str]:

@@ -1,0 +1,451 @@
+"""What a BMC goes on with after a request: tasks, the queue of configuration jobs, and resets.
+
+A task is the work after status 202 (DSP0266, task monitor). The queue applies changed settings by a
+job at the next boot. A system is restarted by one of the reset types that its BMC lists (DSP2046,
+ComputerSystem.Reset).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from proofmark.common.errors import nearest
+from proofmark.machine.bmc.client import (
+    RedfishConnection,
+    Response,
+    messages_of,
+    path_of_member,
+    read_members,
+)
+from proofmark.machine.bmc.https import BodyPart, described
+from proofmark.machine.outcome import TEMPORARY, NodeError, Outcome
+from proofmark.site.bmc_vendors.vendor_model import JobQueue
+
+ACCEPTED = 202
+GONE = (404, 410)
+"""The task has ended, and the BMC has forgotten it."""
+ENDED = (200, 201, 204, *GONE)
+FAILED = ("Exception", "Killed", "Cancelled")
+NOT_BEGUN = ("", "New", "Starting", "Pending", "Suspended", "Service")
+"""States of a task that may wait for the next boot; without a state it is not known."""
+
+TASKS = "/redfish/v1/TaskService/Tasks"
+UPDATES = "/redfish/v1/UpdateService/"
+"""The target of each task that updates firmware (its ``Payload``) is below this path."""
+MISSING = (404, 405, 501)
+
+
+@dataclass(frozen=True)
+class Waits:
+    """How long a BMC is waited for.
+
+    Attributes:
+        poll_s: seconds between two looks, if the BMC names no time.
+        limit_s: seconds after which the wait has failed.
+    """
+
+    poll_s: float
+    limit_s: float
+
+
+def monitor_of(response: Response) -> str:
+    """Return the path of the task monitor in a response; empty if the work is done, or unknown."""
+    if response.status != ACCEPTED:
+        return ""
+    body = response.body
+    of_task = body.path("@odata.id") if "TaskState" in body.content else ""
+    return response.location or body.path("TaskMonitor") or of_task
+
+
+def await_task(
+    bmc: RedfishConnection, monitor: str, waits: Waits, waits_for_boot: Callable[[], bool]
+) -> None:
+    """Wait for the end of the task with the path `monitor`.
+
+    Args:
+        bmc: the connection.
+        monitor: the path of the task monitor, or of the task.
+        waits: how long.
+        waits_for_boot: returns whether the BMC shows the change of the task already, so that a task
+            that has not begun waits for the next boot only.
+
+    Raises:
+        NodeError: NOT_APPLIED: the task failed; BUSY: it has not ended in time.
+    """
+    end = time.monotonic() + waits.limit_s
+    while True:
+        state, said, pause = "", "", 0.0
+        try:
+            response = bmc.request("GET", monitor, accept=(ACCEPTED, *ENDED))
+        except NodeError as error:
+            if error.refused:
+                raise NodeError(Outcome.NOT_APPLIED, f"the task failed: {error.text}") from None
+            if error.outcome not in TEMPORARY:
+                raise
+            said = error.text
+        else:
+            if response.status in GONE:
+                return
+            state, said = response.body.text("TaskState"), messages_of(response.body)
+            pause = response.retry_after
+            bad = response.body.text("TaskStatus") == "Critical"
+            if state in FAILED or (bad and state in ("", "Completed")):
+                text = f"task {monitor} is {state or 'over'}: {said or 'no message'}"
+                raise NodeError(Outcome.NOT_APPLIED, text)
+            if state == "Completed" or (not state and response.status in ENDED):
+                return
+            if state in NOT_BEGUN[1:] and waits_for_boot():
+                return
+        left = end - time.monotonic()
+        if left <= 0:
+            if state in NOT_BEGUN and waits_for_boot():
+                return
+            text = f"task {monitor} is {state or 'not at its end'} after {waits.limit_s:g} s"
+            raise NodeError(Outcome.BUSY, f"{text}: {said or 'no message'}")
+        time.sleep(min(pause or waits.poll_s, left))
+
+
+def open_update(bmc: RedfishConnection) -> str:
+    """Return the task that updates firmware and has not ended; empty if the BMC shows none.
+
+    A reset would interrupt the update, or execute it.
+
+    Raises:
+        NodeError: a request failed, or an answer has another form.
+    """
+    if bmc.request("GET", TASKS, accept=(200, *MISSING)).status != 200:
+        return ""  # a BMC need not have tasks
+    for member in read_members(bmc, TASKS):
+        task = member
+        if "TaskState" not in member.content:
+            # A BMC forgets tasks that have ended.
+            path = path_of_member(member)
+            task = bmc.request("GET", path, accept=(200, *GONE)).body
+        state, target = task.text("TaskState"), task.part("Payload").text("TargetUri")
+        if target.startswith(UPDATES) and state not in ("", "Completed", *FAILED):
+            return f"task {task.text('Id')} updates firmware and is {state}: wait for its end"
+    return ""
+
+
+NAME = re.compile(r"(?!\.)[\w.-]{1,100}", re.ASCII)
+"""The name of a job, which becomes a part of a path."""
+
+
+@dataclass(frozen=True)
+class ConfigJob:
+    """A job of the queue.
+
+    Attributes:
+        kind: its ``JobType``.
+        sets_bios: whether it sets the BIOS.
+        running: whether it has begun.
+    """
+
+    name: str
+    kind: str
+    state: str
+    message: str
+    sets_bios: bool
+    running: bool
+
+
+@dataclass(frozen=True)
+class ConfigJobs:
+    """The jobs of BMCs with one queue description.
+
+    Attributes:
+        queue: of the vendor.
+        poll_s: seconds between two looks at a job.
+        limit_s: seconds in which a job must reach a state.
+    """
+
+    queue: JobQueue
+    poll_s: float
+    limit_s: float
+
+    def active(self, bmc: RedfishConnection) -> list[ConfigJob]:
+        """Return the jobs that a boot executes and that have not ended.
+
+        Raises:
+            NodeError: a request failed; UNEXPECTED: the BMC does not show all of its jobs.
+        """
+        path = self.queue.collection + self.queue.expand
+        members = read_members(bmc, path, counted=True)
+        whole = [
+            each if "JobType" in each.content else bmc.get(path_of_member(each)).body
+            for each in members
+        ]
+        kinds = (self.queue.kind, *self.queue.boot_kinds)
+        jobs = [self._job(each) for each in whole if each.text("JobType") in kinds]
+        return [job for job in jobs if job.state in (*self.queue.waiting, *self.queue.running)]
+
+    def delete(self, bmc: RedfishConnection, names: Iterable[str]) -> None:
+        """Delete jobs that have not begun; their settings are no longer pending."""
+        for name in names:
+            path = f"{self.queue.collection}/{name}"
+            response = bmc.request("DELETE", path, accept=(200, 202, 204, 404))
+            if monitor := monitor_of(response):
+                await_task(bmc, monitor, Waits(self.poll_s, self.limit_s), lambda: False)
+
+    def await_ready(self, bmc: RedfishConnection, location: str) -> str:
+        """Wait until the next boot executes the job of a change; return its name.
+
+        Args:
+            bmc: the connection.
+            location: the path of the job in the response; empty if the response had none.
+
+        Raises:
+            NodeError: NOT_APPLIED: there is no job, it failed, or it is not ready in time.
+        """
+        name = location.partition("?")[0].rstrip("/").rpartition("/")[2]
+        if not name:  # the change joined a job
+            jobs = self.active(bmc)
+            name = next((job.name for job in jobs if job.sets_bios and not job.running), "")
+        if not name:
+            raise NodeError(Outcome.NOT_APPLIED, "the BMC has no job for the changed settings")
+        _checked(name)
+        begun = (*self.queue.ready, *self.queue.running, *self.queue.done)
+        job = self._await(lambda: self._read(bmc, name), begun)
+        if job.state not in begun:
+            raise NodeError(Outcome.NOT_APPLIED, _text(job))
+        return name
+
+    def await_end(self, bmc: RedfishConnection, name: str) -> None:
+        """Wait for the end of the job `name`; without a name, for the end of all jobs of the BIOS.
+
+        The values in effect are not final before that.
+
+        Raises:
+            NodeError: NOT_APPLIED: a job failed, or it did not end in time.
+        """
+        if not name:
+            job = self._await(lambda: self._any(bmc), ("",))
+            if job.state:
+                raise NodeError(Outcome.NOT_APPLIED, _text(job))
+            return
+        job = self._await(lambda: self._read(bmc, name), self.queue.done)
+        if job.state not in self.queue.done:
+            raise NodeError(Outcome.NOT_APPLIED, _text(job))
+
+    def _any(self, bmc: RedfishConnection) -> ConfigJob:
+        """Return a job that sets the BIOS and has not ended, or a job without a state."""
+        none = ConfigJob("", self.queue.kind, "", "", sets_bios=True, running=False)
+        return next((job for job in self.active(bmc) if job.sets_bios), none)
+
+    def _read(self, bmc: RedfishConnection, name: str) -> ConfigJob:
+        return self._job(bmc.get(f"{self.queue.collection}/{name}").body)
+
+    def _job(self, part: BodyPart) -> ConfigJob:
+        kind, state = part.text("JobType"), part.text("JobState")
+        sets_bios, running = kind == self.queue.kind, state in self.queue.running
+        name = _checked(part.text("Id"))
+        return ConfigJob(
+            name, kind, state, part.text("Message"), sets_bios=sets_bios, running=running
+        )
+
+    def _await(
+        self, read: Callable[[], ConfigJob], states: tuple[str, ...] | list[str]
+    ) -> ConfigJob:
+        """Return the job when it is in one of `states`, when it failed, or after the limit."""
+        end = time.monotonic() + self.limit_s
+        open_states = (*self.queue.waiting, *self.queue.running)
+        while True:
+            job = read()
+            if job.state in states or job.state not in open_states or time.monotonic() > end:
+                return job
+            time.sleep(self.poll_s)
+
+
+def _checked(name: str) -> str:
+    if not NAME.fullmatch(name):
+        accepted = "letters, digits, '_', '.' and '-'"
+        text = f"the name of a job: found {described(name)}; accepted: {accepted}"
+        raise NodeError(Outcome.UNEXPECTED, text)
+    return name
+
+
+def _text(job: ConfigJob) -> str:
+    return f"job {job.name} is {job.state}: {job.message or 'no message'}"
+
+
+RESTARTS = ("GracefulRestart", "ForceRestart", "PowerCycle")
+"""One request that restarts; the first one that the BMC lists is sent. The node is drained."""
+OFF, ON = ("GracefulShutdown", "ForceOff"), ("On", "ForceOn")
+"""Two requests that restart, for a BMC that lists no restart."""
+DOWN = ("Off", "PoweringOff", "Paused")
+"""States of a host that no restart reaches."""
+LISTED = "ResetType@Redfish.AllowableValues"
+INFO = "@Redfish.ActionInfo"
+
+
+@dataclass(frozen=True)
+class ResetWay:
+    """How a system is restarted.
+
+    Attributes:
+        target: the path of the action.
+        kinds: the reset types of one request, in the order in which they are tried.
+        off: the reset types that switch the host off; needed if `kinds` is empty.
+        on: the reset types that switch it on.
+        problem: why the system cannot be restarted; empty if it can.
+    """
+
+    target: str = ""
+    kinds: tuple[str, ...] = ()
+    off: tuple[str, ...] = ()
+    on: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def reset_way(bmc: RedfishConnection, system: BodyPart, chosen: str) -> ResetWay:
+    """Return how `system` is restarted, by what its BMC lists. Change nothing.
+
+    Args:
+        bmc: the connection.
+        system: the resource of the system.
+        chosen: the only reset type that may be used (``firmware.reset_type``); empty for any. A BMC
+            that lists none gets this one.
+
+    Raises:
+        NodeError: a request failed, or an answer has another form.
+    """
+    action = system.part("Actions").part("#ComputerSystem.Reset")
+    target = action.path("target")
+    if not target:
+        return ResetWay(problem="the system has no reset action")
+    listed = _listed(bmc, action)
+    power = system.text("PowerState")
+    problem = f"the host is {power}: switch it on first" if power in DOWN else ""
+    if not listed and not chosen:
+        text = f"the BMC lists no reset types, neither in {LISTED} nor in {INFO}"
+        problem = f"{text}; set firmware.reset_type to one that it executes"
+    if chosen:
+        if listed and chosen not in listed:
+            hint = nearest(chosen, listed)
+            problem = f"no reset type {chosen!r}{hint}; offered: {', '.join(listed)}"
+        return ResetWay(target, (chosen,), (), (), problem)
+    kinds, off, on = (
+        tuple(kind for kind in order if kind in listed) for order in (RESTARTS, OFF, ON)
+    )
+    if listed and not kinds and not (off and on):
+        accepted = f"{', '.join(RESTARTS)}, or {OFF[1]} and {ON[0]}"
+        found = ", ".join(listed)
+        problem = f"no reset type restarts the host: found {found}; accepted: {accepted}"
+    return ResetWay(target, kinds, off, on, problem)
+
+
+def _listed(bmc: RedfishConnection, action: BodyPart) -> list[str]:
+    """Return the reset types of the action; empty if the BMC lists none."""
+    if listed := action.texts(LISTED):
+        return listed
+    linked = isinstance(action.content.get(INFO), dict)
+    path = action.link(INFO) if linked else action.path(INFO)
+    if not path:
+        return []
+    response = bmc.request("GET", path, accept=(200, 404))
+    parameters = response.body.items("Parameters") if response.status == 200 else []
+    named = (each for each in parameters if each.text("Name") == "ResetType")
+    return next((each.texts("AllowableValues") for each in named), [])
+
+
+def restart(bmc: RedfishConnection, system: str, way: ResetWay, waits: Waits) -> None:
+    """Request the restart of the system with the path `system`; do not wait for its boot.
+
+    A reset type that the BMC refuses is followed by the next one that it lists.
+
+    Raises:
+        NodeError: the BMC refused each reset type (`refused`), there was no answer, or the host did
+            not switch off or on in time.
+    """
+    if way.kinds:
+        try:
+            _first_accepted(bmc, way.target, way.kinds, waits)
+        except NodeError as error:
+            tried = f"tried {', '.join(way.kinds)}; firmware.reset_type names another one"
+            text = f"{error.text} ({tried})" if error.refused else error.text
+            raise NodeError(error.outcome, text, refused=error.refused) from None
+        return
+    refusal: NodeError | None = None
+    for kind in way.off:
+        try:
+            _first_accepted(bmc, way.target, (kind,), waits)
+        except NodeError as error:
+            if not error.refused:
+                raise
+            refusal = error
+            continue
+        refusal = None
+        if _is_off(bmc, system, waits):
+            switch_on(bmc, way, waits)
+            return
+    if refusal:
+        raise refusal
+    text = f"the host is not off {waits.limit_s:g} s after {way.off[-1]}"
+    raise NodeError(Outcome.NOT_RESET, text)
+
+
+def switch_on(bmc: RedfishConnection, way: ResetWay, waits: Waits) -> None:
+    """Switch a host on that a restart has switched off; repeat it while the BMC refuses it.
+
+    Raises:
+        NodeError: the BMC refuses it at the end of the wait.
+    """
+    end = time.monotonic() + waits.limit_s
+    while True:
+        try:
+            _first_accepted(bmc, way.target, way.on, waits)
+        except NodeError as error:
+            repeated = error.refused or error.outcome in TEMPORARY
+            if not repeated or time.monotonic() > end:
+                text = f"the host is off and was not switched on: {error.text}"
+                raise NodeError(Outcome.NO_RETURN, text) from None
+            time.sleep(waits.poll_s)
+        else:
+            return
+
+
+def _first_accepted(
+    bmc: RedfishConnection, target: str, kinds: tuple[str, ...], waits: Waits
+) -> None:
+    """Send the first of `kinds` that the BMC accepts, and that its task does not fail.
+
+    Raises:
+        NodeError: it refuses the last one, or there was no answer.
+    """
+    for number, kind in enumerate(kinds, 1):
+        try:
+            response = bmc.request("POST", target, {"ResetType": kind}, accept=(200, 202, 204))
+            if monitor := monitor_of(response):
+                _await_reset(bmc, monitor, waits)
+        except NodeError as error:
+            last = number == len(kinds) or error.outcome is Outcome.DENIED
+            if last or not error.refused:
+                raise
+        else:
+            return
+
+
+def _await_reset(bmc: RedfishConnection, monitor: str, waits: Waits) -> None:
+    """Wait for the task of a reset; one that has not ended in time is shown by the boot."""
+    try:
+        await_task(bmc, monitor, waits, lambda: False)
+    except NodeError as error:
+        if error.outcome is Outcome.NOT_APPLIED:
+            raise NodeError(Outcome.UNEXPECTED, error.text, refused=True) from None
+
+
+def _is_off(bmc: RedfishConnection, system: str, waits: Waits) -> bool:
+    end = time.monotonic() + waits.limit_s
+    while True:
+        try:
+            if bmc.get(system).body.text("PowerState") == "Off":
+                return True
+        except NodeError as error:
+            if error.outcome not in TEMPORARY:
+                raise
+        if time.monotonic() > end:
+            return False
+        time.sleep(waits.poll_s)

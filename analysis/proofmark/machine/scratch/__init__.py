@@ -1,1 +1,0 @@
-"""The scratch folder on the nodes: how it is mounted, and what is required of it."""
