@@ -350,3 +350,17 @@ def test_a_key_given_twice_is_a_mistake(tmp_path: Path) -> None:
     file = inventory / "group_vars" / "cluster" / "partition.yml"
     file.write_text(file.read_text() + "  scheduler: none\n", encoding="utf-8")
     assert any("scheduler: found the key a second time" in line for line in check(inventory))
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_a_site_with_several_rails_is_planned_and_checked(count: int, tmp_path: Path) -> None:
+    """No node was probed: the parts of a declared node have no board and no slot."""
+    inventory = tmp_path / "site"
+    shutil.copytree(ROOT / "inventory" / "example-xeon", inventory)
+    stated = inventory / "group_vars" / "xeon" / "partition.yml"
+    adapters = ", ".join(f'"mlx5_{number}:1": {number % 2}' for number in range(count))
+    text, rate = stated.read_text(encoding="utf-8"), "rate: 400 Gb/sec (4X NDR)"
+    assert rate in text
+    stated.write_text(text.replace(rate, f"{rate}, adapters: {{{adapters}}}"), encoding="utf-8")
+    assert main(["plan", "-i", f"{inventory}", "-l", "xeon", "--suite", "node"]) == 0
+    assert main(["check", "-i", f"{inventory}"]) == 0
