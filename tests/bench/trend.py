@@ -24,7 +24,7 @@ from tests.fixtures.past_runs import Value, write_past_run
 
 from proofmark.cli.main import main as proofmark
 from proofmark.judge.fleet.critical_values import FAMILY_LEVEL
-from proofmark.judge.trend.change_points import LevelSeries, courses
+from proofmark.packages.history.change_points import LevelSeries, courses
 
 RUNS = (250, 500, 1000, 2000)
 ENOUGH = 24

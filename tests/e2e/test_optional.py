@@ -49,6 +49,7 @@ OPTIONAL = {
     "twin": ["twin", *SITE, "--suite", "twin-p5", "--plan"],
     "exports": ["export", "RUN", "--format", "influx", "-o", "NEW"],
     "tools": ["explain", "1", "--run", "RUN"],
+    "history": ["trend", "RUN"],
 }
 """A command that needs the package."""
 

@@ -56,7 +56,6 @@ OWN: Mapping[str, Lines] = {
     "judge": {
         "verdict": ("cli.verdict", "judge a run; claims"),
         "report": ("cli.report", "write page and summary"),
-        "trend": ("cli.trend", "compare runs, two or all"),
         "adopt": ("cli.adopt", "outputs of others"),
         "io500": ("cli.io500_command", "score submissions again"),
     },
@@ -98,10 +97,9 @@ STAGES: Lines = {
 }
 """The commands of playbooks."""
 MEANT = {
-    "list": "proofmark cases (what can be measured), or proofmark trend (all runs)",
-    "ls": "proofmark cases (what can be measured), or proofmark trend (all runs)",
+    "list": "proofmark cases",
+    "ls": "proofmark cases",
     "run": "ansible-playbook acceptance.yml -l PARTITION -e suite=SUITE",
-    "runs": "proofmark trend",
     "start": "ansible-playbook acceptance.yml -l PARTITION -e suite=SUITE",
     "suites": "proofmark cases",
 }

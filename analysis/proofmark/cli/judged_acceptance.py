@@ -37,7 +37,6 @@ from proofmark.judge.acceptance import (
     other_state,
 )
 from proofmark.judge.acceptance_gaps import Gap, Times, gaps, times_of
-from proofmark.judge.trend.past_run import is_run, run_folders
 from proofmark.plan.selection import PlannedItem, planned_items
 from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
@@ -63,7 +62,7 @@ from proofmark.report.statement import (
 from proofmark.runs.acceptance import OWN, accept, new_signed, take
 from proofmark.runs.evidence import open_evidence
 from proofmark.runs.run import Run
-from proofmark.runs.run_files import AcceptanceFiles
+from proofmark.runs.run_files import AcceptanceFiles, is_run, run_folders
 from proofmark.runs.sealed_runs import SealedRun, keep, sealed_runs
 from proofmark.runs.waivers import digest_of
 from proofmark.site.contract_document import Contract

@@ -177,9 +177,9 @@ def change_seen(
 def shift_seen(first: int, later: int) -> float:
     """Return the shift between two samples that their interval excludes with the power `SURE`.
 
-    It is in standard deviations of a value. The interval is that of `judge.shift`; infinite if the
-    samples are too small for its confidence. Few pairs are simulated with normal values, for many
-    the efficiency 3 ÷ π of the test is used (Hollander, Wolfe and Chicken, section 4.5).
+    It is in standard deviations of a value. The interval is that of `judge.intervals`; infinite if
+    the samples are too small for its confidence. Few pairs are simulated with normal values. For
+    many the efficiency 3 ÷ π of the test is used (Hollander, Wolfe and Chicken, section 4.5).
     """
     if first * later > _SIMULATED_PAIRS:
         return _efficient_shift(1 / first + 1 / later)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 from html import escape
-from importlib.resources import files
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from jinja2.filters import do_mark_safe
 
 from proofmark.common.message import English
@@ -15,6 +14,8 @@ from proofmark.common.translation import language, translated, with_particles
 from proofmark.report.view import View
 from proofmark.report.words import visible
 
+ROOM = "proofmark.report"
+"""The package with the templates and styles of the core."""
 SHORT = 24
 """A word of at most this many characters is in one line on any screen and on paper."""
 LONG = 48
@@ -52,22 +53,30 @@ def render(content: View) -> str:
     return page("report.html", content, "style.css")
 
 
-def page(template: str, content: object, *styles: str) -> str:
-    """Return the HTML of a template with `content` as its variable ``view``."""
-    folder = files("proofmark.report")
-    style = "".join((folder / name).read_text(encoding="utf-8") for name in styles)
-    return (
-        _environment()
-        .get_template(template)
-        .render(view=content, style=style, language=language(), translated=translated, _=translated)
+def page(template: str, content: object, *styles: str, package: str = ROOM) -> str:
+    """Return the HTML of a template with `content` as its variable ``view``.
+
+    The template and the styles are files of this room, or of the package with the dotted name
+    `package`.
+    """
+    environment = _environment(package)
+    style = "".join(_source(environment, name) for name in styles)
+    return environment.get_template(template).render(
+        view=content, style=style, language=language(), translated=translated, _=translated
     )
 
 
+def _source(environment: Environment, name: str) -> str:
+    """Return the text of a file beside the templates."""
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]
+
+
 @cache
-def _environment() -> Environment:
+def _environment(package: str) -> Environment:
     """Return the environment of the templates, which keeps them compiled."""
     environment = Environment(
-        loader=PackageLoader("proofmark.report", "."),
+        loader=ChoiceLoader([PackageLoader(each, ".") for each in (ROOM, package)]),
         autoescape=True,
         finalize=_visible,
         undefined=StrictUndefined,

@@ -328,6 +328,25 @@ class AcceptanceFiles(Files):
     """The data of the page."""
 
 
+def run_folders(folders: list[Path]) -> list[Path]:
+    """Return the folders of runs in `folders`, sorted by name; a folder may be a run itself.
+
+    Symbolic links such as ``runs/latest-local`` are left out: their targets are in the list.
+    """
+    found: dict[Path, None] = {}
+    for folder in folders:
+        inside = [folder] if is_run(folder) else sorted(folder.iterdir())
+        found |= {each.resolve(): None for each in inside if is_run(each) or each == folder}
+    return sorted(found, key=lambda each: each.name)
+
+
+def is_run(folder: Path) -> bool:
+    """Return whether `folder` is a run, finished or not, and no link to one."""
+    files = RunFiles(folder)
+    inner = (files.plan, files.identity, files.verdict)
+    return folder.is_dir() and not folder.is_symlink() and any(each.is_file() for each in inner)
+
+
 TOP_RULES = {each.path.partition("/")[0]: each.rule for each in RunFiles.table().values()}
 """The rule of each file and folder directly in the folder of a run or an acceptance."""
 

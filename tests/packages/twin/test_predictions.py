@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from tests.fixtures.finished import written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import examples, make_kit
-from tests.fixtures.past_runs import Value, write_past_run
 from tests.fixtures.report_run import page_of
 from tests.unit.judge.test_baseline import accept, keys, rates, run_of, site  # noqa: F401
 from tests.unit.judge.test_verdict import invalid, record, reference
@@ -25,15 +24,13 @@ from proofmark.common.message import Message
 from proofmark.common.rights import this_user
 from proofmark.judge.accepting import Acceptance, accepted_baseline, judged_figures
 from proofmark.judge.aggregate import aggregate
-from proofmark.judge.compare import compare
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judges import judge
 from proofmark.judge.judging import judge_run
 from proofmark.judge.predictions import FigurePredictions, Prediction
-from proofmark.judge.trend.past_run import PastRun, read_past_run, run_folders
-from proofmark.judge.trend.trend import Trend, trends
 from proofmark.judge.tuning import tuned_facts
 from proofmark.judge.verdict import Verdict
+from proofmark.packages.history.compare import compare
 from proofmark.packages.twin.twin_error import figures_of, model_error_of
 from proofmark.packages.twin.twin_files import MeasuredFigures, SimulatedRun, TwinFacts, TwinFiles
 from proofmark.packages.twin.twin_predictions import predictions_of
@@ -442,42 +439,6 @@ class TestNeverTogether:
         verdict = judge_run(twin_run(site, measured=slow, baseline=baseline))
         assert verdict.baseline and verdict.baseline.judgements == 0
         assert verdict.counts["FAIL"] == 0
-
-
-class TestTrend:
-    @staticmethod
-    def found(runs: Path) -> dict[str, Trend]:
-        read = [read_past_run(folder) for folder in run_folders([runs])]
-        past = sorted((r for r in read if isinstance(r, PastRun)), key=lambda r: r.started)
-        return {each.group[2]: each for each in trends(past, lambda _: None, 0.01)}
-
-    @pytest.mark.parametrize("level", [0.5, 40.0])
-    def test_predicted_runs_change_no_trend_of_measured_ones(
-        self, tmp_path: Path, level: float
-    ) -> None:
-        about = {"origin": "predicted"}
-        for number in range(24):
-            value = 100.0 * (1 if number < 12 else 0.9) * (1 + 0.001 * (number % 3))
-            for folder in ("alone", "mixed"):
-                write_past_run(tmp_path / folder, 2 * number + 1, [Value("copy", (value,))])
-            twin = [Value("copy", (level * number + 1,), about=about)]
-            facts = {"n1": {"cpu_model": "the machine of the simulation"}}
-            write_past_run(tmp_path / "mixed", 2 * number, twin, facts)
-        alone, mixed = self.found(tmp_path / "alone"), self.found(tmp_path / "mixed")
-        assert set(mixed) == {"measured", "predicted"}
-        assert self.facts(mixed["measured"]) == self.facts(alone["measured"])
-
-    @staticmethod
-    def facts(trend: Trend) -> list[object]:
-        lines = [(points.line, points.value.tolist(), len(c.steps)) for points, c in trend.lines]
-        return [*lines, *((each.first, each.last, each.change) for each in trend.changes)]
-
-    def test_a_run_with_both_is_left_out(self, tmp_path: Path) -> None:
-        both = [Value("copy", (1.0,)), Value("copy", (2.0,), about={"origin": "predicted"})]
-        folder = write_past_run(tmp_path, 0, both)
-        found = read_past_run(folder)
-        assert not isinstance(found, PastRun)
-        assert found.reason == "damaged verdict.json: it has figures of several origins"
 
 
 def test_durations_of_simulations_are_no_durations_of_steps(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.folders import BENCHMARKS, DATA, ROOT
 
 from proofmark.cli.adopt import COMMANDS
 from proofmark.cli.main import main
-from proofmark.judge.trend.past_run import LeftOut, PastRun, read_past_run
+from proofmark.packages.history.past_run import LeftOut, PastRun, read_past_run
 from proofmark.runs.run import open_run
 from proofmark.runs.run_files import RunFiles
 

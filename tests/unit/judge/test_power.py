@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.fleet import fleet_run
-from tests.unit.judge.test_compare import result
 from tests.unit.judge.test_gate import REFERENCE, decisions_of
 
 from proofmark.common.message import Message
-from proofmark.judge.compare import compare
 from proofmark.judge.fleet.critical_values import fleet_limit
 from proofmark.judge.intervals import SURE, ratio_interval
 from proofmark.judge.judging import judge_run
@@ -25,7 +23,6 @@ from proofmark.judge.power import (
     shift_seen,
     too_noisy,
 )
-from proofmark.judge.trend.change_points import LevelSeries, courses
 
 WITHIN = (0.9, 1.0, 1.1)
 """Parts of a stated change: the change that is seen in 95 of 100 cases lies between the outer."""
@@ -151,46 +148,3 @@ class TestRuns:
         samples = np.exp(0.02 * random.standard_normal((200, 2, 8)))
         stated = [change_seen(first, later, 0.1)[0] for first, later in samples.tolist()]
         assert np.median(stated) == pytest.approx(-math.expm1(-0.02 * shift_seen(8, 8)), rel=0.1)
-
-    def test_two_noisy_runs_say_that_they_show_nothing(self) -> None:
-        before, after = (100.0, 130.0, 90.0, 120.0), (95.0, 125.0, 105.0, 99.0)
-        (difference,) = compare({"a": [result(*before)], "b": [result(*after)]})[0].differences
-        assert difference.noise.code == "noisy"
-        assert difference.visible > 0.1
-        calm = (100.0, 100.1, 99.9, 100.2)
-        (difference,) = compare({"a": [result(*calm)], "b": [result(*calm)]})[0].differences
-        assert not difference.noise
-        assert difference.visible < 0.1
-
-    def test_runs_with_too_few_repeats_would_see_nothing(self) -> None:
-        few = (100.0, 101.0, 99.0)
-        (difference,) = compare({"a": [result(*few)], "b": [result(*few)]})[0].differences
-        assert difference.visible == 1
-        assert difference.noise.fields["needed"] == Message("needs-repeats", repeats="4")
-
-    def test_a_clear_change_is_not_too_noisy(self) -> None:
-        before, after = (100.0, 130.0, 90.0, 120.0), (10.0, 12.0, 9.0, 11.0)
-        (difference,) = compare({"a": [result(*before)], "b": [result(*after)]})[0].differences
-        assert difference.clear
-        assert not difference.noise
-
-
-class TestTrend:
-    @pytest.mark.parametrize("runs", [8, 24])
-    def test_the_stated_step_is_right_within_ten_percent(self, runs: int) -> None:
-        random = np.random.default_rng(runs)
-        trials, figures = 60, 15
-        found = dict.fromkeys((0.85, 1.1), 0)
-        days = np.arange(runs, dtype=np.float64)
-
-        def course(step: float) -> tuple[bool, float]:
-            logs = 0.01 * random.standard_normal((figures, runs))
-            logs[0, runs // 2 :] -= step
-            first = courses([LevelSeries(days, row, 0) for row in logs], 0.01)[0]
-            return bool(first.steps or first.slope), first.visible
-
-        for _ in range(trials):
-            _, stated = course(0.0)
-            for part in found:
-                found[part] += course(part * stated)[0]
-        assert found[0.85] < SURE * trials <= found[1.1] + 1

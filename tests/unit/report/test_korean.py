@@ -16,7 +16,6 @@ import pytest
 from tests.fixtures.finished import written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.pages import assert_sound
-from tests.fixtures.past_runs import Value, run_id, write_past_run
 from tests.fixtures.report_run import page_of, troubled_run
 from tests.reference import archives
 
@@ -216,24 +215,6 @@ def test_a_bad_node_has_its_next_step_in_korean(tmp_path: Path) -> None:
         (in_korean,) = next_steps(data)
     assert (step.word, step.nodes, step.command) == ("FAIL", "n07", in_korean.command)
     assert in_korean.action == "rma.csv를 공급사에 보내고, 수리 후 다시 측정하십시오."
-
-
-def test_the_page_of_trends_has_no_english_text(tmp_path: Path) -> None:
-    for number in range(15):
-        fallen = 0.9 if number >= 9 else 1.0
-        values = tuple(fallen * each for each in (99 + number % 3, 100.0, 101.0))
-        facts = {"n1": {"microcode": "0xb" if number >= 9 else "0xa"}}
-        write_past_run(tmp_path, number, [Value("copy", values), Value("add", (100.0,))], facts)
-    (write_past_run(tmp_path, 20, [Value("copy", (1.0,))]) / "verdict.json").unlink()
-    (tmp_path / run_id(20) / "plan.json").write_text("{}")
-    page = tmp_path / "trend.html"
-    assert main(["trend", f"{tmp_path}", "--language", "ko", "-o", f"{page}"]) == 0
-    text = page.read_text(encoding="utf-8")
-    assert Texts(text).language == "ko"
-    assert english(text, {("test", "compute"), ("stream", "copy"), ("stream", "add")}) == []
-    assert "마이크로코드: 0xa → 0xb" in text
-    assert "완료되지 않음: verdict.json 없음" in text
-    assert "<span lang" not in text
 
 
 def test_files_for_programs_do_not_depend_on_the_language(

@@ -1,22 +1,30 @@
-"""The sections that list everything: events of the machine, figures, runs, and the method."""
+"""The page of trends: what changed, then the figures, the events of the machine, and the runs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from proofmark.common.sentences import localized
 from proofmark.common.text import percent
-from proofmark.common.translation import _
+from proofmark.common.translation import _, translated
 from proofmark.judge.fleet.critical_values import FAMILY_LEVEL
-from proofmark.judge.trend.change_points import LEAST_LENGTH, LEAST_RUNS, Course
-from proofmark.judge.trend.events import Event
-from proofmark.judge.trend.history import Points
-from proofmark.judge.trend.past_run import LeftOut, PastRun
-from proofmark.judge.trend.trend import Trend
-from proofmark.report.drawing.history_chart import sparkline
+from proofmark.packages.history.change_points import LEAST_LENGTH, LEAST_RUNS, Course
+from proofmark.packages.history.history import Event, Points
+from proofmark.packages.history.history_chart import sparkline
+from proofmark.packages.history.past_run import LeftOut, PastRun
+from proofmark.packages.history.trend import Trend
+from proofmark.packages.history.trend_changes import (
+    changed_figures,
+    curve_of,
+    drifting_nodes,
+    folded_table,
+    label,
+    other_programs,
+)
 from proofmark.report.page import (
     TITLED,
     Block,
@@ -24,12 +32,13 @@ from proofmark.report.page import (
     Column,
     Fold,
     Picture,
+    Section,
     facts,
     numeric,
     table,
     titled,
 )
-from proofmark.report.trend.trend_parts import curve_of, folded_table, label
+from proofmark.report.render import page
 from proofmark.report.words import number
 
 MOST_SPARKS = 2000
@@ -187,3 +196,100 @@ def method() -> Block:
         ),
     )
     return Block(tables=(facts(_("Method"), rows, kind=TITLED),))
+
+
+_Blocks = Callable[[Trend], Iterator[Block]]
+"""Returns the blocks of one group."""
+
+
+@dataclass(frozen=True)
+class TrendView:
+    """The contents of the page for its template."""
+
+    title: str
+    sentence: str
+    about: tuple[tuple[str, str], ...]
+    sections: tuple[Section, ...]
+    skip: str
+    kit: str
+    contents: str
+    footer: str
+
+
+def trend_page(
+    trends: Sequence[Trend], runs: Sequence[PastRun], left_out: Sequence[LeftOut]
+) -> str:
+    """Return the page as HTML. It needs no script, no server and no network.
+
+    Args:
+        trends: the trend of each group.
+        runs: the runs in the order of time.
+        left_out: the folders that are left out.
+    """
+    return page(
+        "trend.html",
+        _view(trends, runs, left_out),
+        "style.css",
+        "trend.css",
+        package="proofmark.packages.history",
+    )
+
+
+def _view(
+    trends: Sequence[Trend], runs: Sequence[PastRun], left_out: Sequence[LeftOut]
+) -> TrendView:
+    changes = sum(len(each.changes) for each in trends)
+    nodes = set()
+    for each in trends:
+        nodes |= {change.points.line.node for change in each.drifting}
+    drifting = len(nodes)
+    sentence = _("Changes of figures: {changes}. Nodes that drift: {nodes}. Runs: {runs}.").format(
+        changes=changes, nodes=drifting, runs=len(runs)
+    )
+    systems = ", ".join(dict.fromkeys(each.group[0] for each in trends))
+    dates = f"{runs[0].started:%Y-%m-%d} – {runs[-1].started:%Y-%m-%d}"
+    about = (
+        (_("Runs"), _("{used} used, {left} left out").format(used=len(runs), left=len(left_out))),
+        (_("Dates"), dates),
+        (_("Groups"), ", ".join(_name(each) for each in trends)),
+        (
+            _("Tested"),
+            _("{tested} of {all} series of figures, {nodes} series of nodes").format(
+                tested=sum(each.tested for each in trends),
+                all=sum(len(each.lines) for each in trends),
+                nodes=sum(each.compared_nodes for each in trends),
+            ),
+        ),
+    )
+    sections = (
+        Section("changes", _("What changed"), tuple(_of_groups(trends, changed_figures))),
+        Section("drift", _("Nodes that drift"), tuple(_of_groups(trends, drifting_nodes))),
+        Section("programs", _("Other programs"), tuple(_of_groups(trends, other_programs))),
+        Section("events", _("Events of the machine"), tuple(_of_groups(trends, machine_events))),
+        Section("sparks", _("All figures"), tuple(_of_groups(trends, all_figures))),
+        Section("runs", _("Runs"), tuple(list_of_runs(runs, left_out))),
+        Section("method", _("Method"), (method(),)),
+    )
+    return TrendView(
+        title=_("Trends of {systems}").format(systems=systems),
+        sentence=sentence,
+        about=about,
+        sections=sections,
+        skip=_("Skip to what changed"),
+        kit=_("Proofmark trends"),
+        contents=_("Contents"),
+        footer=_("All values are read from verdict.json, nodes/ and software.json of the runs."),
+    )
+
+
+def _of_groups(trends: Sequence[Trend], blocks: _Blocks) -> Iterator[Block]:
+    """Yield the blocks of each group, below its name if there are several."""
+    for trend in trends:
+        if len(trends) > 1:
+            yield Block(titles=(_name(trend),))
+        yield from blocks(trend)
+
+
+def _name(trend: Trend) -> str:
+    system, partition, origin = trend.group
+    return " ".join(dict.fromkeys((system, partition, translated(origin))))

@@ -15,10 +15,9 @@ from proofmark.judge.fleet.critical_values import FAMILY_LEVEL
 from proofmark.judge.intervals import Interval, ratio, ratio_interval
 from proofmark.judge.power import too_noisy
 from proofmark.judge.shared_traits import differences
-from proofmark.judge.trend.change_points import Course, LevelSeries, courses
-from proofmark.judge.trend.events import Event, events_of
-from proofmark.judge.trend.history import Points, family_of, history
-from proofmark.judge.trend.past_run import PastFigure, PastRun
+from proofmark.packages.history.change_points import Course, LevelSeries, courses
+from proofmark.packages.history.history import Event, Points, events_of, family_of, history
+from proofmark.packages.history.past_run import PastFigure, PastRun
 from proofmark.records.columns import Floats
 
 MetricOf = Callable[[PastFigure], Metric | None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -9,20 +10,42 @@ import numpy as np
 
 from proofmark.common.sentences import localized
 from proofmark.common.translation import _
-from proofmark.judge.trend.change_points import LEAST_LENGTH
-from proofmark.judge.trend.events import Event
-from proofmark.judge.trend.history import LEAST_PEERS, Points
-from proofmark.judge.trend.trend import Reprogrammed, Trend, TrendChange
-from proofmark.report.drawing.history_chart import Mark, plot
-from proofmark.report.page import Block, Cell, Column, Picture, numeric, titled
-from proofmark.report.trend.trend_parts import (
-    MOST_EVENTS,
-    curve_of,
-    day_of,
-    folded_table,
-    label,
-)
-from proofmark.report.words import number
+from proofmark.packages.history.change_points import LEAST_LENGTH
+from proofmark.packages.history.history import LEAST_PEERS, Event, HistoryLine, Points
+from proofmark.packages.history.history_chart import SECONDS_OF_DAY, Curve, Mark, plot
+from proofmark.packages.history.trend import Reprogrammed, Trend, TrendChange
+from proofmark.report.page import Block, Cell, Column, Fold, Picture, Table, numeric, titled
+from proofmark.report.words import number, pairs
+
+MOST_EVENTS = 3
+"""The largest number of events or differences in a cell of a table."""
+
+
+def label(line: HistoryLine) -> tuple[str, str]:
+    """Return the name of a series, and its settings."""
+    figure = line.figure
+    benchmark = "" if figure.benchmark.casefold() == figure.case.casefold() else figure.benchmark
+    name = " ".join(filter(None, (figure.case, benchmark, figure.metric)))
+    mode = "" if figure.mode == "current" else figure.mode
+    settings = pairs(json.loads(figure.parameters))
+    return name, ", ".join(filter(None, (mode, figure.placement, settings)))
+
+
+def day_of(trend: Trend, run: int) -> float:
+    """Return the start of a run in days since 1970."""
+    return trend.runs[run].started.timestamp() / SECONDS_OF_DAY
+
+
+def curve_of(trend: Trend, points: Points) -> Curve:
+    """Return the curve of a series."""
+    days = np.array([day_of(trend, run) for run in points.run.tolist()])
+    return Curve(days, points.value, points.low, points.high)
+
+
+def folded_table(shown: Table, rows: int) -> Fold:
+    """Return a table that opens at a click."""
+    return Fold(_("{count} rows").format(count=rows), Block(tables=(shown,)))
+
 
 MOST_PLOTS = 60
 """The largest number of plots with axes in a group."""

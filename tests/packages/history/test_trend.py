@@ -15,10 +15,17 @@ from tests.fixtures.kit import examples
 from tests.fixtures.past_runs import Value, run_id, write_evidence, write_past_run
 
 from proofmark.cases.reference import Metric
+from proofmark.judge.intervals import SURE
 from proofmark.judge.shared_traits import differences
-from proofmark.judge.trend.change_points import Course, LevelSeries, courses
-from proofmark.judge.trend.past_run import LeftOut, PastFigure, PastRun, read_past_run, run_folders
-from proofmark.judge.trend.trend import Trend, trends
+from proofmark.packages.history.change_points import Course, LevelSeries, courses
+from proofmark.packages.history.past_run import (
+    LeftOut,
+    PastFigure,
+    PastRun,
+    read_past_run,
+)
+from proofmark.packages.history.trend import Trend, trends
+from proofmark.runs.run_files import run_folders
 
 LEVEL = 0.01
 RATE = Metric(unit="MB/s", better="higher", bound=1e9, what="rate")
@@ -276,3 +283,60 @@ def test_few_steady_histories_have_a_change_and_most_falls_are_found() -> None:
         wrong, right = shares(length, 100)
         assert wrong <= 0.05
         assert right >= 0.95
+
+
+class TestVisibleStep:
+    @pytest.mark.parametrize("runs", [8, 24])
+    def test_the_stated_step_is_right_within_ten_percent(self, runs: int) -> None:
+        random = np.random.default_rng(runs)
+        trials, figures = 60, 15
+        found = dict.fromkeys((0.85, 1.1), 0)
+        days = np.arange(runs, dtype=np.float64)
+
+        def course(step: float) -> tuple[bool, float]:
+            logs = 0.01 * random.standard_normal((figures, runs))
+            logs[0, runs // 2 :] -= step
+            first = courses([LevelSeries(days, row, 0) for row in logs], 0.01)[0]
+            return bool(first.steps or first.slope), first.visible
+
+        for _ in range(trials):
+            _, stated = course(0.0)
+            for part in found:
+                found[part] += course(part * stated)[0]
+        assert found[0.85] < SURE * trials <= found[1.1] + 1
+
+
+class TestPredictedRuns:
+    @staticmethod
+    def found(runs: Path) -> dict[str, Trend]:
+        read = [read_past_run(folder) for folder in run_folders([runs])]
+        past = sorted((r for r in read if isinstance(r, PastRun)), key=lambda r: r.started)
+        return {each.group[2]: each for each in trends(past, lambda _: None, 0.01)}
+
+    @pytest.mark.parametrize("level", [0.5, 40.0])
+    def test_predicted_runs_change_no_trend_of_measured_ones(
+        self, tmp_path: Path, level: float
+    ) -> None:
+        about = {"origin": "predicted"}
+        for number in range(24):
+            value = 100.0 * (1 if number < 12 else 0.9) * (1 + 0.001 * (number % 3))
+            for folder in ("alone", "mixed"):
+                write_past_run(tmp_path / folder, 2 * number + 1, [Value("copy", (value,))])
+            twin = [Value("copy", (level * number + 1,), about=about)]
+            facts = {"n1": {"cpu_model": "the machine of the simulation"}}
+            write_past_run(tmp_path / "mixed", 2 * number, twin, facts)
+        alone, mixed = self.found(tmp_path / "alone"), self.found(tmp_path / "mixed")
+        assert set(mixed) == {"measured", "predicted"}
+        assert self.facts(mixed["measured"]) == self.facts(alone["measured"])
+
+    @staticmethod
+    def facts(trend: Trend) -> list[object]:
+        lines = [(points.line, points.value.tolist(), len(c.steps)) for points, c in trend.lines]
+        return [*lines, *((each.first, each.last, each.change) for each in trend.changes)]
+
+    def test_a_run_with_both_is_left_out(self, tmp_path: Path) -> None:
+        both = [Value("copy", (1.0,)), Value("copy", (2.0,), about={"origin": "predicted"})]
+        folder = write_past_run(tmp_path, 0, both)
+        found = read_past_run(folder)
+        assert not isinstance(found, PastRun)
+        assert found.reason == "damaged verdict.json: it has figures of several origins"

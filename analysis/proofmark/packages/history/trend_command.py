@@ -20,26 +20,25 @@ from proofmark.common.parallel import gc_paused, parallel_map
 from proofmark.common.progress_lines import say
 from proofmark.common.text import percent
 from proofmark.common.translation import ENGLISH, in_language
-from proofmark.judge.compare import (
+from proofmark.judge.judging import judge_run
+from proofmark.packages.history.compare import (
     Difference,
     ProgramDifference,
     RunComparison,
     program_differences,
 )
-from proofmark.judge.compare import compare as compare_runs
-from proofmark.judge.judging import judge_run
-from proofmark.judge.trend.past_run import (
+from proofmark.packages.history.compare import compare as compare_runs
+from proofmark.packages.history.past_run import (
     LeftOut,
     PastFigure,
     PastRun,
-    is_run,
     read_past_run,
-    run_folders,
 )
-from proofmark.judge.trend.trend import trends
+from proofmark.packages.history.trend import trends
+from proofmark.packages.history.trend_page import trend_page
 from proofmark.records.stored_readings import stored_or_read
-from proofmark.report.trend.trend_page import trend_page
 from proofmark.runs.run import Run, benchmarks_in, benchmarks_of
+from proofmark.runs.run_files import is_run, run_folders
 from proofmark.software.software import software_of
 
 MANY = 64

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.fixtures.pages import assert_sound, plain
 from tests.fixtures.past_runs import Value, run_id, write_past_run
+from tests.unit.report.test_korean import Texts, english
 
 from proofmark.cli.main import main
 
@@ -76,3 +77,21 @@ def test_a_folder_without_runs_is_refused(
     assert main(["trend", f"{tmp_path / place}"]) == 3
     assert "RUNS" in capsys.readouterr().err
     assert not (tmp_path / "empty" / "trend.html").exists()
+
+
+def test_the_page_of_trends_has_no_english_text(tmp_path: Path) -> None:
+    for number in range(15):
+        fallen = 0.9 if number >= 9 else 1.0
+        values = tuple(fallen * each for each in (99 + number % 3, 100.0, 101.0))
+        facts = {"n1": {"microcode": "0xb" if number >= 9 else "0xa"}}
+        write_past_run(tmp_path, number, [Value("copy", values), Value("add", (100.0,))], facts)
+    (write_past_run(tmp_path, 20, [Value("copy", (1.0,))]) / "verdict.json").unlink()
+    (tmp_path / run_id(20) / "plan.json").write_text("{}")
+    page = tmp_path / "trend.html"
+    assert main(["trend", f"{tmp_path}", "--language", "ko", "-o", f"{page}"]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert Texts(text).language == "ko"
+    assert english(text, {("test", "compute"), ("stream", "copy"), ("stream", "add")}) == []
+    assert "마이크로코드: 0xa → 0xb" in text
+    assert "완료되지 않음: verdict.json 없음" in text
+    assert "<span lang" not in text

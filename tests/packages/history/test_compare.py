@@ -18,10 +18,10 @@ from tests.unit.judge.test_verdict import record
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
-from proofmark.common.message import NOTHING
-from proofmark.judge.compare import Difference, compare, program_differences
+from proofmark.common.message import NOTHING, Message
 from proofmark.judge.shared_traits import OF_FILES
 from proofmark.judge.verdict import Result
+from proofmark.packages.history.compare import Difference, compare, program_differences
 from proofmark.software.software import Package, Software, software_of
 from proofmark.software.spack.lock_file import (
     COMPILERS,
@@ -415,3 +415,27 @@ def test_each_line_about_programs_is_printed_before_each_figure(
     named = [number for number, line in enumerate(lines) if line.startswith("changed: fake: ")]
     figures = [number for number, line in enumerate(lines) if "(other programs)" in line]
     assert named == [*range(1 + len(BUILT))] and figures and min(figures) > max(named)
+
+
+class TestNoise:
+    def test_two_noisy_runs_say_that_they_show_nothing(self) -> None:
+        before, after = (100.0, 130.0, 90.0, 120.0), (95.0, 125.0, 105.0, 99.0)
+        (difference,) = compare({"a": [result(*before)], "b": [result(*after)]})[0].differences
+        assert difference.noise.code == "noisy"
+        assert difference.visible > 0.1
+        calm = (100.0, 100.1, 99.9, 100.2)
+        (difference,) = compare({"a": [result(*calm)], "b": [result(*calm)]})[0].differences
+        assert not difference.noise
+        assert difference.visible < 0.1
+
+    def test_runs_with_too_few_repeats_would_see_nothing(self) -> None:
+        few = (100.0, 101.0, 99.0)
+        (difference,) = compare({"a": [result(*few)], "b": [result(*few)]})[0].differences
+        assert difference.visible == 1
+        assert difference.noise.fields["needed"] == Message("needs-repeats", repeats="4")
+
+    def test_a_clear_change_is_not_too_noisy(self) -> None:
+        before, after = (100.0, 130.0, 90.0, 120.0), (10.0, 12.0, 9.0, 11.0)
+        (difference,) = compare({"a": [result(*before)], "b": [result(*after)]})[0].differences
+        assert difference.clear
+        assert not difference.noise

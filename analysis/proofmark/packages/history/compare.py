@@ -61,9 +61,9 @@ class Difference:
 
     Attributes:
         first, later: the medians of the runs, in `unit`.
-        change: the ratio later / first, estimated from all pairs of values (`judge.shift`), minus
-            1. If a value is not positive: the ratio of the medians minus 1. None if the median of
-            the first run is 0.
+        change: the ratio later / first minus 1, estimated from all pairs of values
+            (`judge.intervals`). If a value is not positive: the ratio of the medians minus 1. None
+            if the median of the first run is 0.
         interval: of the change, with its confidence. None if a run has a single value, or a value
             is not positive.
         counts: the number of values of each run.

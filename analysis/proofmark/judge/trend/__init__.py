@@ -1,1 +1,0 @@
-"""The history of the figures of a machine over many runs."""

@@ -1,1 +1,0 @@
-"""The page with the figures of all runs over time."""
