@@ -25,8 +25,8 @@ class SearchRule(StrictModel):
         metric: a metric of the case.
         axes: axes of the sweep, in the order in which they are varied.
         least_gain: the least relative gain that counts, in addition to the noise of the repeats.
-        facts: the facts of the partition that ``proofmark tune accept`` writes: expressions over
-            the values of the best step.
+        facts: facts of the partition that a site can accept: expressions over the values of the
+            best step.
     """
 
     metric: Name

@@ -39,7 +39,6 @@ OWN: Mapping[str, Lines] = {
         "init": ("cli.init", "write a site from its nodes"),
         "site": ("cli.choose", "choose it for all commands"),
         "acceptance": ("cli.acceptance", "contract, and all its runs"),
-        "tune": ("cli.tune", "accept values of a search"),
     },
     "before a run": {
         "cases": ("cli.cases", "list cases and suites"),
@@ -49,7 +48,6 @@ OWN: Mapping[str, Lines] = {
     "run": {
         "modes": ("cli.modes", "set and restore firmware"),
         "scratch": ("cli.scratch", "mount, check, clean it"),
-        "telemetry": ("cli.telemetry_command", "read power, temperature"),
         "rerun": ("cli.run_command", "run steps again"),
         "status": ("cli.status", "progress, steps, nodes"),
     },

@@ -1,7 +1,7 @@
-"""Facts of a partition that ``proofmark tune accept`` accepted (docs/design/cases.md).
+"""Facts of a partition that a search measured and a person accepted (docs/design/cases.md).
 
-The variable `TUNED` of the group has them, in a file of its own: `FILE`. They replace the facts of
-``partition`` with the same name.
+The variable `TUNED` of the group has them. They replace the facts of ``partition`` with the same
+name.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from proofmark.site.literals import is_template
 
 TUNED = "partition_tuned"
 """The variable of a group with the accepted facts, by the case that measured them."""
-FILE = "tuned.yml"
-"""The file with this variable, in the folder of the variables of the partition."""
 
 
 def _literal(text: str) -> str:
@@ -42,12 +40,6 @@ class Tuned(StrictModel):
 
     source: Source
     facts: dict[Name, Word | int | float]
-
-
-class TunedFile(StrictModel):
-    """The content of `FILE`."""
-
-    partition_tuned: dict[Slug, Tuned]
 
 
 TUNED_OF_CASES = TypeAdapter(dict[Slug, Tuned])

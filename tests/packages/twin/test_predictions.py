@@ -28,9 +28,9 @@ from proofmark.judge.evidence import Evidence
 from proofmark.judge.judges import judge
 from proofmark.judge.judging import judge_run
 from proofmark.judge.predictions import FigurePredictions, Prediction
-from proofmark.judge.tuning import tuned_facts
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.history.compare import compare
+from proofmark.packages.tools.tune import tuned_facts
 from proofmark.packages.twin.twin_error import figures_of, model_error_of
 from proofmark.packages.twin.twin_files import MeasuredFigures, SimulatedRun, TwinFacts, TwinFiles
 from proofmark.packages.twin.twin_predictions import predictions_of

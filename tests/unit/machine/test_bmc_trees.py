@@ -15,13 +15,13 @@ from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.emulators.bmc.tree import TreeEmulator, machines, members
 from tests.folders import ROOT
 
-from proofmark.machine.bmc import sensors
 from proofmark.machine.bmc.bmc_jobs import OFF, ON, RESTARTS, reset_way
 from proofmark.machine.bmc.bmc_model import Credentials, Host
 from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings, path_of_system
 from proofmark.machine.bmc.https import tls_context
-from proofmark.machine.bmc.sensors import BmcSensors
 from proofmark.machine.outcome import NodeError
+from proofmark.packages.tools import telemetry
+from proofmark.packages.tools.telemetry import BmcSensors
 
 MACHINES = machines()
 CHASSIS, SYSTEMS = "/redfish/v1/Chassis", "/redfish/v1/Systems"
@@ -162,7 +162,7 @@ def test_a_bmc_without_figures_is_not_searched_at_each_look(
                 reader.read(host)
             counts.append(bmc.machines["n1"].requests)
         assert counts[0] == counts[1] > 0
-        monkeypatch.setattr(sensors, "AGAIN_S", 0.0)
+        monkeypatch.setattr(telemetry, "AGAIN_S", 0.0)
         again = BmcSensors(pool)
         for _ in range(2):
             with pytest.raises(NodeError):

@@ -10,5 +10,7 @@ from proofmark.common.plugins import PluginTable
 PLUGINS: PluginTable = {
     "proofmark.cli.commands": {
         "explain": "tool_commands:EXPLAIN",
+        "telemetry": "tool_commands:TELEMETRY",
+        "tune": "tool_commands:TUNE",
     },
 }

@@ -6,3 +6,5 @@ from proofmark.cli.command import AddedCommand
 
 FOLDER = "proofmark.packages.tools"
 EXPLAIN = AddedCommand("judge", f"{FOLDER}.explain", "one step, whole")
+TELEMETRY = AddedCommand("run", f"{FOLDER}.telemetry", "read power, temperature")
+TUNE = AddedCommand("site", f"{FOLDER}.tune", "accept values of a search")

@@ -14,8 +14,8 @@ from proofmark.cases.vocabulary import SENSOR
 from proofmark.machine.bmc.bmc_model import Credentials, Host
 from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings
 from proofmark.machine.bmc.https import tls_context
-from proofmark.machine.bmc.sensors import BmcSensors
 from proofmark.machine.outcome import NodeError
+from proofmark.packages.tools.telemetry import BmcSensors
 from proofmark.records.measured_step import bmc_readings
 from proofmark.runs.bmc_telemetry import append_look, read_looks
 from proofmark.runs.run_files import RunFiles

@@ -7,17 +7,109 @@ from collections.abc import Mapping
 from difflib import unified_diff
 from pathlib import Path
 
+from pydantic import ValidationError
+
+from proofmark.cases.vocabulary import Slug
 from proofmark.cli.command import Command, run_argument, verb_argument
 from proofmark.cli.command_inputs import kit_benchmarks, site_arguments, site_of_run
 from proofmark.cli.evidence import evidence_of
 from proofmark.cli.output import print_line
 from proofmark.common.errors import bad_input
+from proofmark.common.expressions import render
 from proofmark.common.files import text_or_empty, write_whole
+from proofmark.common.moments import moment_of
+from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
-from proofmark.judge.tuning import tuned_facts
-from proofmark.runs.run import open_run
+from proofmark.plan.plan import Step
+from proofmark.plan.search import Search, available, decide
+from proofmark.records.read import figures_of
+from proofmark.runs.attempts import attempts, has_result
+from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.literals import literal_yaml
-from proofmark.site.tuned import FILE, TUNED, Tuned, TunedFile
+from proofmark.site.partition import PREDICTED
+from proofmark.site.tuned import TUNED, Tuned
+
+FILE = "tuned.yml"
+"""The file with the variable `TUNED`, in the folder of the variables of the partition."""
+
+
+class TunedFile(StrictModel):
+    """The content of `FILE`."""
+
+    partition_tuned: dict[Slug, Tuned]
+
+
+class TunedFacts(StrictModel):
+    """The facts that follow from the searches of a run, by the name of the case."""
+
+    cases: dict[Slug, Tuned]
+
+
+def tuned_facts(run: Run) -> TunedFacts:
+    """Return the facts that follow from the searches of `run`.
+
+    The outputs are read again: the decisions of the controller are not used.
+
+    Raises:
+        BadInput: the run is that of a twin, no search of the run has facts, a search with facts is
+            unfinished or has no valid figure, two searches of one case have facts, or a fact is
+            neither a number nor a word.
+    """
+    if site_of(run).partition.origin == PREDICTED:
+        raise bad_input(run.files.site, "partition.origin", PREDICTED, "a run on real nodes")
+    facts: dict[str, Tuned] = {}
+    for search in run.plan.searches:
+        if not search.rule.facts:
+            continue
+        if search.case in facts:
+            found = f"several searches of {search.case}"
+            raise bad_input(run.id, "searches", found, "one search of each case, in one mode")
+        facts[search.case] = _tuned(run, search)
+    if not facts:
+        raise bad_input(run.id, "searches", "no search with facts", "a run of the suite tune")
+    return TunedFacts(cases=facts)
+
+
+def _tuned(run: Run, search: Search) -> Tuned:
+    open_search = available(search, run.plan.repeated)
+    finished = [step for step in open_search.steps() if has_result(run.files.step(step))]
+    decision = decide(open_search, figures_of(run, open_search, finished))
+    if not decision.ended:
+        missing = [step for step in decision.needed if step not in finished]
+        found = f"an unfinished search: {len(missing)} steps are missing, the first is {missing[0]}"
+        raise bad_input(run.id, search.id, found, "a search that ended; the same play continues it")
+    if decision.best is None:
+        raise bad_input(run.id, search.id, decision.ended, "a search with a valid best point")
+    steps = {step.id: step for step in run.plan.steps()}
+    best = steps[decision.best.steps[0]]
+    values = {
+        name: render(text, best.planned, file=f"{search.case}.yml", key=f"search.facts.{name}")
+        for name, text in search.rule.facts.items()
+    }
+    figure = f"{search.rule.metric} {decision.value:.5g} {search.unit}"
+    size = f", n {best.planned['n']}" if "n" in best.planned else ""
+    source = f"run {run.id}, {_date(run, best)}, step {best.id}: {figure}{size}"
+    try:
+        return Tuned(source=source, facts=values)
+    except ValidationError as error:
+        (first, *_) = error.errors(include_url=False, include_input=False)
+        found = f"{source!r}, {values!r} ({first['msg']})"
+        accepted = "numbers and words, without a template of Ansible"
+        raise bad_input(run.id, f"{search.id}.facts", found, accepted) from None
+
+
+def _date(run: Run, step: Step) -> str:
+    """Return the date of the newest execution of a step.
+
+    Raises:
+        BadInput: its file with the times is damaged.
+    """
+    newest = attempts(run.files.step(step.id).folder)[-1]
+    try:
+        return moment_of(newest.end).date().isoformat()
+    except ValueError:
+        raise bad_input(step.id, "when.json", repr(newest.end), "a time in ISO 8601") from None
+
 
 HEAD = """\
 ---
