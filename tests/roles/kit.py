@@ -65,7 +65,6 @@ read:
     keys:
       - {match: '(?P<key>rate):(?P<value>.*)', metrics: {rate: {metric: rate, unit: MB/s}}}
     require: {the end: done}
-    expects: [rate]
 references:
   - metric: rate
     kind: contract

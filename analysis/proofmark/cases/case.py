@@ -11,7 +11,14 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from proofmark.cases.reader.spec import ReadBlock, ReadSpec
+from proofmark.cases.reader.spec import (
+    FormerRules,
+    OfProgram,
+    OwnRules,
+    ReadBlock,
+    ReadSpec,
+    rules_of,
+)
 from proofmark.cases.reference import Metric, Reference
 from proofmark.cases.suite_use import SuiteUse, Uses
 from proofmark.cases.vocabulary import (
@@ -217,7 +224,11 @@ class Case(StrictModel):
 
     def reader(self) -> ReadSpec:
         """Return the rules that read the output. `load_benchmarks` has resolved ``same_as``."""
-        assert isinstance(self.read, ReadSpec)
+        if isinstance(self.read, OfProgram):
+            return rules_of(self.read.program)
+        if isinstance(self.read, OwnRules):
+            return self.read.rules
+        assert isinstance(self.read, FormerRules)
         return self.read
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.cases.case import OWN_NAMES, Case
-from proofmark.cases.reader.spec import ReadSpec, SameAs
+from proofmark.cases.reader.spec import FormerRules, OwnRules, SameAs
 from proofmark.cases.reference import UNIT_OF, Reference
 from proofmark.cases.suite import Benchmarks, Suite
 from proofmark.cases.suite_use import Load, SuiteUse
@@ -36,8 +36,12 @@ class SuitesFile(StrictModel):
     suites: dict[Slug, Suite]
 
 
-def load_benchmarks(folder: Path) -> Benchmarks:
+def load_benchmarks(folder: Path, *, former: bool = False) -> Benchmarks:
     """Return all cases and suites of `folder`.
+
+    Args:
+        folder: of a checkout, or of a run.
+        former: whether a case may have the rules of a program, as in a run of an earlier release.
 
     Raises:
         BadInput: a file has mistakes. It holds all mistakes of all files.
@@ -60,8 +64,12 @@ def load_benchmarks(folder: Path) -> Benchmarks:
     for name, case in cases.items() if not mistakes else ():
         path = folder / f"{name}.yml"
         mistakes += _cross_checks(path, case, cases, suites)
-        lacking = () if isinstance(case.read, SameAs) else case.read.lacking()
+        own = isinstance(case.read, OwnRules | FormerRules)
+        lacking = case.reader().lacking() if own else ()
         mistakes += [InputError(f"{path}", key, "nothing", accepted) for key, accepted in lacking]
+        if isinstance(case.read, FormerRules) and not former:
+            accepted = "program, same_as, or the keys of docs/case-keys.md"
+            mistakes.append(InputError(f"{path}", "read", "rules of a program", accepted))
     for name, suite in suites.items() if not mistakes else ():
         mistakes += _alternative_mistakes(folder / SUITES_FILE, name, suite, cases)
         mistakes += _required_mistakes(folder / SUITES_FILE, name, suite, cases)
@@ -94,7 +102,7 @@ def _cross_checks(
             yield from _load_mistakes(path, f"suites.{suite}.load", use.load, cases)
     yield from use_mistakes(str(path), case)
     if isinstance(case.read, SameAs):
-        readers = [name for name, other in cases.items() if isinstance(other.read, ReadSpec)]
+        readers = [name for name, other in cases.items() if not isinstance(other.read, SameAs)]
         problem = "a case without rules in its key read:"
         yield from _unknown(path, "read.same_as", case.read.same_as, readers, problem)
         if case.read.same_as not in readers:
@@ -250,7 +258,7 @@ def _unknown(
 
 def _resolve_reader(case: Case, cases: Mapping[str, Case]) -> Case:
     if isinstance(case.read, SameAs):
-        return case.model_copy(update={"read": cases[case.read.same_as].reader()})
+        return case.model_copy(update={"read": cases[case.read.same_as].read})
     return case
 
 

@@ -214,7 +214,7 @@ def benchmarks_in(folder: Path) -> Benchmarks:
     """
     if not found_in(folder):
         refuse_untrusted(folder, OWN_RUN)
-    return load_benchmarks(RunFiles(folder).benchmarks)
+    return load_benchmarks(RunFiles(folder).benchmarks, former=True)
 
 
 def site_of(run: Run) -> Site:

@@ -8,7 +8,7 @@ from typing import Self
 
 from pydantic import model_validator
 
-from proofmark.cases.reader.spec_types import Pattern
+from proofmark.cases.reader.rules import Pattern
 from proofmark.cases.vocabulary import LAYOUT_AXES
 from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
+from tests.fixtures.kit import FAKE, make_kit
 from tests.fixtures.shipped import shipped_benchmarks
 
+from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reader.engine import read_output
-from proofmark.cases.reader.spec import ReadBlock, ReadSpec, SameAs
+from proofmark.cases.reader.spec import Program, ReadBlock, ReadSpec, SameAs
+from proofmark.common.errors import BadInput
 
-ADAPTER: TypeAdapter[ReadSpec | SameAs] = TypeAdapter(ReadBlock)
+ADAPTER: TypeAdapter[Any] = TypeAdapter(ReadBlock)
 ROW = {"begins": "T .*", "match": r"T (?P<n>\S+) (?P<time>\S+)", "metrics": {"time": "s"}}
+
+KEYS = {
+    "match": "(?P<key>rate) (?P<value>.*)",
+    "metrics": {"rate": {"metric": "rate", "unit": "s"}},
+}
+"""The lines of a site's own benchmark."""
 
 
 def block(text: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
@@ -51,7 +61,11 @@ def table(**changes: Any) -> dict[str, Any]:
     ("given", "message"),
     [
         (block(find="x"), "Extra inputs"),
-        ({"finds": "row"}, "text is required, or a program that prints JSON"),
+        ({"finds": "row"}, "Field required"),
+        ({"finds": "row", "aside": {}}, "text is required, or a program that prints JSON"),
+        ({"program": "hlp"}, "'hlp' is not a program, did you mean 'hpl'?"),
+        ({"finds": "row", "text": {"keys": [KEYS], "reqire": {}}}, "Extra inputs"),
+        ({"finds": "row", "text": {"keys": [{**KEYS, "match": "(?P<key>x)"}]}}, "no group 'value'"),
         (block({"rows": []}), "at least one of tables, rows and keys"),
         (block({"require": {"end": "(End"}}), "'(End' is not a regular expression"),
         (block({"require": {"end": 3}}), "3 is not a regular expression in quotes"),
@@ -98,10 +112,36 @@ def test_a_proof_that_a_block_lacks_is_named() -> None:
     assert [key for key, _ in spec.lacking()] == ["read.text.starts", "read.text.require"]
     # The sizes of its rows prove the end of an output of OSU.
     spec = ADAPTER.validate_python(block({"no_end": False}, program="osu"))
-    assert [*spec.lacking()] == []  # type: ignore[union-attr]
-    assert [*ADAPTER.validate_python(block()).lacking()] == []  # type: ignore[union-attr]
+    assert [*spec.lacking()] == []
+    assert [*ADAPTER.validate_python(block()).lacking()] == []
 
 
 def test_the_schema_of_a_block_can_be_made() -> None:
     schema = ADAPTER.json_schema()
-    assert {"ReadSpec", "SameAs", "TextSpec"} <= schema["$defs"].keys()
+    # The rules of a program in a case of an earlier release are no keys of a case.
+    assert schema["$defs"].keys() == {
+        "OfProgram",
+        "OwnKeys",
+        "OwnRules",
+        "OwnText",
+        "Quantity",
+        "SameAs",
+    }
+
+
+def test_the_rules_of_a_program_are_refused_in_a_checkout_and_read_in_a_run(tmp_path: Path) -> None:
+    kit = make_kit(tmp_path)
+    kit.case("mine", read={**FAKE["read"], "agree": []})
+    with pytest.raises(
+        BadInput, match="read: found rules of a program; accepted: program, same_as"
+    ):
+        load_benchmarks(kit.cases)
+    benchmarks = load_benchmarks(kit.cases, former=True)
+    text = "size 1\nrate 100\nEND\n"
+    read = (read_output(benchmarks.case(name).reader(), "x", text) for name in ("fake", "mine"))
+    assert next(read) == next(read)
+
+
+def test_a_program_without_rules_is_refused() -> None:
+    with pytest.raises(ValueError, match="the program has no rules of its own"):
+        Program().rules()

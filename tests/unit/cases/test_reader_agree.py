@@ -11,7 +11,6 @@ from tests.folders import BENCHMARKS, ROOT
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
-from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.reader.values import Printed
 
 CASES = load_benchmarks(BENCHMARKS).cases
@@ -34,9 +33,7 @@ OUTPUTS = sorted(
 
 
 def read(case: str, text: str) -> list[Reading]:
-    spec = CASES[case].read
-    assert isinstance(spec, ReadSpec)
-    return read_output(spec, case, text)
+    return read_output(CASES[case].reader(), case, text)
 
 
 def contradictions(readings: list[Reading]) -> set[str]:

@@ -17,7 +17,7 @@ from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.command_line import StartedCommand
 from proofmark.cases.reader.engine import program_runs
 from proofmark.cases.reader.line_marks import without_tags
-from proofmark.cases.reader.program import PROGRAMS
+from proofmark.cases.reader.spec import PROGRAMS
 from proofmark.cases.reader.values import rounds_to, scaled
 from proofmark.common.message import Message
 

@@ -9,8 +9,8 @@ import pytest
 from tests.fixtures.shipped import shipped_benchmarks
 
 from proofmark.cases.reader.engine import Reading, read_output
+from proofmark.cases.reader.rules import TableRule
 from proofmark.cases.reader.spec import ReadSpec
-from proofmark.cases.reader.spec_table import TableRule
 from proofmark.cases.reader.table import is_rowlike
 
 TABLE = {

@@ -9,7 +9,7 @@ import pytest
 from tests.fixtures.kit import make_kit
 from tests.folders import ROOT
 
-from proofmark.cases.reader.program import PROGRAMS
+from proofmark.cases.reader.spec import PROGRAMS
 from proofmark.cli.site_checks import site_checks
 from proofmark.common.errors import BadInput
 from proofmark.common.plugins import Plugins

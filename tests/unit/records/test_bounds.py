@@ -148,7 +148,7 @@ def test_a_time_is_positive_and_within_the_time_limit(
         "text": {
             "starts": "fake",
             "untitled": True,
-            "no_end": True,
+            "require": {"END": "END"},
             "keys": [
                 {
                     "match": "(?P<key>rate) (?P<value>.*)",
@@ -159,7 +159,7 @@ def test_a_time_is_positive_and_within_the_time_limit(
     }
     metric = {"unit": "us", "better": "lower", "bound": "{message_s}", "what": "how slow"}
     kit.case(sweep={"size": 1}, timeout=60, metrics={"rate": metric}, read=read)
-    kit.program(f'echo "rate {value}"')
+    kit.program(f'echo "rate {value}"; echo END')
     run = kit.run()
     execute(run, "none", lambda line: None)
     (record,) = read_run(

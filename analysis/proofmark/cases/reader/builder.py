@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 
-from proofmark.cases.reader.spec_types import Agreement
+from proofmark.cases.reader.rules import Agreement
 from proofmark.cases.reader.values import Parameter, parameter, rounds_to, scaled
 from proofmark.common.arithmetic import Arithmetic
 from proofmark.common.message import NOTHING, Message

@@ -21,8 +21,8 @@ from proofmark.cases.reader.builder import (
 from proofmark.cases.reader.command_line import StartedCommand
 from proofmark.cases.reader.json_output import find_document, read_documents
 from proofmark.cases.reader.line_marks import program_text
+from proofmark.cases.reader.rules import Pattern
 from proofmark.cases.reader.spec import ReadSpec
-from proofmark.cases.reader.spec_types import Pattern
 from proofmark.cases.reader.text_reader import read_text
 from proofmark.cases.reader.values import Parameter
 from proofmark.common.message import NOTHING, Message, joined

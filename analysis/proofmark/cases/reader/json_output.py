@@ -9,9 +9,8 @@ from collections.abc import Iterator
 
 from proofmark.cases.reader.aborted import messages_in
 from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder, set_aside
-from proofmark.cases.reader.program import Item, Program
 from proofmark.cases.reader.settings import of_mapping
-from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.reader.spec import Item, Program, ReadSpec
 from proofmark.cases.reader.values import Parameter, measured, parameter, shorten
 from proofmark.common.message import Message
 

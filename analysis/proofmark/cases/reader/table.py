@@ -8,8 +8,7 @@ from functools import partial
 from itertools import pairwise
 
 from proofmark.cases.reader.builder import Notes, UnreadLines
-from proofmark.cases.reader.spec_table import Layout, TableRule
-from proofmark.cases.reader.spec_types import CACHED
+from proofmark.cases.reader.rules import CACHED, Layout, TableRule
 from proofmark.cases.reader.values import Parameter, measured, shorten
 from proofmark.common.message import Message
 

@@ -15,10 +15,7 @@ from typing import Any
 from proofmark.cases.reader.aborted import messages_in
 from proofmark.cases.reader.builder import Notes, ProgramRun, ReadingBuilder, UnreadLines
 from proofmark.cases.reader.command_line import StartedCommand
-from proofmark.cases.reader.settings import of_command
-from proofmark.cases.reader.spec import ReadSpec
-from proofmark.cases.reader.spec_table import TableRule
-from proofmark.cases.reader.spec_text import (
+from proofmark.cases.reader.rules import (
     ClassifiedLine,
     Complaint,
     ContextRule,
@@ -26,8 +23,11 @@ from proofmark.cases.reader.spec_text import (
     Keys,
     Role,
     RowRule,
+    TableRule,
     TextSpec,
 )
+from proofmark.cases.reader.settings import of_command
+from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.reader.table import OpenTable
 from proofmark.cases.reader.values import Parameter, measured, shorten
 from proofmark.common.message import NOTHING, Message

@@ -178,9 +178,7 @@ def _is_measured(
     if metric is None or metric.unit == PERCENT:
         return False
     others = {metric for of, metric in read if of == measurand.case}
-    return not metric.same_digits and not (
-        isinstance(case.read, ReadSpec) and _follows(measurand.metric, case.read, others)
-    )
+    return not metric.same_digits and not _follows(measurand.metric, case.reader(), others)
 
 
 def _follows(metric: str, reader: ReadSpec, read: Collection[str]) -> bool:

@@ -7,7 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.command_line import StartedCommand, size_of, value_of
-from proofmark.cases.reader.program import Item, Program, at, truth, words_of
+from proofmark.cases.reader.rules import (
+    Agreement,
+    ColumnRule,
+    Complaint,
+    ContextRule,
+    TableRule,
+    TextSpec,
+    line,
+    words,
+)
+from proofmark.cases.reader.spec import Item, Program, ReadSpec, at, truth, words_of
 
 _OPERATIONS = {"-w": "write", "-r": "read", "-R": "read"}
 _DIRECT = ("-B", "useO_DIRECT=1", "--posix.odirect")
@@ -25,6 +35,195 @@ class Ior(Program):
     refused = (
         re.compile(r"(?:ior )?WARNING: (?:fsync\(.*\) failed|inconsistent file size).*", re.ASCII),
     )
+
+    def rules(self) -> ReadSpec:
+        """Return how its output is read."""
+        return ReadSpec(
+            finds="IOR result row",
+            benchmark="IOR",
+            program="ior",
+            parameters={
+                "api": "word",
+                "type": "word",
+                "layout": "word",
+                "ordering": "word",
+                "ordering_inter_file": "word",
+                "segments": "int",
+                # Seconds, or that a file has the amount of an earlier run: then
+                # `block_bytes` is not the amount that each process moved.
+                "stonewall": "word",
+                "block_bytes": "size",
+                "transfer_bytes": "size",
+                # -e: an fsync after the writes. The options of O_DIRECT differ by
+                # version.
+                "fsync": "word",
+                "direct": "word",
+                "tasks": "int",
+                "iteration": "int",
+            },
+            aside={"total_s": "printed", "amount": "printed", "iops": "printed"},
+            # Read by other rules.
+            no_setting=words(
+                "api access type pattern segments ordering_in_a_file"
+                " ordering_inter_file tasks xfersize blocksize"
+                " aggregate_filesize stonewallingtime -a -b -t -s -e -B -F"
+                " -D -z -Z -O --posix.odirect -T -i -w -r -R -W -k -K -v -vv"
+                " -vvv -vvvv -q -j -l repetitions test_filename -o"
+                " useo_direct stonewallingstatusfile summaryformat"
+                " apiversion clients"
+            ),
+            # IOR divides the aggregate amount by the total time (ior.c). A
+            # stonewalled run moves less.
+            agree=(
+                Agreement(
+                    metric="write",
+                    equals="amount / total_s / 2 ** 20",
+                    rounding=0.006,
+                    within=0.002,
+                    unless="stonewall",
+                ),
+                Agreement(
+                    metric="read",
+                    equals="amount / total_s / 2 ** 20",
+                    rounding=0.006,
+                    within=0.002,
+                    unless="stonewall",
+                ),
+                # The time of the transfers is a part of the total time, also of a
+                # stonewalled run.
+                Agreement(
+                    metric="write",
+                    at_most="iops * transfer_bytes / 2 ** 20",
+                    rounding=0.006,
+                    within=0.01,
+                ),
+                Agreement(
+                    metric="read",
+                    at_most="iops * transfer_bytes / 2 ** 20",
+                    rounding=0.006,
+                    within=0.01,
+                ),
+            ),
+            text=TextSpec(
+                starts=line(r"IOR-\d.*: MPI Coordinated Test of Parallel I/O"),
+                foreign={"summaryFormat=CSV": line(r"access,bw\(MiB/s\),.*")},
+                once="ends",
+                command=line(r"Command line(?: used)?\s*: (?P<command>.*)"),
+                complaints=(
+                    # Every process writes, so every process may print it.
+                    Complaint(
+                        match=line(r"(?:ior )?WARNING: fsync\(.*\) failed.*"), metrics=("write",)
+                    ),
+                    Complaint(
+                        match=line(
+                            r"WARNING: (?:Expected aggregate file size|Stat\(\) of"
+                            " aggregate file size|Using actual aggregate bytes moved"
+                            "|[Mm]aybe caused by deadlineForStonewalling).*"
+                        ),
+                        unless="stonewall",
+                    ),
+                    Complaint(
+                        match=line("(?:ior )?WARNING: inconsistent file size by different tasks.*")
+                    ),
+                ),
+                facts=(line(r"Machine\s*: \S+ (?P<node>\S+).*"),),
+                # IOR 3.2 and later print blanks and a colon; earlier versions a tab and
+                # an equals sign.
+                context=(
+                    ContextRule(match=line("Command line.* '?(?P<fsync>-e)'?(?: .*)?")),
+                    ContextRule(
+                        match=line(
+                            "Command line.* (?P<direct>-B|useO_DIRECT=1"
+                            r"|--posix\.odirect)(?: .*)?"
+                        )
+                    ),
+                    ContextRule(match=line(r"Command line.* -D (?P<stonewall>[1-9]\d*)(?: .*)?")),
+                    ContextRule(
+                        match=line(
+                            "Command line(?!.* -D" r" ).*\b(?P<stonewall>stoneWallingStatusFile)=.*"
+                        )
+                    ),
+                    # HDF5-1.8.14 (Parallel), MPIIO (version=3, subversion=1)
+                    ContextRule(
+                        match=line(r"\s*api\s+[:=] (?P<api>[A-Za-z][\w-]*?)(?:-\d+\.\S*)?(?: .*)?"),
+                        resets=(
+                            "type",
+                            "layout",
+                            "ordering",
+                            "ordering_inter_file",
+                            "segments",
+                            "block_bytes",
+                            "transfer_bytes",
+                            "tasks",
+                            "amount",
+                        ),
+                    ),
+                    ContextRule(
+                        match=line(r"\s*access\s+[:=] (?P<layout>[\w-]+)(?:, (?P<type>\w+))?.*")
+                    ),
+                    ContextRule(match=line(r"\s*type\s+: (?P<type>\w+)")),
+                    ContextRule(match=line(r"\s*ordering in a file\s*[:=] (?P<ordering>\w+).*")),
+                    ContextRule(
+                        match=line(
+                            r"\s*ordering inter file\s*[:=] (?P<ordering_inter_file>\w+)" " .*"
+                        )
+                    ),
+                    ContextRule(match=line(r"\s*segments\s+: (?P<segments>\d+)")),
+                    ContextRule(match=line(r"\s*pattern\s+= \w+ \((?P<segments>\d+) segments?\)")),
+                    ContextRule(match=line(r"\s*stonewallingTime\s+: (?P<stonewall>[1-9]\d*)")),
+                    ContextRule(match=line(r"\s*tasks\s+: (?P<tasks>.*)")),
+                    ContextRule(match=line(r"\s*clients\s+= (?P<tasks>\d+) \(.*\)")),
+                    ContextRule(match=line(r"\s*xfersize\s+[:=] (?P<transfer_bytes>.*)")),
+                    ContextRule(match=line(r"\s*blocksize\s+[:=] (?P<block_bytes>.*)")),
+                    ContextRule(match=line(r"\s*aggregate filesize\s*[:=] (?P<amount>.*)")),
+                ),
+                settings=(
+                    line(r"\s*(?P<key>[a-z][A-Za-z _()-]*?)\s*[:=] (?P<value>.*)"),
+                    line(r"\s*clients\s+= \d+ \((?P<clients_per_node>\d+) per node\).*"),
+                    # HDF5-1.8.14 (Parallel), MPIIO (version=3, subversion=1)
+                    line(r"\s*api\s+[:=] [A-Za-z][A-Za-z]*(?P<api_version>[^A-Za-z].*)"),
+                ),
+                tables=(
+                    # A row for each iteration. The summary after the rows repeats them as
+                    # means.
+                    TableRule(
+                        header=line(r"access\s+bw\(MiB/s\)\s.*"),
+                        columns={
+                            "access": ColumnRule(names={"write": "write", "read": "read"}),
+                            "bw(MiB/s)": ColumnRule(unit="MiB/s"),
+                            "IOPS": ColumnRule(parameter="iops"),
+                            "Latency(s)": ColumnRule(),
+                            "block(KiB)": ColumnRule(),
+                            "xfer(KiB)": ColumnRule(),
+                            "open(s)": ColumnRule(),
+                            "wr/rd(s)": ColumnRule(),
+                            "close(s)": ColumnRule(),
+                            "total(s)": ColumnRule(parameter="total_s"),
+                            "iter": ColumnRule(parameter="iteration"),
+                        },
+                        # Hints of MPI-IO; lines of -v, of a stonewalled run and of one that
+                        # overwrites a file.
+                        skip=line(
+                            r"[- ]+|\s*\w+ = .*|(?:\d+: )?stonewalling pairs accessed.*"
+                            r"|remove\s.*|Commencing \w+ performance test: .*|delaying"
+                            r" \d+ seconds.*|#File Hits Dist:.*|(?:ior )?WARNING: The"
+                            r" file .* exists already .*|HDF5 (?:write|read) \d+"
+                            r" datasets?\b.*|Used Time Stamp .* for Data Signature|(?:ior"
+                            r" )?WARNING: [Tt]ask \d+, partial .*"
+                        ),
+                        ends=line("Max (?:Write|Read):.*|Summary of all tests:"),
+                    ),
+                ),
+                require={"Finished": line(r"Finished\s*:.*")},
+                reject=(
+                    line("(?:ior )?ERROR.*"),
+                    line(".*[Ii]ncorrect data on (?:write|read).*"),
+                    line(r"(?:ior )?WARNING: (?:write|read|pwrite64|pread64)\(.*\)" " failed.*"),
+                    line(".*FAILED comparison of buffer.*"),
+                ),
+                needs=("api", "layout", "ordering", "block_bytes", "transfer_bytes", "tasks"),
+            ),
+        )
 
     def problems(self, document: object) -> Iterator[str]:
         """Yield the reason if the document has no end."""
