@@ -200,7 +200,7 @@ class ReadSpec(StrictModel):
         if text and text.starts is None:
             yield "read.text.starts", "the banner of the program; untitled if some print none"
         if text and not (text.require or text.no_end or self.of_program.sized):
-            yield "read.text.require", "a line of every whole output, no_end, or a program"
+            yield "read.text.require", "a line of every whole output"
 
     @cached_property
     def begins(self) -> tuple[re.Pattern[str], ...]:
