@@ -70,10 +70,10 @@ def _described(chosen: RepeatRound, steps: Mapping[str, Step], left_s: float) ->
 
 
 def _report_left(chosen: RepeatRound, left_s: float, say: Callable[[str], None]) -> None:
-    for need in chosen.beyond:
+    for need in chosen.unaffordable:
         why = "no number of repeats is enough"
         if need.more != float("inf"):
             why = f"{need.more:.0f} more repeats, about {duration(need.cost_s)}"
         say(f"{need.steps[0]}: too noisy, not repeated: {why}; {duration(left_s)} are left")
-    if not chosen.beyond:
+    if not chosen.unaffordable:
         say("repeats: each measured change that matters would be seen")

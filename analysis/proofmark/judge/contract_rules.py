@@ -14,11 +14,11 @@ from proofmark.common.message import Message
 from proofmark.common.text import percent
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.references.figure_comparison import Figure
-from proofmark.judge.references.judgement import Judgement, OfCase
+from proofmark.judge.references.judgement import CaseReference, Judgement
 from proofmark.runs.waivers import Waiver
 from proofmark.site.contract_document import ContractItem, Item
 
-ByItem = Mapping[OfCase, Sequence[tuple[int, Judgement]]]
+ByItem = Mapping[CaseReference, Sequence[tuple[int, Judgement]]]
 """The figures that each limit applies to, each with its judgement."""
 
 
@@ -51,7 +51,7 @@ def compared_value(item: ContractItem, median: float, values: Sequence[float]) -
     return (max if largest else min)(values)
 
 
-def clear_miss(of: OfCase, material: float) -> float:
+def clear_miss(of: CaseReference, material: float) -> float:
     """Return the part of a limit by which a repeat misses it clearly.
 
     The best and the worst of the repeats are compared as the contract says, without the others.
@@ -119,7 +119,7 @@ def enough_nodes(item: Item, met: int, total: int) -> bool:
 
 
 def excuse_of(
-    of: OfCase,
+    of: CaseReference,
     judged: Sequence[tuple[int, Judgement]],
     figures: Aggregates,
     waivers: Mapping[str, Waiver],
@@ -178,7 +178,7 @@ class Excused:
 
 
 def excused_figures(
-    of: OfCase,
+    of: CaseReference,
     judged: Sequence[tuple[int, Judgement]],
     figures: Aggregates,
     waivers: Mapping[str, Waiver],

@@ -17,7 +17,7 @@ from proofmark.common.nodesets import folded, hosts_of_nodes
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.step import StepInstance
 
-_LISTED = 20
+MAX_PAIRS_NAMED = 20
 """The largest number of pairs of a round that are named."""
 
 
@@ -121,11 +121,11 @@ def _missing(step: Step, unseen: Mapping[StepInstance, Sequence[str]]) -> Uncove
     """Return a step without a record of the instances `unseen`, with their nodes."""
     nodes = dict.fromkeys(chain.from_iterable(unseen.values()))
     pairs = [each.name for each in unseen] if step.round else []
-    shown = ", ".join(pairs[:_LISTED]) if pairs else folded(nodes)
+    shown = ", ".join(pairs[:MAX_PAIRS_NAMED]) if pairs else folded(nodes)
     message = Message("not-measured-on", step=step.id, nodes=shown)
     if step.scope == "job" and len(step.nodes) < 2:
         message = Message("not-measured-step", step=step.id)
-    elif (more := len(pairs) - _LISTED) > 0:
+    elif (more := len(pairs) - MAX_PAIRS_NAMED) > 0:
         message = Message("not-measured-pairs", step=step.id, nodes=shown, count=more)
     return Uncovered(step.id, message, tuple(nodes))
 

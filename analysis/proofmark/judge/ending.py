@@ -86,7 +86,7 @@ def named_steps(steps: Iterable[str]) -> str:
 
 UNKNOWN = PrintedCommand()
 """Stands for a command that is not known."""
-MOST = 3
+MAX_FIGURES_NAMED = 3
 """The number of figures that the second line names."""
 MOST_FAILED = 5
 """The number of FAIL figures that stand before the other reasons."""
@@ -120,7 +120,7 @@ def ending(
     several = len(verdict.measured()) > 1
     figures = (_described(each, several=several) for each in worst_results(verdict))
     every = chain(faults(verdict), figures, open_points(verdict))
-    worst = " | ".join(islice(every, MOST)) or _nothing_worse(verdict)
+    worst = " | ".join(islice(every, MAX_FIGURES_NAMED)) or _nothing_worse(verdict)
     labels = [each.label for each in (verdict.rolling, verdict.degraded) if each]
     lacking = "".join(f", {localized(label)}" for label in labels)
     if verdict.conditions.imported:

@@ -14,7 +14,7 @@ from proofmark.judge.fleet.critical_values import FAMILY_LEVEL
 from proofmark.judge.fleet.like_figures import Distance
 from proofmark.judge.links.paths import Paths
 from proofmark.judge.references.derived import ANY_NODE
-from proofmark.judge.references.judgement import OfCase, ordered_references
+from proofmark.judge.references.judgement import CaseReference, ordered_references
 from proofmark.judge.references.typical import Build
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
@@ -180,7 +180,7 @@ class Evidence:
         return {measurand.origin for measurand in self.records.measurands}
 
     @cached_property
-    def references(self) -> list[OfCase]:
+    def references(self) -> list[CaseReference]:
         """The references that judge."""
         return ordered_references(
             self.benchmarks,

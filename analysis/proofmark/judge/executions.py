@@ -33,7 +33,7 @@ from proofmark.runs.stage_faults import StageFault
 
 LEAST_TOGETHER = 0.75
 """The least share of its time, and of its round, in which a pair measures beside others."""
-_LISTED = 8
+MAX_PAIRS_NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class RoundOverlap:
             "pairs": self.pairs,
         }
         if self.apart:
-            listed = ", ".join(self.apart[:_LISTED])
-            if (more := len(self.apart) - _LISTED) > 0:
+            listed = ", ".join(self.apart[:MAX_PAIRS_NAMED])
+            if (more := len(self.apart) - MAX_PAIRS_NAMED) > 0:
                 listed = Message("listed-and-more", listed=listed, count=more)
             shown = {"share": f"{LEAST_TOGETHER:.0%}", "listed": listed}
             yield Message("round-apart", apart=len(self.apart), **shown, **of)

@@ -141,7 +141,7 @@ def unjudged_of(
     if site.partition.origin != "measured":
         return []
     facts = facts_of_modes(plan, site, machines, probe)
-    outlook = _Outlook(plan, benchmarks, site, facts)
+    outlook = PlannedJudgements(plan, benchmarks, site, facts)
     found: list[Unjudged] = []
     if chosen_baseline(site.inventory, site.partition_name, baseline) is None:
         sanity = plan.suite in benchmarks.suites and benchmarks.suites[plan.suite].kind == "sanity"
@@ -172,7 +172,7 @@ def facts_of_modes(
 
 
 @dataclass(frozen=True)
-class _Outlook:
+class PlannedJudgements:
     """What is known of a run before it starts; `facts` are those of a node in each mode."""
 
     plan: Plan
@@ -348,7 +348,7 @@ def judged_elsewhere(
     plan: Plan, benchmarks: Benchmarks, site: Site, facts: Mapping[str, NodeFacts]
 ) -> Iterator[Message]:
     """Yield for each file of another site which metrics of a plan it can judge, before the run."""
-    outlook = _Outlook(plan, benchmarks, site, facts)
+    outlook = PlannedJudgements(plan, benchmarks, site, facts)
     metrics: dict[str, dict[str, bool]] = {each.source: {} for each in site.elsewhere}
     for case, reference in outlook.of_other_sites:
         for figures in outlook.figures.get(case, ()):

@@ -22,7 +22,7 @@ from proofmark.records.columns import Floats
 
 CONFIDENCE = 0.95
 """The confidence of an interval, if the number of repeats allows it."""
-SURE = 0.95
+POWER = 0.95
 """The power of a test for the change that it is said to see."""
 ASSUMED_NOISE = 0.05
 """Relative noise of a figure that was measured once: its true noise is unknown."""

@@ -54,7 +54,7 @@ from proofmark.site.inventory import Site
 from proofmark.site.message_ports import message_ports
 from proofmark.site.node.facts import NodeFacts
 
-MANY = 20_000
+MIN_RESULTS_OF_PROCESSES = 20_000
 """From this number of results on, each file is written by another process."""
 
 
@@ -100,7 +100,7 @@ def _write_results(run: Run, records: Records, verdict: Verdict, target: RunFile
         with replacing(path) as file:
             files[path](file)
 
-    writing = parallel_map(write, files, large=len(verdict.results) > MANY)
+    writing = parallel_map(write, files, large=len(verdict.results) > MIN_RESULTS_OF_PROCESSES)
     next(writing)  # the verdict takes longer: its process still works
     write_whole_bytes(target.records, parquet_of(records))
     bad = some_nodes(run, {each.host for each in verdict.bad.nodes})

@@ -25,8 +25,8 @@ from proofmark.judge.item_figures import (
 )
 from proofmark.judge.references.judgement import (
     Bounds,
+    CaseReference,
     Judgement,
-    OfCase,
     applies,
     applying_references,
     judging_bounds,
@@ -37,7 +37,7 @@ from proofmark.records.columns import VIRTUAL
 from proofmark.runs.waivers import Waiver
 from proofmark.site.contract_document import ContractItem
 
-Judged = Mapping[OfCase, Sequence[tuple[int, Judgement]]]
+Judged = Mapping[CaseReference, Sequence[tuple[int, Judgement]]]
 """The figures to which a reference applies, each with its judgement."""
 
 
@@ -64,7 +64,7 @@ class LimitOutcome:
         evidence: what the run has for an item of the contract.
     """
 
-    of: OfCase
+    of: CaseReference
     steps: int
     outcomes: Mapping[str, int]
     compared: int
@@ -234,9 +234,11 @@ def _accepted(
     return tuple(bounds for bounds in found if bounds.known)
 
 
-def _invalid(figures: Aggregates, references: Sequence[OfCase]) -> dict[OfCase, list[int]]:
+def _invalid(
+    figures: Aggregates, references: Sequence[CaseReference]
+) -> dict[CaseReference, list[int]]:
     """Return the INVALID figures to which each reference applies."""
-    invalid: dict[OfCase, list[int]] = {each: [] for each in references}
+    invalid: dict[CaseReference, list[int]] = {each: [] for each in references}
     of_measurand: dict[int, list[int]] = {}
     for figure in np.flatnonzero(~figures.valid).tolist():
         of_measurand.setdefault(int(figures.measurand[figure]), []).append(figure)
@@ -313,7 +315,7 @@ def _nodes_without_row(rows: Mapping[str, set[int]], steps: Sequence[Step]) -> s
     return every - having
 
 
-def _rows(of: OfCase, figures: Aggregates) -> dict[str, set[int]]:
+def _rows(of: CaseReference, figures: Aggregates) -> dict[str, set[int]]:
     """Return the numbers of the measurands that a reference is for, by the printing step."""
     records = figures.records
     chosen = [

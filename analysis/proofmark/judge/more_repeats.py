@@ -20,7 +20,7 @@ import numpy as np
 from proofmark.cases.suite import Benchmarks
 from proofmark.judge.baseline.change_limits import compared_metric
 from proofmark.judge.baseline.comparison import BaselineComparison
-from proofmark.judge.references.limit_confidence import beyond
+from proofmark.judge.references.limit_confidence import possible_miss
 from proofmark.judge.results import Results
 from proofmark.plan.step import Step, StepInstance
 
@@ -88,7 +88,7 @@ def wanted_values(
     if needed is not None:
         return needed
     middle = median(values)
-    bound = beyond(values, middle, middle, least=True) if min(values) > 0 else None
+    bound = possible_miss(values, middle, middle, least=True) if min(values) > 0 else None
     if bound is None or bound <= material:
         return float(len(values))
     if bound >= 1:
@@ -104,26 +104,26 @@ class RepeatRound:
 
     Attributes:
         executions: the number of further executions, by step.
-        beyond: the measurements that cost more than is left of the budget, or whose noise no number
-            of repeats makes small enough. They are not repeated: some more would show nothing.
+        unaffordable: the measurements that cost more than is left of the budget, or whose noise
+            no number of repeats makes small enough. They are not repeated: more would show nothing.
     """
 
     executions: Mapping[str, int]
-    beyond: tuple[RepeatNeed, ...]
+    unaffordable: tuple[RepeatNeed, ...]
 
 
 def next_round(lacking: Sequence[RepeatNeed], left_s: float) -> RepeatRound:
     """Return the executions for which `left_s` seconds are enough, the cheapest needs first."""
     executions: dict[str, int] = {}
-    beyond: list[RepeatNeed] = []
+    unaffordable: list[RepeatNeed] = []
     for need in sorted(lacking, key=lambda each: (each.cost_s, each.steps)):
         if not need.cost_s <= left_s:
-            beyond.append(need)
+            unaffordable.append(need)
             continue
         left_s -= need.cost_s
         for step, count in _shared(need):
             executions[step] = executions.get(step, 0) + count
-    return RepeatRound(executions, tuple(beyond))
+    return RepeatRound(executions, tuple(unaffordable))
 
 
 def _shared(need: RepeatNeed) -> Iterator[tuple[str, int]]:

@@ -19,7 +19,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import metrics_of
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import percent
-from proofmark.judge.intervals import CONFIDENCE, SURE, noncentrality, rank_of_bounds
+from proofmark.judge.intervals import CONFIDENCE, POWER, noncentrality, rank_of_bounds
 from proofmark.plan.step import COUNTED
 from proofmark.records.columns import Floats, Record
 
@@ -175,7 +175,7 @@ def change_seen(
 
 @lru_cache(maxsize=256)
 def shift_seen(first: int, later: int) -> float:
-    """Return the shift between two samples that their interval excludes with the power `SURE`.
+    """Return the shift between two samples that their interval excludes with the power `POWER`.
 
     It is in standard deviations of a value. The interval is that of `judge.intervals`; infinite if
     the samples are too small for its confidence. Few pairs are simulated with normal values. For
@@ -191,18 +191,18 @@ def shift_seen(first: int, later: int) -> float:
     values = random.standard_normal((trials, first + later))
     pairs = (values[:, first:, None] - values[:, None, :first]).reshape(trials, -1)
     bounds = np.partition(pairs, rank - 1, axis=1)[:, rank - 1]
-    return float(-np.quantile(bounds, 1 - SURE))
+    return float(-np.quantile(bounds, 1 - POWER))
 
 
 def _efficient_shift(variance: float) -> float:
     """Return the shift of `shift_seen` for large samples whose means differ with `variance`."""
     normal = NormalDist()
-    distance = normal.inv_cdf((1 + CONFIDENCE) / 2) + normal.inv_cdf(SURE)
+    distance = normal.inv_cdf((1 + CONFIDENCE) / 2) + normal.inv_cdf(POWER)
     return distance * math.sqrt(math.pi / 3 * variance)
 
 
 def step_seen(critical: float, freedom: float, length: int, share: float) -> float:
-    """Return the step in the middle of `length` values of a series that is seen (`SURE`).
+    """Return the step in the middle of `length` values of a series that is seen (`POWER`).
 
     It is in standard deviations of a value. The means must differ by more than `critical` standard
     errors, and a `share` of the values on either side must be on their own side of the middle. Each
@@ -210,7 +210,7 @@ def step_seen(critical: float, freedom: float, length: int, share: float) -> flo
     """
     from scipy.special import betaincinv, ndtri
 
-    half, each = length // 2, 1 - (1 - SURE) / 2
+    half, each = length // 2, 1 - (1 - POWER) / 2
     of_means = noncentrality(np.array([critical]), np.array([freedom]), each)[0]
     least = math.ceil(share * half)
     of_shares = 2 * ndtri(betaincinv(least, half - least + 1, math.sqrt(each)))

@@ -22,8 +22,8 @@ from proofmark.judge.power import material_of, noise_of
 from proofmark.judge.references.derived import Nominal
 from proofmark.judge.references.figure_comparison import Comparison, Figure, Figures
 from proofmark.judge.references.judgement import (
+    CaseReference,
     Judgement,
-    OfCase,
     applying_references,
     uses_all_cores,
 )
@@ -41,7 +41,7 @@ class ReferenceJudgements:
     """
 
     of_figure: dict[int, tuple[Judgement, ...]] = field(default_factory=dict)
-    by_reference: dict[OfCase, list[tuple[int, Judgement]]] = field(default_factory=dict)
+    by_reference: dict[CaseReference, list[tuple[int, Judgement]]] = field(default_factory=dict)
 
     def rules(self, figures: Aggregates) -> Iterator[tuple[Rule, list[str]]]:
         """Yield the rules of the limits that were computed, each with the nodes of its figures."""
@@ -106,7 +106,7 @@ def judge_by_references(
                 material,
                 _once(figure, fleet, baseline) or assumed,
             )
-            judged: dict[OfCase, Judgement] = {}
+            judged: dict[CaseReference, Judgement] = {}
             for each in chosen:
                 of = comparison, compared_figure, each.reference
                 clear = clear_miss(each, material)

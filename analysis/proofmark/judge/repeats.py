@@ -24,7 +24,7 @@ from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import VIRTUAL, Execution, Records
 
-MANY = 1 / 3
+MIN_SHARE_OF_MISSES = 1 / 3
 """The least share of the executions that miss a limit clearly and make the figure miss it."""
 _ROUNDING = 1e-6
 """By which part the sum of times may exceed the time of the plan."""
@@ -172,12 +172,12 @@ def slow_ratios(judged: Judgement, values: Sequence[float], material: float) -> 
 def _with_slow(judged: Judgement, values: Sequence[float], material: float) -> Judgement:
     """Return a judgement with the executions that miss its limit by more than `material`, if any.
 
-    At least `CONFIRMING` of them, and a share of `MANY`, are a FAIL. Its ratio is theirs. Fewer are
-    stated beside a PASS.
+    At least `CONFIRMING` executions, and a share of `MIN_SHARE_OF_MISSES`, are a FAIL with their
+    ratio. Fewer are stated beside a PASS.
     """
     slow = slow_ratios(judged, values, material)
     repeats = len(judged.ratios or values)
-    many = len(slow) >= CONFIRMING and len(slow) >= MANY * repeats
+    many = len(slow) >= CONFIRMING and len(slow) >= MIN_SHARE_OF_MISSES * repeats
     if not slow or not (many or judged.outcome == "PASS"):
         return judged
     reason = Message(

@@ -16,9 +16,9 @@ from proofmark.report.words import visible
 
 ROOM = "proofmark.report"
 """The package with the templates and styles of the core."""
-SHORT = 24
+MAX_WORD_ANY_SCREEN = 24
 """A word of at most this many characters is in one line on any screen and on paper."""
-LONG = 48
+MAX_WORD_WIDE_SCREEN = 48
 """A word of at most this many characters is in one line on a wide screen."""
 _BREAKS = re.compile(r"[-/?|–]")
 """The characters after which a browser breaks a line within a word."""
@@ -36,15 +36,15 @@ def unbroken(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _word(word: str) -> str:
-    if len(word) <= SHORT:
+    if len(word) <= MAX_WORD_ANY_SCREEN:
         return f'<span class="w">{escape(word)}</span>' if _BREAKS.search(word) else escape(word)
     pieces = "<wbr>".join(map(_piece, filter(None, _PIECE.findall(word))))
-    kind = "w long" if len(word) <= LONG else "any"
+    kind = "w long" if len(word) <= MAX_WORD_WIDE_SCREEN else "any"
     return f'<span class="{kind}">{pieces}</span>'
 
 
 def _piece(piece: str) -> str:
-    kind = "w" if len(piece) <= SHORT else "any"
+    kind = "w" if len(piece) <= MAX_WORD_ANY_SCREEN else "any"
     return f'<span class="{kind}">{escape(piece)}</span>'
 
 

@@ -84,17 +84,17 @@ HYPERVISOR, ENDED, OUTSIDE = "disturber-hypervisor", "disturber-ended", "disturb
 """The codes of what is no process by name: a hypervisor, processes that ended before they were
 seen, and those that /proc does not show (a container, or a /proc that hides those of others)."""
 NOT_NAMED = (HYPERVISOR, ENDED, OUTSIDE)
-SHOWN = 3
+MAX_PROCESSES_NAMED = 3
 """The largest number of processes that a message names."""
 
 
 def disturbers(shares: Shares) -> tuple[Message, ...]:
-    """Return what took CPU time, each with its share of a CPU; the largest `SHOWN` of them."""
+    """Return what took most CPU time, each with its share of a CPU."""
     named = [
         Message(name, percent=f"{100 * share:.0f}")
         if name in NOT_NAMED
         else Message("disturber", name=name, percent=f"{100 * share:.0f}")
-        for name, share in shares[:SHOWN]
+        for name, share in shares[:MAX_PROCESSES_NAMED]
     ]
     return tuple(named) or (Message("disturbers-unknown"),)
 

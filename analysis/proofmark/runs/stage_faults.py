@@ -27,7 +27,7 @@ from proofmark.runs.run_files import RunFiles
 
 LONGEST = 400
 """Characters of a text: a node or a BMC may send any text."""
-MOST = 1000
+MAX_FAULTS_KEPT = 1000
 """The largest number of faults of a stage that are kept: each has all nodes with one text."""
 RESTORE = "restore"
 RESTORES = (RESTORE, "unmount")
@@ -90,7 +90,7 @@ def noting_faults(folder: Path, name: str) -> Iterator[None]:
         note_failed_nodes(failed | earlier)
         faults = [*_of_nodes(name, failed.items()), *(_of_mistake(name, e) for e in mistakes)]
         try:
-            _keep(folder, name, faults[:MOST])
+            _keep(folder, name, faults[:MAX_FAULTS_KEPT])
         except (BadInput, OSError) as error:
             say(f"proofmark: {error}; the run has no copy of these faults")
 

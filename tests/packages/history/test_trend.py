@@ -15,7 +15,7 @@ from tests.fixtures.kit import examples
 from tests.fixtures.past_runs import Value, run_id, write_evidence, write_past_run
 
 from proofmark.cases.reference import Metric
-from proofmark.judge.intervals import SURE
+from proofmark.judge.intervals import POWER
 from proofmark.judge.shared_traits import differences
 from proofmark.packages.history.change_points import Course, LevelSeries, courses
 from proofmark.packages.history.past_run import (
@@ -303,7 +303,7 @@ class TestVisibleStep:
             _, stated = course(0.0)
             for part in found:
                 found[part] += course(part * stated)[0]
-        assert found[0.85] < SURE * trials <= found[1.1] + 1
+        assert found[0.85] < POWER * trials <= found[1.1] + 1
 
 
 class TestPredictedRuns:

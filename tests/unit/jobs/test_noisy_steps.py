@@ -22,7 +22,7 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
 from proofmark.judge.more_repeats import RepeatNeed, next_round, wanted_values
-from proofmark.judge.references.limit_confidence import beyond
+from proofmark.judge.references.limit_confidence import possible_miss
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.run import Run
@@ -114,7 +114,7 @@ class TestRuns:
             each.values for each in judge_run(run).results if each.record.parameters["size"] == 1
         )
         middle = median(values)
-        bound = beyond(values, middle, middle, least=True)
+        bound = possible_miss(values, middle, middle, least=True)
         assert bound is not None and bound <= 0.1
         assert sum(read_decisions(run.files).more.values()) == after[1] - 3
         assert "too noisy: " in lines[0]
@@ -175,14 +175,14 @@ class TestRound:
         cheap, dear = RepeatNeed(("a", "b"), 3, 10.0), RepeatNeed(("c",), 2, 100.0)
         chosen = next_round([dear, cheap], 200)
         assert chosen.executions == {"a": 2, "b": 1}
-        assert chosen.beyond == (dear,)
+        assert chosen.unaffordable == (dear,)
         assert next_round([dear, cheap], 230).executions == {"a": 2, "b": 1, "c": 2}
 
     def test_what_no_number_of_repeats_shows_is_not_repeated(self) -> None:
         hopeless = RepeatNeed(("a",), math.inf, 1.0)
         assert next_round([hopeless], 1e9) == next_round([hopeless], 1e9)
         assert next_round([hopeless], 1e9).executions == {}
-        assert next_round([hopeless], 1e9).beyond == (hopeless,)
+        assert next_round([hopeless], 1e9).unaffordable == (hopeless,)
 
 
 @pytest.mark.parametrize("first", [3, 5])
@@ -197,9 +197,9 @@ def test_the_level_is_kept_and_the_power_reached(first: int, spread: float) -> N
             values += np.exp(spread * random.standard_normal(int(count) - len(values))).tolist()
         low = [0.9 * each for each in values]
         middle = median(low)
-        miss = beyond(low, middle, middle, least=True)
+        miss = possible_miss(low, middle, middle, least=True)
         judged += miss is not None and miss <= 0.1
-        miss = beyond(low, middle, 1.0, least=True)
+        miss = possible_miss(low, middle, 1.0, least=True)
         passed += middle >= 1 and miss is not None and miss <= 0.1
     assert judged == trials
     assert passed <= 0.05 * trials

@@ -19,7 +19,7 @@ from tests.fixtures.report_run import page_of
 from proofmark.judge.diagnosis.bad_nodes import as_csv, causes, drift, hypergeometric_tail
 from proofmark.judge.fleet.critical_values import (
     FAMILY_LEVEL,
-    FEW,
+    MIN_NODES_OF_MAD,
     critical_value,
     fleet_limit,
     level_of_one,
@@ -151,7 +151,7 @@ class TestPower:
     @pytest.mark.parametrize("level", [0, 1])
     def test_a_level_is_between_0_and_1(self, level: float) -> None:
         with pytest.raises(ValueError, match="no critical value"):
-            critical_value(FEW, level)
+            critical_value(MIN_NODES_OF_MAD, level)
 
 
 class TestCauses:

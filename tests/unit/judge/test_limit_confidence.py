@@ -18,10 +18,10 @@ from proofmark.judge.power import MOST_REPEATS, median_variance, noise_in
 from proofmark.judge.references.figure_comparison import Comparison, Figure
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.references.limit_confidence import (
-    FAR,
+    FACTOR_AT_ANY_NOISE,
     OneRepeat,
-    beyond,
     enough_repeats,
+    possible_miss,
 )
 
 RATIOS = st.lists(st.floats(0.2, 5), min_size=2, max_size=9)
@@ -40,17 +40,19 @@ class TestBeyond:
         ratios = [0.9, 1.0, 1.1]
         error = stdev(map(math.log, ratios)) * math.sqrt(median_variance(3) / 3)
         expected = 1 - math.exp(math.log(1.0 / 0.95) - 2.919986 * error)
-        assert beyond(ratios, 1.0, 0.95, least=True) == pytest.approx(expected, rel=1e-5)
+        assert possible_miss(ratios, 1.0, 0.95, least=True) == pytest.approx(expected, rel=1e-5)
 
     def test_the_median_of_two_is_their_mean(self) -> None:
         """T of one degree of freedom is 6.31."""
         error = stdev([math.log(1.0), math.log(1.02)]) / math.sqrt(2)
         expected = math.expm1(6.313752 * error - math.log(1 / 1.01))
-        assert beyond([1.0, 1.02], 1.01, 1.0, least=False) == pytest.approx(expected, rel=1e-5)
+        assert possible_miss([1.0, 1.02], 1.01, 1.0, least=False) == pytest.approx(
+            expected, rel=1e-5
+        )
 
     def test_a_single_repeat_has_no_noise(self) -> None:
-        assert beyond([1.0], 1.0, 0.9, least=True) is None
-        assert beyond([1.0], 1.0, 0.9, least=True, once=OneRepeat(0.0)) is None
+        assert possible_miss([1.0], 1.0, 0.9, least=True) is None
+        assert possible_miss([1.0], 1.0, 0.9, least=True, once=OneRepeat(0.0)) is None
         with pytest.raises(ValueError, match="no noise"):
             enough_repeats([1.0], 1.0, 0.9, 0.1, least=True)
 
@@ -58,37 +60,39 @@ class TestBeyond:
         """The 95th percentile of the normal distribution is 1.645, that of t with three 2.353."""
         for once, quantile in ((OneRepeat(0.05), 1.644854), (OneRepeat(0.05, 3.0), 2.353363)):
             expected = -math.expm1(math.log(1.0 / 0.97) - quantile * 0.05)
-            found = beyond([1.0], 1.0, 0.97, least=True, once=once)
+            found = possible_miss([1.0], 1.0, 0.97, least=True, once=once)
             assert found == pytest.approx(expected, rel=1e-5)
 
     def test_equal_repeats_miss_nothing(self) -> None:
-        assert beyond([1.0] * 3, 1.0, 1.0, least=True) == 0
-        assert beyond([1.0] * 3, 1.0, 1.0, least=False) == 0
+        assert possible_miss([1.0] * 3, 1.0, 1.0, least=True) == 0
+        assert possible_miss([1.0] * 3, 1.0, 1.0, least=False) == 0
 
     def test_a_repeat_of_0_misses_the_least_limit_wholly(self) -> None:
-        assert beyond([1.0, 1.0, 0.0], 1.0, 0.9, least=True) == 1
-        assert beyond([0.0, 0.0, 0.0], 0.0, 0.9, least=False) is None
+        assert possible_miss([1.0, 1.0, 0.0], 1.0, 0.9, least=True) == 1
+        assert possible_miss([0.0, 0.0, 0.0], 0.0, 0.9, least=False) is None
         assert math.isinf(enough_repeats([1.0, 1.0, 0.0], 1.0, 0.9, 0.1, least=True))
 
     @given(RATIOS, st.floats(0.1, 10), st.booleans())
     def test_it_is_a_part_of_the_limit(
         self, ratios: list[float], limit: float, least: bool
     ) -> None:
-        found = beyond(ratios, median(ratios), limit, least=least)
+        found = possible_miss(ratios, median(ratios), limit, least=least)
         assert found is not None and found >= 0
         assert not least or found <= 1
         assert math.isfinite(found)
 
     @given(st.lists(st.sampled_from([1e-300, 1.0, 1e300]), min_size=2, max_size=5))
     def test_no_noise_is_too_large(self, ratios: list[float]) -> None:
-        assert beyond(ratios, 1.0, 1.0, least=True) <= 1  # type: ignore[operator]
-        assert math.isfinite(beyond(ratios, 1.0, 1.0, least=False) or 0)
+        assert possible_miss(ratios, 1.0, 1.0, least=True) <= 1  # type: ignore[operator]
+        assert math.isfinite(possible_miss(ratios, 1.0, 1.0, least=False) or 0)
         enough_repeats(ratios, 1.0, 1.0, 0.1, least=True)
 
     @given(RATIOS, st.floats(0.1, 10))
     def test_a_further_limit_is_missed_by_less(self, ratios: list[float], limit: float) -> None:
         middle = median(ratios)
-        near, far = (beyond(ratios, middle, each, least=True) for each in (limit, limit / 1.1))
+        near, far = (
+            possible_miss(ratios, middle, each, least=True) for each in (limit, limit / 1.1)
+        )
         assert near is not None and far is not None
         assert far <= near
 
@@ -97,7 +101,9 @@ class TestBeyond:
         """The logarithms are moved away from their median."""
         middle = median(ratios)
         noisier = [middle * (each / middle) ** times for each in ratios]
-        quiet, loud = (beyond(each, middle, middle * 0.9, least=True) for each in (ratios, noisier))
+        quiet, loud = (
+            possible_miss(each, middle, middle * 0.9, least=True) for each in (ratios, noisier)
+        )
         assert quiet is not None and loud is not None
         assert loud >= quiet - 1e-9
 
@@ -105,9 +111,9 @@ class TestBeyond:
     def test_the_unit_of_the_limit_does_not_matter(
         self, ratios: list[float], limit: float, unit: float
     ) -> None:
-        one = beyond(ratios, median(ratios), limit, least=True)
+        one = possible_miss(ratios, median(ratios), limit, least=True)
         scaled = [each * unit for each in ratios]
-        other = beyond(scaled, median(scaled), limit * unit, least=True)
+        other = possible_miss(scaled, median(scaled), limit * unit, least=True)
         assert one == pytest.approx(other, abs=1e-9)
 
 
@@ -118,7 +124,7 @@ class TestEnough:
     ) -> None:
         middle = median(ratios)
         limit = middle * share if least else middle / share
-        assume((beyond(ratios, middle, limit, least=least) or 0) > material)
+        assume((possible_miss(ratios, middle, limit, least=least) or 0) > material)
         found = enough_repeats(ratios, middle, limit, material, least=least)
 
         def misses(count: int) -> float:
@@ -153,7 +159,7 @@ def test_the_true_level_is_within_the_stated_part_95_times_of_100(
     limit = 10 if least else 0.1
     worse = 0
     for sample in samples.tolist():
-        part = beyond(sample, median(sample), limit, least=least)
+        part = possible_miss(sample, median(sample), limit, least=least)
         assert part is not None
         if least:
             worse += limit * (1 - part) * (1 - 1e-12) > 1
@@ -218,7 +224,7 @@ class TestJudgement:
             assert (found.outcome, found.visible) == ("PASS", None)
         elif found.visible is None:
             assert (found.outcome, found.reason.code) == ("PASS", "limit-far")
-            assert min(values) >= FAR * 90
+            assert min(values) >= FACTOR_AT_ANY_NOISE * 90
         else:
             assert (found.outcome == "PASS") is (found.visible <= material)
 

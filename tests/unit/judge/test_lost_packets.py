@@ -14,8 +14,8 @@ from tests.unit.judge.test_verdict import record, reference
 from tests.unit.site.test_facts_counters import reading, text
 
 from proofmark.judge.diagnosis.bad_nodes import (
-    LEAST,
     LEAST_NODES,
+    MIN_LOST_SHARE,
     BadNodes,
     Suspects,
     bad_nodes,
@@ -71,7 +71,7 @@ def test_two_lossy_nodes_are_named() -> None:
         {f"n{n}": 0.0004 * n for n in range(1, 9)},  # congestion
         dict.fromkeys(RING, 0.02),  # all alike: the network, not a node
         dict.fromkeys(list(RING)[: LEAST_NODES - 1], 0.0) | {"n2": 0.03},
-        dict.fromkeys(RING, 0.0) | {"n2": LEAST - 2 / SENT},
+        dict.fromkeys(RING, 0.0) | {"n2": MIN_LOST_SHARE - 2 / SENT},
     ],
     ids=["few", "all-alike", "few-nodes", "below-the-least"],
 )

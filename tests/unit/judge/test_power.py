@@ -14,7 +14,7 @@ from tests.unit.judge.test_gate import REFERENCE, decisions_of
 
 from proofmark.common.message import Message
 from proofmark.judge.fleet.critical_values import fleet_limit
-from proofmark.judge.intervals import SURE, ratio_interval
+from proofmark.judge.intervals import POWER, ratio_interval
 from proofmark.judge.judging import judge_run
 from proofmark.judge.power import (
     MOST_REPEATS,
@@ -94,7 +94,7 @@ class TestFleet:
             for part in WITHIN:
                 value = 100 * (1 - part * limit.detectable + 0.005 * random.standard_normal())
                 found[part] += value < limit.limit
-        assert found[0.9] < SURE * trials < found[1.1]
+        assert found[0.9] < POWER * trials < found[1.1]
 
     def test_peers_that_show_nothing_are_no_evidence(self, tmp_path: Path) -> None:
         """Four like nodes with a spread of 3 % do not show a node that is 10 % off."""
@@ -141,7 +141,7 @@ class TestRuns:
                 slower = later * math.exp(-part * spread * shift_seen(*counts))
                 bounds = ratio_interval(first.tolist(), slower.tolist())
                 found[part] += bool(bounds and bounds.high < 1)
-        assert found[0.9] < SURE * trials < found[1.1]
+        assert found[0.9] < POWER * trials < found[1.1]
 
     def test_the_noise_of_the_values_gives_the_change(self) -> None:
         random = np.random.default_rng(3)

@@ -28,7 +28,7 @@ from proofmark.machine.bmc import client
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.backends.redfish import Etags, conditions
 from proofmark.machine.bmc.bmc_model import Credentials, Host
-from proofmark.machine.bmc.client import MOST, follow
+from proofmark.machine.bmc.client import MAX_REDIRECTS, follow
 from proofmark.machine.bmc.https import (
     LARGEST,
     POLICY,
@@ -121,9 +121,9 @@ class TestRedirects:
 
     @pytest.mark.fault("bmc-redirects")
     def test_a_loop_ends(self, change: Change) -> None:
-        assert f"more than {MOST} redirects" in refusal(change, "redirect-loop").text
+        assert f"more than {MAX_REDIRECTS} redirects" in refusal(change, "redirect-loop").text
         machine = change.emulator.machines["n1"]  # type: ignore[attr-defined]
-        assert machine.requests == MOST + 1
+        assert machine.requests == MAX_REDIRECTS + 1
 
     def test_a_redirect_that_changes_the_method_is_not_followed(self, change: Change) -> None:
         assert ": 302" in refusal(change, "redirect-302").text

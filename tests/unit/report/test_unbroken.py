@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.report.render import SHORT, unbroken
+from proofmark.report.render import MAX_WORD_ANY_SCREEN, unbroken
 
 
 @given(st.text(max_size=200))
@@ -41,7 +41,7 @@ def test_a_long_word_without_a_separator_breaks_anywhere() -> None:
     assert unbroken("f" * 64) == f'<span class="any"><span class="any">{"f" * 64}</span></span>'
 
 
-@given(st.text(alphabet="ab-/,[]01", min_size=1, max_size=SHORT))
+@given(st.text(alphabet="ab-/,[]01", min_size=1, max_size=MAX_WORD_ANY_SCREEN))
 def test_each_short_word_has_no_place_to_break(word: str) -> None:
     html = unbroken(word)
     assert "<wbr>" not in html

@@ -20,9 +20,9 @@ from proofmark.software.environments import environments_with
 from proofmark.software.installed import spellings
 from proofmark.software.providers.easybuild import (
     AS_ROOT,
+    COLUMNS,
     EASYCONFIGS,
     EASYSTACK,
-    WIDE,
     EasyBuildInstallation,
     easystack_of,
     entries_of,
@@ -50,7 +50,7 @@ def _easybuild(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("LMOD_CMD", str(LMOD))
     monkeypatch.setenv(AS_ROOT, "1")
-    monkeypatch.setenv("COLUMNS", WIDE)
+    monkeypatch.setenv("COLUMNS", COLUMNS)
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ from proofmark.cases.telemetry import TELEMETRY
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.critical_values import LEAST_NODES, level_of_one
 from proofmark.judge.fleet.like_figures import Kinds
-from proofmark.judge.intervals import SURE, noncentrality, quantile_of_t
+from proofmark.judge.intervals import POWER, noncentrality, quantile_of_t
 from proofmark.judge.pooled_noise import LEAST_LIKE, pooled_noise
 from proofmark.records.columns import Floats, Numbers
 from proofmark.site.accepted_baseline import COLUMNS
@@ -169,7 +169,7 @@ class Limits:
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             critical = np.where(self.error > 0, largest / self.error, 0.0)
-        found = noncentrality(critical, self.freedom, SURE) * self.error
+        found = noncentrality(critical, self.freedom, POWER) * self.error
         return np.where(self.error > 0, found, largest)
 
 

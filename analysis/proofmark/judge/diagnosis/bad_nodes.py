@@ -193,10 +193,10 @@ def drift(nodes: Mapping[str, Traits]) -> tuple[Drift, ...]:
     return tuple(drifts)
 
 
-LEAST = 5e-3
+MIN_LOST_SHARE = 5e-3
 """The least share of segments that is a fault. Congestion between healthy nodes costs less."""
 LEAST_SENT = 1000
-"""Fewer segments are no measurement of a share of `LEAST`."""
+"""Fewer segments are no measurement of a share of `MIN_LOST_SHARE`."""
 LEAST_NODES = 7
 """In a ring, a lossy link reaches three nodes. They must be less than half of all."""
 MUCH = 4.0
@@ -240,7 +240,7 @@ def losses(segments: Mapping[str, tuple[int, int]]) -> dict[str, Loss]:
     if len(shares) < LEAST_NODES:
         return {}
     usual, largest = median(shares.values()), max(shares.values())
-    least = max(LEAST, MUCH * usual, TOP * largest)
+    least = max(MIN_LOST_SHARE, MUCH * usual, TOP * largest)
     return {
         host: Loss(share, usual, len(shares)) for host, share in shares.items() if share >= least
     }
@@ -256,7 +256,7 @@ def segments_of(node: Node) -> tuple[int, int]:
     return again, sent
 
 
-RARE = 0.1
+MAX_SHARE_OF_RARE = 0.1
 """A setting that at most this part of the nodes has is listed as a possible cause."""
 
 
@@ -489,7 +489,7 @@ def _rare_settings(
     rare = sorted(
         (counts[name][value], name, value)
         for name, value in settings.items()
-        if counts[name][value] <= max(1, RARE * nodes) and nodes > 2
+        if counts[name][value] <= max(1, MAX_SHARE_OF_RARE * nodes) and nodes > 2
     )
     return tuple(
         Message("trait-rare", setting=Term(name), value=value, number=number, nodes=nodes)

@@ -19,9 +19,9 @@ from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.critical_values import MAD_TO_SIGMA
 from proofmark.records.columns import Execution, Measurand, Numbers
 
-LARGE = 0.2
+MIN_DIFFERENCE = 0.2
 """The least difference of two repeats that is an issue if the spread of like nodes is not known."""
-LARGE_BESIDE_PEERS = 0.1
+MIN_DIFFERENCE_BESIDE_PEERS = 0.1
 """The least difference of two repeats that is an issue if the spread of like nodes is known."""
 SPREADS = 5
 """The difference is also at least this number of spreads."""
@@ -132,7 +132,11 @@ def _worst(
     found: dict[str, list[tuple[float, int, _Compared]]] = {}
     for each in candidates:
         difference = _difference(each.values)
-        large = LARGE if each.spread is None else max(LARGE_BESIDE_PEERS, SPREADS * each.spread)
+        large = (
+            MIN_DIFFERENCE
+            if each.spread is None
+            else max(MIN_DIFFERENCE_BESIDE_PEERS, SPREADS * each.spread)
+        )
         if difference > large:
             found.setdefault(case(each.figure), []).append((difference, each.figure, each))
     several = Counter(map(case, compared))
@@ -150,7 +154,7 @@ def _repeats(
     """Yield the figures of `several`, a mask, whose repeats may disagree."""
     least, greatest = figures.ranges
     with np.errstate(divide="ignore", invalid="ignore"):
-        candidates = several & ((greatest - least) / greatest > LARGE_BESIDE_PEERS)
+        candidates = several & ((greatest - least) / greatest > MIN_DIFFERENCE_BESIDE_PEERS)
 
     @cache
     def spread(peers: int) -> float | None:

@@ -22,7 +22,7 @@ from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.critical_values import LEAST_NODES
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.fleet.like_figures import LIKE_NODES
-from proofmark.judge.references.judgement import Judgement, OfCase
+from proofmark.judge.references.judgement import CaseReference, Judgement
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import VIRTUAL, Floats, Measurand, Numbers, Records
 from proofmark.site.node.facts import NodeFacts
@@ -235,7 +235,7 @@ def _needed(executions: int) -> float:
     return math.log10(max(1, executions * (executions - 1) / 2) / CHANCE)
 
 
-def _within_expected(judged: Mapping[OfCase, Iterable[tuple[int, Judgement]]]) -> set[int]:
+def _within_expected(judged: Mapping[CaseReference, Iterable[tuple[int, Judgement]]]) -> set[int]:
     """Return the figures that are not above a value that was computed from the hardware."""
     figures: set[int] = set()
     for each, judgements in judged.items():
@@ -248,7 +248,7 @@ def too_good(
     figures: Aggregates,
     benchmarks: Benchmarks,
     fleet: Fleet,
-    judged: Mapping[OfCase, Iterable[tuple[int, Judgement]]],
+    judged: Mapping[CaseReference, Iterable[tuple[int, Judgement]]],
 ) -> Faults:
     """Return the nodes with a rate far above that of their peers, and above what is expected.
 
@@ -279,7 +279,7 @@ def too_good(
 
 
 def above_nominal(
-    figures: Aggregates, judged: Mapping[OfCase, Iterable[tuple[int, Judgement]]]
+    figures: Aggregates, judged: Mapping[CaseReference, Iterable[tuple[int, Judgement]]]
 ) -> Faults:
     """Return the nodes whose memory is faster than its modules."""
     found: dict[str, tuple[Message, ...]] = {}

@@ -37,7 +37,7 @@ from proofmark.judge.diagnosis.implausible import (
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.references.derived import active_ports
-from proofmark.judge.references.judgement import Judgement, OfCase
+from proofmark.judge.references.judgement import CaseReference, Judgement
 from proofmark.judge.stated_parts import Statements, ordered_hardware, part_faults
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
@@ -436,7 +436,7 @@ def node_faults(
     evidence: Evidence,
     stated: Mapping[str, Statements],
     fleet: Fleet,
-    judged: Mapping[OfCase, Sequence[tuple[int, Judgement]]],
+    judged: Mapping[CaseReference, Sequence[tuple[int, Judgement]]],
 ) -> Iterator[NodeFaults]:
     """Yield what each judge finds.
 

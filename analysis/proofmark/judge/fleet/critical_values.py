@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import hosts_of
-from proofmark.judge.intervals import SURE
+from proofmark.judge.intervals import POWER
 
 Floats = NDArray[np.float64]
 
 LEAST_NODES = 4
 """Three like values are not enough to decide which one is the outlier."""
-FEW = 20
+MIN_NODES_OF_MAD = 20
 """From this number of nodes on the spread is the MAD, which is inefficient for fewer nodes."""
-MANY = 1000
+MAX_NODES_OF_TABLE = 1000
 """Above this number of nodes median and MAD are normal to a good approximation."""
 MAD_TO_SIGMA = 1 / NormalDist().inv_cdf(0.75)
 """Standard deviation ÷ median absolute deviation of a normal distribution."""
@@ -72,13 +72,13 @@ def centre_and_spread(badness: Floats) -> tuple[Floats, Floats]:
         badness: values of which a larger one is worse; shape (fleets, nodes).
 
     Returns:
-        Two arrays of shape (fleets,). The spread is the MAD × 1.4826. Below `FEW` nodes it is the
-        standard deviation of the better two thirds, which a few slow nodes cannot enlarge. The
-        critical value for few nodes is calibrated with the same rule.
+        Two arrays of shape (fleets,). The spread is the MAD × 1.4826. For fewer nodes than
+        `MIN_NODES_OF_MAD` it is the standard deviation of the better two thirds, which a few slow
+        nodes cannot enlarge. The critical value for few nodes is calibrated with the same rule.
     """
     centre = np.median(badness, axis=1)
     nodes = badness.shape[1]
-    if nodes >= FEW:
+    if nodes >= MIN_NODES_OF_MAD:
         return centre, MAD_TO_SIGMA * np.median(np.abs(badness - centre[:, None]), axis=1)
     better = np.sort(badness, axis=1)[:, : nodes - _left_out(nodes)]
     return centre, np.std(better, axis=1, ddof=1)
@@ -101,7 +101,7 @@ def critical_value(nodes: int, level: float) -> float:
     """
     if nodes < LEAST_NODES or not 0 < level < 1:
         raise ValueError(f"no critical value for {nodes} nodes at level {level}")
-    if nodes < FEW:
+    if nodes < MIN_NODES_OF_MAD:
         return _of_few(nodes, level)
     scales, weights = _scales(nodes)
     level_of_node = -math.expm1(math.log1p(-level) / nodes)
@@ -131,7 +131,7 @@ def _worst_of_few(nodes: int) -> Floats:
     return (worst - centre) / spread
 
 
-@lru_cache(maxsize=FEW)
+@lru_cache(maxsize=MIN_NODES_OF_MAD)
 def _few(nodes: int) -> tuple[Floats, Floats, Floats]:
     """Return centre, spread and worst value of simulated fleets."""
     found = [(*centre_and_spread(fleets), fleets.max(axis=1)) for fleets in _fleets(nodes)]
@@ -153,7 +153,7 @@ def deviation_of_one(nodes: int) -> float:
 
     The spread of few nodes is that of the better ones, which is less than that of all.
     """
-    least = 1.0 if nodes >= FEW else 1 / float(np.mean(_few(nodes)[1]))
+    least = 1.0 if nodes >= MIN_NODES_OF_MAD else 1 / float(np.mean(_few(nodes)[1]))
     return least * math.sqrt(1 + MEDIAN_VARIANCE / nodes)
 
 
@@ -167,7 +167,7 @@ def _scales(nodes: int) -> tuple[Floats, Floats]:
     alarms are half of what the level allows, with 100 nodes nine tenths.
     """
     wider = math.sqrt(1 + MEDIAN_VARIANCE / nodes)
-    if nodes > MANY:
+    if nodes > MAX_NODES_OF_TABLE:
         steps = np.linspace(-5, 5, 81)
         weights = np.exp(-(steps**2) / 2)
         return (1 + steps * math.sqrt(MAD_VARIANCE / nodes)) / wider, weights / weights.sum()
@@ -293,7 +293,7 @@ def fleet_limit(
     spread, critical = float(spreads[0]), critical_value(nodes, level)
     drop = max(LEAST_DROP, critical * spread)
     detectable = max(
-        LEAST_DROP, (critical + NormalDist().inv_cdf(SURE) * deviation_of_one(nodes)) * spread
+        LEAST_DROP, (critical + NormalDist().inv_cdf(POWER) * deviation_of_one(nodes)) * spread
     )
     if detectable >= 1:
         why = Message(f"{members}-blind", nodes=nodes, spread=f"{100 * spread:.1f}")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import hosts_of, hosts_of_nodes
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.fleet.critical_values import FEW, LEAST_NODES, untied
+from proofmark.judge.fleet.critical_values import LEAST_NODES, MIN_NODES_OF_MAD, untied
 from proofmark.judge.fleet.like_figures import LIKE_NODES, Kinds
 from proofmark.records.columns import Floats, Numbers
 
@@ -124,7 +124,7 @@ def two_populations(values: Floats, least_share: float = LEAST_SHARE) -> Mask | 
         least_share: of the smaller population. The extremes beyond it are moved to it, so that
             single outliers decide nothing.
     """
-    if len(values) < FEW or values.min() <= 0:
+    if len(values) < MIN_NODES_OF_MAD or values.min() <= 0:
         return None
     logs = np.log(untied(values))
     between, cuts = _between(logs[None, :], least_share)

@@ -39,11 +39,11 @@ from proofmark.judge.references.judgement import (
     traits,
 )
 from proofmark.judge.references.limit_confidence import (
-    FAR,
+    FACTOR_AT_ANY_NOISE,
     OneRepeat,
-    beyond,
     enough_repeats,
-    far_within,
+    possible_miss,
+    within_by_factor,
 )
 from proofmark.judge.references.typical import (
     ONLY_SLOWER,
@@ -112,7 +112,7 @@ class Figures:
         )
 
 
-BELIEVED = 10.0
+IMPORTED_MAX_RATIO = 10.0
 """An output of others that is this many times better than an agreed value proves nothing: it is
 edited, in another unit, or of another machine."""
 OF_ONE_NODE = frozenset(
@@ -146,7 +146,7 @@ class Figure:
     once: OneRepeat | None = None
 
 
-class _Against(NamedTuple):
+class ReferenceValue(NamedTuple):
     """What a figure is compared with, in its unit.
 
     Attributes:
@@ -183,8 +183,8 @@ def _unbelievable(ratios: _Ratios) -> bool:
     """Return whether a figure is so much better than its limit that it is of another machine."""
     least, most = ratios.bounds
     if least is not None:
-        return ratios.middle > BELIEVED * least
-    return most is not None and ratios.middle < most / BELIEVED
+        return ratios.middle > IMPORTED_MAX_RATIO * least
+    return most is not None and ratios.middle < most / IMPORTED_MAX_RATIO
 
 
 @dataclass(frozen=True)
@@ -270,7 +270,11 @@ class Comparison:
         if reference.kind == "floor":
             return "UNJUDGED", shared("floor-met", text=text), None
         if figure.record.origin == IMPORTED and _unbelievable(ratios):
-            return "UNJUDGED", Message("unbelievable", text=text, times=f"{BELIEVED:g}"), None
+            return (
+                "UNJUDGED",
+                Message("unbelievable", text=text, times=f"{IMPORTED_MAX_RATIO:g}"),
+                None,
+            )
         limits = [
             (limit, least)
             for limit, least in zip(ratios.bounds, (True, False), strict=True)
@@ -279,7 +283,7 @@ class Comparison:
         each, middle, once = ratios.each, ratios.middle, figure.once
         found = []
         for limit, least in limits:
-            missed = beyond(each, middle, limit, least=least, once=once)
+            missed = possible_miss(each, middle, limit, least=least, once=once)
             if missed is not None:
                 found.append((missed, limit, least))
         if not found:
@@ -293,10 +297,10 @@ class Comparison:
             return "PASS", shared("limit-confidence", text=text, change=change), visible
         near = []
         for missed, limit, least in found:
-            if missed > accepted and not far_within(each, limit, least=least):
+            if missed > accepted and not within_by_factor(each, limit, least=least):
                 near.append((missed, limit, least))
         if not near:
-            return "PASS", shared("limit-far", text=text, times=f"{FAR:g}"), None
+            return "PASS", shared("limit-far", text=text, times=f"{FACTOR_AT_ANY_NOISE:g}"), None
         visible, limit, least = max(near)
         needed = enough_repeats(each, middle, limit, figure.material, least=least, once=once)
         noise = too_noisy(visible, figure.material, needed)
@@ -304,7 +308,7 @@ class Comparison:
             noise = measured_once(once.spread, visible, needed)
         return "UNJUDGED", Message("limit-noisy", text=text, noise=noise), visible
 
-    def _against(self, record: Record, reference: Reference) -> _Against:
+    def _against(self, record: Record, reference: Reference) -> ReferenceValue:
         """Return what a figure is compared with."""
         source = reference.source
         if isinstance(reference, ElsewhereReference):
@@ -313,12 +317,12 @@ class Comparison:
             times = factor(reference.unit or record.unit, record.unit)
             assert times is not None  # the units were checked when the cases were read
             value = reference.value * times
-            return _Against(value, shared(f"figure-{reference.kind}"), source)
+            return ReferenceValue(value, shared(f"figure-{reference.kind}"), source)
         if reference.rule is not None:
             return self._by_rule(record, reference)
         return self._measured(record, reference)
 
-    def _by_rule(self, record: Record, reference: Reference) -> _Against:
+    def _by_rule(self, record: Record, reference: Reference) -> ReferenceValue:
         rule, source = reference.rule, reference.source
         assert rule is not None
         # The metrics of a program on a node have the same peak: it is computed once.
@@ -332,13 +336,13 @@ class Comparison:
             of_node = isinstance(found, Message) and found.names_node
             self._known[own if of_node else like] = found
         if isinstance(found, Message):
-            return _Against(None, found, source)
+            return ReferenceValue(None, found, source)
         times = factor(found.unit, record.unit)
         assert times is not None
         shown = intern(f"{source}; {found.source}")  # one text for all nodes
         if not isinstance(found, TypicalValue):
-            return _Against(found.value * times, rule, shown)
-        return _Against(found.value * times, rule, shown, {}, found.tolerance, found.unheld)
+            return ReferenceValue(found.value * times, rule, shown)
+        return ReferenceValue(found.value * times, rule, shown, {}, found.tolerance, found.unheld)
 
     @cached_property
     def _kinds(self) -> dict[str, int]:
@@ -363,7 +367,7 @@ class Comparison:
         build = self.builds.get(record.case, UNKNOWN_BUILD)
         return value_of_rule(rule, Setting(facts, self.node, build, stated), record.parameters)
 
-    def _elsewhere(self, record: Record, reference: ElsewhereReference) -> _Against:
+    def _elsewhere(self, record: Record, reference: ElsewhereReference) -> ReferenceValue:
         hosts = hosts_of(record.node)
         known = all(host in self.nodes for host in hosts)
         measured = Measured(
@@ -377,11 +381,11 @@ class Comparison:
         settings = Settings.of(record, len(hosts))
         found = value_elsewhere(reference, settings, measured, tolerance)
         if isinstance(found, Message):
-            return _Against(None, found, reference.source)
+            return ReferenceValue(None, found, reference.source)
         name = shared("figure-elsewhere")
-        return _Against(found.value, name, found.source, unheld=found.unheld)
+        return ReferenceValue(found.value, name, found.source, unheld=found.unheld)
 
-    def _measured(self, record: Record, reference: Reference) -> _Against:
+    def _measured(self, record: Record, reference: Reference) -> ReferenceValue:
         against = reference.against
         assert against is not None
         measured = self.figures.counterpart(record, against)
@@ -393,12 +397,12 @@ class Comparison:
         if times != 1:
             name = f"{name} × {times:g}"
         if measured is None:
-            return _Against(None, name, reference.source)
+            return ReferenceValue(None, name, reference.source)
         repeats = {repeat: value * times for repeat, value in measured.repeats.items()}
-        return _Against(measured.value * times, name, reference.source, repeats)
+        return ReferenceValue(measured.value * times, name, reference.source, repeats)
 
 
-def _not_known(against: _Against) -> Message:
+def _not_known(against: ReferenceValue) -> Message:
     """Return why there is no value to compare with."""
     if against.value is None and isinstance(against.name, Message):
         return against.name

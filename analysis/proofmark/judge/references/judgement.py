@@ -156,7 +156,7 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class OfCase:
+class CaseReference:
     """A reference of a case, or a limit of the contract. Equal ones are one and the same.
 
     Attributes:
@@ -183,33 +183,33 @@ def ordered_references(
     *,
     expected: bool,
     elsewhere: Sequence[BaselineElsewhere] = (),
-) -> list[OfCase]:
+) -> list[CaseReference]:
     """Return the references of all cases, then what other sites accepted, then the contract.
 
     In this order they judge a figure. There are no expected values, and none of other sites, unless
     the site wants them (`expected`).
     """
-    ordered: list[OfCase] = []
+    ordered: list[CaseReference] = []
     for name, case in benchmarks.cases.items():
         for each in case.references:
             if expected or each.kind != "expected":
-                ordered.append(OfCase(name, each, case.judged_with(each.metric)))
+                ordered.append(CaseReference(name, each, case.judged_with(each.metric)))
     for name, of_others in elsewhere_references(elsewhere if expected else (), benchmarks):
         ordered.append(
-            OfCase(name, of_others, benchmarks.cases[name].judged_with(of_others.metric))
+            CaseReference(name, of_others, benchmarks.cases[name].judged_with(of_others.metric))
         )
     for limit in limits:
         limited = benchmarks.cases.get(limit.case)
         labels = limited.judged_with(limit.metric) if limited else NO_LABELS
-        ordered.append(OfCase(limit.case, limit, labels))
+        ordered.append(CaseReference(limit.case, limit, labels))
     return list(dict.fromkeys(ordered))
 
 
 def applying_references(
-    records: Records, references: Iterable[OfCase]
-) -> Iterator[tuple[int, list[OfCase]]]:
+    records: Records, references: Iterable[CaseReference]
+) -> Iterator[tuple[int, list[CaseReference]]]:
     """Yield the number of each measurand to which references apply, with these references."""
-    candidates: dict[tuple[str, str], list[OfCase]] = {}
+    candidates: dict[tuple[str, str], list[CaseReference]] = {}
     for each in references:
         candidates.setdefault((each.case, each.reference.metric), []).append(each)
     for number, measurand in enumerate(records.measurands):

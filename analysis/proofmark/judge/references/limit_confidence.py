@@ -24,7 +24,7 @@ DOUBT = 0.05
 """The probability that the true level is further beyond the limit than stated."""
 MOST_LOGARITHM = math.log(1000)
 """By more than 1,000 times no miss is stated."""
-FAR = 2.0
+FACTOR_AT_ANY_NOISE = 2.0
 """A figure whose every repeat is by this factor on the accepted side of its limit meets it at any
 noise."""
 
@@ -52,12 +52,16 @@ class OneRepeat(NamedTuple):
         return quantile * self.spread
 
 
-def far_within(ratios: Sequence[float], limit: float, *, least: bool) -> bool:
-    """Return whether each of `ratios` is on the accepted side of `limit` by a factor of `FAR`."""
-    return min(ratios) >= FAR * limit if least else max(ratios) <= limit / FAR
+def within_by_factor(ratios: Sequence[float], limit: float, *, least: bool) -> bool:
+    """Return whether each of `ratios` meets `limit` by the factor `FACTOR_AT_ANY_NOISE`."""
+    return (
+        min(ratios) >= FACTOR_AT_ANY_NOISE * limit
+        if least
+        else max(ratios) <= limit / FACTOR_AT_ANY_NOISE
+    )
 
 
-def beyond(
+def possible_miss(
     ratios: Sequence[float],
     middle: float,
     limit: float,
@@ -98,7 +102,7 @@ def enough_repeats(
     least: bool,
     once: OneRepeat | None = None,
 ) -> float:
-    """Return the repeats with which `beyond` is at most `material`.
+    """Return the repeats with which `possible_miss` is at most `material`.
 
     Infinite if `MOST_REPEATS` are too few. The noise and the middle are taken as they are.
 

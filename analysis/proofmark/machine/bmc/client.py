@@ -37,7 +37,7 @@ from proofmark.machine.bmc.https import (
 )
 from proofmark.machine.outcome import NodeError, Outcome
 
-MOST = 5
+MAX_REDIRECTS = 5
 """The largest number of redirects of one request."""
 KEEPS_METHOD = (307, 308)
 """Status of a redirect that keeps method and body, so each request follows it."""
@@ -59,16 +59,16 @@ def follow(
         port: the port of the BMC.
 
     Raises:
-        ProtocolError: a redirect leaves the BMC, or there are more than `MOST` of them.
+        ProtocolError: a redirect leaves the BMC, or there are more than `MAX_REDIRECTS` of them.
     """
-    for _ in range(MOST + 1):
+    for _ in range(MAX_REDIRECTS + 1):
         status, headers, body = send(path)
         location = headers.get("location", "").strip()
         followed = status in KEEPS_METHOD or (status in OF_GET and method == "GET")
         if not followed or not location:
             return status, headers, body
         path = _path_of(location, path, address, port, status)
-    raise ProtocolError(f"{method} {path}: more than {MOST} redirects")
+    raise ProtocolError(f"{method} {path}: more than {MAX_REDIRECTS} redirects")
 
 
 def _path_of(location: str, path: str, address: str, port: int, status: int) -> str:

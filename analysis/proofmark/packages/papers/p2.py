@@ -67,7 +67,7 @@ HIGHER = 0.05
 """The least relative difference of the ends of a line that rises."""
 EQUAL = 0.10
 """Relative difference up to which two figures are about equal."""
-MOST = 0.90
+MIN_SHARE_OF_POINTS = 0.90
 """Part of the points at which a relation must hold."""
 DROP = 0.95
 """A fall to at most this part is a drop."""
@@ -77,7 +77,7 @@ SLIGHTLY = 0.80
 """A figure is slightly below another one if it is at least this part of it."""
 MEETS = 55 / 68
 """Threads ÷ cores at which Copy with spread reaches close: 55 threads of 68 cores."""
-NEAR = 0.10
+MAX_THREADS_APART = 0.10
 """Difference of two numbers of threads, as a part of the cores, up to which they are near."""
 WINDOW = 3
 """Points on either side of a fall, and at an end of a line."""
@@ -169,7 +169,10 @@ def _decide_c21(stream: Measured, machine: NodeHardware) -> ClaimDecision:
     means = {kernel: _mean_ratio(line, noise) for kernel, line in ratios.items()}
     point = noise.margin(math.sqrt(2))
     counts = [
-        mostly((Estimate(math.log(y), point).at_most(1) is not True for _, y in line), MOST)
+        mostly(
+            (Estimate(math.log(y), point).at_most(1) is not True for _, y in line),
+            MIN_SHARE_OF_POINTS,
+        )
         for line in ratios.values()
     ]
     holds = every(
@@ -255,7 +258,7 @@ def _decide_c23(stream: Measured, machine: NodeHardware) -> ClaimDecision:
         for kernel in KERNELS[1:]
     ]
     meeting, wanted = meeting_of(above["copy"], noise), MEETS * machine.cores
-    near = {abs(place - wanted) <= NEAR * machine.cores for place in meeting.fitting}
+    near = {abs(place - wanted) <= MAX_THREADS_APART * machine.cores for place in meeting.fitting}
     alike = {"scale": _alike(ratios["scale"], noise)}
     alike |= {kernel: _alike(above[kernel], noise) for kernel in ("add", "triad")}
     part = {kernel: fmean(each is True for each in of) for kernel, of in alike.items()}
@@ -265,7 +268,7 @@ def _decide_c23(stream: Measured, machine: NodeHardware) -> ClaimDecision:
             *largest,
             near.pop() if len(near) == 1 else None,
             drops["scale"].at_least(DROP),
-            *(mostly(of, MOST) for of in alike.values()),
+            *(mostly(of, MIN_SHARE_OF_POINTS) for of in alike.values()),
         ),
         f"With spread, {_describe(falls)}; Copy meets close at {meeting.best:.0f} threads "
         f"(expected: about {wanted:.0f}); Scale is about equal to close at "

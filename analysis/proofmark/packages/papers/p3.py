@@ -27,7 +27,7 @@ LITTLE = 0.15
 """Relative difference up to which there is little difference."""
 CLEAR = 0.30
 """Relative difference from which on a difference is clear."""
-MOST = 0.90
+MIN_SHARE_OF_POINTS = 0.90
 """Part of the points at which a relation must hold."""
 FAIR = 0.25
 """Accepted relative deviation of a pair from its share."""
@@ -160,7 +160,7 @@ def _fair(rates: Sequence[Sequence[float]], noises: Sequence[Noise], who: str) -
     fair = fmean(share is True for share in shares)
     totals = [sum(of_pairs) / whole for of_pairs in rates]
     return ClaimDecision(
-        mostly(shares, MOST),
+        mostly(shares, MIN_SHARE_OF_POINTS),
         f"Two nodes carry {whole:.0f} MB/s at most with messages of 4 MiB; with 1 to {len(rates)} "
         f"pairs {who} is within {100 * FAIR:.0f} % of its share of that at {100 * fair:.0f} % "
         f"of the numbers of pairs; all pairs together reach {min(totals):.2f} of it or more",
@@ -200,7 +200,7 @@ def _decide_c34(figures: Sequence[Measured], machines: Machines) -> ClaimDecisio
     mean = Estimate(middle, margin(*((noise, weight) for noise in noises)))
     better = fmean(point is True for point in points)
     return ClaimDecision(
-        every(mostly(points, MOST), mean.at_least(1)),
+        every(mostly(points, MIN_SHARE_OF_POINTS), mean.at_least(1)),
         f"Tachyon 2 is better at {100 * better:.0f} % of {len(ratios)} points, in the geometric "
         f"mean {mean.ratio:.2f} ×",
         {"better": better, "mean_ratio": mean.ratio},

@@ -45,7 +45,7 @@ MATTERS = 0.02
 """Accepted decrease of the effect of placement in a larger class, by chance."""
 CLASS_C = 0.05
 """Least increase of the effect of placement from class A to class C."""
-MOST = 0.90
+MIN_SHARE_OF_POINTS = 0.90
 """Part of the points at which a relation must hold."""
 
 
@@ -186,11 +186,17 @@ def _decide_c44(figures: Sequence[Measured], machines: Machines) -> ClaimDecisio
             if block == LARGE and (placement, SMALL, ranks) in of.values
         ]
     mean = mean_of(logs, noise, noise)
-    not_slower = mostly((mean_of([log], noise, noise).at_most(1) for log in logs), MOST)
+    not_slower = mostly(
+        (mean_of([log], noise, noise).at_most(1) for log in logs), MIN_SHARE_OF_POINTS
+    )
     faster = fmean(log < 0 for log in logs)
     return ClaimDecision(
         # Without an effect half of the points are faster by chance: nine tenths of them are not.
-        every(mean.at_most(1 - BETTER), not_slower is not False, faster >= MOST or not_slower),
+        every(
+            mean.at_most(1 - BETTER),
+            not_slower is not False,
+            faster >= MIN_SHARE_OF_POINTS or not_slower,
+        ),
         f"Blocks of 1 MB take less time than those of 512 KB at {100 * faster:.0f} % of "
         f"{len(logs)} points, {mean.ratio:.2f} × in the mean",
         {"faster": faster, "mean_ratio": mean.ratio},

@@ -35,9 +35,9 @@ INSIDE, AMONG = RATIOS[:2], RATIOS[2:]
 
 NEARLY = 1
 """Accepted number of exceptions from "nearly every" collective."""
-LARGE = 0.10
+LARGE_DIFFERENCE = 0.10
 """Relative difference from which on a difference is large."""
-SMALL = 0.5
+MAX_SMALL_TO_LARGE = 0.5
 """Small ÷ large difference, at most."""
 STEEP = 10.0
 """Factor over a sweep from which on a time grows steeply."""
@@ -259,9 +259,9 @@ def _decide_c53(figures: Sequence[Measured], machines: Machines) -> ClaimDecisio
                 (inside if ranks <= node else above).append(math.log1p(difference))
     noise = max((of.noise for of in figures), key=lambda each: each.of_point)
     low, high = effect_size(inside, noise), effect_size(above, noise)
-    large = low.least >= LARGE or (None if low.greatest >= LARGE else False)
-    small = high.greatest <= SMALL * low.least or (
-        None if high.least <= SMALL * low.greatest else False
+    large = low.least >= LARGE_DIFFERENCE or (None if low.greatest >= LARGE_DIFFERENCE else False)
+    small = high.greatest <= MAX_SMALL_TO_LARGE * low.least or (
+        None if high.least <= MAX_SMALL_TO_LARGE * low.greatest else False
     )
     return ClaimDecision(
         every(large, small),

@@ -64,7 +64,7 @@ class Series:
     points: tuple[PlotPoint, ...]
 
 
-MANY = 64
+MAX_NODES_WITH_SAMPLES = 64
 """The largest number of nodes with a sample each; more nodes share one sample with a range."""
 
 
@@ -90,7 +90,10 @@ def _limits(results: Results, figure: int, record: Record, nominal: Nominal) -> 
 def _samples(
     results: Results, wanted: Callable[[Record], bool], nominal: Nominal
 ) -> Iterator[Sample]:
-    """Yield the samples of `wanted` figures; more than `MANY` like nodes share one sample."""
+    """Yield the samples of `wanted` figures.
+
+    More than `MAX_NODES_WITH_SAMPLES` like nodes share one sample.
+    """
     standing: Aggregates = results.aggregates
     chosen = np.flatnonzero(standing.about(wanted) & standing.valid)
     alike: dict[int, list[int]] = {}
@@ -100,7 +103,7 @@ def _samples(
     low, high = standing.ranges
     names: dict[bytes, str] = {}
     for figures in alike.values():
-        if len(figures) <= MANY:
+        if len(figures) <= MAX_NODES_WITH_SAMPLES:
             for figure in figures:
                 record = standing.record(figure)
                 bounds = _limits(results, figure, record, nominal)

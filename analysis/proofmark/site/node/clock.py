@@ -11,7 +11,7 @@ from proofmark.site.node.parts import smbios_devices
 from proofmark.site.node.probe_text import ProbeStream
 from proofmark.site.node.unread import Unread
 
-NEAR = 0.01
+SAME_FREQUENCY = 0.01
 """Two statements of a frequency with a smaller relative difference are the same one."""
 MEGA = 1_000_000
 
@@ -78,7 +78,7 @@ def _at_boot(stream: ProbeStream, row: ProcessorLimits | None) -> int | None:
     if not current:
         return None
     if row is not None and row.base_hz is not None:
-        nominal = abs(current * MEGA / row.base_hz - 1) < NEAR
+        nominal = abs(current * MEGA / row.base_hz - 1) < SAME_FREQUENCY
     else:
         nominal = largest is not None and current < largest
     return current * MEGA if nominal else None

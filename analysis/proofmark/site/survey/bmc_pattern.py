@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from ipaddress import IPv4Address
 
-LEAST = 2
+MIN_NODES_OF_PATTERN = 2
 """The number of nodes whose addresses show a pattern."""
 OCTET = 256
 SIZES = (1, 2, 4)
@@ -27,7 +27,7 @@ def nodes_of_bmc(addresses: Mapping[int, str]) -> int:
         for size in SIZES
         if len({value - number // size for number, value in values.items()}) == 1
     )
-    return next(fitting, 0) if len(values) >= LEAST else 0
+    return next(fitting, 0) if len(values) >= MIN_NODES_OF_PATTERN else 0
 
 
 def pattern_of(addresses: Mapping[int, str]) -> str:

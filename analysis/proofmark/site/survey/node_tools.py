@@ -12,7 +12,7 @@ SECTIONS = ("compilers", "mpi", "modules", "bmc")
 """The sections that are read on each node."""
 FABRIC = "fabric"
 RATES = "rates"
-SHOWN = 200
+MAX_NAME = 200
 """Limit of the names of modules that are kept."""
 
 
@@ -51,11 +51,11 @@ def rates(lines: Iterable[str]) -> dict[str, float]:
 
 
 def modules(lines: tuple[str, ...]) -> tuple[str, list[str]]:
-    """Return the module system, and the names of at most `SHOWN` modules."""
+    """Return the module system, and the names of at most `MAX_NAME` modules."""
     system, *rest = lines
     names = (line.strip() for line in rest)
     listed = [name for name in names if name and not name.endswith((":", "/")) and " " not in name]
-    return system.strip(), listed[:SHOWN]
+    return system.strip(), listed[:MAX_NAME]
 
 
 def bmc_address(lines: Iterable[str]) -> str:

@@ -85,7 +85,7 @@ SYSTEM_TOOLCHAIN = ("--try-toolchain=GCC,system", "--disable-map-toolchains")
 HPL = "hpl"
 """The package with a BLAS."""
 
-WIDE = "10000"
+COLUMNS = "10000"
 """EasyBuild breaks its lines at ``COLUMNS``, by default at 80."""
 
 
@@ -297,7 +297,7 @@ class EasyBuildInstallation:
 
     def variables(self) -> dict[str, str]:
         """Return the variables of ``eb``."""
-        return {**easybuild_variables(self.kit, os.environ), "COLUMNS": WIDE}
+        return {**easybuild_variables(self.kit, os.environ), "COLUMNS": COLUMNS}
 
     def gcc_options(self) -> str:
         """Return the options of the gcc of the toolchain for the target.
