@@ -50,6 +50,8 @@ OPTIONAL = {
     "exports": ["export", "RUN", "--format", "influx", "-o", "NEW"],
     "tools": ["explain", "1", "--run", "RUN"],
     "history": ["trend", "RUN"],
+    "service": ["gate", "status", *SITE],
+    "stability": ["plan", *SITE, "--suite", "stability", "--stability-days", "1"],
 }
 """A command that needs the package."""
 

@@ -12,12 +12,12 @@ from tests.emulators.vcluster import Cluster, Slurm
 from tests.fixtures.kit import until
 
 from proofmark.common.rights import this_user
-from proofmark.machine.gate_actions import NodeGate
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import kept_for_others
 from proofmark.machine.schedulers.slurm import Slurm as Scheduler
+from proofmark.packages.service.gate_actions import NodeGate
+from proofmark.packages.service.gates import begin_gate, open_gate
 from proofmark.runs.checks import GateCheck, read_checks, vendor_file
-from proofmark.runs.gates import begin_gate, open_gate
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
 

@@ -22,13 +22,13 @@ from tests.processes import running
 
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute, pick, rerun
-from proofmark.jobs.job_request import Rolling
+from proofmark.jobs.job_request import Arrivals
 from proofmark.judge.judging import judge_run
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.bmc_model import Credentials, Host
 from proofmark.machine.scheduler import NodeStatus
 from proofmark.machine.schedulers.slurm import Slurm as Scheduler
-from proofmark.plan.rolling import rolling_plan
+from proofmark.packages.service.rolling_plan import rolling_plan
 from proofmark.runs.evidence import seal
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.run import Run, open_run
@@ -338,7 +338,7 @@ def test_a_rolling_run_measures_a_drained_node_when_it_returns(site: Site) -> No
     resume = ("scontrol", "update", "NodeName=knl0001", "State=RESUME")
     back = Timer(2, lambda: site.slurm.call(*resume))
     back.start()
-    execute(run, "slurm", site.lines.append, rolling=Rolling(wait_s=600))
+    execute(run, "slurm", site.lines.append, arrivals=Arrivals(wait_s=600))
     back.join()
     hosts = [
         json.loads((execution(step) / "when.json").read_text())["host"] for step in steps_of(run)

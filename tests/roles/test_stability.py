@@ -21,8 +21,9 @@ from tests.folders import ROOT
 from tests.processes import running
 
 from proofmark.judge.judging import judge_run
+from proofmark.packages.stability.stability_plan import stability_plan
+from proofmark.packages.stability.tally import JobTally
 from proofmark.plan.expansion import make_plan
-from proofmark.plan.stability_plan import stability_plan
 from proofmark.runs.run import open_run
 from proofmark.site.execution import Queue
 from proofmark.site.machine import Machine
@@ -126,8 +127,8 @@ def test_twelve_planted_failures_are_counted(trial: Trial, tmp_path: Path) -> No
     print(f"{time.monotonic() - begin:.0f} s")
 
     verdict = judge_run(open_run(run.folder))
-    found = verdict.stability
-    assert found is not None
+    found = verdict.of_kind
+    assert isinstance(found, JobTally)
     print(json.dumps(found.as_json(), indent=1))
     assert found.over
     assert found.failed == dict.fromkeys(CAUSES, 2)

@@ -23,6 +23,7 @@ from proofmark.common.call_settings import setting
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.text import one_line
 from proofmark.common.translation import in_language
+from proofmark.plan.kinds import added_kinds
 from proofmark.plan.selection import planned_items
 from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
@@ -72,7 +73,6 @@ def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
     """Print the suites that measure each item; refuse items that no suite can judge."""
     # They import numerics and plug-ins, which the other verbs need not.
     from proofmark.jobs.job_request import job_mistakes
-    from proofmark.judge.stability.reachable import unreachable
 
     benchmarks = kit_benchmarks()
     checks = SiteChecks(facts={}, packages=packages_of_kit, jobs=job_mistakes)
@@ -90,9 +90,10 @@ def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
         if each.repeats and each.too_few
     ]
     for item in document.limits.values():
-        if document.stability and (never := unreachable(item, document.stability)):
-            place = f"items.{places[item.number]}.value"
-            mistakes.append(InputError(f"{inventory.folder / CONTRACT}", place, *never))
+        for kind in added_kinds():
+            if never := kind.refused(item, document):
+                place = f"items.{places[item.number]}.value"
+                mistakes.append(InputError(f"{inventory.folder / CONTRACT}", place, *never))
     if mistakes or checked.mistakes:
         raise BadInput(*checked.mistakes, *mistakes)
     rows = [

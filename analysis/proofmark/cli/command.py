@@ -140,7 +140,7 @@ class AddedCommand:
     It is loaded at each start of ``proofmark``, so its module imports nothing that costs time.
 
     Attributes:
-        group: of ``--help``.
+        group: of ``--help``; ``stage``: a command of playbooks, whose name begins with this word.
         module: has `COMMANDS` with the command. It is imported when the command is used.
         summary: for ``--help``.
     """

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from argparse import _ArgumentGroup as ArgumentGroup
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,30 +12,26 @@ from tempfile import TemporaryDirectory
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import DEFAULT_SUITE
-from proofmark.cli.amounts import above_zero, whole
+from proofmark.cli.amounts import whole
 from proofmark.cli.command import Words, complete
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.auto_repeats import AutoRepeats, auto_repeats
-from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.input_limits import MAX_REPEATS
 from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
-from proofmark.plan.expansion import make_plan
+from proofmark.plan.kinds import PlanRequest, added_kinds, added_options, kind_of, plan_asked
 from proofmark.plan.lacking import Available, refuse_lacking
 from proofmark.plan.plan import Plan
-from proofmark.plan.rolling import Unit, rolling_plan
-from proofmark.plan.stability_plan import counted_step, stability_plan
 from proofmark.runs.adopted import refuse_imported
-from proofmark.runs.gates import reservation_of
+from proofmark.runs.claims import reservation_of
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.choice import LINK, chosen_site
-from proofmark.site.contract_document import CONTRACT
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Inventory, Site, load_site, read_sites
 from proofmark.site.machine import Machine
 from proofmark.site.machines import machines_of
-from proofmark.site.stability_terms import MAX_DAYS, StabilityTerms, weaker_terms
 from proofmark.software.provider import packages_at
 
 
@@ -69,98 +64,24 @@ def repeats_argument(parser: ArgumentParser | ArgumentGroup) -> None:
 
 
 def shape_arguments(parser: ArgumentParser | ArgumentGroup) -> None:
-    """Add ``--rolling`` and the terms of a stability run to `parser`; empty ones are not given.
-
-    Of ``--rolling``, false is no rolling acceptance and true is a node.
-    """
-    note = "one job for each node or rack, which starts when its nodes are available"
-    words = ("", "false", "true", "node", "rack")
-    parser.add_argument("--rolling", type=str.lower, choices=words, default="", help=note)
-    note = "of the suite stability: its duration, in days, or as 36h or 90min"
-    parser.add_argument("--stability-days", type=_days, metavar="DAYS", help=note)
-    note = "of the suite stability: the share of the nodes that jobs use (default: 0.9)"
-    parser.add_argument("--stability-load", type=_share, metavar="SHARE", help=note)
-
-
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(|d|h|min|s)", re.ASCII)
-_PER_DAY = {"": 1, "d": 1, "h": 24, "min": 1440, "s": 86400}
-
-
-def _days(text: str) -> float | None:
-    """Return a duration in days; None for an empty text."""
-    match = _DURATION.fullmatch(text)
-    days = float(match[1]) / _PER_DAY[match[2]] if match else 0.0
-    if text and not 0 < days <= MAX_DAYS:
-        raise ArgumentTypeError(f"{text!r}: accepted: days, or a duration as 36h or 90min")
-    return days if text else None
-
-
-def _share(text: str) -> float | None:
-    """Return a share of the nodes; None for an empty text."""
-    return above_zero(1.0)(text) if text else None
-
-
-def _terms(options: Namespace, site: Site, days: float | None) -> StabilityTerms:
-    """Return the terms of a stability run: the contract's, or stricter ones of the options.
-
-    `days` is the duration if neither states one.
-
-    Raises:
-        BadInput: an option asks for less than the contract.
-    """
-    signed = site.contract and site.contract.stability
-    agreed = signed or StabilityTerms()
-    options_of = {"days": options.stability_days, "load": options.stability_load}
-    given = {key: each for key, each in options_of.items() if each is not None}
-    found = agreed.model_copy(update=given)
-    if found.days is None:
-        found = found.model_copy(update={"days": days})
-    if signed and (weaker := weaker_terms(signed, found.days or 0.0, found.load, found.restart_on)):
-        place = f"stability of {site.inventory / CONTRACT}"
-        raise BadInput(
-            *(
-                InputError(f"stability_{name}", "", has, f"at least {needed}, {place}")
-                for name, has, needed in weaker
-            )
-        )
-    return found
+    """Add the options of the kinds of runs to `parser`; empty ones are not given."""
+    for kind in added_kinds():
+        kind.add_arguments(parser)
 
 
 def plan_of(
-    options: Namespace, benchmarks: Benchmarks, site: Site, days: float | None = None
+    options: Namespace, benchmarks: Benchmarks, site: Site, *, shown: bool = False
 ) -> tuple[Plan, Callable[[str], Machine], str]:
     """Return the plan that the options ask for, the machine of each mode, and the probe.
 
-    `days` is the duration of a stability run if nothing states one.
+    A plan that is only `shown` may assume what a run has to state.
 
     Raises:
-        BadInput: the suite cannot run there, or it cannot roll, or its duration is not stated, or
-            is stated although it is no stability run.
+        BadInput: as `plan_asked`.
     """
     machines, probe = machines_of(site)
-    if options.rolling in ("", "false"):
-        made = make_plan(benchmarks, options.suite, site, machines, options.repeats)
-        if counted_step(made):
-            terms = _terms(options, site, days)
-            return stability_plan(made, site.hosts, terms), machines, probe
-        _refuse_terms(options, f"the suite {options.suite}")
-        return made, machines, probe
-    _refuse_terms(options, "a rolling run")
-    hosts = tuple(site.partition_hosts or site.hosts)
-    whole = site.model_copy(update={"hosts": hosts, "limit": site.partition_name})
-    of_whole, _ = machines_of(whole)
-    normal = make_plan(benchmarks, options.suite, whole, of_whole, options.repeats)
-    unit: Unit = "rack" if options.rolling == "rack" else "node"
-    return rolling_plan(normal, site, unit), machines, probe
-
-
-def _refuse_terms(options: Namespace, found: str) -> None:
-    """Raise `BadInput` for each term of a stability run beside a run that is none."""
-    given = {"days": options.stability_days, "load": options.stability_load}
-    names = [f"stability_{name}" for name, value in given.items() if value is not None]
-    if names:
-        accepted = "the suite stability, which does not roll"
-        raise BadInput(*(InputError(name, "", found, accepted) for name in names))
+    made = plan_asked(PlanRequest(options, benchmarks, site, machines, shown=shown))
+    return made, machines, probe
 
 
 def _repeats(text: str) -> int | AutoRepeats:
@@ -199,11 +120,10 @@ def arguments(parser: ArgumentParser) -> None:
     planned.add_argument("--provision-from", help="replaces the value of the inventory")
 
 
-PLANNED = (
-    *("--suite", "--repeats", "--rolling", "--stability-days", "--stability-load"),
-    "--provision-from",
-)
-"""The options of `arguments` that plan a run."""
+def planned_options() -> tuple[str, ...]:
+    """Return the options of `arguments` that plan a run."""
+    of_kinds = (f"--{name.replace('_', '-')}" for name in added_options())
+    return ("--suite", "--repeats", *of_kinds, "--provision-from")
 
 
 def site_arguments(parser: ArgumentParser) -> None:
@@ -256,8 +176,8 @@ def site_of_run(
 
     It is the site that ``-i`` names, or that of the same name in this checkout: the chosen one, or
     one of ``inventory/``. The folder that the
-    run remembers may be that of another checkout, and is not read. The jobs of a run of a gate are
-    those of the reservation of the gate.
+    run remembers may be that of another checkout, and is not read. If the nodes of the run are
+    reserved for it, its jobs use this reservation.
 
     Raises:
         BadInput: there is no such site, the run remembers another one than that of this checkout,
@@ -292,7 +212,7 @@ def _site_in_checkout(run: Run) -> Path:
 
 
 def refuse_other_hosts(run: Run, site: Site) -> None:
-    """Refuse a plan with nodes that `site` does not select, unless it is one of a rolling run.
+    """Refuse a plan with nodes that `site` does not select, unless nodes join its run.
 
     Raises:
         BadInput: it names these nodes.
@@ -301,7 +221,7 @@ def refuse_other_hosts(run: Run, site: Site) -> None:
         found = f"the site {site.name}"
         raise bad_input("-i", "", found, f"{run.plan.site}, the site of the run")
     others = sorted(set(run.plan.nodes()) - set(site.hosts))
-    if others and not run.plan.rolling:
+    if others and not kind_of(run.plan).nodes_arrive:
         found = f"nodes that {site.limit!r} does not select: {folded(others)}"
         raise bad_input(run.files.plan, "", found, f"hosts of {site.partition_name}")
 

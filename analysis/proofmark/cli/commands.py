@@ -62,7 +62,6 @@ OWN: Mapping[str, Lines] = {
         "verify": ("cli.sign", "check a signed run"),
         "baseline": ("cli.baseline", "accept a run for later ones"),
         "export": ("cli.report", "figures for other programs"),
-        "gate": ("cli.gate", "return nodes to service"),
     },
     "programs": {
         "install": ("cli.install", "of a run; bundles, caches"),
@@ -91,7 +90,6 @@ STAGES: Lines = {
     "stage build-program": ("cli.install", "compile a program of the kit"),
     "stage execute": ("cli.run_command", "run the jobs of a run and wait for their end"),
     "stage collect": ("cli.run_command", "seal what is new in a run as its evidence"),
-    "stage gate-decide": ("cli.gate", "decide which nodes of a run return to service"),
 }
 """The commands of playbooks."""
 MEANT = {
@@ -110,11 +108,11 @@ def _of_room(lines: Lines) -> dict[str, tuple[str, str]]:
 
 
 def _groups() -> dict[str, Lines]:
-    """Return the commands of this room and of other packages, in their groups.
+    """Return the commands of this room and of other packages, in their groups and `STAGE`.
 
     A package that cannot be loaded has no command, and a line states that.
     """
-    groups = {title: _of_room(lines) for title, lines in OWN.items()}
+    groups = {title: _of_room(lines) for title, lines in {**OWN, STAGE: STAGES}.items()}
     for name, point in installed(ADDED).items():
         try:
             added = point.load()
@@ -129,11 +127,14 @@ def _groups() -> dict[str, Lines]:
     return {**groups}
 
 
-GROUPS: Mapping[str, Lines] = _groups()
+_EVERY = _groups()
+OF_STAGES: Lines = _EVERY[STAGE]
+"""The commands of playbooks."""
+GROUPS: Mapping[str, Lines] = {name: each for name, each in _EVERY.items() if name != STAGE}
 """The commands that people use, by phase."""
 OF_PERSONS = {name: line for lines in GROUPS.values() for name, line in lines.items()}
 OF_VERBS: Lines = _of_room(VERBS["install"])
-COMMANDS: Lines = {**OF_PERSONS, **OF_VERBS, **_of_room(STAGES)}
+COMMANDS: Lines = {**OF_PERSONS, **OF_VERBS, **OF_STAGES}
 """All commands."""
 
 Fill = Callable[[str, "_CommandParser"], None]

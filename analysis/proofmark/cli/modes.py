@@ -10,8 +10,13 @@ from pathlib import Path
 
 from proofmark.cli.bmc_credentials import credentials_argument, credentials_of
 from proofmark.cli.command import ArgumentUse, Command, verb_argument
-from proofmark.cli.command_inputs import PLANNED, open_or_plan_run, site_of_inventory, site_of_run
 from proofmark.cli.command_inputs import arguments as run_arguments
+from proofmark.cli.command_inputs import (
+    open_or_plan_run,
+    planned_options,
+    site_of_inventory,
+    site_of_run,
+)
 from proofmark.cli.output import print_line
 from proofmark.cli.site import site_name
 from proofmark.common.errors import BadInput, InputError, bad_input
@@ -36,6 +41,7 @@ from proofmark.machine.node_commands import PROBE
 from proofmark.machine.node_scripts import run_text
 from proofmark.machine.outcome import NodeError, Outcome, fan_out, split
 from proofmark.machine.scheduler import present
+from proofmark.plan.kinds import kind_of
 from proofmark.plan.resets import nodes_to_reset, resets_s
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.claims import claims_of
@@ -86,8 +92,8 @@ def run(options: Namespace) -> int:
 
 
 def _nodes(opened: Run, state: RunState, site: Site, mode: str) -> list[str]:
-    """Return the nodes with waiting steps of `mode`; of a rolling run, those that are up."""
-    own = journals(state.folder) if opened.plan.rolling else ()
+    """Return the nodes with waiting steps of `mode`; if nodes arrive, those that are up."""
+    own = journals(state.folder) if kind_of(opened.plan).nodes_arrive else ()
     begun = {each.node for each in own if each.history().drained}
     return present(opened, site, waiting_nodes(opened, mode), begun)
 
@@ -331,7 +337,7 @@ def _mode_argument(mode: str | None) -> str:
 
 
 USES = (
-    ArgumentUse(PLANNED, beside=("check",)),
+    ArgumentUse(planned_options(), beside=("check",)),
     ArgumentUse(("--scratch-dir",), beside=("check",)),
     ArgumentUse(("--mode",), beside=("check", "enter", "verify")),
     ArgumentUse(("--credentials", "--take-over"), beside=("check", "enter", "verify", "restore")),

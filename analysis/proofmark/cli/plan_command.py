@@ -31,9 +31,9 @@ from proofmark.judge.foreseen import refusals, unjudged_of
 from proofmark.machine.node_scripts import run_text
 from proofmark.machine.preflight import refuse_unseen
 from proofmark.machine.scheduler import present
+from proofmark.plan.kinds import added_options, kind_of
 from proofmark.plan.lacking import refuse_lacking
 from proofmark.plan.plan import step_named
-from proofmark.plan.rolling import steps_left
 from proofmark.runs.asked import ASKED, write_asked
 from proofmark.runs.busy_nodes import warning_of_probe
 from proofmark.runs.latest import Link
@@ -45,8 +45,6 @@ from proofmark.site.accepted_baseline import ACCEPTED, NONE, chosen_baseline
 from proofmark.site.inventory import Site, load_site, load_sites
 from proofmark.software.provider import check_name, check_provider
 
-DAYS = 1.0
-"""The duration of the suite stability that is shown if none is stated."""
 REACH_S = 60.0
 """The time in which a node must answer, in seconds."""
 
@@ -138,12 +136,12 @@ def plan(options: Namespace) -> int:
         link=None if options.no_link else Link.ACCEPTANCE,
     )
     if not continued:
-        given = {name: getattr(options, name) for name in ASKED}
+        given = {name: getattr(options, name) for name in (*ASKED, *added_options())}
         write_asked(run, {name: str(value) for name, value in given.items() if value})
     if continued and options.expected:
         say(f"expected: {run.id} is continued, and keeps the expected figures of its start")
     notes = (note.line for note in plan_notes(made, benchmarks, site, machines, probe))
-    for line in (*steps_left(made), *notes, *unjudged_lines(unjudged)):
+    for line in (*notes, *unjudged_lines(unjudged)):
         say(line)
     print_json(
         {
@@ -185,10 +183,8 @@ def _print(options: Namespace, benchmarks: Benchmarks, sites: Sequence[Site], ru
         raise bad_input("--output", "", f"{options.output}, with files", "a new or empty folder")
     totals = []
     for site in sites:
-        terms = site.contract and site.contract.stability
-        agreed = options.stability_days or (terms.days if terms else None)
         try:
-            made, machines, probe = plan_of(options, benchmarks, site, DAYS)
+            made, machines, probe = plan_of(options, benchmarks, site, shown=True)
         except NothingToRun as error:
             if len(sites) == 1:
                 raise
@@ -204,8 +200,6 @@ def _print(options: Namespace, benchmarks: Benchmarks, sites: Sequence[Site], ru
             if options.verbose:
                 print_steps(made)
             lines = planned.summary(*((sys.maxsize,) if options.verbose else ()))
-        if made.stability and not agreed:
-            lines.append(f"note: stability: {DAYS:g} day is shown, because no duration is stated")
         if options.output:
             folder = options.output / (site.partition_name if len(sites) > 1 else "")
             planned.preview.write(folder)
@@ -238,8 +232,8 @@ def with_baseline(site: Site, name: str | None) -> tuple[Site, Path | None]:
 
 
 def _representative(run: Run, site: Site) -> dict[str, str]:
-    """Return a node of a rolling run that is up, one with waiting steps first; empty: none is."""
-    if not run.plan.rolling:
+    """Return a node that is up, one with waiting steps first; nothing if no nodes arrive."""
+    if not kind_of(run.plan).nodes_arrive:
         return {}
     up = present(run, site, list(dict.fromkeys([*due_nodes(run), *site.hosts])))
     return {"representative": up[0] if up else ""}

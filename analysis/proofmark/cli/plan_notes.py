@@ -19,12 +19,10 @@ from proofmark.common.errors import BadInput
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.message import Message
 from proofmark.common.printed_command import PrintedCommand, of_person
-from proofmark.common.text import duration
 from proofmark.judge.foreseen import facts_of_modes, judged_elsewhere
-from proofmark.judge.stability.sampling import ahead
+from proofmark.plan.kinds import kind_of
 from proofmark.plan.lacking import available_at, lost_steps
 from proofmark.plan.plan import Plan
-from proofmark.plan.stability_plan import counted_plan
 from proofmark.plan.totals import idle_cores
 from proofmark.plan.validation import without_figures
 from proofmark.site.inventory import Site
@@ -64,8 +62,8 @@ class NoteKind(StrEnum):
     """A warning, or cores that stay idle."""
     LOST = "lost"
     """Steps that are not started and will be INVALID, because the MPI lacks a part of it."""
-    TERMS = "terms"
-    """What the terms of a stability run need, and their risks."""
+    OF_KIND = "kind"
+    """What the kind of the run needs, and its risks."""
     LIMIT = "limit"
     """A limit of the site that judges no figure of the plan, and what other sites accepted."""
 
@@ -110,15 +108,10 @@ def plan_notes(
         yield Note(NoteKind.LOST, line)
     for line in idle_cores(made, machines):
         yield Note(NoteKind.DOUBT, line)
-    if made.stability:
-        for line in ahead(made, [*site.items.values()]):
-            yield Note(NoteKind.TERMS, line)
-        longest = max(step.wall_s for step in made.stability.mix)
-        if longest < SHORT_JOB_S:
-            text = f"stability: each of its {made.totals.jobs:,} jobs takes {duration(longest)} at "
-            text += "most: they test the start of jobs more than the nodes"
-            yield Note(NoteKind.DOUBT, text)
-        made = counted_plan(made)
+    kind = kind_of(made)
+    for line in kind.notes(made, [*site.items.values()]):
+        yield Note(NoteKind.OF_KIND, line)
+    made = kind.judged(made)
     for line in without_figures(made, benchmarks, site, machines):
         yield Note(NoteKind.LIMIT, line)
     if site.elsewhere:
@@ -138,8 +131,6 @@ def _lost(made: Plan, site: Site) -> Iterator[str]:
         yield f"{names}: INVALID, not started: {reason}; `{command}` makes a lock with ROMIO"
 
 
-SHORT_JOB_S = 60
-"""A stability run of shorter jobs gets a note."""
 RAILS_KNOWN = "the MPI of the programs is Open MPI, MPICH, MVAPICH or Intel MPI"
 """The condition under which a program can be limited to one rail (``site/data/rails.yml``)."""
 

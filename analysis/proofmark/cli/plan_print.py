@@ -15,7 +15,6 @@ from proofmark.common.progress_lines import say
 from proofmark.common.text import duration
 from proofmark.judge.foreseen import ACCEPT, Unjudged, refusing
 from proofmark.plan.plan import Plan
-from proofmark.plan.rolling import steps_left
 from proofmark.plan.totals import JobTime, job_times
 from proofmark.runs.cost_history import measured_cost
 from proofmark.site.execution import Queue
@@ -53,7 +52,7 @@ def print_as_json(plans: Sequence[ShownPlan], runs: Path) -> None:
                 "notes": each.notes,
             }
         )
-        for line in (*steps_left(each.plan), *each.notes, *unjudged_lines(each.unjudged)):
+        for line in (*each.notes, *unjudged_lines(each.unjudged)):
             say(line)
     print_json(texts[0] if len(texts) == 1 else {"partitions": texts})
 

@@ -8,6 +8,7 @@ from typing import Any
 from proofmark.common.nodesets import fold
 from proofmark.common.text import duration, size
 from proofmark.machine.node_scripts import step_programs
+from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
 
 
@@ -21,8 +22,8 @@ def plan_summary(plan: Plan, hosts: Collection[str] = ()) -> dict[str, Any]:
     Returns:
         `suite`; `partition`; `nodes`, their number; `node_set`, their names; `modes` in the order
         of the plan; `packages` of the steps, as the cases name them; `step_packages`, the Debian
-        packages that the scripts of the steps need on a node; `cost`, one line; `rolling`; `only`,
-        the names of `hosts` if it rolls.
+        packages that the scripts of the steps need on a node; `cost`, one line; `rolling`: whether
+        nodes join the run; then `only`, the names of `hosts`.
 
     Raises:
         BadInput: ``requirements/programs.yml`` is wrong.
@@ -37,8 +38,8 @@ def plan_summary(plan: Plan, hosts: Collection[str] = ()) -> dict[str, Any]:
         "packages": list(plan.packages()),
         "step_packages": sorted({program.debian for program in programs} - {""}),
         "cost": cost_line(plan),
-        "rolling": bool(plan.rolling),
-        "only": ",".join(fold(hosts)) if plan.rolling else "",
+        "rolling": kind_of(plan).nodes_arrive,
+        "only": ",".join(fold(hosts)) if kind_of(plan).nodes_arrive else "",
     }
 
 

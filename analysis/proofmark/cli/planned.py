@@ -24,7 +24,6 @@ from proofmark.judge.foreseen import ACCEPT, Unjudged, refusing, unjudged_of
 from proofmark.plan.lacking import available_at, in_words, lacking
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.resets import mode_lines
-from proofmark.plan.rolling import steps_left
 from proofmark.plan.totals import JobTime, job_times
 from proofmark.runs.cost_history import MeasuredCost, measured_cost
 from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
@@ -94,7 +93,7 @@ class Planned:
         for note in plan_notes(plan, self.benchmarks, site, self.machines, self.foreseen.probe):
             notes[note.kind].append(note.text)
         kinds: Mapping[str, Sequence[str]] = {
-            "": [*mode_lines(plan, site.partition), *notes[NoteKind.LIMIT], *steps_left(plan)],
+            "": [*mode_lines(plan, site.partition), *notes[NoteKind.LIMIT]],
             "unjudged": [str(each.message) for each in unjudged],
             "a run is refused": [
                 *([f"without {setting(ACCEPT)}"] if refusing(unjudged) else []),
@@ -122,7 +121,7 @@ class Planned:
             *_history(plan, self._cost),
             *table_text(headers, [*self._job_rows()], None).splitlines(),
             f"longest job: {longest.job.id}, {_job_text(longest)}",
-            *notes[NoteKind.TERMS],
+            *notes[NoteKind.OF_KIND],
             *lines,
         ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,13 +20,14 @@ from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.kit import kit_folder
 from proofmark.common.progress_lines import say
 from proofmark.jobs.execute import execute as execute_run
-from proofmark.jobs.execute import execute_rounds, pick, summary
+from proofmark.jobs.execute import pick, summary
 from proofmark.jobs.execute import rerun as rerun_steps
-from proofmark.jobs.job_request import Rolling
+from proofmark.jobs.job_request import Arrivals
+from proofmark.jobs.kinds import Execution, jobs_of
 from proofmark.jobs.scripts import Manner, Scripts, write_scripts
-from proofmark.jobs.stability_jobs import StabilityWork
 from proofmark.jobs.step_script import repeated_commands, unselected_rails
 from proofmark.machine.preflight import refuse_unseen
+from proofmark.plan.kinds import kind_of
 from proofmark.plan.search import Figures, Search
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.cost_history import measured_cost
@@ -43,7 +44,6 @@ from proofmark.runs.run import (
     with_decisions,
 )
 from proofmark.runs.sealed_runs import keep, sealed_of
-from proofmark.runs.stability_log import JobRun
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.runs.work_folder import make_work_folder, use_work_folder, work_files
 from proofmark.site.inventory import Site
@@ -126,9 +126,10 @@ def _execute_arguments(parser: ArgumentParser) -> None:
         type=above_zero(MAX_WAIT_S),
         default=0.0,
         metavar="SECONDS",
-        help="of a rolling run: how long it waits for nodes that are down (default: not at all)",
+        help="of a run that nodes join: how long it waits for nodes that are down (default: not at "
+        "all)",
     )
-    parser.add_argument("--only", metavar="NODES", help="of a rolling run: only jobs of these")
+    parser.add_argument("--only", metavar="NODES", help="of a run that nodes join: only their jobs")
 
 
 def stage(run: Run, site: Site) -> Run:
@@ -146,7 +147,7 @@ def stage(run: Run, site: Site) -> Run:
         say(f"{step}: not needed: {why}")
     names, measured = reported_names(run, site), measured_cost(run.plan, run.folder.parent).seconds
     made = Scripts.of(site.partition, software, names, benchmarks_of(run), measured)
-    if run.plan.stability:
+    if not kind_of(run.plan).has_figures:
         made = replace(made, stability={})  # its jobs disturb each other, and are not repeated
     write_scripts(run.folder, run.plan, made)
     return run
@@ -163,13 +164,12 @@ def execute(options: Namespace) -> int:
     if options.scripts:
         return 0
     manner = Manner.FAIL_FAST if options.fail_fast else Manner.UNFINISHED
-    rolling = Rolling(options.wait_s, node_names(options.only), site.partition.queue.reservation)
+    arrivals = Arrivals(options.wait_s, node_names(options.only), site.partition.queue.reservation)
     name = site.partition.scheduler
-    if run.plan.stability:
-        work = StabilityWork(partial(stage, site=site), _causes)
-        early = execute_rounds(run, name, say, work, manner)
+    if jobs := jobs_of(run.plan.kind):
+        early = jobs.execute(Execution(run, name, say, partial(stage, site=site), manner))
     else:
-        early = execute_run(run, name, say, _figures, manner=manner, rolling=rolling)
+        early = execute_run(run, name, say, _figures, manner=manner, arrivals=arrivals)
     if run.plan.more_repeats_s and not early:
         from proofmark.cli.noisy_steps import repeat_noisy_steps  # it judges; few plans need it
 
@@ -183,13 +183,6 @@ def _figures(run: Run, search: Search, steps: Collection[str]) -> Figures:
     from proofmark.records.read import figures_of  # polars costs time; few runs search
 
     return figures_of(run, search, steps)
-
-
-def _causes(run: Run, jobs: Sequence[JobRun]) -> Sequence[str | None]:
-    """Return why jobs of a stability run failed."""
-    from proofmark.judge.stability.evidence_of_jobs import causes_of  # it judges; few runs need it
-
-    return causes_of(run, jobs)
 
 
 def collect(options: Namespace) -> int:

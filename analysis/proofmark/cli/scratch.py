@@ -7,8 +7,13 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping
 
 from proofmark.cli.command import ArgumentUse, Command, verb_argument
-from proofmark.cli.command_inputs import PLANNED, open_or_plan_run, site_of_inventory, site_of_run
 from proofmark.cli.command_inputs import arguments as run_arguments
+from proofmark.cli.command_inputs import (
+    open_or_plan_run,
+    planned_options,
+    site_of_inventory,
+    site_of_run,
+)
 from proofmark.cli.output import print_line
 from proofmark.cli.site import site_name
 from proofmark.common.errors import bad_input
@@ -112,7 +117,7 @@ def _nodes(opened: Run, state: RunState, site: Site, options: Namespace) -> Scra
 
 
 USES = (
-    ArgumentUse(PLANNED, beside=("check",)),
+    ArgumentUse(planned_options(), beside=("check",)),
     ArgumentUse(("--mode", "--existing"), beside=("check", "verify")),
     ArgumentUse(("--user",), beside=("check", "verify", "clean")),
 )

@@ -53,7 +53,7 @@ def _of_packages(group: str) -> tuple[EntryPoint, ...]:
 def _of_kit(package: str) -> Mapping[str, str]:
     """Return the module of each plug-in of the kit, or its module and class (``module:Class``)."""
     folder = import_module(package)
-    modules = {module.name: module.name for module in iter_modules(folder.__path__)}
+    modules = {module.name: module.name for module in iter_modules(getattr(folder, "__path__", ()))}
     listed: Mapping[str, str] = getattr(folder, "PLUGINS", modules)
     return listed
 
@@ -70,7 +70,8 @@ class Plugins(Generic[Base]):
 
     Attributes:
         base: the abstract base class.
-        package: the package of the kit that contains them; also the group of the entry points.
+        package: the package of the kit that contains them; also the group of the entry points. A
+            module has only plug-ins of optional packages and sites.
         file: where a user names a plug-in, for messages.
         key: the key there.
     """

@@ -13,16 +13,15 @@ from itertools import groupby
 from typing import Protocol
 
 from proofmark.common.errors import Stopped, bad_input
-from proofmark.common.input_limits import MAX_STEPS
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
-from proofmark.jobs.job_request import BatchQueue, JobSupply, Rolling, batch_of
+from proofmark.jobs.job_request import Arrivals, BatchQueue, JobSupply, batch_of
 from proofmark.jobs.scripts import Manner
-from proofmark.jobs.stability_jobs import Rounds, StabilityWork
 from proofmark.jobs.watch import JobMonitor
 from proofmark.machine.scheduler import is_down, scheduler
+from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Group, Job, Step, instance_named
 from proofmark.plan.search import Figures, Search, available, decide
 from proofmark.plan.step import StepInstance
@@ -191,7 +190,7 @@ def write_problem(run: Run, step: str) -> str:
 
 
 _REPORT_EVERY_S = 30.0
-ROLLING = Rolling()
+ANY_NODE = Arrivals()
 
 
 class Pollable(Protocol):
@@ -218,7 +217,7 @@ def execute(
     figures: FigureReader | None = None,
     *,
     manner: Manner = Manner.UNFINISHED,
-    rolling: Rolling = ROLLING,
+    arrivals: Arrivals = ANY_NODE,
 ) -> str:
     """Run every unfinished job of `run` whose nodes are in its mode.
 
@@ -227,8 +226,8 @@ def execute(
     other nodes is not run. A job that is ended by its scheduler, or that exceeds a limit of the
     site, is reported and stops no other job; the same command continues it.
 
-    A job of a rolling run is submitted when none of its nodes is down, and a script that fails
-    stops no other job of it.
+    In a run that nodes join, a job is submitted when none of its nodes is down, and a script that
+    fails stops no other job.
 
     Steps of a search, and steps that read files of others, are submitted when earlier steps of
     theirs have ended (`ReadySteps`).
@@ -239,7 +238,7 @@ def execute(
         say: called with one line when a step or a job starts or ends, and every 30 seconds.
         figures: reads the figures of a search; a plan without searches needs none.
         manner: which steps run, and when they stop.
-        rolling: which jobs of a rolling run are submitted; other runs do not use it.
+        arrivals: which jobs are submitted in a run that nodes join; other runs do not use it.
 
     Returns:
         The job and the step by which fail_fast stopped the run; empty if it did not.
@@ -253,8 +252,8 @@ def execute(
     with lock(run.folder):
         for group in run.plan.to_run():
             ready = ReadySteps(run, group, figures, say)
-            rolls = rolling if run.plan.rolling else None
-            if early := _execute_group(ready, group.mode, batch, manner, rolls, say):
+            waits = arrivals if kind_of(run.plan).nodes_arrive else None
+            if early := _execute_group(ready, group.mode, batch, manner, waits, say):
                 return early
     return ""
 
@@ -264,7 +263,7 @@ def _execute_group(
     mode: str,
     batch: BatchQueue,
     manner: Manner,
-    rolling: Rolling | None,
+    arrivals: Arrivals | None,
     say: Callable[[str], None],
 ) -> str:
     """Run the unfinished jobs of one mode; return as `execute` does."""
@@ -274,7 +273,7 @@ def _execute_group(
     def next_jobs() -> list[Job]:
         return _possible(run, ready.jobs(), mode, batch.scheduler, excluded, say)
 
-    supply = JobSupply(next_jobs(), next_jobs, excluded, rolling)
+    supply = JobSupply(next_jobs(), next_jobs, excluded, arrivals)
     jobs = JobMonitor(run, supply, batch, say, manner=manner)
     warns = site_of(run).partition.origin == "measured"
     looks, reporter = NodeLooks(run, jobs), ProgressReporter(ready, jobs, say, warns=warns)
@@ -289,36 +288,6 @@ def _execute_group(
     for job, nodes in jobs.held.items():
         say(f"job {job}: waits for {nodes}")
     return jobs.stopped_early
-
-
-def execute_rounds(
-    run: Run, scheduler_name: str, say: Callable[[str], None], work: StabilityWork, manner: Manner
-) -> str:
-    """Run the jobs of a stability run until its time is over; continue it if it was interrupted.
-
-    Args:
-        run: the run.
-        scheduler_name: name of the scheduler.
-        say: called with one line when the state of a job, or the counts, changed.
-        work: what the run needs of other parts of the kit.
-        manner: when its jobs stop.
-
-    Returns, raises: see `execute`.
-    """
-    # `Rounds.held` decides how many jobs are submitted.
-    queue = site_of(run).partition.queue.model_copy(update={"max_jobs": MAX_STEPS})
-    batch = BatchQueue(scheduler_name, queue)
-    with lock(run.folder):
-        rounds = Rounds(run, scheduler_name, work, say)
-        while not rounds.over:
-            jobs = JobMonitor(run, rounds.supply(), batch, say, manner=manner)
-            poll_until_done(jobs, rounds.look)
-            if jobs.stopped_early:
-                return jobs.stopped_early
-            if not (rounds.follow() or rounds.over):
-                time.sleep(1)  # no node is up
-                rounds.look()
-    return ""
 
 
 def _possible(

@@ -203,8 +203,8 @@ NOT_SELECTED = "not selected by -l"
 
 
 @dataclass(frozen=True)
-class Rolling:
-    """Which jobs of a rolling run are submitted: those of which no node is down.
+class Arrivals:
+    """Which jobs of a run that nodes join are submitted: the jobs of which no node is down.
 
     Attributes:
         wait_s: how long the others are waited for after the last job has ended, in seconds.
@@ -226,14 +226,14 @@ class JobSupply:
         follow: returns the jobs that can run after the end of a job; called after each end.
         excluded_nodes: the planned nodes that a job does not get and the reason, by id of the job.
             `follow` may add some.
-        rolling: which jobs of a rolling run are submitted; None: every job, also if it has to wait
-            in the queue for a node that is down.
+        arrivals: which jobs are submitted; None: every job, also if it has to wait in the queue for
+            a node that is down.
     """
 
     first: Iterable[Job]
     follow: Callable[[], Iterable[Job]] = tuple
     excluded_nodes: Mapping[str, str] = field(default_factory=dict)
-    rolling: Rolling | None = None
+    arrivals: Arrivals | None = None
 
     def held(self, jobs: Iterable[Job], nodes: Mapping[str, NodeState]) -> dict[str, str]:
         """Return the jobs that are not submitted now, each with the nodes that it waits for.
@@ -242,9 +242,9 @@ class JobSupply:
             jobs: the jobs that are left.
             nodes: the states of their nodes, as `Scheduler.nodes` returns them.
         """
-        if self.rolling is None:
+        if self.arrivals is None:
             return {}
-        only, own = self.rolling.only, self.rolling.reservation
+        only, own = self.arrivals.only, self.arrivals.reservation
         held: dict[str, str] = {}
         for job in jobs:
             waits: list[str] = []
@@ -260,7 +260,7 @@ class JobSupply:
 
         `quiet_s` is the time since the last change of a job, in seconds.
         """
-        return self.rolling is not None and not free and quiet_s >= self.rolling.wait_s
+        return self.arrivals is not None and not free and quiet_s >= self.arrivals.wait_s
 
 
 def divided(run: Run, job: Job, submission: JobSubmission) -> tuple[Job, Job | None]:

@@ -506,7 +506,7 @@ class JobMonitor:
             self._active.remove(active)
             self._changed = time.monotonic()
             return
-        if status.state is State.FAILED and not self._supply.rolling:
+        if status.state is State.FAILED and not self._supply.arrivals:
             self._failed = (active.job, status.reason)
         self._remove(active, status)
         if status.state is State.FAIL_FAST:

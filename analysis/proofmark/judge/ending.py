@@ -39,6 +39,7 @@ from proofmark.judge.next_steps import (
 )
 from proofmark.judge.results import Again, InvalidCause, Result
 from proofmark.judge.verdict import Verdict
+from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
 
@@ -121,8 +122,9 @@ def ending(
     figures = (_described(each, several=several) for each in worst_results(verdict))
     every = chain(faults(verdict), figures, open_points(verdict))
     worst = " | ".join(islice(every, MAX_FIGURES_NAMED)) or _nothing_worse(verdict)
-    labels = [each.label for each in (verdict.rolling, verdict.degraded) if each]
-    lacking = "".join(f", {localized(label)}" for label in labels)
+    labels = [verdict.of_kind.last_line] if verdict.of_kind else []
+    labels += [verdict.degraded.label] if verdict.degraded else []
+    lacking = "".join(f", {localized(label)}" for label in labels if label)
     if verdict.conditions.imported:
         lacking = f"{lacking}, {_('imported outputs')}"
     return (
@@ -360,7 +362,8 @@ def failed_nodes(verdict: Verdict, plan: Plan) -> dict[str, str]:
 
     A node fails if it is bad, if one of its own figures is INVALID, or if a step that it measures
     alone has no record, or if a stage before its jobs failed. A result or step of several nodes is
-    the failure of none of them. A node of a rolling run without a record waits.
+    the failure of none of them. A node without a record waits if
+    the run still grows.
     """
     reasons = {node.host: _of_bad(node) for node in verdict.bad.nodes}
     places = {step.id: step.instances() for step in plan.steps_to_run()}
@@ -377,9 +380,9 @@ def failed_nodes(verdict: Verdict, plan: Plan) -> dict[str, str]:
     for each in verdict.conditions.stage_faults:
         for host in hosts_of(each.nodes):
             reasons.setdefault(host, f"{each.reason}")
-    for node in verdict.stability.lost if verdict.stability else ():
-        reasons.setdefault(node, "it failed during the stability run")
-    for missing in () if plan.rolling or plan.stability else verdict.coverage.missing:
+    for node, why in verdict.of_kind.failed_nodes.items() if verdict.of_kind else ():
+        reasons.setdefault(node, why)
+    for missing in () if kind_of(plan).grows else verdict.coverage.missing:
         if all(len(nodes) == 1 for nodes in places[missing.step].values()):
             for node in missing.nodes:
                 reasons.setdefault(node, f"{missing.step}: not measured")

@@ -33,9 +33,9 @@ from proofmark.judge.references.typical import (
     value_of_rule,
 )
 from proofmark.judge.stated_parts import nominal_parts, statements
+from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
 from proofmark.plan.selection import has_partner, required_metrics, selects
-from proofmark.plan.stability_plan import counted_plan
 from proofmark.plan.step import COUNTED, Step
 from proofmark.plan.traits import StepFigures, figures_of
 from proofmark.plan.validation import described
@@ -136,8 +136,7 @@ def unjudged_of(
     Raises:
         BadInput: there is no such baseline.
     """
-    if plan.stability:
-        plan = counted_plan(plan)
+    plan = kind_of(plan).judged(plan)
     if site.partition.origin != "measured":
         return []
     facts = facts_of_modes(plan, site, machines, probe)
@@ -187,7 +186,7 @@ class PlannedJudgements:
         steps: list[tuple[str, Step]] = []
         for group in self.plan.groups:
             steps += [(group.mode, step) for step in group.steps()]
-        # The rates of the programs of a stability run are no figures of its verdict.
+        # If a step is counted, the others are only its load.
         for mode, step in [each for each in steps if each[1].launch == COUNTED] or steps:
             known = (mode, _nodes(step), step.placement, *step.recorded.items())
             if known not in (of_case := found.setdefault(step.case, {})):

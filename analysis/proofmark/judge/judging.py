@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
@@ -24,15 +23,14 @@ from proofmark.judge.evidence import (
     ReportedScratch,
     SiteNetwork,
 )
-from proofmark.judge.gate.rolling_nodes import with_rolling
-from proofmark.judge.judges import judge
+from proofmark.judge.kinds import judge_of
 from proofmark.judge.links.paths import paths_of
 from proofmark.judge.references.derived import active_ports
 from proofmark.judge.references.typical import builds, programs_of_cases
 from proofmark.judge.repeats import granted_more
-from proofmark.judge.stability.tally import counted, tally_of
 from proofmark.judge.verdict import Verdict
 from proofmark.judge.verdict_files import write_junit, write_verdict
+from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import Records, parquet_of
@@ -45,7 +43,7 @@ from proofmark.runs.job_folder import stopped_jobs
 from proofmark.runs.journal import journals
 from proofmark.runs.nodes import Node, some_nodes
 from proofmark.runs.predictions import read_predictions
-from proofmark.runs.run import Run, site_of
+from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.stability_log import looks_at
 from proofmark.runs.stage_faults import RESTORE, StageFault, read_stage_faults
@@ -124,17 +122,8 @@ def judged(run: Run, read: Read = read_parts) -> Judged:
     """
     with gc_paused():
         evidence = evidence_of(run, read)
-        return Judged(evidence.records, _verdict(run, evidence), evidence.probes)
-
-
-def _verdict(run: Run, evidence: Evidence) -> Verdict:
-    if run.plan.stability:
-        site = site_of(run)
-        found = tally_of(run, [*site.items.values()])
-        evidence = counted(evidence, found, site.partition.origin)
-        evidence = replace(evidence, stopped=(*found.damaged, *found.damaged_jobs))
-        return replace(judge(evidence), stability=found)
-    return with_rolling(judge(evidence), evidence)
+        verdict = judge_of(run.plan.kind).judge(run, evidence)
+        return Judged(evidence.records, verdict, evidence.probes)
 
 
 def evidence_of(run: Run, read: Read = read_parts) -> Evidence:
@@ -143,7 +132,8 @@ def evidence_of(run: Run, read: Read = read_parts) -> Evidence:
     Raises:
         BadInput: a file of the run is damaged.
     """
-    parts, records = read(run, () if run.plan.stability else None)
+    has_figures = kind_of(run.plan).has_figures
+    parts, records = read(run, None if has_figures else ())
     _, benchmarks, site, software, probes = parts
     files, partition = run.files, site.partition
     facts = {host: node.newest for host, node in probes.items() if node.jobs}
@@ -165,7 +155,7 @@ def evidence_of(run: Run, read: Read = read_parts) -> Evidence:
         facts=facts,
         probes=probes,
         family_level=partition.family_level,
-        stopped=() if run.plan.stability else stopped_jobs(run),
+        stopped=stopped_jobs(run) if has_figures else (),
         node=partition.node,
         judge_expected=partition.expected,
         builds=builds(software, benchmarks),
@@ -179,7 +169,7 @@ def evidence_of(run: Run, read: Read = read_parts) -> Evidence:
         ),
         scratch=ReportedScratch(
             partition.scratch.path,
-            () if run.plan.stability else tuple(looks_after_failures(files, run.plan)),
+            tuple(looks_after_failures(files, run.plan)) if has_figures else (),
         ),
         baseline=baseline,
         expected=read_predictions(files.expected) if exists(files.expected) else None,

@@ -39,6 +39,7 @@ from proofmark.judge.headline import (
     headline,
 )
 from proofmark.judge.headline import exit_code as exit_code
+from proofmark.judge.kind_result import KindResult
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.links.links import LinkFit
 from proofmark.judge.node_checks import CheckOutcome
@@ -49,9 +50,7 @@ from proofmark.judge.results import WORDS as WORDS
 from proofmark.judge.results import Result as Result
 from proofmark.judge.results import Results as Results
 from proofmark.judge.results import result_json as result_json
-from proofmark.judge.rolling_state import RollingState
 from proofmark.judge.slowdown import Slowdown
-from proofmark.judge.stability.tally import JobTally
 from proofmark.judge.stated_parts import NominalHardware
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import Record
@@ -61,7 +60,7 @@ MOST_STEPS = 8
 
 
 _OPTIONAL = {
-    *("imported", "rolling", "stability", "excused", "stage_faults", "disturbed", "replaced"),
+    *("imported", "excused", "stage_faults", "disturbed", "replaced"),
     *("items_of_other_suites", "checks", "added", "crashes", "rounds", "baseline", "expected"),
     "disagreements",
 }
@@ -90,8 +89,7 @@ class Verdict:
         conditions: how the run was made.
         over_time: the comparison of the end of the run with its beginning.
         slowdowns: how much slower figures are beside a load.
-        rolling: the state of the nodes of a rolling run; None for any other run.
-        stability: the counts of a stability run; None for any other run.
+        of_kind: what only a run of its kind has; None for a usual run.
     """
 
     run: str
@@ -110,8 +108,7 @@ class Verdict:
     conditions: RunConditions = field(default_factory=RunConditions)
     over_time: OverTime = field(default_factory=OverTime)
     slowdowns: tuple[Slowdown, ...] = ()
-    rolling: RollingState | None = None
-    stability: JobTally | None = None
+    of_kind: KindResult | None = None
 
     @property
     def fleet(self) -> Fleet:
@@ -290,7 +287,7 @@ class Verdict:
 
     def _can_run(self, steps: Iterable[str]) -> tuple[str, ...]:
         """Return those of `steps` that can run again, without repetition."""
-        if self.conditions.imported or self.stability:
+        if self.conditions.imported or (self.of_kind and not self.of_kind.can_repeat):
             return ()
         folders = dict.fromkeys(steps)
         return tuple(
@@ -319,8 +316,7 @@ class Verdict:
             "coverage": self.coverage.as_json(),
             "degraded": self.degraded and self.degraded.as_json(),
             "imported": self.conditions.imported,
-            "rolling": self.rolling and self.rolling.as_json(),
-            "stability": self.stability and self.stability.as_json(),
+            **({self.of_kind.kind: self.of_kind.as_json()} if self.of_kind else {}),
             "unmet": list(self.unmet),
             "faults": [fault.message for fault in self.faults],
             "excused": list(self.excused),

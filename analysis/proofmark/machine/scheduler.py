@@ -18,6 +18,7 @@ from proofmark.common.nodesets import folded
 from proofmark.common.plugins import Plugins
 from proofmark.common.progress_lines import say
 from proofmark.machine.outcome import NodeError, Outcome, call_for_nodes
+from proofmark.plan.kinds import kind_of
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import JobFiles
@@ -452,7 +453,7 @@ def _of_kind(chosen: Scheduler, name: str, kind: type[Kind], verb: str) -> Kind:
 
 
 def present(run: Run, site: Site, nodes: Sequence[str], begun: Collection[str] = ()) -> list[str]:
-    """Return `nodes`; of a rolling run, those that `site` selects and that are not down.
+    """Return `nodes`; if nodes arrive, those that `site` selects and that are not down.
 
     A node that is down or drained waits. All are up if the scheduler does not answer.
 
@@ -462,7 +463,7 @@ def present(run: Run, site: Site, nodes: Sequence[str], begun: Collection[str] =
         nodes: nodes of the run.
         begun: nodes that this run has drained itself. They are returned, too.
     """
-    if not run.plan.rolling:
+    if not kind_of(run.plan).nodes_arrive:
         return list(nodes)
     chosen, own = [n for n in nodes if n in site.hosts], site.partition.queue.reservation
     try:
@@ -472,7 +473,7 @@ def present(run: Run, site: Site, nodes: Sequence[str], begun: Collection[str] =
         states = {}
     waiting = [n for n in chosen if is_closed(states.get(n, IDLE), own) and n not in begun]
     if waiting:
-        say(f"{folded(waiting)}: down or drained; the rolling run waits for them")
+        say(f"{folded(waiting)}: down or drained; the run waits for them")
     return [node for node in chosen if node not in waiting]
 
 

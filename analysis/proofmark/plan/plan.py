@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
@@ -26,7 +26,6 @@ from proofmark.plan.step import SCRATCH as SCRATCH
 from proofmark.plan.step import Step as Step
 from proofmark.site.execution import HostCpuMap
 from proofmark.site.hardware import CURRENT
-from proofmark.site.stability_terms import JobCause
 
 
 class Job(StrictModel):
@@ -60,28 +59,6 @@ class Group(StrictModel):
         for job in self.jobs:
             named.update(job.nodes)
         return named
-
-
-class StabilityTest(StrictModel):
-    """What a stability run counts, and for how long (`proofmark.plan.stability_plan`).
-
-    Attributes:
-        hours: its duration, from the last failure that began the time again.
-        load: the share of the nodes that jobs use.
-        restart_on, good, bad: those of `StabilityTerms`.
-        hosts: its nodes.
-        counted: the step whose figures the kit counts. No job has it.
-        mix: the steps that jobs repeat, each with the number of its nodes.
-    """
-
-    hours: float
-    load: float
-    restart_on: list[JobCause]
-    good: float
-    bad: float
-    hosts: Nodes
-    counted: Step
-    mix: list[Step]
 
 
 class Totals(StrictModel):
@@ -121,10 +98,9 @@ class Plan(StrictModel):
         at_once: the number of jobs that run at the same time; 1 if that is not known.
         more_repeats_s: the time for more repeats of steps that are too noisy, in seconds; 0 if the
             number of repeats is fixed (`proofmark.common.auto_repeats`).
-        rolling: what one job of a rolling acceptance measures (`proofmark.plan.rolling`); empty if
-            the plan is not one.
-        stability: what a stability run counts; None for any other plan. Its jobs follow each other
-            in rounds, and the run grows by rounds until its time is over.
+        kind: the name of the kind of run (`proofmark.plan.kinds`); empty for the usual one.
+        of_kind: the data of this kind, in the form of JSON.
+        hosts: the nodes of the run, if jobs that join it later may have nodes that no job has yet.
         imported: whether others produced the outputs (`proofmark.plan.adopted_plan`). No step runs.
         allowed_modes: the modes that the run may enter; the folder of the run has them, not
             plan.json.
@@ -149,17 +125,18 @@ class Plan(StrictModel):
     fewer_nodes: dict[str, int] = Field(default={}, exclude_if=lambda cases: not cases)
     at_once: int = Field(default=1, ge=1, exclude_if=lambda jobs: jobs == 1)
     more_repeats_s: float = Field(default=0.0, ge=0, exclude_if=lambda seconds: not seconds)
-    rolling: Literal["", "node", "rack"] = Field(default="", exclude_if=lambda unit: not unit)
-    stability: StabilityTest | None = Field(default=None, exclude_if=lambda test: test is None)
+    kind: str = Field(default="", exclude_if=lambda kind: not kind)
+    of_kind: dict[str, Any] = Field(default={}, exclude_if=lambda data: not data)
+    hosts: Nodes = Field(default=[], exclude_if=lambda hosts: not hosts)
     imported: bool = Field(default=False, exclude_if=lambda imported: not imported)
     allowed_modes: list[str] = Field(default=[], exclude=True)
     repeated: dict[str, Message] = Field(default={}, exclude=True)
     not_needed: dict[str, Message] = Field(default={}, exclude=True)
 
     def nodes(self) -> list[str]:
-        """Return the nodes of all jobs, each once; of a stability run, also those of later jobs."""
-        if self.stability:
-            return list(self.stability.hosts)
+        """Return the nodes of all jobs, those of later jobs too, each once."""
+        if self.hosts:
+            return list(self.hosts)
         named: dict[str, None] = {}
         for job in self.jobs():
             named |= dict.fromkeys(job.nodes)

@@ -64,7 +64,7 @@ def selection(reference: Reference, case: str, plan: Plan, benchmarks: Benchmark
     steps = []
     for group in plan.groups:
         steps += [(group.mode, step) for step in group.steps()]
-    # The rates of the programs of a stability run are no figures of its verdict.
+    # If a step is counted, the others are only its load.
     steps = [each for each in steps if each[1].launch == COUNTED] or steps
     figures = _figures(steps, cases_of(reference, case), plan.system, benchmarks)
     chosen = [each for each in figures[case] if selects(reference, each)]

@@ -31,6 +31,7 @@ from proofmark.common.parallel import gc_paused
 from proofmark.common.progress_lines import say
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.trust import weak_part
+from proofmark.plan.kinds import kind_of
 from proofmark.records.columns import Execution, Measurand, Records
 from proofmark.records.read import read_parts
 from proofmark.records.run_facts import RunParts, run_parts
@@ -96,7 +97,7 @@ def read_and_store(run: Run) -> None:
     Raises:
         BadInput: a file of the run is damaged, or the file cannot be written.
     """
-    if not run.plan.stability and not _is_stored(run):
+    if kind_of(run.plan).has_figures and not _is_stored(run):
         with gc_paused():
             parts, records = read_parts(run)
             store(run, Readings(records, parts.nodes))
@@ -108,7 +109,7 @@ def store(run: Run, readings: Readings) -> None:
     Raises:
         BadInput: the file cannot be written.
     """
-    if run.seal is None or run.plan.stability or _is_stored(run):
+    if run.seal is None or not kind_of(run.plan).has_figures or _is_stored(run):
         return
     content = BytesIO()
     with zipfile.ZipFile(content, "w") as archive:

@@ -23,6 +23,7 @@ from proofmark.common.strict_model import StrictModel
 from proofmark.common.translation import in_language, language
 from proofmark.judge.judging import Judged, judged, write_results
 from proofmark.judge.verdict import Verdict
+from proofmark.plan.kinds import kind_of
 from proofmark.records.stored_readings import Readings, store, stored_or_read
 from proofmark.report.render import render
 from proofmark.report.run_data import RunData, gather
@@ -105,13 +106,18 @@ class Written:
 def write_products(run: Run) -> Written:
     """Write all products of `run` into its acceptance folder, in the current language.
 
-    A rolling run is reported many times: its report keeps its time until the verdict differs.
+    A run that nodes join is reported many times: its report keeps its time until the verdict
+    differs.
 
     Raises:
         BadInput: a file of the run is damaged, or a product cannot be written.
     """
     files = run.products
-    old = sha256_of(files.verdict) if run.plan.rolling and files.verdict.is_file() else ""
+    old = (
+        sha256_of(files.verdict)
+        if kind_of(run.plan).nodes_arrive and files.verdict.is_file()
+        else ""
+    )
     found = judged(run, stored_or_read)
     store(run, Readings(found.records, found.nodes))
     return _write(run, found, files, old=old)

@@ -77,7 +77,7 @@ def headline(verdict: Verdict) -> str:
     invalid, failed = counts["INVALID"], counts["FAIL"]
     gap = coverage.expected - coverage.measured
     parts = [_("imported: others produced the outputs")] if verdict.conditions.imported else []
-    labelled = (verdict.rolling, verdict.stability, verdict.degraded)
+    labelled = (verdict.of_kind, verdict.degraded)
     parts += [localized(each.label) for each in labelled if each]
     if gap:
         parts.append(

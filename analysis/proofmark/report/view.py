@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
@@ -23,14 +23,12 @@ from proofmark.report.sections import (
     main_figures,
     next_steps,
     node_provenance,
-    nodes_by_rack,
     outputs_of_others,
     paper_claims,
     peak,
     plots_section,
     predicted_figures,
     signatures,
-    stability_counts,
     storage_targets,
 )
 from proofmark.report.summary import Summary, summary, title
@@ -73,8 +71,6 @@ def view(run_data: RunData, products: RunFiles | None = None) -> View:
         *chain.from_iterable(each.sections() for each in run_data.additions),
         *limit_table.sections(run_data),
         main_figures.section(run_data),
-        *nodes_by_rack.sections(run_data),
-        *stability_counts.sections(run_data),
         *next_steps.sections(run_data),
         *exceptions.sections(run_data),
         *signatures.sections(run_data, products or run_data.run.products),
@@ -100,6 +96,14 @@ def view(run_data: RunData, products: RunFiles | None = None) -> View:
         title(run_data),
         f"SHA-256 {run_data.run.seal.digest}" if run_data.run.seal else "",
         summary(run_data),
-        sections,
+        tuple(_with_added(run_data, sections)),
         files,
     )
+
+
+def _with_added(run_data: RunData, sections: Iterable[Section]) -> Iterator[Section]:
+    """Yield `sections`, each with those that packages put after it."""
+    for section in sections:
+        yield section
+        for addition in run_data.additions:
+            yield from addition.after(section.id)

@@ -30,11 +30,8 @@ from proofmark.site.extra_vars import literal_variable
 from proofmark.site.inventory import Site
 from proofmark.site.limit import pattern_of
 
-ASKED = (
-    *("repeats", "rolling", "stability_days", "stability_load"),
-    *("provision_from", "scratch_dir", "baseline", "expected", "accept_unjudged"),
-)
-"""The options of a plan that are extra variables of the playbooks with the same name."""
+ASKED = (*("repeats", "provision_from", "scratch_dir", "baseline", "expected", "accept_unjudged"),)
+"""The options of each plan that are extra variables of the playbooks with the same name."""
 
 
 class _Variables(RootModel[dict[str, str]]):

@@ -17,11 +17,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import read_json
+from proofmark.common.files import read_json, write_whole
 from proofmark.common.nodesets import ACCEPTED, is_name
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line
-from proofmark.runs.state import RunState, made
+from proofmark.runs.run import Run
+from proofmark.runs.state import RunState, made, site_folder, word
+
+NODES = "nodes"
+"""The folder of the records in the state of a site."""
 
 
 class Holder(StrictModel):
@@ -154,4 +158,36 @@ class Claims:
 
 def claims_of(state: RunState, *, take_over: bool = False) -> Claims:
     """Return the claims of the run with this state; `take_over` as in `Claims`."""
-    return Claims(state.site / "nodes", state.id, state.run, platform.node(), take_over)
+    return Claims(state.site / NODES, state.id, state.run, platform.node(), take_over)
+
+
+class Reservation(StrictModel):
+    """The reservation of the scheduler for one run: its name, and the folder of the run."""
+
+    name: str
+    run: str
+
+
+def reserve_for(site: str, run: Path, name: str) -> None:
+    """Note in the state of `site` that the nodes of the run in the folder `run` are reserved.
+
+    Args:
+        site: the name of the site.
+        run: the folder of the run, which need not exist.
+        name: the reservation.
+    """
+    folder = made(site_folder(site) / "reservations")
+    text = Reservation(name=name, run=f"{run}").model_dump_json()
+    write_whole(folder / f"{word(run.name, 'the run')}.json", text + "\n")
+
+
+def reservation_of(run: Run) -> str:
+    """Return the reservation of the nodes of `run`; empty if it has none of its own.
+
+    Anybody can give a run its name. The note names the folder too.
+    """
+    path = site_folder(run.plan.site) / "reservations" / f"{run.id}.json"
+    if not path.exists():
+        return ""
+    noted = read_json(path, Reservation)
+    return noted.name if Path(noted.run).resolve() == run.folder.resolve() else ""

@@ -1,7 +1,7 @@
-"""``growth/<n>.json``: what joined a rolling run after its start (`proofmark.plan.rolling`).
+"""``growth/<n>.json``: what joined a run that grows (`proofmark.plan.kinds`) after its start.
 
-No file of the run is changed when nodes join. A file has jobs and nodes only: the limits, the
-contract and everything else that judges are those of the start.
+No file of the run is changed. A file has jobs and nodes only: the limits, the contract and
+everything else that judges are those of the start.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from pathlib import Path
 
 from proofmark.common.files import paths_in, read_json, write_whole
 from proofmark.common.strict_model import StrictModel
-from proofmark.plan.plan import Group, Job, Plan
-from proofmark.plan.rolling import grown
+from proofmark.plan.kinds import Part, kind_of
+from proofmark.plan.plan import Group, Plan
 from proofmark.plan.search import Search
-from proofmark.plan.stability_plan import with_round
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.access import Access
 from proofmark.site.inventory import Site
@@ -43,16 +42,14 @@ def _growths(folder: Path) -> list[Growth]:
 
 
 def with_growth(folder: Path, plan: Plan) -> Plan:
-    """Return `plan`, that of the start of the run in `folder`, with all that joined it."""
-    if plan.stability:
-        for each in _growths(folder):
-            jobs = []
-            for group in each.groups:
-                jobs += group.jobs
-            plan = with_round(plan, jobs)
-    elif plan.rolling:
-        for each in _growths(folder):
-            plan = grown(plan, (each.groups, each.searches))
+    """Return `plan`, that of the start of the run in `folder`, with all that joined it.
+
+    Raises:
+        BadInput: no installed package has the kind of the plan, or a file is damaged.
+    """
+    kind = kind_of(plan)
+    for each in _growths(folder) if kind.grows else ():
+        plan = kind.grown(plan, (each.groups, each.searches))
     return plan
 
 
@@ -64,19 +61,8 @@ def site_now(folder: Path) -> Site:
     return site
 
 
-def add_round(folder: Path, plan: Plan, jobs: list[Job], site: Site) -> Plan:
-    """Add the jobs of a round to the stability run in `folder`; return its plan with them.
-
-    Raises:
-        BadInput: the file cannot be written, or the plan would have too many steps.
-    """
-    longer = with_round(plan, jobs)
-    add_growth(folder, [plan.groups[0].model_copy(update={"jobs": jobs})], [], site)
-    return longer
-
-
-def add_growth(folder: Path, groups: list[Group], searches: list[Search], joining: Site) -> None:
-    """Add jobs, and the hosts of the site `joining`, to the rolling run in `folder`.
+def add_growth(folder: Path, part: Part, joining: Site) -> None:
+    """Add `part`, and the hosts of the site `joining`, to the run in `folder`.
 
     Raises:
         BadInput: the file cannot be written.
@@ -85,8 +71,8 @@ def add_growth(folder: Path, groups: list[Group], searches: list[Search], joinin
     path = growth / f"{len(_growths(folder)) + 1:04d}.json"
     growth.mkdir(exist_ok=True)
     made = Growth(
-        groups=groups,
-        searches=searches,
+        groups=part[0],
+        searches=part[1],
         hosts=list(joining.hosts),
         partition_hosts=list(joining.partition_hosts),
         aliases=joining.aliases,

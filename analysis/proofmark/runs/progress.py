@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from proofmark.common.text import duration
+from proofmark.plan.kinds import kind_of
 from proofmark.plan.searches import uncounted
 from proofmark.runs.disturbed_steps import (
     EXECUTIONS,
@@ -191,8 +192,8 @@ def _steps(count: int) -> str:
 
 
 def due_nodes(run: Run) -> list[str]:
-    """Return the nodes of a stage; of a rolling run, those with waiting steps of any mode."""
-    if not run.plan.rolling:
+    """Return the nodes of a stage; if nodes arrive, those with waiting steps of any mode."""
+    if not kind_of(run.plan).nodes_arrive:
         return run.plan.nodes()
     waiting = []
     for mode in dict.fromkeys(group.mode for group in run.plan.groups):

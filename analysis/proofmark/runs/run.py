@@ -19,6 +19,7 @@ from proofmark.common.files import exists, read_json, read_text, text_or_empty, 
 from proofmark.common.input_limits import MAX_PROBE_BYTES, MAX_SMALL_BYTES
 from proofmark.common.message import Message
 from proofmark.common.trust import refuse_untrusted
+from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.format import check_inputs
@@ -218,8 +219,9 @@ def benchmarks_in(folder: Path) -> Benchmarks:
 
 
 def site_of(run: Run) -> Site:
-    """Return the site of `run`, as it was at its start; a rolling run has the nodes that joined."""
-    return site_now(run.folder) if run.plan.rolling else read_json(run.files.site, Site)
+    """Return the site of `run`, as it was at its start, with the nodes that joined."""
+    nodes_arrive = kind_of(run.plan).nodes_arrive
+    return site_now(run.folder) if nodes_arrive else read_json(run.files.site, Site)
 
 
 def reported_names(run: Run, site: Site) -> dict[str, list[str]]:

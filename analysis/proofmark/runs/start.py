@@ -19,8 +19,8 @@ from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import new_folder, write_whole
 from proofmark.common.progress_lines import say
 from proofmark.common.trust import refuse_untrusted
+from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
-from proofmark.plan.rolling import growth, rolling_digest, steps_of_several
 from proofmark.runs.acceptance import is_signed
 from proofmark.runs.attempts import has_result
 from proofmark.runs.disturbed_steps import pending, repeats_of_job
@@ -85,8 +85,7 @@ def start_or_continue(
     """Return the run to work on, and whether it is an earlier one.
 
     Without `run_id` and `fresh`, the newest unfinished run with the same plan digest is continued.
-    A rolling run is continued until it is signed. It grows by the nodes of the plan that it lacks.
-    A normal plan with its `run_id` adds the steps of several nodes.
+    A run that grows is continued until it is signed. Its kind says what the plan adds to it.
     A new run gets a copy of `copied`. A continued run keeps its own copies.
 
     Args:
@@ -108,11 +107,11 @@ def start_or_continue(
         if fresh:
             raise bad_input("run_id", "", f"{run_id}: exists, with fresh=true", "a new run id")
         run = open_run(earlier)
-        if run.plan.rolling and (joined := _join(run, plan, site)):
-            run = joined
-        elif run.plan.digest != plan.digest:
+        joined = _join(run, plan, site)
+        if joined is None:
             found = f"{run.id}: exists, with another plan (digest {run.plan.digest[:12]})"
             raise bad_input("run_id", "", found, f"a new run id (digest {plan.digest[:12]})")
+        run = joined
         with lock(run.folder):
             _point(root, link, site.name, run.id)
         return run, True
@@ -134,21 +133,21 @@ def start_or_continue(
 
 
 def _join(run: Run, plan: Plan, site: Site) -> Run | None:
-    """Return a rolling run with what `plan` adds to it; None if the plan is that of another run.
+    """Return `run` with what `plan` adds to it; None if it is the plan of another run.
 
     Raises:
         BadInput: another process works on the run.
     """
-    unit = run.plan.rolling
-    digest = plan.digest if plan.rolling or not unit else rolling_digest(plan, site, unit)
-    if digest != run.plan.digest:
-        return None
+    kind = kind_of(run.plan)
+    part = kind.joining(run.plan, plan, site)
+    if part is None or not kind.nodes_arrive:
+        return None if part is None else run
     with lock(run.folder):
         run = open_run(run.folder)
-        part = growth(run.plan, plan) if plan.rolling else steps_of_several(run.plan, plan)
-        if not any(group.jobs for group in part[0]):
+        part = kind.joining(run.plan, plan, site)
+        if not part or not any(group.jobs for group in part[0]):
             return run
-        add_growth(run.folder, *part, site)
+        add_growth(run.folder, part, site)
         return open_run(run.folder)
 
 
@@ -263,7 +262,7 @@ def _unfinished(root: Path, digest: str) -> Path | None:
             run = open_run(folder)
         except BadInput:
             continue  # a damaged run, or one of a later version
-        open_ = not is_signed(folder) if run.plan.rolling else not _finished(run)
+        open_ = not _finished(run)
         if run.plan.digest == digest and open_:
             return folder
     return None
@@ -272,10 +271,9 @@ def _unfinished(root: Path, digest: str) -> Path | None:
 def _finished(run: Run) -> bool:
     """Return whether `run` has all results and a verdict, and no disturbed step waits.
 
-    A partial run may have a verdict. A stability run grows until its time is over, and is continued
-    until it is signed.
+    A partial run may have a verdict. A run that grows is continued until it is signed.
     """
-    if run.plan.stability:
+    if kind_of(run.plan).grows:
         return is_signed(run.folder)
     have = all(has_result(run.files.step(each.id)) for each in run.plan.steps_to_run())
     if not have or not run.files.verdict.exists():

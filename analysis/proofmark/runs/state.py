@@ -10,7 +10,8 @@ a run can be removed before its nodes are restored. It gets a copy of the journa
 - ``runs/<run-id>/lock``: the lock of the process that changes nodes
 - ``sealed/<run>-<evidence>.json``: a sealed run (`proofmark.runs.sealed_runs`)
 - ``nodes/<node>.json``: the run that holds a node (`proofmark.runs.claims`)
-- ``gates/<gate>/``: a gate, with the journals of its nodes (`proofmark.runs.gates`)
+- ``reservations/<run>.json``: the reservation of the nodes of a run (`proofmark.runs.claims`)
+- ``gates/<gate>/``: a gate, with the journals of its nodes, of the package ``service``
 - ``checks.jsonl``, ``vendor.csv``: the decisions of all gates (`proofmark.runs.checks`)
 """
 

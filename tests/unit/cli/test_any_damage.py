@@ -28,8 +28,8 @@ from tests.folders import PROBES, ROOT
 from tests.unit.runs.test_damaged import limited
 
 from proofmark.cli.main import main
+from proofmark.packages.stability.stability_plan import stability_plan
 from proofmark.plan.expansion import make_plan
-from proofmark.plan.stability_plan import stability_plan
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run

@@ -26,10 +26,10 @@ from proofmark.common.errors import BadInput
 from proofmark.common.files import sha256_of
 from proofmark.common.rights import this_user
 from proofmark.judge.baseline.comparison import LEAST_CHANGE
-from proofmark.judge.gate.gate_decisions import decide
-from proofmark.judge.gate.gate_evidence import evidence_of
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
+from proofmark.packages.service.gate_decisions import decide
+from proofmark.packages.service.gate_evidence import evidence_of
 from proofmark.report.products import write_products
 from proofmark.report.run_data import gather
 from proofmark.report.sections.next_steps import next_steps

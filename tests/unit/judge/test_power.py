@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.fleet import fleet_run
-from tests.unit.judge.test_gate import REFERENCE, decisions_of
+from tests.packages.service.test_gate import REFERENCE, decisions_of
 
 from proofmark.common.message import Message
 from proofmark.judge.fleet.critical_values import fleet_limit

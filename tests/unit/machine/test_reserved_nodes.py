@@ -10,13 +10,13 @@ import pytest
 from tests.emulators.bmc.rollouts import EmulatedSite, FileSlurm, path_with
 from tests.emulators.bmc.server import Emulator
 
-from proofmark.machine.gate_actions import NodeGate
 from proofmark.machine.outcome import Outcome
 from proofmark.machine.scheduler import kept_for_others
 from proofmark.machine.schedulers import slurm
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.machine.schedulers.slurm import Slurm
-from proofmark.runs.gates import begin_gate
+from proofmark.packages.service.gate_actions import NodeGate
+from proofmark.packages.service.gates import begin_gate
 
 
 @pytest.fixture

@@ -24,6 +24,10 @@ class RunAddition:
         """Return sections for the beginning of the page."""
         return ()
 
+    def after(self, section: str) -> Iterable[Section]:
+        """Return sections that follow the section with the id `section`, which every page has."""
+        return ()
+
     def columns(self) -> tuple[Column, ...]:
         """Return further columns of the tables of figures."""
         return ()

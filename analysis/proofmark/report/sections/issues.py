@@ -16,6 +16,7 @@ from proofmark.common.translation import N_, _, translated
 from proofmark.judge.ending import named_nodes, named_steps, of_like_nodes
 from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.judge.results import CONFIRMING, Result
+from proofmark.plan.kinds import kind_of
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import EMULATED, Execution, Record
 from proofmark.report.page import (
@@ -43,10 +44,10 @@ from proofmark.site.tried import untried
 def output_links(run_data: RunData, record: Record) -> tuple[PageLink, ...]:
     """Return links to the outputs of the execution that measured `record`.
 
-    Of a stability run, which counts its jobs, it is the file with the states of its nodes.
+    If the outputs have no figures, it is the file with the states of the nodes.
     """
     files = run_data.run.files
-    if run_data.verdict.stability:
+    if not kind_of(run_data.run.plan).has_figures:
         return (PageLink(files.link(files.node_states), files.node_states.name),)
     execution = numbered_execution(files.step(record.step), record.attempt)
     outputs = (execution.stdout, execution.stderr)

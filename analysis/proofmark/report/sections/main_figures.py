@@ -314,6 +314,9 @@ def _hosts(node: str) -> tuple[str, ...]:
 
 NUMBER = "number"
 
+MAIN_FIGURES = "key-figures"
+"""The id of the section, which each page has."""
+
 
 def section(run_data: RunData) -> Section:
     """Return the key figures with their limits, then what the run does not cover."""
@@ -339,7 +342,7 @@ def section(run_data: RunData) -> Section:
     plain = () if run_data.verdict.contract else (_sanity(),)
     figures = Block(paragraphs=(*plain, note), tables=(shown,)) if rows else Block(paragraphs=plain)
     scope = listed(_("Not covered"), not_covered(run_data, measured))
-    return Section("key-figures", caption, (figures, scope) if scope.items else (figures,))
+    return Section(MAIN_FIGURES, caption, (figures, scope) if scope.items else (figures,))
 
 
 def _sanity() -> str:

@@ -1,1 +1,0 @@
-"""Decides from a verdict which nodes return to service (docs/design/playbooks.md)."""

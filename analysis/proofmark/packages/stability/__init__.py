@@ -1,0 +1,23 @@
+"""A run of days that keeps nodes busy and counts jobs, failures and the time between them.
+
+May import: every room.
+"""
+
+from __future__ import annotations
+
+from proofmark.common.plugins import PluginTable
+
+PLUGINS: PluginTable = {
+    "proofmark.plan.kinds": {
+        "stability": "stability_run:StabilityRun",
+    },
+    "proofmark.jobs.kinds": {
+        "stability": "stability_jobs:StabilityJobs",
+    },
+    "proofmark.judge.kinds": {
+        "stability": "tally:StabilityJudge",
+    },
+    "proofmark.report.additions": {
+        "stability": "stability_counts:StabilityPage",
+    },
+}

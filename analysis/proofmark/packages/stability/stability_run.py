@@ -1,0 +1,123 @@
+"""The kind of a run of days that counts jobs: its options, its plan and its terms."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import _ArgumentGroup as ArgumentGroup
+from collections.abc import Collection, Iterator
+
+from proofmark.cli.amounts import above_zero
+from proofmark.common.errors import BadInput, InputError
+from proofmark.common.text import duration
+from proofmark.packages.stability.reachable import unreachable
+from proofmark.packages.stability.sampling import ahead
+from proofmark.packages.stability.stability_plan import (
+    counted_plan,
+    counted_step,
+    stability_plan,
+    test_of,
+    with_round,
+)
+from proofmark.plan.kinds import Part, PlanRequest, RunKind
+from proofmark.plan.plan import Job, Plan
+from proofmark.site.contract_document import CONTRACT, Contract, ContractItem
+from proofmark.site.inventory import Site
+from proofmark.site.stability_terms import MAX_DAYS, StabilityTerms, weaker_terms
+
+DAYS = 1.0
+"""The duration that is shown if none is stated."""
+SHORT_JOB_S = 60
+"""A run of shorter jobs gets a note."""
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(|d|h|min|s)", re.ASCII)
+_PER_DAY = {"": 1, "d": 1, "h": 24, "min": 1440, "s": 86400}
+
+
+def _days(text: str) -> float | None:
+    """Return a duration in days; None for an empty text."""
+    match = _DURATION.fullmatch(text)
+    days = float(match[1]) / _PER_DAY[match[2]] if match else 0.0
+    if text and not 0 < days <= MAX_DAYS:
+        raise ArgumentTypeError(f"{text!r}: accepted: days, or a duration as 36h or 90min")
+    return days if text else None
+
+
+def _share(text: str) -> float | None:
+    """Return a share of the nodes; None for an empty text."""
+    return above_zero(1.0)(text) if text else None
+
+
+def _terms(options: Namespace, site: Site) -> StabilityTerms:
+    """Return the terms of a stability run: the contract's, or stricter ones of the options.
+
+    Raises:
+        BadInput: an option asks for less than the contract.
+    """
+    signed = site.contract and site.contract.stability
+    agreed = signed or StabilityTerms()
+    options_of = {"days": options.stability_days, "load": options.stability_load}
+    given = {key: each for key, each in options_of.items() if each is not None}
+    found = agreed.model_copy(update=given)
+    if signed and (weaker := weaker_terms(signed, found.days or 0.0, found.load, found.restart_on)):
+        place = f"stability of {site.inventory / CONTRACT}"
+        raise BadInput(
+            *(
+                InputError(f"stability_{name}", "", has, f"at least {needed}, {place}")
+                for name, has, needed in weaker
+            )
+        )
+    return found
+
+
+class StabilityRun(RunKind):
+    """Rounds of jobs that follow each other until the time of the run is over."""
+
+    options = ("stability_days", "stability_load")
+    needs = "the suite stability, which does not roll"
+    grows = True
+    has_figures = False
+
+    def add_arguments(self, parser: ArgumentParser | ArgumentGroup) -> None:
+        """Add the terms of the run to `parser`."""
+        note = "of the suite stability: its duration, in days, or as 36h or 90min"
+        parser.add_argument("--stability-days", type=_days, metavar="DAYS", help=note)
+        note = "of the suite stability: the share of the nodes that jobs use (default: 0.9)"
+        parser.add_argument("--stability-load", type=_share, metavar="SHARE", help=note)
+
+    def plan(self, request: PlanRequest) -> Plan | None:
+        """Return the plan of a suite with a step whose figures are counted."""
+        if not counted_step(request.usual):
+            return None
+        terms = _terms(request.options, request.site)
+        assumed = request.shown and terms.days is None
+        if assumed:
+            terms = terms.model_copy(update={"days": DAYS})
+        return stability_plan(request.usual, request.site.hosts, terms, assumed=assumed)
+
+    def grown(self, plan: Plan, part: Part) -> Plan:
+        """Return `plan` with the jobs of a round."""
+        jobs: list[Job] = []
+        for group in part[0]:
+            jobs += group.jobs
+        return with_round(plan, jobs)
+
+    def judged(self, plan: Plan) -> Plan:
+        """Return the plan with the step that is counted."""
+        return counted_plan(plan)
+
+    def refused(self, item: ContractItem, contract: Contract) -> tuple[str, str] | None:
+        """Return what no machine can reach in the time of the contract."""
+        return unreachable(item, contract.stability) if contract.stability else None
+
+    def notes(self, plan: Plan, items: Collection[ContractItem]) -> Iterator[str]:
+        """Yield what the terms of the run need, their risks, and what is odd in it."""
+        test = test_of(plan)
+        yield from ahead(plan, [*items])
+        longest = max(step.wall_s for step in test.mix)
+        if longest < SHORT_JOB_S:
+            yield (
+                f"stability: each of its {plan.totals.jobs:,} jobs takes {duration(longest)} at "
+                "most: they test the start of jobs more than the nodes"
+            )
+        if test.assumed:
+            yield f"note: stability: {DAYS:g} day is shown, because no duration is stated"
