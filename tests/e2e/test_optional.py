@@ -47,6 +47,7 @@ BASIC = [
 OPTIONAL = {
     "papers": ["verdict", "RUN", "--claims", "--json"],
     "twin": ["twin", *SITE, "--suite", "twin-p5", "--plan"],
+    "foreign": ["adopt", f"{ROOT / 'benchmarks/samples'}"],
     "exports": ["export", "RUN", "--format", "influx", "-o", "NEW"],
     "tools": ["explain", "1", "--run", "RUN"],
     "history": ["trend", "RUN"],

@@ -54,8 +54,6 @@ OWN: Mapping[str, Lines] = {
     "judge": {
         "verdict": ("cli.verdict", "judge a run; claims"),
         "report": ("cli.report", "write page and summary"),
-        "adopt": ("cli.adopt", "outputs of others"),
-        "io500": ("cli.io500_command", "score submissions again"),
     },
     "sign and keep": {
         "sign": ("cli.sign", "sign evidence and verdict"),

@@ -28,7 +28,7 @@ from proofmark.site.accepted_baseline import (
     Baseline,
     refuse_predicted,
 )
-from proofmark.site.adopted_site import IMPORTED
+from proofmark.site.hardware import IMPORTED
 from proofmark.site.inventory import Site
 from proofmark.software.software import software_of
 

@@ -38,8 +38,8 @@ from proofmark.judge.stated_parts import (
 )
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.selection import required_metrics
-from proofmark.site.adopted_site import IMPORTED
 from proofmark.site.contract_document import ContractItem
+from proofmark.site.hardware import IMPORTED
 from proofmark.site.installed_parts import declared_parts
 from proofmark.site.partition import PREDICTED
 

@@ -101,7 +101,7 @@ class Plan(StrictModel):
         kind: the name of the kind of run (`proofmark.plan.kinds`); empty for the usual one.
         of_kind: the data of this kind, in the form of JSON.
         hosts: the nodes of the run, if jobs that join it later may have nodes that no job has yet.
-        imported: whether others produced the outputs (`proofmark.plan.adopted_plan`). No step runs.
+        imported: whether others produced the outputs. No step runs.
         allowed_modes: the modes that the run may enter; the folder of the run has them, not
             plan.json.
         repeated: the steps that repeat the command of another step, each with the reason. They

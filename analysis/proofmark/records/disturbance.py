@@ -26,8 +26,8 @@ from proofmark.records.columns import VIRTUAL, Records, intern
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.binding_file import UNREADABLE, damage, read_binding
 from proofmark.runs.noise_file import NodeNoise, disturbers
-from proofmark.site.adopted_site import IMPORTED
 from proofmark.site.execution import HostCpuMap
+from proofmark.site.hardware import IMPORTED
 
 DISTURBED, RATE_CHANGED = "disturbed", "rate-changed"
 """The codes of the reasons of disturbed and of unsteady executions."""

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from statistics import median
 
-from proofmark.cases.banners import lines_of
 from proofmark.cases.reader.engine import Reading, as_imported, read_output
 from proofmark.cases.reader.output_text import output_text
 from proofmark.common.files import read_json
@@ -29,7 +28,7 @@ from proofmark.records.measured_step import MeasuredStep
 from proofmark.records.requirements import not_run
 from proofmark.records.run_facts import RunFacts, RunParts, run_parts
 from proofmark.records.step_records import Instance, StepRecords, read_output_file
-from proofmark.runs.adopted import AdoptedFile, adopted_files
+from proofmark.runs.adopted import AdoptedFile, adopted_files, lines_of
 from proofmark.runs.attempts import Attempt, imported_attempts
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.nodes import probed_nodes

@@ -41,8 +41,8 @@ from proofmark.runs.journal import RESTORED, RESULT, Journal, journals
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
 from proofmark.runs.run_files import StepFiles
-from proofmark.site.adopted_site import IMPORTED
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes, stated_ceilings
+from proofmark.site.hardware import IMPORTED
 from proofmark.site.inventory import Site
 from proofmark.site.machines import counted_node, topology_of_mode
 from proofmark.site.mount_source import may_be_same, same_type

@@ -17,7 +17,7 @@ from proofmark.report.run_data import RunData
 from proofmark.report.sections import fabric_elements as links
 from proofmark.report.words import count, grouped, sentence, size_4_digits
 from proofmark.runs.plan_accuracy import time_of_steps
-from proofmark.site.adopted_site import IMPORTED
+from proofmark.site.hardware import IMPORTED
 
 MEANINGS = {
     "PASS": N_("measured, judged, and within every limit"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
+from datetime import date
 
-from proofmark.cases.banners import Lines
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json
 from proofmark.common.message import Message
@@ -13,6 +14,10 @@ from proofmark.common.strict_model import StrictModel
 from proofmark.plan.step import StepInstance
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
+
+Lines = tuple[tuple[int, int | None], ...]
+"""Ranges of lines: the first one, from 0, and the one after the last; None: to the end."""
+DATE_IN_PATH = "(?<![0-9])(20[0-9]{2}([-_.]?)[01][0-9]\\2[0-3][0-9])(?![0-9])"
 
 
 class AdoptedFile(StrictModel):
@@ -138,3 +143,22 @@ def refuse_imported(run: Run) -> None:
 def shown(name: str) -> str:
     r"""Return the name of a file as text; bytes that are not UTF-8 are escaped (``\\xff``)."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def lines_of(text: str, lines: Lines) -> str:
+    """Return these lines of `text`; all of them if `lines` is empty."""
+    if not lines:
+        return text
+    every = text.split("\n")
+    parts = ("\n".join([*every[first:end], *([""] if end else [])]) for first, end in lines)
+    return "".join(parts)
+
+
+def dates_in(text: str) -> Iterator[str]:
+    """Yield the dates in a path as ``2026-04-01``."""
+    for match in re.finditer(DATE_IN_PATH, text):
+        digits = re.sub(r"\D", "", match[1])
+        try:
+            yield date(int(digits[:4]), int(digits[4:6]), int(digits[6:])).isoformat()
+        except ValueError:
+            continue

@@ -15,6 +15,8 @@ CURRENT = "current"
 """The only mode of a partition that declares none: the mode that its nodes are in."""
 UNRECORDED = "not_recorded"
 """The mode of imported outputs. No mode of an inventory can have this name (`Slug`)."""
+IMPORTED = "imported"
+"""The origin of figures of outputs that others produced; the name of a site without inventory."""
 Count = Annotated[int, Field(gt=0, le=MAX_COUNT)]
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import examples
 from tests.fixtures.outputs import SAMPLES, WILD, benchmarks, read, text_of, valid
 
-from proofmark.cases.banners import Banners
 from proofmark.cases.reader.output_text import output_text
+from proofmark.packages.foreign.output_heads import Banners
 
 Form = Callable[[str], str]
 STAMPS = {

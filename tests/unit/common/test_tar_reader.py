@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.common import packed
 from proofmark.common.input_limits import MAX_MEMBER_HEADER_BYTES, MAX_MEMBER_HEADERS
 from proofmark.common.message import Message
 from proofmark.common.tar_reader import NotUnpacked, TarReader
+from proofmark.packages.foreign import packed
 
 FORMATS = (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)
 NAME = st.from_regex(r"[a-zé0-9.]{1,60}(/[a-zé0-9.]{1,60}){0,3}", fullmatch=True)

@@ -272,7 +272,11 @@ def test_each_change_of_the_reader_changes_its_digest(
     digest = stored_readings._reader.__wrapped__
     before = digest()
     assert before == digest()
-    for name in ("cases/reader/engine.py", "cases/data/io500.yml", "records/measured_step.py"):
+    for name in (
+        "cases/reader/engine.py",
+        "cases/data/other_programs.yml",
+        "records/measured_step.py",
+    ):
         path = tmp_path / name
         path.write_text(path.read_text() + "\n# another reader\n")
         assert digest() != before

@@ -36,7 +36,7 @@ from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.shared_traits import hardware_kind, machine_traits, software_traits, traits_of
 from proofmark.records.columns import Floats, Numbers
 from proofmark.site.accepted_baseline import Baseline, read_baseline
-from proofmark.site.adopted_site import IMPORTED
+from proofmark.site.hardware import IMPORTED
 from proofmark.site.installed_parts import Parts
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts

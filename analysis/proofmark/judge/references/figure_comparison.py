@@ -55,8 +55,7 @@ from proofmark.judge.references.typical import (
 )
 from proofmark.records.columns import VIRTUAL, Record
 from proofmark.site.accepted_baseline import AcceptedPrograms
-from proofmark.site.adopted_site import IMPORTED
-from proofmark.site.hardware import StatedNode
+from proofmark.site.hardware import IMPORTED, StatedNode
 from proofmark.site.partition import PREDICTED
 
 

@@ -11,11 +11,11 @@ from proofmark.common.translation import _
 from proofmark.judge.diagnosis.disagreeing import Disagreement, LikeExecutions
 from proofmark.judge.ending import named_steps, of_like_nodes
 from proofmark.judge.verdict import Verdict
-from proofmark.plan.adoption_rules import dates_in
 from proofmark.report.page import Block, Cell, listed, numeric, table
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import figure_cell, name, settings
 from proofmark.report.words import number
+from proofmark.runs.adopted import dates_in
 
 MOST_NAMED = 4
 """The most executions of a state that are named."""

@@ -17,12 +17,9 @@ from pathlib import Path
 import pytest
 from tests.folders import BENCHMARKS, ROOT
 
-from proofmark.cli import adopt
 from proofmark.cli.main import main
-from proofmark.common import packed
 from proofmark.judge.judging import read_and_judge
-from proofmark.plan import adoption_rules
-from proofmark.runs import adoption_request
+from proofmark.packages.foreign import adopt, adoption_request, packed, path_rules
 from proofmark.runs.adopted import adopted_files
 from proofmark.runs.run import open_run
 
@@ -579,7 +576,7 @@ def test_few_patterns_select_all_files_of_a_sweep(plan: Plan) -> None:
 
 
 def test_options_that_lack_files_are_named(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (adoption_rules, adopt):
+    for module in (path_rules, adopt):
         monkeypatch.setattr(module, "MOST_PATTERNS", 2)
     words = ("alpha", "beta", "gamma", "delta")
     files = {f"n1/{word}": STREAM for word in words} | {f"n2/{word}x": HPL for word in words}

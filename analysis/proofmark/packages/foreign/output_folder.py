@@ -15,7 +15,7 @@ from proofmark.cases.reader.output_text import output_text
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_bytes_below
 from proofmark.common.input_limits import MAX_ADOPTED_FILES, MAX_OUTPUT_BYTES
-from proofmark.common.packed import NotUnpacked, is_archive, unpack, unpacked
+from proofmark.packages.foreign.packed import NotUnpacked, is_archive, unpack, unpacked
 from proofmark.runs.adopted import shown
 
 MOST_NAMED = 10

@@ -11,8 +11,8 @@ from tests.folders import BENCHMARKS
 from proofmark.cases.loading import load_benchmarks
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
-from proofmark.runs.adoption import adopt_folder
-from proofmark.runs.adoption_request import AdoptionRequest
+from proofmark.packages.foreign.adoption import adopt_folder
+from proofmark.packages.foreign.adoption_request import AdoptionRequest
 
 TIMES = "HPL_pdgesv() start time {}\nHPL_pdgesv() end time   {}\n"
 START, END = "Sat Nov 21 08:22:59 2026", "Sat Nov 21 08:23:09 2026"

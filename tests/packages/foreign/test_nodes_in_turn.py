@@ -12,8 +12,8 @@ from tests.folders import BENCHMARKS, ROOT
 
 from proofmark.cli.main import main
 from proofmark.judge.judging import read_and_judge
-from proofmark.runs import output_heads
-from proofmark.runs.output_folder import HEAD
+from proofmark.packages.foreign import output_heads
+from proofmark.packages.foreign.output_folder import HEAD
 from proofmark.runs.run import open_run
 
 SAMPLES = BENCHMARKS / "samples"
@@ -212,7 +212,7 @@ def test_a_log_that_is_cut_between_nodes_is_left_over(
 ) -> None:
     """Behind the begin that is looked at other nodes can follow."""
     monkeypatch.setattr(output_heads, "HEAD", HEAD // 64)
-    monkeypatch.setattr("proofmark.runs.output_folder.HEAD", HEAD // 64)
+    monkeypatch.setattr("proofmark.packages.foreign.output_folder.HEAD", HEAD // 64)
     monkeypatch.setenv("PROOFMARK_KIT", str(ROOT))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "logs").mkdir()

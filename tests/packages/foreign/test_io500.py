@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.outputs import benchmarks
 
-from proofmark.cases.io500 import (
+from proofmark.cli.main import main
+from proofmark.packages.foreign.io500 import (
     findings,
     read_submission,
     rules,
     scores,
     submission_folders,
 )
-from proofmark.cli.main import main
 
 IOR = "./ior -C -Q 1 -g -k -e -o d/f"
 EASY = f"{IOR} -t 2m -b 9920000m -F"

@@ -10,7 +10,7 @@ from tests.fixtures.shipped import shipped_benchmarks
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import is_name
-from proofmark.plan.output_paths import PathRule
+from proofmark.packages.foreign.path_rules import PathRule
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,9 @@ from tests.folders import BENCHMARKS
 from proofmark.cases.loading import load_benchmarks
 from proofmark.judge.diagnosis.edited_copies import edited_copies
 from proofmark.judge.judging import judge_run
+from proofmark.packages.foreign.adoption import adopt_folder
+from proofmark.packages.foreign.adoption_request import AdoptionRequest
 from proofmark.records.columns import Record, Records
-from proofmark.runs.adoption import adopt_folder
-from proofmark.runs.adoption_request import AdoptionRequest
 
 SIZES = [2**power for power in range(21)]
 

@@ -12,8 +12,8 @@ import pytest
 from tests.fixtures.kit import write_contract
 from tests.folders import BENCHMARKS, DATA, ROOT
 
-from proofmark.cli.adopt import COMMANDS
 from proofmark.cli.main import main
+from proofmark.packages.foreign.adopt import COMMANDS
 from proofmark.packages.history.past_run import LeftOut, PastRun, read_past_run
 from proofmark.runs.run import open_run
 from proofmark.runs.run_files import RunFiles

@@ -12,14 +12,13 @@ from tests.fixtures.shipped import shipped_benchmarks
 from proofmark.cli.main import main
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
-from proofmark.plan.output_paths import LabelRule, PathRule
+from proofmark.packages.foreign.adoption import adopt_folder, site_of_hosts
+from proofmark.packages.foreign.adoption_request import AdoptionRequest
+from proofmark.packages.foreign.path_rules import LabelRule, PathRule
 from proofmark.report.run_data import gather
 from proofmark.report.sections import disagreements, issues
 from proofmark.report.sections.exceptions import exceptions
-from proofmark.runs.adoption import adopt_folder
-from proofmark.runs.adoption_request import AdoptionRequest
 from proofmark.runs.run import Run, open_run
-from proofmark.site.adopted_site import site_of_hosts
 
 Judged = tuple[Run, Verdict]
 NODES = ("n1", "n2", "n3", "n4")

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from tests.folders import DATA
 
-from proofmark.plan.node_names import named_nodes
-from proofmark.plan.output_paths import PathRule
+from proofmark.packages.foreign.node_names import named_nodes
+from proofmark.packages.foreign.path_rules import PathRule
 
 SITES = yaml.safe_load((DATA / "node-names.yml").read_text())
 ASKED = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from proofmark.plan.output_nodes import Names, nodes_of_outputs
+from proofmark.packages.foreign.adoption_request import Names, nodes_of_outputs
 
 Found = tuple[Mapping[str, tuple[str, str]], Mapping[str, Names]]
 """The contradictions, and the nodes of each output, by path."""

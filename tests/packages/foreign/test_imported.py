@@ -16,14 +16,13 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.judge.imported_rules import REASONS
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import Verdict
-from proofmark.plan.output_paths import PathRule
+from proofmark.packages.foreign.adoption import adopt_folder, site_of_hosts
+from proofmark.packages.foreign.adoption_request import AdoptionRequest
+from proofmark.packages.foreign.path_rules import PathRule
 from proofmark.report.run_data import gather
 from proofmark.report.sections.exceptions import exceptions
 from proofmark.report.sections.next_steps import next_steps
-from proofmark.runs.adoption import adopt_folder
-from proofmark.runs.adoption_request import AdoptionRequest
 from proofmark.runs.run import open_run
-from proofmark.site.adopted_site import site_of_hosts
 from proofmark.site.ceilings import UNIVERSAL, stated_ceilings
 from proofmark.site.hardware import StatedNode
 

@@ -27,13 +27,12 @@ from proofmark.common.nodesets import folded, unfold
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.progress_lines import say
 from proofmark.common.text import csv_cell
-from proofmark.plan.adoption_rules import MOST_PATTERNS
+from proofmark.packages.foreign.adoption import Counted, adopt_folder
+from proofmark.packages.foreign.adoption_request import Adoption, AdoptionRequest, planned
+from proofmark.packages.foreign.output_folder import HEAD, OutputFolder, opened
+from proofmark.packages.foreign.path_rules import MOST_PATTERNS, LabelRule, PathRule
 from proofmark.plan.expansion import limit_mistakes
-from proofmark.plan.output_paths import LabelRule, PathRule
 from proofmark.runs.adopted import Adopted, shown
-from proofmark.runs.adoption import Counted, adopt_folder
-from proofmark.runs.adoption_request import Adoption, AdoptionRequest, planned
-from proofmark.runs.output_folder import HEAD, OutputFolder, opened
 from proofmark.runs.run import Run
 from proofmark.site.accepted_baseline import chosen_baseline
 from proofmark.site.inventory import Site, load_site

@@ -17,14 +17,14 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import Verdict
+from proofmark.packages.foreign import output_folder
+from proofmark.packages.foreign.adoption import adopt_folder
+from proofmark.packages.foreign.adoption_request import AdoptionRequest
+from proofmark.packages.foreign.output_folder import HEAD
+from proofmark.packages.foreign.path_rules import PathRule
 from proofmark.packages.twin.smpi import unpack
-from proofmark.plan.output_paths import PathRule
 from proofmark.records.columns import Record
-from proofmark.runs import output_folder
 from proofmark.runs.adopted import Adopted
-from proofmark.runs.adoption import adopt_folder
-from proofmark.runs.adoption_request import AdoptionRequest
-from proofmark.runs.output_folder import HEAD
 from proofmark.runs.run import Run, open_run
 from proofmark.site.inventory import Site
 
