@@ -202,10 +202,14 @@ def separate(lines: Iterable[str]) -> tuple[list[str], Counter[str]]:
 
 
 def _values(run: Path) -> dict[str, Any]:
-    """Return the stored records and the stored verdict of `run`."""
+    """Return the stored records and the stored verdict of `run`.
+
+    A key without a value and no key are the same: an optional package has no key without its data.
+    """
+    verdict = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
     return {
         "records.parquet": pl.read_parquet(run / "records.parquet").to_dicts(),
-        "verdict.json": json.loads((run / "verdict.json").read_text(encoding="utf-8")),
+        "verdict.json": {key: value for key, value in verdict.items() if value is not None},
         "rma.csv": (run / "rma.csv").read_text(encoding="utf-8").splitlines(),
     }
 

@@ -131,7 +131,7 @@ def named_by(verdict: Mapping[str, Any]) -> list[str]:
     """Return the bad nodes, broken file systems and jobs that ended early, one line each."""
     bad = [f"bad node: {node['node']}: {node['likely']}" for node in verdict["fleet"]["nodes"]]
     faults = [fault["line"] for fault in verdict["file_systems"]]
-    elements = (verdict["links"] or {"elements": []})["elements"]
+    elements = verdict.get("links", {"elements": []})["elements"]
     slow = [f"slow element: {element['name']}" for element in elements]
     return [*bad, *slow, *faults, *verdict["coverage"]["stopped"]]
 

@@ -16,9 +16,9 @@ from tests.emulators.vcluster import Cluster
 from tests.emulators.vcluster.fabric import SHAPE, Switches
 
 from proofmark.judge.diagnosis.bad_nodes import losses
-from proofmark.judge.links.link_fit import Fit, fit
-from proofmark.judge.links.paths import paths_of
-from proofmark.judge.links.samples import PairSeries, Samples
+from proofmark.packages.fabric.elements import paths_of
+from proofmark.packages.fabric.link_fit import Fit, fit
+from proofmark.packages.fabric.samples import PairSeries, Samples
 from proofmark.plan.pairings import rounds, waves
 from proofmark.site.fabric import Fabric, Level
 from proofmark.site.node.counters import Counters, parse_counters, tcp_segments

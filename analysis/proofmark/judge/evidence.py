@@ -12,7 +12,6 @@ from proofmark.judge.aggregate import Aggregates, aggregate
 from proofmark.judge.baseline.comparison import BaselineOfRun
 from proofmark.judge.fleet.critical_values import FAMILY_LEVEL
 from proofmark.judge.fleet.like_figures import Distance
-from proofmark.judge.links.paths import Paths
 from proofmark.judge.references.derived import ANY_NODE
 from proofmark.judge.references.judgement import CaseReference, ordered_references
 from proofmark.judge.references.typical import Build
@@ -29,6 +28,7 @@ from proofmark.runs.waivers import Waiver
 from proofmark.site.accepted_baseline import AcceptedPrograms
 from proofmark.site.baseline_elsewhere import BaselineElsewhere
 from proofmark.site.contract_document import CheckItem, ContractItem
+from proofmark.site.fabric import Fabric
 from proofmark.site.hardware import StatedNode
 from proofmark.site.judge_expected import JUDGE_EXPECTED, JudgeExpected
 from proofmark.site.node.facts import NodeFacts
@@ -54,14 +54,14 @@ class SiteNetwork:
     Attributes:
         places: switches and rack, by host.
         distance: of two nodes; pairs of different distances are not compared with each other.
-        paths: the links of the fabric; None: no slow elements of it are looked for.
+        fabric: its switches and links; None: the run has none.
         ports: of each node that carry messages, as far as it is stated.
         proven: whether own runs of the site prove the network between nodes (`ImportedRules`).
     """
 
     places: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     distance: Distance | None = None
-    paths: Paths | None = None
+    fabric: Fabric | None = None
     ports: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     proven: bool = False
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TypeVar
 
 from proofmark.common.errors import bad_input
+from proofmark.judge.additions import added_findings
 from proofmark.judge.coverage import coverage, degraded
 from proofmark.judge.diagnosis.bad_nodes import Suspects, bad_nodes
 from proofmark.judge.diagnosis.node_faults import NodeFaults, narrow_slots, node_faults
@@ -19,7 +21,6 @@ from proofmark.judge.fleet.fleet import measure_fleet
 from proofmark.judge.fleet.like_figures import Kinds
 from proofmark.judge.fleet.measured_groups import kinds_of_groups, measured_groups, unlike_groups
 from proofmark.judge.limit_outcomes import limit_outcomes
-from proofmark.judge.links.links import link_fit
 from proofmark.judge.node_checks import check_outcomes
 from proofmark.judge.predictions import FigurePredictions
 from proofmark.judge.reference_judge import judge_by_references
@@ -70,12 +71,12 @@ def judge(evidence: Evidence) -> Verdict:
     fleet = measure_fleet(figures, benchmarks, of_place, level, network.places)
     accepted = evidence.baseline.compare(figures, benchmarks, level) if evidence.baseline else None
     referred = judge_by_references(evidence, nominal, fleet, accepted)
-    links = link_fit(figures, plan, benchmarks, network.paths, level) if network.paths else None
+    added = added_findings(evidence, fleet)
     changes = over_time(figures, benchmarks, level)
     answers = _joined(
         referred.of_figure,
         {figure: (one,) for figure, one in judge_digits(figures, benchmarks, kinds).items()},
-        {figure: (one,) for figure, one in (links.judgements if links else {}).items()},
+        *({figure: (one,) for figure, one in each.of_figures().items()} for each in added.values()),
         {figure: (one,) for figure, one in changes.judgements().items()},
     )
     results = Results(
@@ -103,7 +104,7 @@ def judge(evidence: Evidence) -> Verdict:
         {word: int((results.verdict == at).sum()) for at, word in enumerate(WORDS)},
         covered,
         results,
-        links=links,
+        added=added,
         limits=limit_outcomes(evidence, covered, referred.by_reference),
         checks=check_outcomes(
             evidence.checks, plan.nodes(), facts, evidence.waivers, evidence.looks
@@ -115,6 +116,7 @@ def judge(evidence: Evidence) -> Verdict:
             *unlike_groups(groups),
             *empty_channels(facts, stated),
             *(() if evidence.node.rails.rate else narrow_slots(facts)),
+            *chain.from_iterable(each.unjudged() for each in added.values()),
         ),
         hardware=NominalHardware(
             nominal, shown_basis(referred.rules(figures), nominal, evidence.node)
@@ -128,7 +130,8 @@ def judge(evidence: Evidence) -> Verdict:
     of_checks: list[NodeFaults] = []
     for check in verdict.checks:
         of_checks.append({node: (reason,) for node, reason in check.faults.items()})
-    return _diagnosed(evidence, verdict, _joined(*faults, *of_checks))
+    of_added = (each.of_nodes() for each in added.values())
+    return _diagnosed(evidence, verdict, _joined(*faults, *of_checks, *of_added))
 
 
 def _diagnosed(evidence: Evidence, verdict: Verdict, faults: NodeFaults) -> Verdict:
@@ -139,13 +142,16 @@ def _diagnosed(evidence: Evidence, verdict: Verdict, faults: NodeFaults) -> Verd
         verdict: without them.
         faults: the faults of each node that no figure has.
     """
+    slow_ends: dict[str, str] = {}
+    for finding in verdict.added.values():
+        slow_ends |= finding.slow_ends()
     storage = storage_faults(evidence, verdict.results)
     of_nodes = [each for each in verdict.of("FAIL") if not storage.is_of_storage(each)]
     measured = verdict.measured()
     suspects = Suspects(
         measured=measured,
         judged=verdict.judged(),
-        slow_ends=verdict.links.hosts if verdict.links else {},
+        slow_ends=slow_ends,
         faults=faults,
     )
     unmeasured = {each.step for each in verdict.coverage.missing}

@@ -24,7 +24,6 @@ from proofmark.judge.evidence import (
     SiteNetwork,
 )
 from proofmark.judge.kinds import judge_of
-from proofmark.judge.links.paths import paths_of
 from proofmark.judge.references.derived import active_ports
 from proofmark.judge.references.typical import builds, programs_of_cases
 from proofmark.judge.repeats import granted_more
@@ -163,7 +162,7 @@ def evidence_of(run: Run, read: Read = read_parts) -> Evidence:
         network=SiteNetwork(
             places={host: site.location(host) for host in site.hosts},
             distance=site.distance,
-            paths=paths_of(partition.fabric, hosts),
+            fabric=partition.fabric,
             ports=_ports(run, site, probes, facts),
             proven=partition.fabric.network is not None,
         ),

@@ -224,16 +224,10 @@ def _of_nodes(verdict: Verdict) -> Iterator[NextStep]:
 
 
 def _of_fabric(verdict: Verdict) -> Iterator[NextStep]:
-    """Yield the slow elements of the fabric, then the slow links without such an element."""
-    fit, bad = verdict.links, verdict.bad
-    for element in fit.elements if fit else ():
-        problem = _("{name} is slow: {ratio} of the usual rate").format(
-            name=element.name, ratio=f"{element.ratio:.0%}"
-        )
-        action = _(
-            "Check its cables and ports, and the error counters of the switch. Then measure again"
-        )
-        yield NextStep(FAIL, problem, element.nodes, action, figures=element.slow)
+    """Yield the suspects of added judges, then the slow links that none of them explains."""
+    bad = verdict.bad
+    for each in verdict.suspects():
+        yield NextStep(FAIL, each.problem, each.nodes, each.action, figures=each.figures)
     if bad.links:
         hosts = set(hosts_of_nodes(pair for pair, _slow in bad.links))
         yield NextStep(
@@ -272,16 +266,15 @@ def _failed(verdict: Verdict) -> Iterator[NextStep]:
 
 def _explained(verdict: Verdict) -> set[tuple[str, str]]:
     """Return step and node of the FAIL figures that have a next step already."""
-    fit = verdict.links
     shown = [slow.result for _pair, slow in verdict.bad.links]
     for node in verdict.bad.nodes:
         shown += node.results
     for target in verdict.storage.targets:
         shown += target.results
     explained = {(result.record.step, result.record.node) for result in shown}
-    by_pair = set(chain.from_iterable(each.pairs for each in fit.elements)) if fit else set()
-    for result in verdict.of(FAIL) if by_pair else ():
-        if result.record.node in by_pair:
+    suspected = set(chain.from_iterable(each.measured for each in verdict.suspects()))
+    for result in verdict.of(FAIL) if suspected else ():
+        if result.record.node in suspected:
             explained.add((result.record.step, result.record.node))
     return explained
 

@@ -19,6 +19,7 @@ import numpy as np
 from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of_nodes
 from proofmark.common.printed_command import SCRIPT, STEP, PrintedCommand, of_run
+from proofmark.judge.additions import Finding, Suspect
 from proofmark.judge.baseline.comparison import BaselineComparison
 from proofmark.judge.coverage import Coverage as Coverage
 from proofmark.judge.coverage import Degraded
@@ -41,7 +42,6 @@ from proofmark.judge.headline import (
 from proofmark.judge.headline import exit_code as exit_code
 from proofmark.judge.kind_result import KindResult
 from proofmark.judge.limit_outcomes import LimitOutcome
-from proofmark.judge.links.links import LinkFit
 from proofmark.judge.node_checks import CheckOutcome
 from proofmark.judge.predictions import FigurePredictions
 from proofmark.judge.references.judgement import PEERS
@@ -77,7 +77,7 @@ class Verdict:
         coverage: the planned steps, and which were measured.
         results: the result of each figure.
         bad: the bad nodes.
-        links: the slow elements of the fabric; None for a run without rounds of pairs.
+        added: what the judges of other packages found, by their names.
         limits: what each limit of the contract and each reference judged.
         checks: what the nodes report for each functional item.
         required: the required metrics that were not judged, each with the class of nodes and the
@@ -97,7 +97,7 @@ class Verdict:
     coverage: Coverage
     results: Results
     bad: BadNodes = field(default_factory=BadNodes)
-    links: LinkFit | None = None
+    added: Mapping[str, Finding] = field(default_factory=dict)
     limits: tuple[LimitOutcome, ...] = ()
     checks: tuple[CheckOutcome, ...] = ()
     required: tuple[Message, ...] = ()
@@ -114,6 +114,10 @@ class Verdict:
     def fleet(self) -> Fleet:
         """The comparison of like nodes."""
         return self.results.fleet
+
+    def suspects(self) -> Iterator[Suspect]:
+        """Yield the parts of the machine, no nodes, that explain slow figures."""
+        return chain.from_iterable(each.suspects() for each in self.added.values())
 
     @property
     def faults(self) -> tuple[NodeFault, ...]:
@@ -340,8 +344,9 @@ class Verdict:
             "over_time": self.over_time.as_json(aggregates),
             "disagreements": [each.as_json(aggregates) for each in self.executions.disagreements],
             "slowdowns": [each.as_json() for each in self.slowdowns],
-            "links": self.links and self.links.as_json(),
         }
+        for finding in self.added.values():
+            head |= finding.as_json()
         return {key: value for key, value in head.items() if value or key not in _OPTIONAL}
 
 

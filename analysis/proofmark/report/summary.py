@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 
 from proofmark import __version__
 from proofmark.common.host_names import HostTable
@@ -14,7 +15,6 @@ from proofmark.common.text import duration
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.report.run_data import RunData
-from proofmark.report.sections import fabric_elements as links
 from proofmark.report.words import count, grouped, sentence, size_4_digits
 from proofmark.runs.plan_accuracy import time_of_steps
 from proofmark.site.hardware import IMPORTED
@@ -152,7 +152,7 @@ def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
             (_("Slow storage target"), localized(target.message))
             for target in run_data.verdict.storage.targets[:MOST_NAMED]
         ),
-        *links.head(run_data.verdict.links),
+        *chain.from_iterable(each.summary() for each in run_data.additions),
         (_("Measured"), when(run_data)),
         *_planned_time(run_data),
         (_("Origin"), _origin(origin_of(run_data))),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 
+from proofmark.report.additions import BEGINNING
 from proofmark.report.page import Section
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import (
@@ -13,7 +14,6 @@ from proofmark.report.sections import (
     change_in_run,
     congestion,
     exceptions,
-    fabric_elements,
     faulty_nodes,
     figure_tables,
     file_drivers,
@@ -63,47 +63,41 @@ def view(run_data: RunData, products: RunFiles | None = None) -> View:
     of_time, curves = change_in_run.sections(run_data)
     under_load, distribution = congestion.sections(run_data)
     of_baseline, changes = accepted_runs.sections(run_data)
-    of_links, link_files = fabric_elements.sections(run_data)
-    files = {**files, **curves, **distribution, **link_files, **changes}
+    files = {**files, **curves, **distribution, **changes}
     of_run = outputs_of_others.files if run_data.run.plan.imported else launch_commands.section
-    sections = (
-        *outputs_of_others.sections(run_data),
-        *chain.from_iterable(each.sections() for each in run_data.additions),
-        *limit_table.sections(run_data),
-        main_figures.section(run_data),
-        *next_steps.sections(run_data),
-        *exceptions.sections(run_data),
-        *signatures.sections(run_data, products or run_data.run.products),
-        issues.section(run_data),
-        figure_tables.judged_section(run_data),
-        *of_baseline,
-        *predicted_figures.sections(run_data),
-        *of_links,
-        plots,
-        *paper_claims.sections(run_data.claims),
-        peak.section(run_data),
-        *faulty_nodes.sections(run_data),
-        *issues.observations(run_data),
-        *storage_targets.sections(run_data),
-        *file_drivers.sections(run_data),
-        *of_time,
-        *under_load,
-        node_provenance.section(run_data),
-        of_run(run_data),
-        figure_tables.all_section(run_data),
-    )
+    # By the id of a section, which the page of a run need not have.
+    places: dict[str, list[Section]] = {
+        BEGINNING: [*outputs_of_others.sections(run_data)],
+        "contract": [*limit_table.sections(run_data)],
+        "key-figures": [main_figures.section(run_data)],
+        "next": [*next_steps.sections(run_data)],
+        "exceptions": [*exceptions.sections(run_data)],
+        "signatures": [*signatures.sections(run_data, products or run_data.run.products)],
+        "attention": [issues.section(run_data)],
+        "judged": [figure_tables.judged_section(run_data)],
+        "baseline": [*of_baseline],
+        "expected": [*predicted_figures.sections(run_data)],
+        "plots": [plots],
+        "claims": [*paper_claims.sections(run_data.claims)],
+        "information": [peak.section(run_data)],
+        "bad-nodes": [*faulty_nodes.sections(run_data)],
+        "observations": [*issues.observations(run_data)],
+        "storage-targets": [*storage_targets.sections(run_data)],
+        "file-drivers": [*file_drivers.sections(run_data)],
+        "over-time": [*of_time],
+        "slowdown": [*under_load],
+        "provenance": [node_provenance.section(run_data)],
+        "commands": [of_run(run_data)],
+        "all": [figure_tables.all_section(run_data)],
+    }
+    for addition in run_data.additions:
+        for added in addition.sections():
+            places[added.after].append(added.section)
+            files |= added.files
     return View(
         title(run_data),
         f"SHA-256 {run_data.run.seal.digest}" if run_data.run.seal else "",
         summary(run_data),
-        tuple(_with_added(run_data, sections)),
+        tuple(chain.from_iterable(places.values())),
         files,
     )
-
-
-def _with_added(run_data: RunData, sections: Iterable[Section]) -> Iterator[Section]:
-    """Yield `sections`, each with those that packages put after it."""
-    for section in sections:
-        yield section
-        for addition in run_data.additions:
-            yield from addition.after(section.id)

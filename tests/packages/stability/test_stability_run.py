@@ -35,7 +35,6 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.report.run_data import gather
 from proofmark.report.sections import issues
-from proofmark.report.sections.main_figures import MAIN_FIGURES
 from proofmark.runs import job_folder
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run, open_run
@@ -191,7 +190,7 @@ def counted(verdict: Verdict) -> JobTally:
 def page_of(run: Run, verdict: Verdict) -> str:
     added = StabilityPage().of_run(run, verdict)
     assert added is not None
-    return repr([*added.after(MAIN_FIGURES)])
+    return repr([each.section for each in added.sections()])
 
 
 def outcomes(verdict: Verdict) -> dict[str, str]:

@@ -10,7 +10,7 @@ from proofmark.common.sentences import localized
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.service.rolling_state import RollingState
-from proofmark.report.additions import Addition, RunAddition
+from proofmark.report.additions import AddedSection, Addition, RunAddition
 from proofmark.report.page import Block, Cell, Section, numeric, titled
 from proofmark.report.sections.main_figures import MAIN_FIGURES
 from proofmark.runs.run import Run
@@ -31,12 +31,12 @@ class NodesByRack(RunAddition):
 
     state: RollingState
 
-    def after(self, section: str) -> Iterable[Section]:
+    def sections(self) -> Iterable[AddedSection]:
         """Return the nodes by rack, behind the main figures."""
         state = self.state
-        if section == MAIN_FIGURES:
-            blocks = (_racks(state), *_reasons(state), *_peers(state))
-            yield Section("rolling", _("Rolling acceptance"), blocks)
+        blocks = (_racks(state), *_reasons(state), *_peers(state))
+        section = Section("rolling", _("Rolling acceptance"), blocks)
+        return (AddedSection(section, after=MAIN_FIGURES),)
 
 
 class RollingPage(Addition):

@@ -13,7 +13,7 @@ from proofmark.common.translation import N_, _, translated
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.stability.sampling import CONFIDENCE
 from proofmark.packages.stability.tally import JobTally
-from proofmark.report.additions import Addition, RunAddition
+from proofmark.report.additions import AddedSection, Addition, RunAddition
 from proofmark.report.page import Block, Cell, Section, numeric, titled
 from proofmark.report.sections.main_figures import MAIN_FIGURES
 from proofmark.runs.run import Run
@@ -38,12 +38,12 @@ class CountsOfRun(RunAddition):
 
     found: JobTally
 
-    def after(self, section: str) -> Iterable[Section]:
+    def sections(self) -> Iterable[AddedSection]:
         """Return the counts, behind the main figures."""
         found = self.found
-        if section == MAIN_FIGURES:
-            blocks = (_counts(found), *_failures(found), *_risks(found))
-            yield Section("stability", _("Stability"), blocks)
+        blocks = (_counts(found), *_failures(found), *_risks(found))
+        section = Section("stability", _("Stability"), blocks)
+        return (AddedSection(section, after=MAIN_FIGURES),)
 
 
 class StabilityPage(Addition):

@@ -13,7 +13,7 @@ from proofmark.judge.verdict import Result, Verdict
 from proofmark.packages.twin.twin_error import error_of_results, model_error_of
 from proofmark.packages.twin.twin_files import ModelError, TwinFacts, TwinFiles
 from proofmark.packages.twin.twin_predictions import predictions_of
-from proofmark.report.additions import Addition, RunAddition
+from proofmark.report.additions import AddedSection, Addition, RunAddition
 from proofmark.report.page import Block, Column, Section, facts, numeric, titled
 from proofmark.report.predictions import assumptions_table
 from proofmark.report.words import number
@@ -59,7 +59,7 @@ class TwinPage(RunAddition):
     twin: TwinFacts
     error: ModelError | None
 
-    def sections(self) -> Iterator[Section]:
+    def sections(self) -> Iterator[AddedSection]:
         """Yield the section about the simulation."""
         twin = self.twin
         others = ", ".join(name for name in twin.selectors if name != twin.selector)
@@ -77,7 +77,8 @@ class TwinPage(RunAddition):
         )
         block = Block(paragraphs=(note,), tables=(about, assumptions_table(twin.assumptions)))
         notes = tuple(map(localized, twin.fit.notes)) if twin.fit else ()
-        yield Section("twin", _("Simulated nodes"), (block, _error(self.error, notes)))
+        blocks = (block, _error(self.error, notes))
+        yield AddedSection(Section("twin", _("Simulated nodes"), blocks))
 
     def columns(self) -> tuple[Column, ...]:
         """Return the column of the range of the real figure."""

@@ -1,31 +1,55 @@
 """What other packages add to a run and to its page, by entry points of this group.
 
-The kit works without each of them. Its room `twin` is one.
+The kit works without each of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.plugins import Plugins
 from proofmark.judge.verdict import Result, Verdict
-from proofmark.report.page import Column, Section
+from proofmark.report.page import Block, Column, Section
 from proofmark.runs.predictions import Predictions
 from proofmark.runs.run import Run
 from proofmark.site.inventory import Site
+
+BEGINNING = ""
+"""The place of a section before all sections of the core."""
+
+
+@dataclass(frozen=True)
+class AddedSection:
+    """A section of a package.
+
+    Attributes:
+        section: the section.
+        after: the id of the section of the core that it follows, as in `proofmark.report.view`;
+            `BEGINNING`: it is the first. The page of a run need not have that section.
+        files: contents of its files in the folder of the plots, by name.
+    """
+
+    section: Section
+    after: str = BEGINNING
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class RunAddition:
     """What is added to the page of one run. A method that is not replaced adds nothing."""
 
-    def sections(self) -> Iterable[Section]:
-        """Return sections for the beginning of the page."""
+    def sections(self) -> Iterable[AddedSection]:
+        """Return sections of the page, in their order."""
         return ()
 
-    def after(self, section: str) -> Iterable[Section]:
-        """Return sections that follow the section with the id `section`, which every page has."""
+    def summary(self) -> Iterable[tuple[str, str]]:
+        """Return lines of the summary: name and text."""
+        return ()
+
+    def issues(self) -> Iterable[Block]:
+        """Return blocks of the section of issues."""
         return ()
 
     def columns(self) -> tuple[Column, ...]:

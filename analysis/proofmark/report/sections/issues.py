@@ -6,6 +6,7 @@ The comparison of like nodes finds slow nodes, populations of nodes, and single 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from proofmark.common.files import is_regular
 from proofmark.common.message import Message
@@ -31,7 +32,6 @@ from proofmark.report.page import (
 )
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import blas_kernels, disagreements
-from proofmark.report.sections import fabric_elements as links
 from proofmark.report.sections import limit_table as limits
 from proofmark.report.sections.figure_tables import figure_cell, median_text, verdict_cell
 from proofmark.report.words import count, number, pairs
@@ -68,7 +68,7 @@ def section(run_data: RunData) -> Section:
     """Return the issues of a run, the most serious first."""
     blocks = [
         *_failures(run_data),
-        *_slow_links(run_data),
+        *chain.from_iterable(each.issues() for each in run_data.additions),
         *_crashes(run_data),
         *disagreements.executions(run_data),
         *_file_systems(run_data),
@@ -156,13 +156,6 @@ def _failure(run_data: RunData, verdict: str, results: Sequence[Result]) -> tupl
         Cell(localized(reason), "reason"),
         Cell(steps, "code", links=output_links(run_data, first.record)),
     )
-
-
-def _slow_links(run_data: RunData) -> Iterator[Block]:
-    """Yield the slow elements of the fabric."""
-    fit = run_data.verdict.links
-    if fit and fit.elements:
-        yield from links.slow_elements(fit)
 
 
 def _crashes(run_data: RunData) -> Iterator[Block]:

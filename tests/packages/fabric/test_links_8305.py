@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.fixtures.fat_tree import FatTree, fabric
 
-from proofmark.judge.links.link_fit import fit
+from proofmark.packages.fabric.link_fit import fit
 from proofmark.records.columns import Numbers
 
 HOSTS, LEVEL = 8305, 0.01

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from tests.fixtures.fat_tree import BOTH_WAYS, FatTree, fabric
 from tests.fixtures.kit import examples
 
-from proofmark.judge.links.link_fit import Fit, fit
-from proofmark.judge.links.links import bisections, slow_uplinks
-from proofmark.judge.links.matrix import matrix
-from proofmark.judge.links.path_evidence import relative_entropy
-from proofmark.judge.links.paths import NONE, paths_of
-from proofmark.judge.links.samples import fair_rates
+from proofmark.packages.fabric.elements import NONE, paths_of
+from proofmark.packages.fabric.link_fit import Fit, fit, relative_entropy
+from proofmark.packages.fabric.links import bisections, matrix, slow_uplinks
+from proofmark.packages.fabric.samples import fair_rates
 from proofmark.site.fabric import Fabric
 
 LEVEL = 0.01

@@ -11,17 +11,83 @@ import numpy as np
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
+from proofmark.common.translation import _
 from proofmark.common.units import factor
+from proofmark.judge.additions import AddedJudge, Finding, Suspect
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.links.link_fit import LIKELY, Fit, fit
-from proofmark.judge.links.matrix import Matrix, matrix
-from proofmark.judge.links.measurements import measurements
-from proofmark.judge.links.path_evidence import LEAST_DROP, LEAST_SLOW, relative_entropy, slow_at
-from proofmark.judge.links.paths import NONE, Paths
+from proofmark.judge.evidence import Evidence
+from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.references.judgement import Judgement
+from proofmark.packages.fabric.elements import NONE, Paths, paths_of
+from proofmark.packages.fabric.link_fit import (
+    LEAST_DROP,
+    LEAST_SLOW,
+    LIKELY,
+    Fit,
+    fit,
+    relative_entropy,
+    slow_at,
+)
+from proofmark.packages.fabric.samples import measurements
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Floats, Numbers
 
+MOST_HOSTS = 64
+"""Up to this number of measured hosts, the matrix has a row for each host."""
+MOST_SWITCHES = 1000
+"""The largest number of switches of a matrix."""
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Relative rates between groups of hosts.
+
+    Attributes:
+        level: what a row is: ``node``, or the name of a level.
+        names: of the rows and columns.
+        ratio: the median of measured ÷ usual, better if greater; NaN if it was not measured. The
+            row is the group of the first host of a pair; shape (groups, groups).
+    """
+
+    level: str
+    names: tuple[str, ...]
+    ratio: Floats
+
+
+def matrix(fit: Fit) -> Matrix | None:
+    """Return the relative rates; None if there are too many groups for a picture.
+
+    The rates of both directions of a pair count for both, unless the data flow in one direction.
+    """
+    samples, paths = fit.samples, fit.elements.paths
+    compared = fit.about.like != NONE
+    hosts = np.unique(samples.pairs[compared])
+    if not len(hosts):
+        return None
+    if len(hosts) <= MOST_HOSTS:
+        level, names = "node", tuple(paths.hosts[host] for host in hosts.tolist())
+        ends = np.searchsorted(hosts, samples.pairs[compared])
+    elif paths.tiers and len(paths.tiers[0].switches) <= MOST_SWITCHES:
+        level, names = paths.tiers[0].name, paths.tiers[0].switches
+        ends = paths.groups[0][samples.pairs[compared]]
+    else:
+        return None
+    value = np.exp(fit.found.residual[compared])
+    two_way = np.array([not each.one_way for each in samples.of])[samples.series[compared]]
+    ends = np.concatenate([ends, ends[two_way][:, ::-1]])
+    value = np.concatenate([value, value[two_way]])
+    inside = (ends != NONE).all(axis=1)
+    cell, value = (ends @ [len(names), 1])[inside], value[inside]
+    order = np.lexsort((value, cell))
+    cell, value = cell[order], value[order]
+    cells, first, count = np.unique(cell, return_index=True, return_counts=True)
+    ratio = np.full(len(names) ** 2, np.nan)
+    ratio[cells] = (value[first + (count - 1) // 2] + value[first + count // 2]) / 2
+    return Matrix(level, names, ratio.reshape(len(names), len(names)))
+
+
+FABRIC = "fabric"
+"""The name of the judge, as in the table of this package."""
 SPREADS = 3.0
 """The distance of a slow pair from the usual value, in spreads."""
 LEAST_OF_UPLINK = 3
@@ -215,7 +281,7 @@ class SlowElement:
 
 
 @dataclass(frozen=True, eq=False)
-class LinkFit:
+class LinkFit(Finding):
     """The fit of all rounds of pairs of a run.
 
     Attributes:
@@ -244,8 +310,8 @@ class LinkFit:
     matrix: Matrix | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the form of ``verdict.json``."""
-        return {
+        """Return the part of ``verdict.json`` about the links."""
+        found = {
             "family_level": self.level,
             "measured": self.measured,
             "compared": self.compared,
@@ -254,6 +320,40 @@ class LinkFit:
             "elements": [element.as_json() for element in self.elements],
             "bisection": [each.as_json() for each in self.bisections],
         }
+        return {"links": found}
+
+    def of_figures(self) -> Mapping[int, Judgement]:
+        """Return the judgement of each slow figure behind a slow element, by figure."""
+        return self.judgements
+
+    def slow_ends(self) -> Mapping[str, str]:
+        """Return the node of each slow port, by the pair that it makes slow."""
+        return self.hosts
+
+    def suspects(self) -> Iterator[Suspect]:
+        """Yield the slow elements, the one with the most evidence first."""
+        for element in self.elements:
+            problem = _("{name} is slow: {ratio} of the usual rate").format(
+                name=element.name, ratio=f"{element.ratio:.0%}"
+            )
+            action = _(
+                "Check its cables and ports, and the error counters of the switch. Then measure "
+                "again"
+            )
+            yield Suspect(problem, action, element.nodes, element.slow, element.pairs)
+
+
+class FabricJudge(AddedJudge):
+    """Names the elements of the fabric that make rounds of pairs slow."""
+
+    def judge(self, evidence: Evidence, fleet: Fleet) -> LinkFit | None:
+        """Return the slow elements; None for a run without a fabric or rounds of pairs."""
+        network = evidence.network
+        if network.fabric is None:
+            return None
+        paths = paths_of(network.fabric, evidence.hosts)
+        level = evidence.family_level
+        return link_fit(evidence.figures, evidence.plan, evidence.benchmarks, paths, level)
 
 
 def link_fit(

@@ -13,9 +13,10 @@ from tests.fixtures.finished import write_execution, write_reports, write_softwa
 from tests.fixtures.kit import make_kit
 from tests.fixtures.report_run import page_of
 
-from proofmark.judge.links.paths import paths_of
-from proofmark.judge.links.samples import fair_rates
 from proofmark.judge.verdict import Verdict
+from proofmark.packages.fabric.elements import paths_of
+from proofmark.packages.fabric.links import LinkFit
+from proofmark.packages.fabric.samples import fair_rates
 from proofmark.runs.run import Run
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.partition import Partition
@@ -68,8 +69,9 @@ def judged(folder: Path, slow: str, origin: str = "emulated") -> tuple[Run, Verd
 @pytest.mark.parametrize("origin", ["measured", "emulated"])
 def test_a_slow_uplink_fails_its_pairs_and_accuses_no_node(tmp_path: Path, origin: str) -> None:
     run, verdict = judged(tmp_path, "the uplink of leaf-003", origin)
-    assert verdict.links is not None
-    (element,) = verdict.links.elements
+    fit = verdict.added["fabric"]
+    assert isinstance(fit, LinkFit)
+    (element,) = fit.elements
     assert (element.kind, element.name, element.nodes) == (
         "uplink", "the uplink of leaf-003", "n[09-12]"
     )  # fmt: skip
@@ -92,17 +94,19 @@ def test_a_slow_uplink_fails_its_pairs_and_accuses_no_node(tmp_path: Path, origi
 
 def test_a_slow_port_is_a_bad_node_with_its_pairs(tmp_path: Path) -> None:
     _, verdict = judged(tmp_path, "port of n00006")
-    assert verdict.links is not None
-    assert [element.name for element in verdict.links.elements] == ["port of n07"]
+    fit = verdict.added["fabric"]
+    assert isinstance(fit, LinkFit)
+    assert [element.name for element in fit.elements] == ["port of n07"]
     assert [node.host for node in verdict.bad.nodes] == ["n07"]
     assert verdict.bad.links == ()
 
 
 def test_a_healthy_fabric_is_stated_in_the_report(tmp_path: Path) -> None:
     run, verdict = judged(tmp_path, "")
-    assert verdict.links is not None
-    assert verdict.links.elements == ()
-    assert verdict.links.untested == ()
+    fit = verdict.added["fabric"]
+    assert isinstance(fit, LinkFit)
+    assert fit.elements == ()
+    assert fit.untested == ()
     assert verdict.counts["FAIL"] == 0
     page = page_of(run, verdict)
     assert "No element of the fabric is slow." in page

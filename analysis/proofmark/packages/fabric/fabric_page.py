@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import matplotlib
 from matplotlib.figure import Figure
 
 from proofmark.common.translation import N_, _, translated
-from proofmark.judge.links.links import LinkFit, SlowElement
-from proofmark.judge.links.matrix import Matrix
+from proofmark.judge.verdict import Verdict
+from proofmark.packages.fabric.links import FABRIC, LinkFit, Matrix, SlowElement
+from proofmark.report.additions import AddedSection, Addition, RunAddition
 from proofmark.report.drawing.charts import (
     PAPER,
     Drawing,
@@ -20,8 +22,8 @@ from proofmark.report.drawing.charts import (
     svg_file,
 )
 from proofmark.report.page import Block, Cell, PageLink, Picture, Section, numeric, titled
-from proofmark.report.run_data import RunData
 from proofmark.report.words import count, number, visible
+from proofmark.runs.run import Run
 
 SIZE = (4.8, 4.2)  # inches
 
@@ -34,7 +36,7 @@ Files = dict[str, bytes]
 REST = N_("The complete list is in verdict.json.")
 
 MOST_NAMED = 12
-"""The largest number of slow elements that the head of a report names."""
+"""The largest number of slow elements that the summary names."""
 
 
 def draw_matrix(matrix: Matrix) -> Drawing:
@@ -88,38 +90,50 @@ def matrix_csv(matrix: Matrix) -> str:
     return "\n".join(lines) + "\n"
 
 
-def sections(run_data: RunData) -> tuple[tuple[Section, ...], Files]:
-    """Return the section and its files; nothing for a run without rounds of pairs."""
-    fit = run_data.verdict.links
-    if fit is None:
-        return (), {}
-    files: Files = {}
-    blocks = (*slow_elements(fit), *_bisection(fit), *_picture(fit, files, run_data))
-    return (Section("links", _("Links"), tuple(blocks)),), files
+class LinksOnPage(Addition):
+    """Shows the links of a run with rounds of pairs."""
+
+    def of_run(self, run: Run, verdict: Verdict) -> LinksOfRun | None:
+        """Return what is added to the page of `run`; None for a run without rounds of pairs."""
+        fit = verdict.added.get(FABRIC)
+        return LinksOfRun(fit, run.files.plots.name) if isinstance(fit, LinkFit) else None
 
 
-def head(fit: LinkFit | None) -> tuple[tuple[str, str], ...]:
-    """Return the line of the report's head; nothing for a run without rounds of pairs."""
-    if fit is None:
-        return ()
-    if not fit.elements:
-        return (
-            (
-                _("Slow links"),
-                _("none in {rounds} of pairs").format(rounds=count(fit.rounds, "round")),
-            ),
-        )
-    named = [f"{each.name} ({each.ratio:.2g} ×)" for each in fit.elements[:MOST_NAMED]]
-    more = len(fit.elements) - len(named)
-    return (
-        (
-            _("Slow links"),
-            "; ".join(named) + (_(" and {count} more").format(count=more) if more else ""),
-        ),
-    )
+@dataclass(frozen=True)
+class LinksOfRun(RunAddition):
+    """What is added to the page of a run with rounds of pairs.
+
+    Attributes:
+        fit: its slow elements.
+        folder: the name of the folder of its plots.
+    """
+
+    fit: LinkFit
+    folder: str
+
+    def sections(self) -> Iterator[AddedSection]:
+        """Yield the section of the links."""
+        files: Files = {}
+        picture = _picture(self.fit, files, self.folder)
+        blocks = (*_slow_elements(self.fit), *_bisection(self.fit), *picture)
+        yield AddedSection(Section("links", _("Links"), blocks), "expected", files)
+
+    def summary(self) -> Iterator[tuple[str, str]]:
+        """Yield the line with the slow links."""
+        fit = self.fit
+        named = [f"{each.name} ({each.ratio:.2g} ×)" for each in fit.elements[:MOST_NAMED]]
+        more = len(fit.elements) - len(named)
+        text = "; ".join(named) + (_(" and {count} more").format(count=more) if more else "")
+        none = _("none in {rounds} of pairs").format(rounds=count(fit.rounds, "round"))
+        yield _("Slow links"), text if fit.elements else none
+
+    def issues(self) -> Iterator[Block]:
+        """Yield the slow elements."""
+        if self.fit.elements:
+            yield from _slow_elements(self.fit)
 
 
-def slow_elements(fit: LinkFit) -> Iterator[Block]:
+def _slow_elements(fit: LinkFit) -> Iterator[Block]:
     """Yield the table of the slow elements."""
     base = _(
         "{measurements} of {rounds} of pairs were compared with like pairs. On a "
@@ -199,7 +213,7 @@ def _bisection(fit: LinkFit) -> Iterator[Block]:
         yield Block(titles=(caption,), paragraphs=(explanation,), tables=(shown,))
 
 
-def _picture(fit: LinkFit, files: Files, run_data: RunData) -> Iterator[Block]:
+def _picture(fit: LinkFit, files: Files, folder: str) -> Iterator[Block]:
     if fit.matrix is None:
         return
     with plot_style():
@@ -208,7 +222,6 @@ def _picture(fit: LinkFit, files: Files, run_data: RunData) -> Iterator[Block]:
         files["links.png"] = png_file(drawing)
     files["links.svg"] = svg.encode()
     files["links.csv"] = matrix_csv(fit.matrix).encode()
-    folder = run_data.run.files.plots.name
     links = tuple(
         PageLink(f"{folder}/links.{ending}", words)
         for ending, words in (("svg", "SVG"), ("png", "PNG"), ("csv", _("data as CSV")))

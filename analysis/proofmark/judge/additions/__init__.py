@@ -1,0 +1,97 @@
+"""What other packages judge beside the core, by entry points of this group.
+
+The kit works without each of them. What a package found is in the verdict by the name of its judge.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proofmark.common.message import Message
+from proofmark.common.plugins import Plugins
+from proofmark.judge.evidence import Evidence
+from proofmark.judge.fleet.fleet import Fleet
+from proofmark.judge.references.judgement import Judgement
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A part of the machine, no node, that explains slow figures. It is a step to do next.
+
+    Attributes:
+        problem, action: what is wrong, and what to do, in the language of the reader.
+        nodes: the nodes behind the part, as a node set.
+        figures: the number of slow figures.
+        measured: the nodes and pairs of these figures, as records name them.
+    """
+
+    problem: str
+    action: str
+    nodes: str
+    figures: int
+    measured: Sequence[str]
+
+
+class Finding:
+    """What an added judge found. A method that is not replaced adds nothing."""
+
+    def of_figures(self) -> Mapping[int, Judgement]:
+        """Return a judgement of each figure that the judge decides, by figure."""
+        return {}
+
+    def of_nodes(self) -> Mapping[str, tuple[Message, ...]]:
+        """Return the faults of nodes that no figure has, by host."""
+        return {}
+
+    def slow_ends(self) -> Mapping[str, str]:
+        """Return the host that makes a pair slow, by pair; empty text: no host does."""
+        return {}
+
+    def unjudged(self) -> tuple[Message, ...]:
+        """Return what must be judged and was not. With it the run is not accepted."""
+        return ()
+
+    def suspects(self) -> Iterator[Suspect]:
+        """Yield the parts of the machine that explain slow figures, the worst first."""
+        return iter(())
+
+    def as_json(self) -> Mapping[str, Any]:
+        """Return the keys of ``verdict.json`` with what was found."""
+        return {}
+
+
+class AddedJudge(ABC):
+    """A judge of a package."""
+
+    @abstractmethod
+    def judge(self, evidence: Evidence, fleet: Fleet) -> Finding | None:
+        """Return what `evidence` shows; None: it has nothing for this judge.
+
+        Args:
+            evidence: of the run.
+            fleet: the comparison of its like nodes.
+
+        Raises:
+            BadInput: a file of the run is damaged.
+        """
+
+
+JUDGES = Plugins(AddedJudge, "proofmark.judge.additions", "judges")
+"""The added judges: the package of this module has no plug-in of its own."""
+
+
+def added_findings(evidence: Evidence, fleet: Fleet) -> dict[str, Finding]:
+    """Return what the added judges found, by the name of the judge.
+
+    Raises:
+        BadInput: a file of the run is damaged.
+    """
+    found: dict[str, Finding] = {}
+    for name in JUDGES.names():
+        finding = JUDGES.get(name)().judge(evidence, fleet)
+        if finding is not None:
+            found[name] = finding
+    return found
