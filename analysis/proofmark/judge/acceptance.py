@@ -21,7 +21,6 @@ from proofmark.common.strict_model import StrictModel
 from proofmark.judge.contract_rules import enough_nodes
 from proofmark.judge.item_figures import ItemFigure, item_figures
 from proofmark.judge.judging import judge_run
-from proofmark.judge.power import repeats_of
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
@@ -256,7 +255,7 @@ class AcceptedItem:
     @property
     def repeats_needed(self) -> int:
         """The repeats with which it can be decided: those of its rule, or those of its noise."""
-        wanted = (repeats_of(each.figure.reason) for each in self.deciding)
+        wanted = (each.figure.repeats_needed for each in self.deciding)
         return max(self.item.runs_needed, *wanted, 1)
 
     @property

@@ -144,6 +144,8 @@ class ItemFigure:
             a figure that was not compared.
         visible: the part of the limit by which the true level can be worse without being noticed;
             None if it is not known.
+        repeats_needed: with how many repeats an outcome that noise leaves open is decided; 0 if no
+            number is known.
     """
 
     node: str
@@ -156,6 +158,7 @@ class ItemFigure:
     accepted: Bounds = NO_BOUNDS
     margin: float | None = None
     visible: float | None = None
+    repeats_needed: int = 0
 
 
 def item_figures(
@@ -196,17 +199,19 @@ def _judged(
 ) -> ItemFigure:
     record, steps = figures.record(number), _steps(figures, number)
     compared = compared_value(item, float(figures.median[number]), figures.values(number))
+    accepted = judgement.bounds.times(judgement.value or 0.0)
     return ItemFigure(
-        record.node,
-        steps,
-        judgement.outcome,
-        judgement.reason,
-        evidence.scope(record.node, steps),
-        compared,
-        record.unit,
-        judgement.bounds.times(judgement.value or 0.0) if judgement.evaluated else NO_BOUNDS,
-        margin(judgement) if judgement.evaluated else None,
-        judgement.visible,
+        node=record.node,
+        steps=steps,
+        outcome=judgement.outcome,
+        reason=judgement.reason,
+        scope=evidence.scope(record.node, steps),
+        value=compared,
+        unit=record.unit,
+        accepted=accepted if judgement.evaluated else NO_BOUNDS,
+        margin=margin(judgement) if judgement.evaluated else None,
+        visible=judgement.visible,
+        repeats_needed=judgement.repeats_needed,
     )
 
 

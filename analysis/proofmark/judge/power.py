@@ -110,11 +110,9 @@ def noise_in(message: Message) -> Message:
     return next((each for each in message.nested() if each.code in NOISY), NOTHING)
 
 
-def repeats_of(message: Message) -> int:
-    """Return the repeats that `message` states as needed; 0 if it states no number of them."""
-    of_noise = noise_in(message).nested()
-    counts = (int(str(each.fields["repeats"])) for each in of_noise if each.code == REPEATS)
-    return next(counts, 0)
+def possible_repeats(repeats: float) -> int:
+    """Return a number of repeats; 0 if it is not known, or more than `MOST_REPEATS`."""
+    return 0 if math.isnan(repeats) or repeats > MOST_REPEATS else round(repeats)
 
 
 def repeats_needed(

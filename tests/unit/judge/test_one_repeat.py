@@ -14,7 +14,7 @@ from proofmark.cases.reference import NOISE
 from proofmark.cases.suite import Benchmarks
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judges import judge
-from proofmark.judge.power import noise_in, repeats_of
+from proofmark.judge.power import noise_in
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
@@ -67,7 +67,8 @@ def test_the_noise_of_the_case_is_assumed_and_the_repeats_are_named(known: Known
     found = judged(known, 96.0)
     assert (found.outcome, noise_in(found.reason).code) == ("UNJUDGED", "noisy-once")
     assert noise_in(found.reason).fields["noise"] == "5"
-    needed = repeats_of(found.reason)
+    needed = found.repeats_needed
+    assert f"about {needed} repeats are needed" in found.reason
     assert 2 <= needed <= 10
     spread = np.linspace(-1, 1, needed)
     again = 96 * np.exp(NOISE * spread / np.std(spread, ddof=1))

@@ -17,7 +17,7 @@ from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.text import percent
 from proofmark.common.units import factor
 from proofmark.judge.aggregate import Aggregates, by_repeat
-from proofmark.judge.power import measured_once, too_noisy
+from proofmark.judge.power import measured_once, possible_repeats, too_noisy
 from proofmark.judge.references.derived import (
     ANY_NODE,
     NOTHING_STATED,
@@ -165,6 +165,16 @@ class ReferenceValue(NamedTuple):
     unheld: Sequence[Message] = ()
 
 
+@dataclass(frozen=True)
+class _Outcome:
+    """What the ratios of a figure are by its bounds; the attributes are those of `Judgement`."""
+
+    outcome: str
+    reason: Message
+    visible: float | None = None
+    repeats_needed: int = 0
+
+
 class _Ratios(NamedTuple):
     """The judged ratio, that of each repeat, the bounds, and whether the repeats are paired."""
 
@@ -229,16 +239,25 @@ class Comparison:
         bounds = judging_bounds(reference, self.tolerance, against.tolerance)
         if not against.value:
             reason = _not_known(against)
-            of = (reference.kind, against.source, "UNJUDGED", reason, against.value)
-            return Judgement(*of, None, *bounds)
+            return Judgement(
+                kind=reference.kind,
+                source=against.source,
+                outcome="UNJUDGED",
+                reason=reason,
+                value=against.value,
+                ratio=None,
+                at_least=bounds.at_least,
+                at_most=bounds.at_most,
+            )
         paired = _paired(figure.repeats, against.repeats) if against.repeats else ()
         middle = median(paired) if paired else figure.value / against.value
         each = paired or tuple(value / against.value for value in figure.values) or (middle,)
         ratios = _Ratios(middle, each, bounds, bool(paired))
         unit_value = f"{against.value:.6g} {record.unit}"
-        outcome, reason, visible = self._outcome(
+        found = self._outcome(
             figure, reference, ratios, _compared(ratios, against.name, unit_value)
         )
+        outcome, reason = found.outcome, found.reason
         open_ = [
             each for each in against.unheld if outcome == "FAIL" or each.code not in ONLY_SLOWER
         ]
@@ -246,34 +265,33 @@ class Comparison:
             reason = Message("conditions-open", text=reason, conditions=joined(open_))
             outcome = "UNJUDGED"
         return Judgement(
-            reference.kind,
-            against.source,
-            outcome,
-            reason,
-            against.value,
-            middle,
-            *bounds,
-            paired,
-            visible,
+            kind=reference.kind,
+            source=against.source,
+            outcome=outcome,
+            reason=reason,
+            value=against.value,
+            ratio=middle,
+            at_least=bounds.at_least,
+            at_most=bounds.at_most,
+            ratios=paired,
+            visible=found.visible,
+            repeats_needed=found.repeats_needed,
         )
 
     def _outcome(
         self, figure: Figure, reference: Reference, ratios: _Ratios, text: Message
-    ) -> tuple[str, Message, float | None]:
-        """Return the outcome, its reason, and by how much the true level can miss the limit."""
+    ) -> _Outcome:
+        """Return the outcome of the ratios by the bounds, before the conditions of a reference."""
         if figure.record.origin == PREDICTED:
-            return "UNJUDGED", text, None
+            return _Outcome("UNJUDGED", text)
         if ratios.missed:
             virtual = figure.record.origin in VIRTUAL
-            return "UNJUDGED" if virtual else "FAIL", text, None
+            return _Outcome("UNJUDGED" if virtual else "FAIL", text)
         if reference.kind == "floor":
-            return "UNJUDGED", shared("floor-met", text=text), None
+            return _Outcome("UNJUDGED", shared("floor-met", text=text))
         if figure.record.origin == IMPORTED and _unbelievable(ratios):
-            return (
-                "UNJUDGED",
-                Message("unbelievable", text=text, times=f"{IMPORTED_MAX_RATIO:g}"),
-                None,
-            )
+            reason = Message("unbelievable", text=text, times=f"{IMPORTED_MAX_RATIO:g}")
+            return _Outcome("UNJUDGED", reason)
         limits = [
             (limit, least)
             for limit, least in zip(ratios.bounds, (True, False), strict=True)
@@ -286,26 +304,30 @@ class Comparison:
             if missed is not None:
                 found.append((missed, limit, least))
         if not found:
-            return "PASS", text, None
+            return _Outcome("PASS", text)
         # Nothing shows a stated noise: the limit itself must be met, not only nearly.
         assumed = once is not None and once.stated and len(each) < 2
         accepted = 0.0 if assumed else figure.material
         visible = max(missed for missed, _, _ in found)
         if visible <= accepted:
             change = percent(visible)
-            return "PASS", shared("limit-confidence", text=text, change=change), visible
+            reason = shared("limit-confidence", text=text, change=change)
+            return _Outcome("PASS", reason, visible)
         near = []
         for missed, limit, least in found:
             if missed > accepted and not within_by_factor(each, limit, least=least):
                 near.append((missed, limit, least))
         if not near:
-            return "PASS", shared("limit-far", text=text, times=f"{FACTOR_AT_ANY_NOISE:g}"), None
+            return _Outcome(
+                "PASS", shared("limit-far", text=text, times=f"{FACTOR_AT_ANY_NOISE:g}")
+            )
         visible, limit, least = max(near)
         needed = enough_repeats(each, middle, limit, figure.material, least=least, once=once)
         noise = too_noisy(visible, figure.material, needed)
         if assumed and once is not None:
             noise = measured_once(once.spread, visible, needed)
-        return "UNJUDGED", Message("limit-noisy", text=text, noise=noise), visible
+        reason = Message("limit-noisy", text=text, noise=noise)
+        return _Outcome("UNJUDGED", reason, visible, possible_repeats(needed))
 
     def _against(self, record: Record, reference: Reference) -> ReferenceValue:
         """Return what a figure is compared with."""

@@ -96,6 +96,8 @@ class Judgement:
             repeats.
         visible: the part of the limit, or of the accepted level, by which the true level can be
             worse without being noticed, with 95 % confidence; None if it is not known.
+        repeats_needed: with how many repeats an outcome that noise leaves open is decided; 0 if no
+            number is known.
     """
 
     kind: str
@@ -108,6 +110,7 @@ class Judgement:
     at_most: float | None
     ratios: tuple[float, ...] = ()
     visible: float | None = None
+    repeats_needed: int = 0
 
     @property
     def bounds(self) -> Bounds:
