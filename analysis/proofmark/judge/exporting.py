@@ -32,8 +32,8 @@ from proofmark.site.accepted_baseline import AcceptedNodes, Baseline
 from proofmark.site.baseline_elsewhere import (
     AcceptedFigure,
     BaselineElsewhere,
-    NodeModel,
     Programs,
+    StatedModel,
     identifying,
     model_of,
     texts_of_figure,
@@ -71,7 +71,7 @@ class Exported:
 class _Models:
     """The models of nodes and programs of the file, by their keys."""
 
-    models: dict[str, NodeModel] = field(default_factory=dict)
+    models: dict[str, StatedModel] = field(default_factory=dict)
     programs: dict[str, Programs] = field(default_factory=dict)
 
 
@@ -177,9 +177,9 @@ def _no_export(row: Mapping[str, Any], benchmarks: Benchmarks) -> Message | None
     return None
 
 
-def _model(states: Sequence[AcceptedNodes | None], hosts: Collection[str]) -> NodeModel | Message:
+def _model(states: Sequence[AcceptedNodes | None], hosts: Collection[str]) -> StatedModel | Message:
     """Return the one model of the nodes of a figure, or why there is none."""
-    models: dict[NodeModel, None] = {}
+    models: dict[StatedModel, None] = {}
     for state in states:
         if state is None or not (name := state.traits.get("processor")):
             return Message("export-hardware")
@@ -195,7 +195,7 @@ def _model(states: Sequence[AcceptedNodes | None], hosts: Collection[str]) -> No
     return next(iter(models))
 
 
-def _key_of(known: dict[str, Any], content: NodeModel | Programs, name: str) -> str:
+def _key_of(known: dict[str, Any], content: StatedModel | Programs, name: str) -> str:
     """Return the key of a model or of programs in the file; new ones get the next one."""
     for key, each in known.items():
         if each == content:

@@ -55,6 +55,30 @@ class NodeModel(StrictModel):
         virtual: the hypervisor; empty for a real node.
     """
 
+    processor: str
+    sockets: int
+    cores: int
+    memory_gib: int | None = None
+    dimms: int | None = None
+    dimm_mt_per_s: int | None = None
+    port_gbit_per_s: tuple[float, ...] = ()
+    accelerators: int | None = None
+    virtual: str = ""
+
+    def __str__(self) -> str:
+        """Return the model in words."""
+        cores = f"{self.sockets} × {self.cores // self.sockets} cores"
+        parts = [self.processor, cores]
+        parts += [f"{self.memory_gib} GiB"] if self.memory_gib else []
+        speed = f" at {self.dimm_mt_per_s} MT/s" if self.dimm_mt_per_s else ""
+        parts += [f"{self.dimms} modules{speed}"] if self.dimms else []
+        parts += [self.virtual] if self.virtual else []
+        return ", ".join(parts)
+
+
+class StatedModel(NodeModel):
+    """The kind of node in a file of another site."""
+
     processor: _Text
     sockets: _Count
     cores: _Count
@@ -70,16 +94,6 @@ class NodeModel(StrictModel):
         if self.processor != product_name(self.processor):
             raise ValueError(f"processor: the one name {product_name(self.processor)!r}")
         return self
-
-    def __str__(self) -> str:
-        """Return the model in words."""
-        cores = f"{self.sockets} × {self.cores // self.sockets} cores"
-        parts = [self.processor, cores]
-        parts += [f"{self.memory_gib} GiB"] if self.memory_gib else []
-        speed = f" at {self.dimm_mt_per_s} MT/s" if self.dimm_mt_per_s else ""
-        parts += [f"{self.dimms} modules{speed}"] if self.dimms else []
-        parts += [self.virtual] if self.virtual else []
-        return ", ".join(parts)
 
 
 class Programs(StrictModel):
@@ -177,7 +191,7 @@ class BaselineElsewhere(StrictModel):
     kit: _Release
     accepted: date
     verdict: Literal["PASS", "UNJUDGED"]
-    models: dict[_Key, NodeModel]
+    models: dict[_Key, StatedModel]
     programs: dict[_Key, Programs]
     figures: Annotated[tuple[AcceptedFigure, ...], Field(min_length=1)]
 
@@ -319,9 +333,9 @@ def as_yaml(content: BaselineElsewhere) -> str:
     return yaml.safe_dump(stored, sort_keys=False, width=100)
 
 
-def model_of(processor: str, capacity: Capacity) -> NodeModel:
+def model_of(processor: str, capacity: Capacity) -> StatedModel:
     """Return the model of a node with an accepted processor and capacity."""
-    return NodeModel(
+    return StatedModel(
         processor=product_name(processor),
         sockets=capacity.sockets,
         cores=capacity.cores,

@@ -270,7 +270,7 @@ def ordered_model(facts: NodeFacts, nominal: Nominal) -> NodeModel:
     sockets = nominal.sockets or facts.sockets
     rails = nominal.gbit_per_s and nominal.rails and (nominal.gbit_per_s,) * nominal.rails
     # The name of a processor that nobody sells is compared too.
-    return NodeModel.model_construct(
+    return NodeModel(
         processor=product_name(ordered.cpu_model),
         sockets=sockets,
         cores=nominal.cores or facts.cores,
