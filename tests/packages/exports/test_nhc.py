@@ -19,7 +19,7 @@ from tests.folders import PROBES
 
 from proofmark.cli.main import main
 from proofmark.common.nodesets import NAME
-from proofmark.packages.exports.nhc_checks import MemorySizes, checks_of, match_expressions
+from proofmark.packages.exports.nhc import MemorySizes, checks_of, match_expressions
 from proofmark.runs.run import Run
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.node.parts import MountedFileSystem, Nic, Port

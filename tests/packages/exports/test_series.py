@@ -18,8 +18,8 @@ from tests.fixtures.fleet import fleet_run
 from proofmark.cli.main import main
 from proofmark.common.text import one_line
 from proofmark.judge.judging import read_and_judge
-from proofmark.packages.exports import prometheus
-from proofmark.packages.exports.influx import _occurrences, fields, tags
+from proofmark.packages.exports import time_series
+from proofmark.packages.exports.time_series import _occurrences, fields, tags
 from proofmark.records.columns import Records
 from proofmark.runs.run import Run
 
@@ -82,7 +82,7 @@ def test_the_number_of_figures_does_not_grow_with_the_nodes(run: Run, tmp_path: 
 def test_more_series_than_a_textfile_should_have_are_refused(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(prometheus, "MOST_SERIES", 50)
+    monkeypatch.setattr(time_series, "MOST_SERIES", 50)
     words = ["export", str(run.folder), "--format", "prometheus", "-o", str(tmp_path)]
     assert main(words) == 3
     assert "time series" in capsys.readouterr().err
@@ -106,9 +106,9 @@ def test_any_label_returns_from_prometheus(text: str) -> None:
 
 @given(st.floats(allow_nan=False) | st.integers(), texts)
 def test_two_parameters_look_alike_only_if_they_are(number: float, text: str) -> None:
-    word = prometheus._parameter(text)
+    word = time_series._parameter(text)
     assert " " not in word or word.startswith('"')
-    assert prometheus._parameter(number) == f"{number}"
+    assert time_series._parameter(number) == f"{number}"
 
 
 def test_influx_has_each_record_with_its_time(run: Run, tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from proofmark.common.plugins import PluginTable
 
 PLUGINS: PluginTable = {
     "proofmark.report.exports": {
-        "influx": "influx:InfluxDb",
+        "influx": "time_series:InfluxDb",
         "nhc": "nhc:NodeHealthCheck",
-        "perflog": "perflog:Perflog",
-        "prometheus": "prometheus:Prometheus",
+        "perflog": "time_series:Perflog",
+        "prometheus": "time_series:Prometheus",
     },
 }
