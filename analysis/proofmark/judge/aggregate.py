@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from proofmark.records.columns import Execution, Floats, Measurand, Numbers, Record, Records, table
+from proofmark.records.columns import Execution, Floats, Measurand, Numbers, Record, Records
 from proofmark.records.disturbance import DISTURBED, RATE_CHANGED
+from proofmark.records.parquet_table import table
 
 HALF = 0.5
 """Disturbed repeats are left out up to this share of the repeats. More are a property of the node:

@@ -32,8 +32,9 @@ from proofmark.judge.verdict_files import write_junit, write_verdict
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
-from proofmark.records.columns import Records, parquet_of
+from proofmark.records.columns import Records
 from proofmark.records.network import adapters_that_moved
+from proofmark.records.parquet_table import parquet_of
 from proofmark.records.read import read_parts
 from proofmark.records.run_facts import RunParts, names_of_hosts
 from proofmark.runs.adopted import adopted_files

@@ -1,25 +1,22 @@
 """Records in columns: the form in which the records of a run are read, judged and stored.
 
 The records of two nodes differ in little more than their values. So each measurand is stored once,
-and each record refers to it by number. ``records.parquet`` has them as one table.
+and each record refers to it by number.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from io import BytesIO
 from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
-from polars.io.plugins import register_io_source
 
 from proofmark.cases.vocabulary import Scalar
-from proofmark.common.message import NOTHING, Message, fields_json
+from proofmark.common.message import NOTHING, Message
 from proofmark.runs.noise_file import Shares
 from proofmark.site.partition import PREDICTED
 
@@ -319,86 +316,3 @@ def _merged(numbers: dict[Word, int], words: Iterable[Word]) -> Numbers:
 
 def _numbers(values: Sequence[int]) -> Numbers:
     return np.asarray(values, dtype=np.int64)
-
-
-SCHEMA: Mapping[str, Any] = {
-    "run": pl.String,
-    "step": pl.String,
-    "attempt": pl.Int64,
-    "system": pl.String,
-    "partition": pl.String,
-    "node": pl.String,
-    "origin": pl.String,
-    "case": pl.String,
-    "benchmark": pl.String,
-    "metric": pl.String,
-    "value": pl.Float64,
-    "unit": pl.String,
-    "repeat": pl.Int64,
-    "mode": pl.String,
-    "placement": pl.String,
-    "parameters": pl.String,
-    "environment_hash": pl.String,
-    "valid": pl.Boolean,
-    "reason": pl.String,
-    "reason_code": pl.String,
-    "reason_fields": pl.String,
-}
-"""Columns of records.parquet; ``parameters`` and ``reason_fields`` are JSON with sorted keys."""
-
-
-_ROWS = 100_000
-"""The number of records that are written together."""
-_Parts = Sequence[tuple[pl.DataFrame, Numbers]]
-
-
-def table(records: Records, texts: Any = pl.String) -> pl.DataFrame:
-    """Return the records as a table with the columns of `SCHEMA`, one row per record.
-
-    `texts` is the type of its texts. With `pl.Categorical` a table takes a third of the memory.
-    """
-    return _rows(records, _parts(records, texts), slice(None))
-
-
-def parquet_of(records: Records) -> bytes:
-    """Return records.parquet as bytes. Equal records give equal bytes."""
-    parts = _parts(records, pl.String)
-
-    def read(*_: object) -> Iterator[pl.DataFrame]:
-        for begin in range(0, max(1, len(records)), _ROWS):
-            yield _rows(records, parts, slice(begin, begin + _ROWS))
-
-    content = BytesIO()
-    register_io_source(read, schema=dict(SCHEMA)).sink_parquet(content, row_group_size=_ROWS)
-    return content.getvalue()
-
-
-def _parts(records: Records, texts: Any) -> _Parts:
-    """Return the columns whose values repeat, each value once, with the row of each record."""
-    reasons = [
-        (str(each), each.main_code, json.dumps(fields_json(each), sort_keys=True))
-        for each in (NOTHING, *records.reasons)
-    ]
-    executions = [each[:3] for each in records.executions]
-    parts: Sequence[tuple[Sequence[str], Sequence[Any], Numbers]] = (
-        (("run",), [(records.run,)], np.zeros(len(records), dtype=np.int64)),
-        (("node",), [(each,) for each in records.nodes], records.node),
-        (("reason", "reason_code", "reason_fields"), reasons, records.reason + 1),
-        (Execution._fields[:3], executions, records.execution),
-        (Measurand._fields, records.measurands, records.measurand),
-    )
-    return [
-        (
-            pl.DataFrame(rows, {name: SCHEMA[name] for name in names}, orient="row").cast(
-                {pl.String: texts}
-            ),
-            numbers,
-        )
-        for names, rows, numbers in parts
-    ]
-
-
-def _rows(records: Records, parts: _Parts, rows: slice) -> pl.DataFrame:
-    values = {"value": pl.Series(records.value[rows]).fill_nan(None), "valid": records.valid[rows]}
-    repeated = [values_once[numbers[rows]] for values_once, numbers in parts]
-    return pl.concat([pl.DataFrame(values), *repeated], how="horizontal").select(*SCHEMA)

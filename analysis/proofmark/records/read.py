@@ -19,12 +19,12 @@ from proofmark.plan.plan import Step
 from proofmark.plan.search import Figures, Search
 from proofmark.plan.step import StepInstance
 from proofmark.records.binding import HostNames
-from proofmark.records.columns import SCHEMA as SCHEMA
 from proofmark.records.columns import Record as Record
 from proofmark.records.columns import RecordBatch, Records
-from proofmark.records.columns import table as table
 from proofmark.records.disturbance import without_disturbed
 from proofmark.records.measured_step import MeasuredStep
+from proofmark.records.parquet_table import SCHEMA as SCHEMA
+from proofmark.records.parquet_table import table as table
 from proofmark.records.requirements import not_run
 from proofmark.records.run_facts import RunFacts, RunParts, run_parts
 from proofmark.records.step_records import Instance, StepRecords, read_output_file

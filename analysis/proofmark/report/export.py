@@ -12,7 +12,8 @@ import polars as pl
 from proofmark.common.files import new_folder
 from proofmark.common.plugins import Plugins
 from proofmark.judge.verdict import WORDS, Verdict
-from proofmark.records.columns import Records, table
+from proofmark.records.columns import Records
+from proofmark.records.parquet_table import table
 from proofmark.runs.adopted import files_of_executions
 from proofmark.runs.run import Run
 

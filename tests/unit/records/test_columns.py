@@ -38,8 +38,8 @@ from proofmark.records.columns import (
     RecordBuilder,
     Records,
     intern,
-    table,
 )
+from proofmark.records.parquet_table import table
 from proofmark.runs import nodes
 from proofmark.runs.evidence import seal
 from proofmark.runs.nodes import Node, nodes_of

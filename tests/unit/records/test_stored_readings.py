@@ -27,7 +27,8 @@ from proofmark.judge.judging import Read, judged, read_and_judge
 from proofmark.judge.verdict_files import write_verdict
 from proofmark.packages.twin.smpi import unpack
 from proofmark.records import stored_readings
-from proofmark.records.columns import Records, parquet_of
+from proofmark.records.columns import Records
+from proofmark.records.parquet_table import parquet_of
 from proofmark.records.read import read_parts
 from proofmark.records.stored_readings import (
     READERS,
