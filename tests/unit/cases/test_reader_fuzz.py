@@ -110,6 +110,13 @@ def check(readings: list[Reading], text: str) -> None:
 @examples(4)
 @example(
     (
+        "osu-bw",
+        "# OSU MPI Bandwidth Test v7.4\n# Size      Bandwidth (MB/s)\n"
+        "1                        55.64\n2                       112.07\n4 4 ",
+    )
+)
+@example(
+    (
         "osu-latency",
         "# OSU MPI Latency Test v7.4\n# Size       Avg Latency(us)\n8" + 23 * " " + "2.07",
     )

@@ -56,16 +56,15 @@ class OpenTable:
     def is_whole(self, line: str) -> bool:
         """Return whether a row without a line end is whole.
 
-        It is if a blank ends its last word, or if it ends where the line before it ends and has as
-        many decimals. Programs align the numbers of such a column. The first row is compared with
-        the titles.
+        It is if a blank ends its last word, as in the line before it, or if it ends where the line
+        before it ends and has as many decimals. Programs align the numbers of such a column. The
+        first row is compared with the titles.
         """
         if len(line.split()) != self._layout.width:
             return False
         aligned = len(line) == len(self.above) and "  " in line
-        return line.endswith(" ") or (
-            aligned and (self._empty or _decimals(line) == _decimals(self.above))
-        )
+        ended = line.endswith(" ") and self.above.endswith(" ")
+        return ended or (aligned and (self._empty or _decimals(line) == _decimals(self.above)))
 
     def take_stray(self, line: str, problem: Message) -> bool:
         """Read a row after the end of the table as INVALID; return whether it is one."""
