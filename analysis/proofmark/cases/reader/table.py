@@ -169,10 +169,6 @@ def _decimals(line: str) -> int:
     return len(line.rpartition(" ")[2].partition(".")[2])
 
 
-def _ends(word: str, names: Sequence[str]) -> bool:
-    return any(word.endswith(name) for name in names)
-
-
 def is_rowlike(words: Sequence[str], layout: Layout) -> bool:
     """Return whether a line may be a row that is cut or damaged, or hidden behind other words.
 
@@ -189,7 +185,11 @@ def is_rowlike(words: Sequence[str], layout: Layout) -> bool:
         names += known
     if any(name.startswith(words[0]) or name in words for name in names):
         return True
-    if any(_NUMBER_BEGINS.match(after) for word, after in pairwise(words) if _ends(word, names)):
+    if any(
+        _NUMBER_BEGINS.match(after)
+        for word, after in pairwise(words)
+        if word.endswith(tuple(names))
+    ):
         return True
     if not names and _NUMBER_BEGINS.match(words[0]) and not _NO_ROW.match(words[0]):
         return True
