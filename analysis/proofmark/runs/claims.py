@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import read_json, write_whole
+from proofmark.common.files import exists, read_json, write_whole
 from proofmark.common.nodesets import ACCEPTED, is_name
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line
@@ -172,9 +172,7 @@ def reserve_for(site: str, run: Path, name: str) -> None:
     """Note in the state of `site` that the nodes of the run in the folder `run` are reserved.
 
     Args:
-        site: the name of the site.
         run: the folder of the run, which need not exist.
-        name: the reservation.
     """
     folder = made(site_folder(site) / "reservations")
     text = Reservation(name=name, run=f"{run}").model_dump_json()
@@ -187,7 +185,8 @@ def reservation_of(run: Run) -> str:
     Anybody can give a run its name. The note names the folder too.
     """
     path = site_folder(run.plan.site) / "reservations" / f"{run.id}.json"
-    if not path.exists():
-        return ""
-    noted = read_json(path, Reservation)
-    return noted.name if Path(noted.run).resolve() == run.folder.resolve() else ""
+    if exists(path):
+        noted = read_json(path, Reservation)
+        if Path(noted.run).resolve() == run.folder.resolve():
+            return noted.name
+    return ""
