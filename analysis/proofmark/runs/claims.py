@@ -169,10 +169,9 @@ class Reservation(StrictModel):
 
 
 def reserve_for(site: str, run: Path, name: str) -> None:
-    """Note in the state of `site` that the nodes of the run in the folder `run` are reserved.
+    """Note in the state of `site` that the reservation `name` is for the run in the folder `run`.
 
-    Args:
-        run: the folder of the run, which need not exist.
+    The folder need not exist.
     """
     folder = made(site_folder(site) / "reservations")
     text = Reservation(name=name, run=f"{run}").model_dump_json()
