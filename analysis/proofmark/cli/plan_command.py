@@ -31,10 +31,10 @@ from proofmark.judge.foreseen import refusals, unjudged_of
 from proofmark.machine.node_scripts import run_text
 from proofmark.machine.preflight import refuse_unseen
 from proofmark.machine.scheduler import present
-from proofmark.plan.kinds import added_options, kind_of
+from proofmark.plan.kinds import kind_of
 from proofmark.plan.lacking import refuse_lacking
 from proofmark.plan.plan import step_named
-from proofmark.runs.asked import ASKED, write_asked
+from proofmark.runs.asked import asked_names, write_asked
 from proofmark.runs.busy_nodes import warning_of_probe
 from proofmark.runs.latest import Link
 from proofmark.runs.predictions import Predictions
@@ -136,7 +136,7 @@ def plan(options: Namespace) -> int:
         link=None if options.no_link else Link.ACCEPTANCE,
     )
     if not continued:
-        given = {name: getattr(options, name) for name in (*ASKED, *added_options())}
+        given = {name: getattr(options, name) for name in asked_names()}
         write_asked(run, {name: str(value) for name, value in given.items() if value})
     if continued and options.expected:
         say(f"expected: {run.id} is continued, and keeps the expected figures of its start")

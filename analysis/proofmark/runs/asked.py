@@ -1,7 +1,7 @@
 """``asked.json``: the extra variables of a run, and the commands that repeat its plays.
 
 A run can be a copy that another person changed. A printed command has only the variables in
-`ASKED`, with values that Ansible reads as they are
+`asked_names`, with values that Ansible reads as they are
 (`proofmark.site.extra_vars.literal_variable`).
 """
 
@@ -24,14 +24,18 @@ from proofmark.common.printed_command import (
     of_run,
     without,
 )
+from proofmark.plan.kinds import added_options
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.extra_vars import literal_variable
 from proofmark.site.inventory import Site
 from proofmark.site.limit import pattern_of
 
-ASKED = (*("repeats", "provision_from", "scratch_dir", "baseline", "expected", "accept_unjudged"),)
-"""The options of each plan that are extra variables of the playbooks with the same name."""
+
+def asked_names() -> tuple[str, ...]:
+    """Return the options of a plan that are extra variables of the playbooks of the same name."""
+    others = ("provision_from", "scratch_dir", "baseline", "expected", "accept_unjudged")
+    return ("repeats", *added_options(), *others)
 
 
 class _Variables(RootModel[dict[str, str]]):
@@ -58,12 +62,13 @@ def acceptance_command(run: Run, site: Site, *, inventory: str = "", **more: str
         more: further extra variables by name.
     """
     asked = _read(run.files)
-    variables = {"suite": run.plan.suite, **{k: asked[k] for k in ASKED if k in asked}}
+    names = asked_names()
+    variables = {"suite": run.plan.suite, **{name: asked[name] for name in names if name in asked}}
     if "fresh" not in more:
         variables["run_id"] = run.id
     if any(mode != run.plan.current_mode for mode in run.plan.allowed_modes):
         variables["confirm_reboot"] = "true"
-    unknown = [without("-e", name) for name in asked if name not in ASKED]
+    unknown = [without("-e", name) for name in asked if name not in names]
     return _play("acceptance.yml", site, {**variables, **more}, inventory, unknown)
 
 

@@ -24,7 +24,7 @@ from proofmark.common.rights import this_user
 from proofmark.judge.ending import next_command
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
-from proofmark.runs.asked import ASKED, acceptance_command, not_in, write_asked
+from proofmark.runs.asked import acceptance_command, asked_names, not_in, write_asked
 from proofmark.runs.format import write_identity
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.stage_faults import noting_faults
@@ -137,7 +137,7 @@ def test_a_run_as_the_kit_wrote_it_has_its_commands(run: Run, printed: Print) ->
 def test_hostile_variables_are_in_no_command_and_are_named(run: Run, printed: Print) -> None:
     evil = "{{ lookup('pipe', 'id') }}"
     asked = {
-        **dict.fromkeys(ASKED, evil),
+        **dict.fromkeys(asked_names(), evil),
         **{"ansible_ssh_executable": "/tmp/x", "signing_key": "/key", "suite": evil},
         **{"run_id": evil, "x -e y": "1", "a\nb": "1", "\x1b[2J": "1", evil: "1", "": "1"},
     }
@@ -157,7 +157,7 @@ def test_hostile_variables_are_in_no_command_and_are_named(run: Run, printed: Pr
 
 
 @pytest.mark.fault("template-in-a-command")
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", asked_names())
 def test_each_value_that_is_no_literal_is_left_out(run: Run, name: str) -> None:
     for value in EVIL:
         write_asked(run, {name: value})
@@ -268,7 +268,7 @@ def test_ansible_reads_the_printed_command_as_it_is(run: Run, tmp_path: Path) ->
     command = acceptance_command(run, site_of(run))
     assert values_in_play(tmp_path, command, [*expected]) == expected
     evil = f"{{{{ lookup('pipe', 'touch {proof}') }}}}"
-    write_asked(run, {**dict.fromkeys(ASKED, evil), "ansible_connection": evil})
+    write_asked(run, {**dict.fromkeys(asked_names(), evil), "ansible_connection": evil})
     command = acceptance_command(run, site_of(run))
     assert values_in_play(tmp_path, command, ["suite"]) == {"suite": run.plan.suite}
     assert not proof.exists()
