@@ -15,7 +15,7 @@ from proofmark.cli.amounts import whole
 from proofmark.cli.command import Command, Words, complete
 from proofmark.cli.command_inputs import kit_benchmarks, runs_folder_argument, suite_argument
 from proofmark.cli.output import print_line
-from proofmark.cli.plan_print import print_steps
+from proofmark.cli.plan_command import print_steps
 from proofmark.cli.plan_summary import cost_line
 from proofmark.cli.run_command import stage
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
