@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ TEXT = "# copy {pair} of 3\nsize 1\nrate {value}\nEND\n"
 
 def congested(folder: Path, factors: dict[int, float], *, better: str = "higher") -> Run:
     """Return a run of three pairs; the rate of a pair beside the load is divided by its factor."""
-    kit = make_kit(folder)
+    kit = replace(make_kit(folder), former=True)
     kit.case("noisy", launch="mpi", sweep={"size": 7, "ranks": "{nodes}"}, suites={})
     load = {"case": "noisy", "place": "other-nodes", "baseline": True}
     use = {"sweep": {"size": 1, "nodes": 6, "ranks": 6}, "repeats": REPEATS, "load": load}

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,7 @@ class TestFaults:
 
     @pytest.mark.fault("planned-parameter-not-printed")
     def test_one_row_of_several_without_a_parameter(self, kit: Kit) -> None:
+        kit = replace(kit, former=True)
         read = copy.deepcopy(FAKE["read"])
         rows = {"begins": "row .*", "match": r"row(?: (?P<size>\d+))? = (?P<rate>\d+)"}
         read["text"] = {
@@ -160,6 +162,7 @@ class TestFaults:
 
     def test_a_parameter_of_another_metric_only(self, kit: Kit) -> None:
         """The grid of HPL in the output of hpcc is an example."""
+        kit = replace(kit, former=True)
         read = copy.deepcopy(FAKE["read"])
         rows = {"begins": "row .*", "match": r"row (?P<size>\d+) = (?P<rate>\d+)"}
         other = {"begins": "other .*", "match": r"other = (?P<time>\d+)"}
