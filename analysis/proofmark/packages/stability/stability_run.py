@@ -116,8 +116,8 @@ class StabilityRun(RunKind):
         longest = max(step.wall_s for step in test.mix)
         if longest < SHORT_JOB_S:
             yield (
-                f"stability: each of its {plan.totals.jobs:,} jobs takes {duration(longest)} at "
-                "most: they test the start of jobs more than the nodes"
+                f"note: stability: each of its {plan.totals.jobs:,} jobs takes {duration(longest)} "
+                "at most: they test the start of jobs more than the nodes"
             )
         if test.assumed:
             yield f"note: stability: {DAYS:g} day is shown, because no duration is stated"
