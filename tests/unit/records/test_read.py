@@ -113,7 +113,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Bench]:
     }
     benches = {}
     for kind, changes in kinds.items():
-        kit = make_kit(tmp_path_factory.mktemp(kind))
+        kit = replace(make_kit(tmp_path_factory.mktemp(kind)), former=True)
         kit.case(sweep={"size": 1}, **changes)
         run = kit.run()
         (step,) = run.plan.steps()
