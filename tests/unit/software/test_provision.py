@@ -182,7 +182,7 @@ read:
   benchmark: x
   text:
     starts: x
-    no_end: true
+    require: {END: END}
     keys:
       - {match: '(?P<key>rate):(?P<value>.*)', metrics: {rate: {metric: rate, unit: MB/s}}}
 """
