@@ -147,7 +147,6 @@ def members_from(
 
     Args:
         benchmarks: all cases and suites.
-        suite: the name of a suite.
         origin: the value of ``partition.provision_from``.
         named: the packages that the inventory names (``partition.preinstalled``), if they are those
             of the origin.

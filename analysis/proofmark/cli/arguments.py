@@ -33,7 +33,6 @@ class Argument:
         repeated: whether the option may be given more than once.
         words: what completes a value: a kind of `Words`, or the words.
         metavar: the name of a value in the help.
-        about: its help.
         required: whether the command needs the option.
         group: the title of its group in the help; empty for the groups of `argparse`.
         alone: whether the other such options of the command have no meaning beside it.

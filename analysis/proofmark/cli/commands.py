@@ -144,7 +144,6 @@ class Called:
     """The command of a command line.
 
     Attributes:
-        name: its name in `COMMANDS`.
         options: its options, and nothing else. No name of an option can replace the function of
             the command, or an option of ``proofmark`` itself.
         further: the options that the line could also have, each with whether it takes a value.

@@ -41,8 +41,6 @@ def checked_folder(folder: Path, signers: Path, revoked: Path | None = None) -> 
 
     Args:
         folder: a signed folder, or a run or acceptance, whose newest signed folder is taken.
-        signers: see `check`.
-        revoked: see `check`.
 
     Raises:
         BadInput: nothing is signed, no signature is accepted, or another user can change a file.

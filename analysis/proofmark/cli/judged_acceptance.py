@@ -78,8 +78,6 @@ class Question:
     """An acceptance that is judged.
 
     Attributes:
-        inventory: the inventory of the site.
-        contract: its contract.
         limit: a partition, or hosts of it; `COMPUTE` for all partitions.
         root: the folder of the runs.
         named: the only runs that count; empty: all runs of the folder.
@@ -311,7 +309,6 @@ def _play(given: Sequence[str], suite: str, repeats: int) -> list[str]:
 
     Args:
         given: the command line without a suite. Its own number of repeats follows, and so counts.
-        suite: the suite.
         repeats: of each step; 0 for those of the suite.
     """
     more = ["-e", f"repeats={repeats}"] if repeats else []

@@ -42,7 +42,6 @@ def print_table(
     """Print a table. A terminal limits its width; a pipe gets one line per row.
 
     Args:
-        headers: the titles of the columns.
         rows: one text per column.
         nothing: the sentence that is printed if there is no row.
         width: limits the lines of a pipe too; None: it does not.

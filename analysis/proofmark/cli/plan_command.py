@@ -66,7 +66,6 @@ def print_as_json(plans: Sequence[ShownPlan], runs: Path) -> None:
     stderr has the notes too, because a playbook prints stderr.
 
     Args:
-        plans: the plans.
         runs: the runs from which durations are known.
     """
     texts = []

@@ -91,9 +91,6 @@ def plan_notes(
     """Yield a note for each unknown fact, doubt, lost step, idle core, and limit without a figure.
 
     Args:
-        made: the plan.
-        benchmarks: the cases and suites.
-        site: the partition.
         machines: its machine in each mode.
         probe: the output of the probe of a node; empty if the hardware is declared.
     """

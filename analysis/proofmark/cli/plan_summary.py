@@ -16,7 +16,6 @@ def plan_summary(plan: Plan, hosts: Collection[str] = ()) -> dict[str, Any]:
     """Return suite, number of nodes, modes, packages and cost of `plan`.
 
     Args:
-        plan: the plan.
         hosts: the hosts that ``-l`` selects.
 
     Returns:

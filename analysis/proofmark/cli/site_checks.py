@@ -25,9 +25,6 @@ def site_checks(kit: Path) -> Mapping[str, Check]:
     """Return the checks by the dotted key of the partition that each of them reads.
 
     A registry checks each name, also the names of the plug-ins of a site.
-
-    Args:
-        kit: the checkout.
     """
     return {
         "node.architecture": _architecture,

@@ -263,7 +263,6 @@ class Archive:
     """An archive.
 
     Attributes:
-        file: the open file.
         time: of all members.
         parts: the begin and end of the part of each folder with files, in bytes.
         facts: what no header can state.
@@ -455,10 +454,7 @@ def _members(
     """Yield name, begin and length of the members between two places of an archive.
 
     Args:
-        file: the open archive.
         at: the first place.
-        end: the second place.
-        time: of all members.
         window: the bytes between the places, as far as they are known.
 
     Raises:

@@ -27,7 +27,6 @@ class Arithmetic(NamedTuple):
     """An expression.
 
     Attributes:
-        names: the names in it.
         compute: its value for the numbers of these names, which are `float`. It raises
             ArithmeticError if there is none; the root of a negative number is complex.
     """

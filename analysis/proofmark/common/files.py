@@ -167,7 +167,6 @@ def read_bytes(
     a device, or a file of root. It makes few system calls, because a run has 100,000 small files.
 
     Args:
-        path: the file.
         limit: the largest size in bytes.
         folder: an open folder that `path` is relative to; None: the current folder.
         cut: whether only the begin of a larger file is wanted.

@@ -84,7 +84,6 @@ def collective_s(
         size: the bytes that a rank sends to each other rank, or to all of them.
         ranks: the number of ranks.
         nodes: the number of nodes.
-        cores: the cores of a node.
         link: the rate of the link of a node, one direction.
 
     Raises:
@@ -169,7 +168,6 @@ def imb_repetitions(
 
     Args:
         times: the time of one operation, for each of `sizes`.
-        sizes: the message sizes.
         budget: the time for all sizes.
         most: the largest number of repetitions.
     """

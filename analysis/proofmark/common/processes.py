@@ -33,7 +33,6 @@ def run_command(
     The program gets no secrets (`without_secrets`).
 
     Args:
-        words: the program and its arguments.
         text: its standard input; surrogates are bytes that are not UTF-8 (`os.fsdecode`).
         timeout_s: the time limit in seconds; the program is killed at the limit.
         environment: its environment, except secrets; None: that of this process.

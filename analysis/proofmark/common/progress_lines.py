@@ -31,7 +31,6 @@ def while_working(what: str, tell: Callable[[str], None] = say) -> Iterator[None
 
     Args:
         what: the work, as a sentence that a time can follow.
-        tell: prints a line.
     """
     ended, begun = Event(), time.monotonic()
 

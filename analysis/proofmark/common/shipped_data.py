@@ -16,8 +16,6 @@ def shipped_data(room: str, name: str, kind: type[Table]) -> Table:
 
     Args:
         room: the name of the package, for example ``proofmark.site``.
-        name: the name of the file.
-        kind: the type of the table.
     """
     text = (files(room) / "data" / name).read_text(encoding="utf-8")
     return TypeAdapter(kind).validate_python(yaml.load(text, Loader=yaml.CSafeLoader))

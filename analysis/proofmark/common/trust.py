@@ -27,7 +27,6 @@ class WeakPart:
     """A part of a path that another user can change.
 
     Attributes:
-        path: the part.
         found: why another user can change it.
     """
 
@@ -58,7 +57,6 @@ def refuse_untrusted_below(path: Path, accepted: str) -> None:
     """Refuse a file or folder, or anything below it, that another user can change or replace.
 
     Args:
-        path: as of `refuse_untrusted`.
         accepted: what the message names as accepted.
 
     Raises:

@@ -41,8 +41,6 @@ class ActiveJob:
 
     Attributes:
         job: the job of the plan, or a part of it.
-        folder: its folder in the run.
-        request: its request to the scheduler.
         submission: its entry in ``ticket.json``.
         steps_left: number of steps without a result when it was submitted.
         resumed: whether an earlier process submitted it, and its state was not queried yet.

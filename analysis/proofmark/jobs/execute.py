@@ -48,7 +48,6 @@ class ReadySteps:
     of which all executions were disturbed before is returned.
 
     Args:
-        run: the run.
         group: jobs of one mode.
         figures: reads the figures of finished steps; None if the plan has no search.
         say: called with one line when a search ends, or when a step cannot run.
@@ -233,8 +232,6 @@ def execute(
     theirs have ended (`ReadySteps`).
 
     Args:
-        run: the run.
-        scheduler_name: name of the scheduler.
         say: called with one line when a step or a job starts or ends, and every 30 seconds.
         figures: reads the figures of a search; a plan without searches needs none.
         manner: which steps run, and when they stop.
@@ -375,7 +372,6 @@ class NodeLooks:
     """Keeps what the scheduler says of the nodes of a run, when its jobs begin, run and end.
 
     Args:
-        run: the run.
         jobs: asks the scheduler.
     """
 
@@ -513,7 +509,6 @@ def rerun(
     planned job, so that its nodes are probed before and after it.
 
     Args:
-        run: the run.
         executions: the steps or instances to run again.
         say: called with one line before and after each execution.
         reason: why the executions so far are set aside; empty: they are not.

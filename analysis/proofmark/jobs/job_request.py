@@ -44,8 +44,6 @@ class BatchQueue:
     """Where the jobs of a run are submitted.
 
     Attributes:
-        scheduler: name of the scheduler.
-        queue: the settings of the queue.
         measured: the seconds of steps in earlier runs, by id.
     """
 
@@ -68,10 +66,7 @@ def request(job: Job, name: str, log: Path, batch: BatchQueue, *, was_cut: bool 
     as many as the step uses that uses the most.
 
     Args:
-        job: the job.
-        name: its name in the queue.
         log: the file for its messages.
-        batch: where it is submitted.
         was_cut: whether its last attempt ended at its time limit. Then its time limit is at least
             that of its longest step.
     """
@@ -285,7 +280,6 @@ def without_down_nodes(job: Job, nodes: Mapping[str, NodeState]) -> tuple[Job, s
     reserved node stays: the job waits for it.
 
     Args:
-        job: the job.
         nodes: the states of nodes, as `Scheduler.nodes` returns them.
     """
     if len(job.nodes) < 2 or any(step.scope == "job" for step in job.steps):

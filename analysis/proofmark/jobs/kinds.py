@@ -16,7 +16,6 @@ class Execution:
     """One call that executes the jobs of a run.
 
     Attributes:
-        scheduler: the name of the scheduler.
         say: called with one line when the state of a job, or a count, changed.
         prepare: writes the scripts of the jobs of a run.
         manner: which steps run, and when the jobs stop.

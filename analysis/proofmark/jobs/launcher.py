@@ -22,7 +22,6 @@ class Launch:
 
     Attributes:
         program: absolute path of the program.
-        arguments: the arguments of the program.
         environment: the variables of the package, the variant and the case, in that order.
         hosts: the name of each node.
         cpus: the CPUs of each rank, on a node of `hosts`; empty if the program binds its own
@@ -30,7 +29,6 @@ class Launch:
         prefix: the folder of the MPI of the package.
         membind: the NUMA domains that memory must come from; empty: any.
         mpi: the family of the MPI (``intel``, ``mpich``, ``mvapich``, ``openmpi``); may be empty.
-        settings: the launch settings of the site.
         concurrent: whether other copies of the program run on the same nodes at the same time.
         one_machine: whether the hosts are virtual nodes of one machine and share its CPUs.
     """

@@ -61,9 +61,7 @@ def write_job(
     Some schedulers read the nodes from ``jobs/<id>/hosts`` beside it.
 
     Args:
-        run: the folder of the run.
         job: the job; a pair is not measured if one of its nodes is not in the job.
-        batch: where it is submitted.
         manner: which steps it runs, and when it stops.
 
     Returns:

@@ -77,9 +77,6 @@ def launcher_of_step(
     """Return the name of the launcher: that of the site, or that of the MPI.
 
     Args:
-        step: the step.
-        package: its package.
-        launch_settings: those of the site.
         replaced: the launchers of the scheduler instead of those of an MPI.
 
     Raises:
@@ -193,7 +190,6 @@ def layout_functions(layout: FileLayout, folder: str) -> list[str]:
     Both use the first tool of the file system that the node has. Each word is quoted.
 
     Args:
-        layout: the requested layout.
         folder: the scratch folder of the step.
     """
 
@@ -237,7 +233,6 @@ class LaunchSite:
     """The programs of a run, and how its site starts them.
 
     Attributes:
-        software: the programs.
         settings: how the site launches ranks.
         host_cpus: the CPUs of the machine below virtual nodes; None: the nodes are real.
         aliases: further names that a node may report, by node.
@@ -286,9 +281,7 @@ def step_script(
     """Return the self-contained ``run.sh`` of `step`, or of one of its instances.
 
     Args:
-        step: the step.
         site: the programs, and how they are started.
-        scratch: the scratch folder of the step.
         stability: the thresholds of a disturbance; None: nothing disturbs the step.
 
     Raises:

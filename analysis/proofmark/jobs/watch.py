@@ -59,7 +59,6 @@ class AskedScheduler:
     """A scheduler that refuses or does not answer, whatever goes wrong.
 
     Args:
-        chosen: the scheduler.
         in_queue: whether jobs of this run are in its queue.
         user: who submits the jobs.
         reservation: that of the jobs; empty if they have none.
@@ -159,7 +158,6 @@ class JobMonitor:
     """Submits and monitors all unfinished jobs of one mode; `poll` is called until it is done.
 
     Args:
-        run: the run of the jobs.
         supply: the jobs that can run.
         batch: where they are submitted.
         say: called with one line for each change of a job that the user must know.

@@ -43,10 +43,8 @@ class JudgedRun:
     """A sealed run of the site, judged.
 
     Attributes:
-        plan: of the run.
         sealed: when its newest evidence was sealed, UTC.
         evidence: the SHA-256 of its newest archive.
-        verdict: the verdict on it.
         mode_now: the mode of the partition as the inventory has it.
         kept: what the state keeps of it.
         earlier: the SHA-256 of the archives before the newest one.
@@ -101,8 +99,6 @@ class Terms:
     """What an acceptance needs besides its runs.
 
     Attributes:
-        site: the name of the site.
-        contract: its contract.
         partitions: the nodes and the mode of each.
     """
 
@@ -207,8 +203,6 @@ class AcceptedItem:
     """An item of the contract on one partition, by the runs that decide about it.
 
     Attributes:
-        partition: the partition.
-        item: the item.
         deciding: the figures that decide.
         others: what other runs found and no longer decides.
         unmeasured: the nodes of the partition that no run measured, of an item for each node.
@@ -333,7 +327,6 @@ class AcceptedPhase:
     """A phase of the acceptance.
 
     Attributes:
-        word: one of the four.
         date: of the newest run that decides about it; empty if none does.
         met: the number of its items that are met.
         total: the number of its items.
@@ -379,12 +372,10 @@ class Acceptance:
     """An acceptance.
 
     Attributes:
-        site: the name of the site.
         items: the items of the contract, for each partition that they are for.
         runs: the runs that could decide, the newest first.
         limited: those of `runs` that decide only some of the items that they measure.
         left_out: the runs that could not.
-        faults: of nodes.
     """
 
     site: str
@@ -514,7 +505,6 @@ def other_state(plan: Plan | None, origin: str) -> Message:
 
     Args:
         plan: of the run; None before there is one.
-        origin: of its partition.
     """
     if plan and plan.imported:
         return Message("acceptance-imported")
@@ -531,8 +521,6 @@ def acceptance(
     """Return the acceptance of a site.
 
     Args:
-        site: its name.
-        contract: its contract.
         partitions: the nodes of each partition.
         runs: its sealed runs with this contract, in any order.
         left_out: further runs, which decide nothing.

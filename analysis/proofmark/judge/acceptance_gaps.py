@@ -21,7 +21,6 @@ class Gap:
     """Items without an outcome that one suite measures.
 
     Attributes:
-        partition: the partition.
         suite: the suite; empty if no suite can measure them.
         items: their numbers.
         repeats: the number of repeats, if that of the suite is not enough; else 0.
@@ -45,7 +44,6 @@ def times_of(plans: Iterable[Plan], refused: Collection[tuple[str, str]]) -> Tim
     """Return the expected seconds of the suites that can run, in the order of `plans`.
 
     Args:
-        plans: the plans of all suites.
         refused: the partitions with suites that lack programs there.
     """
     return {
@@ -64,10 +62,8 @@ def gaps(
     repeats, it needs more of them.
 
     Args:
-        items: the items to measure.
         planned: the suites that measure each item of the contract.
         times: of the suites that can run, in their order.
-        inventory: as the person named it.
     """
     by_item = {(each.partition, each.item.number): each.repeats for each in planned}
     found: dict[tuple[str, str, str, int], list[str]] = {}

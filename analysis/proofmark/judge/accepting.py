@@ -55,8 +55,6 @@ class Acceptance:
     """What the person who accepts a run states, and who signed it.
 
     Attributes:
-        name: of the baseline.
-        when: the time of the acceptance.
         signer: the principal that signed the run.
         checksums: SHA-256 of the signed checksums.
         reason: why a run is accepted whose verdict is UNJUDGED.
@@ -128,9 +126,6 @@ def accepted_baseline(
     """Return a baseline of one run, without the digest of its figures, and the figures.
 
     Args:
-        run: the id of the run.
-        judged: its figures and nodes.
-        site: of the inventory.
         stated: what the person who accepts it states.
 
     Raises:

@@ -249,7 +249,6 @@ def _undisturbed(
     """Leave out the disturbed records of figures of which enough records are undisturbed.
 
     Args:
-        records: all records of the run.
         order: numbers of the records that count.
         figure: the number of the figure of each record; shape (records,).
         code: the code of the reason of the disturbed records.

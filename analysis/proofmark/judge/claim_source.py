@@ -42,7 +42,6 @@ class Statement:
     Attributes:
         id: ``C1.1`` … ``C5.4``, of paper P1 … P5.
         statement: the claim of the paper.
-        systems: the systems of the claim.
     """
 
     id: str

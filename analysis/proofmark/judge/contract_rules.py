@@ -29,7 +29,6 @@ def compared_with(reference: Reference, figure: Figure) -> Figure:
 
     Args:
         reference: a limit or reference; all but the items of a contract compare the median.
-        figure: the figure with its repeats.
     """
     if not isinstance(reference, ContractItem) or reference.of == "median":
         return figure
@@ -41,9 +40,7 @@ def compared_value(item: ContractItem, median: float, values: Sequence[float]) -
     """Return the value of a figure that an item compares.
 
     Args:
-        item: the item.
         median: of the values.
-        values: those of the repeats.
     """
     if item.of == "median":
         return median
@@ -88,12 +85,7 @@ def with_repeats(reference: Reference, values: Sequence[float], judged: Judgemen
 
 @dataclass(frozen=True)
 class Excuse:
-    """Why missed figures of an item fail no acceptance.
-
-    Attributes:
-        code: of the message.
-        fields: of the message.
-    """
+    """Why missed figures of an item fail no acceptance."""
 
     code: str
     fields: Mapping[str, str | int]
@@ -147,7 +139,6 @@ class Excused:
         step: the step that measured it.
         figure: its case, metric and setting.
         value: the value that was compared, in `unit`.
-        number: of the item.
         reason: the judgement with its excuse.
     """
 

@@ -26,7 +26,6 @@ class Uncovered:
     """A planned step without a complete measurement.
 
     Attributes:
-        step: the id of the step.
         message: the step, its nodes, and why it has no measurement.
         nodes: its nodes without a measurement; empty if that is not the reason.
         mode: the mode of the machine that it needs; empty if that is not the reason.
@@ -88,7 +87,6 @@ def coverage(
     """Return the coverage of a plan.
 
     Args:
-        plan: the plan of the run.
         seen: the steps with a record, as records name them.
         duplicate: the number of figures that one execution gave twice.
         stopped: the jobs that ended early, each with the reason.
@@ -183,8 +181,6 @@ def degraded(
     the planned nodes are.
 
     Args:
-        plan: the plan of the run.
-        partition: the hosts of the partition.
         measured: the nodes with a result, as records name them.
         missing_steps: the steps without a record.
     """

@@ -106,8 +106,6 @@ def ending(
     """Return the last three lines of an acceptance.
 
     Args:
-        verdict: the verdict of the run.
-        report: the path of its report.
         folder: the path of the run, as the next command names it.
         again: the command of the acceptance that continues the run; empty if it is not known.
         strict: whether UNJUDGED figures are refused.
@@ -154,9 +152,6 @@ def next_command(
     """Return the next action after a verdict with this exit code; its command names `run`.
 
     Args:
-        verdict: the verdict.
-        code: its exit code.
-        run: the folder of the run.
         known: the command of the acceptance; empty if it is not known.
         figures: the command that prints the judged figures; None: `proofmark verdict`.
     """
@@ -280,7 +275,6 @@ def open_points(
     """Yield what is missing, not judged, excused, replaced, added or too noisy.
 
     Args:
-        verdict: the verdict.
         whole: returns a disagreement as a sentence; None: each line is cut at `LINE_CHARACTERS`.
     """
     several = len(verdict.measured()) > 1

@@ -40,7 +40,6 @@ class Doubt:
 
     Attributes:
         value: what it may be instead, in its unit; None if that is not known.
-        reason: why.
     """
 
     value: float | None
@@ -109,9 +108,7 @@ class Evidence:
     """What a run and its site show. No judge reads anything else.
 
     Attributes:
-        run: the id of the run.
         plan: the planned steps.
-        records: the records of the run.
         benchmarks: the cases with their references.
         limits: the items of the contract for the partition.
         facts: the hardware of each node, as far as it is known.
@@ -123,7 +120,6 @@ class Evidence:
         builds: how the program of each case was built.
         hosts: the nodes of the partition.
         network: between these nodes.
-        scratch: the scratch directory.
         baseline: the accepted runs of the site; None if there are none.
         expected: the predictions of a twin. They are added to the results and judge nothing.
         decided: the executions that the controller or a person added or set aside.

@@ -41,7 +41,6 @@ class RoundOverlap:
     """The times of the pairs of one execution of a round.
 
     Attributes:
-        step: the id of the step.
         attempt: the number of the execution, from 1.
         pairs: the number of pairs with a result.
         apart: the pairs that measured beside others for less than `LEAST_TOGETHER` of the time.
@@ -173,7 +172,6 @@ def crashes(records: Records, set_aside: Mapping[str, SetAside]) -> Iterator[Cra
     """Yield the crashes of the executions that do not count because another one is sound.
 
     Args:
-        records: of a run.
         set_aside: what the site sets aside, by the folder of a step.
     """
     bad = [place for place, why in enumerate(records.reasons) if why.main_code in CRASHES]
@@ -212,7 +210,6 @@ class DisturbedNode:
     """A node of which most executions are disturbed.
 
     Attributes:
-        node: its name.
         disturbed, executions: the number of its disturbed executions, and of all.
         by: what took CPU time from its ranks, the largest share first.
         peers: the median share of disturbed executions of the other nodes; None if fewer than

@@ -85,9 +85,7 @@ def exported(
     """Return what a baseline has for other sites.
 
     Args:
-        baseline: the accepted runs.
         figures: of these runs, with the columns of a baseline.
-        benchmarks: the cases of the kit.
         hosts: each name of the hosts of the site, in small letters (`names_of_hosts`).
         label: who made the figures, as the site states it.
 

@@ -65,7 +65,6 @@ class Unjudged:
     """A figure that will stay unjudged.
 
     Attributes:
-        figure: the figure in words.
         limit: the limit or reference in words; empty for a required metric.
         reason: why it cannot be judged.
     """
@@ -126,9 +125,7 @@ def unjudged_of(
     Figures of virtual nodes and twins only have to be valid.
 
     Args:
-        plan: the plan of one suite.
         benchmarks: all cases and suites.
-        site: the partition.
         machines: its machine in each mode.
         probe: the output of the probe of a node; empty if the hardware is declared.
         baseline: as `chosen_baseline` takes it. Accepted runs judge the required metrics.
@@ -157,8 +154,6 @@ def facts_of_modes(
     """Return the facts of a node in each mode of a plan.
 
     Args:
-        plan: the plan.
-        site: the partition.
         machines: its machine in each mode.
         probe: the output of the probe of a node; empty if the hardware is declared.
     """

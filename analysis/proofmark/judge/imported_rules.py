@@ -42,7 +42,6 @@ class ImportedRules:
     """The rules for the judgements of one run.
 
     Attributes:
-        benchmarks: the cases.
         network: whether own runs of the site must prove the network between nodes.
         tolerance: that of the site for expected values; None is that of each value.
     """
@@ -57,7 +56,6 @@ class ImportedRules:
         """Return the judgement of an imported figure.
 
         Args:
-            record: a record of the figure.
             reference: a reference that applies to it.
             compared: returns the judgement of an own figure with this value.
         """

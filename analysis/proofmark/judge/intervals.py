@@ -89,7 +89,6 @@ def quantile_of_t(level: float, freedom: Freedom) -> Freedom:
     """Return the value that Student's t exceeds with the probability `level`; NaN for no freedom.
 
     Args:
-        level: of a one-sided test.
         freedom: degrees of freedom. Any shape.
     """
     from scipy.special import stdtrit  # 0.3 s, which a run without repeats does not need

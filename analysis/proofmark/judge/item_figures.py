@@ -29,7 +29,6 @@ class WorstFigure:
         accepted: the accepted values, in `unit`.
         node: the node or the nodes that measured it, as records name them.
         step: the step that measured it.
-        outcome: of its judgement.
     """
 
     value: float
@@ -46,7 +45,6 @@ def worst_figure(
     """Return the worst figure of a limit; None if none was compared.
 
     Args:
-        figures: the figures of a run.
         judgements: the figures that the limit applies to, with the judgement.
     """
     compared = [pair for pair in judgements if pair[1].evaluated]
@@ -103,7 +101,6 @@ class ItemEvidence:
         Args:
             node: the node or the nodes of its records. A program that starts on one of the nodes of
                 its step names this one only.
-            steps: the steps of its records.
         """
         named = {StepInstance.parse(each).step for each in steps}
         counted = any(step.launch == COUNTED for step in self.steps if step.id in named)
@@ -118,7 +115,6 @@ class FigureScope:
     """Who measured a figure.
 
     Attributes:
-        nodes: the nodes.
         together: whether all nodes of the step measured one figure. Else each node or pair did.
         every_node: whether each node of the partition must have such a figure, or be part of it.
     """
@@ -137,7 +133,6 @@ class ItemFigure:
         steps: the steps that measured it.
         outcome: one of the four words. A figure that is missing is UNJUDGED.
         reason: why it has this outcome.
-        scope: who measured it.
         value: the value that the item compares, in `unit`; None if there is no valid one.
         accepted: the accepted values, in `unit`.
         margin: the distance from the limit, as a share of it; negative for a missed limit; None for
@@ -167,9 +162,7 @@ def item_figures(
     """Yield the figures of a run that `item` is for, then the planned ones that are missing.
 
     Args:
-        item: the item.
         evidence: what the run has for it.
-        figures: all figures of the run.
     """
     for number, judgement in evidence.judgements:
         yield _judged(item, figures, number, judgement, evidence)

@@ -138,7 +138,6 @@ def _diagnosed(evidence: Evidence, verdict: Verdict, faults: NodeFaults) -> Verd
     """Return the verdict with the bad nodes and the faults of storage that explain it.
 
     Args:
-        evidence: of the run.
         verdict: without them.
         faults: the faults of each node that no figure has.
     """

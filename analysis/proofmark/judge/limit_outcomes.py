@@ -172,8 +172,6 @@ def limit_outcomes(
     """Return the outcomes of all limits of the contract, then of the references for the plan.
 
     Args:
-        evidence: the evidence of the run.
-        covered: the coverage of the plan.
         judged: the figures that each limit applies to.
     """
     references = evidence.references
@@ -256,8 +254,6 @@ def _open(
     Args:
         of_item: what the run has for the limit.
         ids: the planned steps whose figures it can select.
-        evidence: the evidence of the run.
-        covered: the coverage of the plan.
     """
     figures, running, rows = evidence.figures, of_item.steps, of_item.rows
     hosts: dict[Message, set[str]] = {}

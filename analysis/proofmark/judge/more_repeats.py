@@ -54,7 +54,6 @@ def needs(results: Results, benchmarks: Benchmarks, steps: Mapping[str, Step]) -
 
     Args:
         results: of the run so far.
-        benchmarks: the cases.
         steps: the steps that may run again, by id.
     """
     figures = results.aggregates

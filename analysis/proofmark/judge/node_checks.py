@@ -173,7 +173,6 @@ class CheckOutcome:
     """What the nodes report for a functional item.
 
     Attributes:
-        item: the item.
         figures: one for each node; one for all nodes of the check ``nodes``.
         waiver: of the item; None if no party waived it.
     """
@@ -274,7 +273,6 @@ def check_outcomes(
 
     Args:
         items: the items for the partition.
-        nodes: the nodes of the run.
         facts: what each node reported.
         waivers: by the number of the item.
         looks: what the scheduler said about the nodes, each time that the controller asked.
@@ -377,8 +375,6 @@ def _wrong(item: CheckItem, name: str, value: Reading, usual: Reading | None) ->
     """Return why a value misses an item; `NOTHING` if it meets it.
 
     Args:
-        item: the item.
-        name: of the value.
         value: what a node reports.
         usual: what most nodes report; None if more than half of them do not agree.
     """

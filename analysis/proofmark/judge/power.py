@@ -128,7 +128,6 @@ def repeats_needed(
 
     Args:
         ratio: the wanted change ÷ the change that would be seen.
-        variance: of the comparison.
         per_repeat: b, the part of one repeat.
         repeats: the number of repeats that were measured.
     """

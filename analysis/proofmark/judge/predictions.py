@@ -30,7 +30,6 @@ class Prediction:
     """The prediction for one figure, in the unit of the figure.
 
     Attributes:
-        value: the prediction.
         ratio: measured ÷ `value`; None if `value` is 0.
         low, high: the range of the figure by the error of the model; None if that is not known.
     """
@@ -55,7 +54,6 @@ class FigurePredictions:
 
     Attributes:
         expected: all predictions of the run of the twin.
-        figures: of the run.
         distance: of two nodes; None if it is not known.
     """
 

@@ -62,7 +62,6 @@ def judge_by_references(
     The repeats of imported figures are not paired: it is not known which ones ran together.
 
     Args:
-        evidence: of the run.
         stated: the stated parts of each node.
         fleet: like nodes, whose spread is the noise of a figure that was measured once.
         baseline: the accepted runs, whose noise is that of a figure without like nodes; None: there

@@ -65,7 +65,6 @@ def granted_more(plan: Plan, said: Mapping[str, int]) -> tuple[dict[str, int], d
     executions, of steps that run again alone, and within the time that it has for them.
 
     Args:
-        plan: of the run.
         said: the number of further executions, by step.
     """
     steps = {step.id: step for step in plan.steps() if not step.reads and not step.kept}
@@ -91,7 +90,6 @@ def added_executions(
     """Yield the steps with executions after their first sound one. No job makes such executions.
 
     Args:
-        records: of a run.
         more: the number of executions that ``repeats=auto`` planned, by step.
         refused: why further executions are not planned, by step.
     """
@@ -128,9 +126,7 @@ def judge_executions(
     It is that of its median if no step was run again and the figure has no `slow_ratios`.
 
     Args:
-        figures: of a run.
         figure: the place of a valid figure.
-        judged: the judgement of its median.
         compare: judges some executions of the figure by the same reference.
         material: the least change of its metric that matters, as a part of its value.
         more: the number of executions that ``repeats=auto`` planned, by step.

@@ -35,7 +35,6 @@ class NodeClass:
     Attributes:
         hardware: the processor, sockets and cores; empty if they are not known.
         nodes: the number of nodes that measured together.
-        mode: the firmware mode.
         part: the memory, the distance and the file system that were measured, if they were chosen.
     """
 
@@ -64,8 +63,6 @@ def required_on_nodes(
     """Return the metrics that must be judged on a node: those of the items, or of the suite.
 
     Args:
-        plan: of the run.
-        benchmarks: the cases and suites.
         limits: what each limit judged.
     """
     items = [each.item for each in limits if each.item and each.binding and each.steps]
@@ -88,9 +85,6 @@ def unjudged(
 
     Args:
         required: the required metrics of the suite.
-        figures: the figures of the run.
-        results: their results.
-        kinds: the hardware of the nodes.
         sanity: whether the suite only looks for faults.
     """
     for each in required:

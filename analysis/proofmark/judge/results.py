@@ -194,8 +194,6 @@ class Result:
         record: the first record of the figure, with the median as value; the first invalid record
             of an INVALID figure.
         values: the values of its valid records, in the unit of `record`.
-        verdict: one of `WORDS`.
-        reason: the reason of the verdict.
         references: the judgement of each reference, and of the fleet comparison.
         interval: the interval of the median, with its confidence; None for a single measurement.
         retest: whether it is measured again before it counts against a node, because it fails by

@@ -222,7 +222,6 @@ def nominal_parts(
     """Return the parts of each node from which its limits are computed.
 
     Args:
-        nodes: the facts of the nodes.
         stated: what is stated about each.
         ports: those of each node that carry messages, as far as it is stated.
     """

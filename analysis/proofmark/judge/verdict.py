@@ -72,11 +72,9 @@ class Verdict:
     """The verdict of a run.
 
     Attributes:
-        run: the id of the run.
         counts: the number of results by verdict.
         coverage: the planned steps, and which were measured.
         results: the result of each figure.
-        bad: the bad nodes.
         added: what the judges of other packages found, by their names.
         limits: what each limit of the contract and each reference judged.
         checks: what the nodes report for each functional item.

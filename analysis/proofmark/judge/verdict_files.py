@@ -51,9 +51,6 @@ def write_verdict(
     """Write ``verdict.json``; its key ``claims`` has the answers to the claims of the papers.
 
     Args:
-        file: the open file.
-        verdict: of a run.
-        claims: the answers to the claims.
         all_figures: whether the figures of outputs of others without a finding are listed. If not,
             ``unlisted`` has their number: ``records.parquet`` has them.
     """

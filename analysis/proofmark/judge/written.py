@@ -55,7 +55,6 @@ def line_of(word: str, kinds: Mapping[str, Judged], counts: Mapping[str, int]) -
     """Return a verdict with its counts, as in the last lines of an acceptance.
 
     Args:
-        word: the verdict.
         kinds: what each kind of limits judged.
         counts: of results by verdict, and of steps: ``expected`` and ``measured``.
     """

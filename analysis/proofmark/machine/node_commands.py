@@ -280,7 +280,6 @@ def host_command(node: str, host: HostAccess, shell: str = "sh -s") -> NodeComma
     """Return the command that runs ``sh -s`` on `node`, which is reached as `host` states.
 
     Args:
-        node: the name of the node.
         host: how the node is reached.
         shell: the command on the node if `host` has no user to become.
 

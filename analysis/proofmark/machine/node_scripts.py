@@ -86,9 +86,6 @@ def called(file: Path | None = None) -> dict[str, CalledProgram]:
 def step_programs(*, bound_memory: bool) -> dict[str, CalledProgram]:
     """Return the programs that a node needs for steps, by name.
 
-    Args:
-        bound_memory: whether a step binds memory.
-
     Raises:
         BadInput: ``programs.yml`` is wrong.
     """
@@ -119,7 +116,6 @@ def lacking(printed: str, programs: Mapping[str, CalledProgram]) -> str:
 
     Args:
         printed: the output of `SCRIPT` on the node.
-        programs: the known programs, by name.
     """
     missing: dict[str, list[str]] = {}
     for line in printed.splitlines():
@@ -222,7 +218,6 @@ def check_failure_budget(
         site: its ``firmware.max_failures`` is the budget; 0 without firmware.
         what: the place that an error message names.
         asked: the number of nodes.
-        failed: the failures by node.
         accepted: the result that was expected of each node.
 
     Raises:
@@ -264,7 +259,6 @@ def check_programs(run: Run, site: Site, paths: Sequence[str]) -> None:
     """Check that every node of `run` can execute the programs at `paths` and those of its steps.
 
     Args:
-        run: the run.
         site: how its nodes are reached.
         paths: absolute paths of programs.
 

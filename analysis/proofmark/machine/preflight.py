@@ -118,7 +118,6 @@ def preflight(
     Args:
         site: the site with the nodes to check.
         plan: the plan that the site shall run.
-        credentials: of the BMCs.
         window_end: the end of the maintenance window, if there is one.
         user: the user who runs the steps.
     """

@@ -298,8 +298,6 @@ def waits_for(
     A node in a reservation of others is not down: the reservation ends.
 
     Args:
-        status: the status of a job.
-        nodes: its nodes.
         states: the states of nodes, as `Scheduler.nodes` returns them.
     """
     down = [f"{node}: {states[node]}" for node in nodes if is_down(states.get(node, IDLE))]
@@ -458,9 +456,7 @@ def present(run: Run, site: Site, nodes: Sequence[str], begun: Collection[str] =
     A node that is down or drained waits. All are up if the scheduler does not answer.
 
     Args:
-        run: the run.
         site: the partition under the limit.
-        nodes: nodes of the run.
         begun: nodes that this run has drained itself. They are returned, too.
     """
     if not kind_of(run.plan).nodes_arrive:
@@ -486,8 +482,6 @@ def kept_for_others(
     reservation.
 
     Args:
-        scheduler: the scheduler of the nodes.
-        nodes: the nodes.
         own: the reservation of the jobs of the run or gate; empty if there is none.
     """
     reserved: dict[str, list[str]] = {}

@@ -44,10 +44,7 @@ def ask_scheduler(
     """Run a command of a scheduler and return its standard output.
 
     Args:
-        command: the program and its arguments.
-        text: its standard input.
         unavailable: parts of the messages that the command prints if its server does not answer.
-        success: the exit codes of success.
         limit: whether an exit code with a message means that too many jobs are submitted now.
 
     Raises:
@@ -89,7 +86,6 @@ def job_id(program: str, output: str, pattern: str) -> str:
     """Return the id of a job that `program` printed as the last line with one; empty if no output.
 
     Args:
-        program: the command.
         output: what it printed.
         pattern: a regular expression of an id, which is the first group of it in a line.
 
@@ -202,7 +198,6 @@ def status_of(states: States, reason: str, *, idle: bool | None = None) -> NodeS
     """Return the status of a node with these states.
 
     Args:
-        states: its states.
         reason: why it is out, in the words of the person or program that drained it. A node in
             service has none: Slurm 24.11 keeps the last one.
         idle: whether no job runs on it; None: as its states say.
@@ -223,9 +218,7 @@ def state_of(states: States, shown: str, reason: str) -> NodeState:
     A node that has to boot is busy: a job waits for it.
 
     Args:
-        states: its states.
         shown: its states, as its scheduler prints them.
-        reason: why it is out.
     """
     if any(use in _DOWN for use in states.values()):
         return NodeState(NodeUse.DOWN, shown, reason)
@@ -332,7 +325,6 @@ def ask_tool(*command: str, timeout_s: float, unavailable: Collection[str] = ())
     """Run a command and return what it prints. It gets the variables of `ask_scheduler`.
 
     Args:
-        command: the program and its arguments.
         timeout_s: the time limit, in seconds.
         unavailable: parts of the messages that the command prints if its server does not answer.
 

@@ -138,7 +138,6 @@ def judge_scratch(
     """Return the problems of the scratch directory, each with the nodes that report it.
 
     Args:
-        facts: the reports of the nodes.
         demand: what the site requires.
         peak_bytes: the most that the plan keeps there at one time.
         may_create: whether the directory itself may still be missing; its parent must exist.
@@ -234,7 +233,6 @@ def refuse_scratch(
 
     Args:
         peak_bytes: the most that the plan keeps there at one time.
-        facts: the reports of the nodes.
         demand: what the site requires.
         user: the user that must have written; None: any.
         token: the text that one node wrote for the others to read.

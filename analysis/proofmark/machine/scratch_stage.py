@@ -154,8 +154,6 @@ class ScratchTarget:
 
     Attributes:
         state: the folder of the run's state, with the journals and the list of mounts.
-        site: of the inventory.
-        names: the nodes.
         block_bytes: the required block size of the file system; None: any.
         use: who uses it, and who makes it.
     """
@@ -242,9 +240,6 @@ def nodes_of(
     """Return the nodes of a run, or those that wait for steps of `mode`.
 
     Args:
-        opened: the run.
-        state: the folder of its state.
-        site: of the inventory.
         mode: only the nodes with waiting steps of this mode; empty: those of `due_nodes`.
         scratch_dir: the directory, if it is not that of the inventory.
         use: who uses it, and who makes it.
@@ -367,7 +362,6 @@ def unmount(state: Path, site: Site) -> list[str]:
 
     Args:
         state: the folder of the run's state.
-        site: of the inventory.
 
     Raises:
         BadInput: nodes are no hosts of the site, or the unmount failed on them.

@@ -80,7 +80,6 @@ def site_runner(sites: Sequence[Site], *, become: bool = False) -> RunScript:
     """Return a function that runs a script on a node of `sites`, as their inventory reaches it.
 
     Args:
-        sites: the partitions of an inventory.
         become: whether sudo runs the script, also on nodes where the inventory has no ``become``.
     """
 
@@ -241,9 +240,6 @@ def survey(
     Args:
         nodes: the nodes to read, one of each kind (`node_name`).
         scheduler: the name of the scheduler, or empty: the first whose commands are installed.
-        run_script: runs a script on a node.
-        say: prints progress.
-        bmc_port: of the BMCs.
 
     Raises:
         BadInput: a node has no host name as name or is not a node of the scheduler, or there is no
@@ -309,7 +305,6 @@ class _Listed:
     """What a scheduler lists.
 
     Attributes:
-        scheduler: its name.
         listing: None if no scheduler lists its nodes.
         problem: why it does not list them.
     """
@@ -345,8 +340,6 @@ def _list_nodes(scheduler: str, ask: Ask, say: Callable[[str], None]) -> _Listed
 
     Args:
         scheduler: its name; empty: the first one whose commands are installed and which answers.
-        ask: runs a command.
-        say: prints progress.
 
     Raises:
         BadInput: there is no such scheduler.

@@ -89,8 +89,6 @@ def make_plan(
 
     Args:
         benchmarks: all cases and suites.
-        suite: name of a suite.
-        site: the partition and its nodes.
         machines: the machine, or a function from a mode to the machine in this mode.
         repeats: how often each step runs; None is the number of the suite. With `AutoRepeats` it is
             at least `FIRST`, and the plan has the time for more.

@@ -55,7 +55,6 @@ class Refusal:
     Attributes:
         lacks: what the origin lacks, at least one.
         has: the packages that the origin has.
-        environment: the environment of the partition.
         nearest: the suite with the most cases in common that lacks nothing; empty if there is none,
             and None if the other suites were not planned.
     """
@@ -155,9 +154,7 @@ def refusal(
     """Return why the origin of `site` does not suffice for `plan`; None if it does.
 
     Args:
-        plan: the plan of a suite.
         plans: the plans of all suites of the partition, among which the nearest one is chosen.
-        site: the partition.
         available: what its origin has; None if that is not known.
         benchmarks: all cases and suites.
     """
@@ -212,8 +209,6 @@ def lacking_mistakes(
     """Yield a mistake if the origin of `site` lacks programs of the suite that would run.
 
     Args:
-        site: the partition.
-        plans: the plans of its suites.
         available: what its origin has; None if that is not known.
         asked: the suite that the user names. None is the default suite, or any suite if the
             partition cannot run a step of that.
@@ -233,11 +228,8 @@ def refuse_lacking(
     """Refuse a plan whose programs the origin of `site` lacks, before anything is built.
 
     Args:
-        plan: the plan.
         benchmarks: all cases and suites.
-        site: the partition.
         machines: the machine, or a function from a mode to the machine in this mode.
-        packages: the packages of a site.
 
     Raises:
         BadInput: the message names what is lacking, and the nearest suite that works.

@@ -76,7 +76,6 @@ def rounds(switches: Numbers, number: int = ROUNDS) -> list[DisjointPairs]:
 
     Args:
         switches: the fabric, of shape (levels, hosts).
-        number: of rounds.
     """
     groups = nested(switches)
     hosts = groups.shape[1]

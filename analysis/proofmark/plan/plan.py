@@ -214,7 +214,6 @@ def instance_named(word: str, steps: Iterable[Step], run: str) -> tuple[Step, St
 
     Args:
         word: as of `step_named`, or this and ``/<node>`` or ``/<node>+<node>``.
-        steps: the steps of the plan.
         run: the name of the run, for messages.
 
     Raises:
@@ -234,7 +233,6 @@ def step_named(word: str, steps: Iterable[Step], run: str = "") -> Step:
 
     Args:
         word: the id, the number with or without zeros before it, or the beginning of one id.
-        steps: the steps of the plan.
         run: the name of the run, for messages; empty for a plan without a run.
 
     Raises:

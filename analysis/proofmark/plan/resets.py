@@ -20,7 +20,6 @@ def resets_s(nodes: Sequence[int], firmware: Firmware | None) -> float:
     """Return the seconds of all resets: into each mode but the current one, and back.
 
     Args:
-        nodes: see `nodes_to_reset`.
         firmware: None: no reset.
     """
     if firmware is None:

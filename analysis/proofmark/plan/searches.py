@@ -20,8 +20,6 @@ def searches_of(
     Points that differ only in the axes of the search, and their repeats, are one search.
 
     Args:
-        drafts: the steps of one mode.
-        cases: the cases by name.
         taken: the ids of the searches of other modes.
     """
     groups: dict[tuple[object, ...], list[Draft]] = {}
@@ -61,7 +59,6 @@ def uncounted(searches: Sequence[Search], steps: Mapping[str, Step]) -> set[str]
     Of a search, `Search.planned_candidates` are counted: the most expensive ones.
 
     Args:
-        searches: the searches of the plan.
         steps: the steps by id. Candidates with other steps are left out.
     """
 

@@ -42,7 +42,6 @@ class Suites:
     """The steps of some cases in all suites that a partition can run.
 
     Attributes:
-        system: the name of the partition.
         steps: the mode and the step of each step, by suite.
         refused: the suites that the partition cannot run.
     """
@@ -58,8 +57,6 @@ def selection(reference: Reference, case: str, plan: Plan, benchmarks: Benchmark
     Args:
         reference: a limit, or a reference of a case.
         case: the case that it is for.
-        plan: the plan of one suite.
-        benchmarks: the cases.
     """
     steps = []
     for group in plan.groups:
@@ -114,12 +111,9 @@ def selection_mistakes(
     Its names must be known, see `proofmark.cases.loading.reference_mistakes`.
 
     Args:
-        file: the file of the reference.
         key: the place of the reference in the file.
         reference: a limit, or a reference of a case.
         case: the case that it is for.
-        suites: the steps of its cases.
-        benchmarks: the cases.
     """
     by_suite = {
         suite: _figures(steps, cases_of(reference, case), suites.system, benchmarks)
@@ -231,7 +225,6 @@ class _Check:
     """Makes the mistakes of one reference, or of the reference result that it names.
 
     Attributes:
-        file: the file of the reference.
         key: the place in the file.
         refused: the suites that the partition cannot run.
     """
@@ -376,8 +369,6 @@ def required_metrics(
     suite that only looks for faults has its own all the same.
 
     Args:
-        plan: of the run.
-        benchmarks: the cases and suites.
         items: of the contract, for the partition, without those that a party waived.
     """
     suite = benchmarks.suites.get(plan.suite)

@@ -42,7 +42,6 @@ class StepInstance(NamedTuple):
     text in their column ``step``.
 
     Attributes:
-        step: the id of the step.
         name: the node or the pair ``<node>+<node>``; empty if the whole step is one measurement.
     """
 

@@ -60,9 +60,6 @@ def beside(step: Step, load: Load, case: Case, sweep: Sweep) -> list[Step]:
 
     Args:
         step: a step without a load.
-        load: the load of its use.
-        case: the case of the load.
-        sweep: the sweep of the step.
 
     Raises:
         BadInput: the step leaves no core free, or the load has not exactly one point.
@@ -484,7 +481,6 @@ def steps_of_rounds(step: Step, use: SuiteUse, site: Site) -> RoundSteps:
     All rounds of the same hosts are one job, because they have the same nodes.
 
     Args:
-        step: the step of one pair.
         use: its use, with ``pairs: rounds``.
         site: the site, with more than two hosts.
     """
@@ -534,7 +530,6 @@ def pair_rounds(site: Site, hosts: Sequence[str], most: int, measured: Measured)
     """Return the rounds of the pairs of `hosts`, which `node_groups` has ordered.
 
     Args:
-        site: their site.
         hosts: at least two hosts.
         most: the largest number of rounds or waves.
         measured: ``together`` or ``alone``.

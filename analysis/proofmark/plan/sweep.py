@@ -32,7 +32,6 @@ class Point:
 
     Attributes:
         values: the values of the axes and of ``let``, by name.
-        axes: the names of the swept axes.
         lets: the names that ``let`` computes, without axes.
         placement: None if the program binds its own processes.
         membind: NUMA domains (os indexes) that its memory must come from; empty: any.

@@ -116,7 +116,6 @@ class JobTime:
     """The time of a job of a plan.
 
     Attributes:
-        mode: of its nodes.
         job: the job, of a search with the steps of one pass over its axes.
         expected_s: the expected time of its steps in seconds.
         requested_s: its time limit in seconds.
@@ -132,7 +131,6 @@ def expected_s(step: Step, measured: Mapping[str, float]) -> float:
     """Return the expected time of `step` with its pause in seconds.
 
     Args:
-        step: the step.
         measured: the seconds of steps in earlier runs, by id; they replace the estimate.
     """
     return step.pause_s + measured.get(step.id, step.seconds)
@@ -177,8 +175,6 @@ def job_times(
     """Return the expected and the requested time of each job of `plan`, in its order.
 
     Args:
-        plan: the plan.
-        queue: the queue of its partition.
         measured: the seconds of its steps in earlier runs, by id.
     """
     left = uncounted(plan.searches, {step.id: step for step in plan.steps()})
@@ -200,11 +196,6 @@ def endless_steps(file: str, steps: Iterable[Step], queue: Queue) -> Iterator[In
 
     The limit is that of the step, or the longest job of the queue, if that is shorter. A step of
     several repeats has one mistake.
-
-    Args:
-        file: the file of the case.
-        steps: steps of one case.
-        queue: the settings of the queue.
     """
     for step in steps:
         key, limit, change = "timeout", step.timeout, "timeout"

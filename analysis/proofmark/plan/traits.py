@@ -112,9 +112,6 @@ class StepFigures:
     """The figures that one step can give.
 
     Attributes:
-        step: the step.
-        system: the partition.
-        mode: the firmware mode.
         metrics: the metrics that the reader of the case can read.
         traits: the traits of a figure, by name. A figure has no other trait.
         judged_with: that of each metric of the case.

@@ -55,7 +55,6 @@ def without_figures(
     Args:
         plan: the plan of one suite of the partition.
         benchmarks: all cases and suites.
-        site: the partition.
         machines: its machine, or a function from a mode to the machine in this mode.
     """
     idle: list[ContractItem] = []
@@ -107,7 +106,6 @@ class SiteChecks:
 
     Attributes:
         facts: further checks by the fact that they check, a dotted key of the partition.
-        packages: the packages of a site.
         jobs: what keeps the jobs of a site from running.
     """
 
@@ -122,7 +120,6 @@ class CheckedSite(NamedTuple):
     Attributes:
         sites: the partitions without a mistake in their facts.
         plans: the plan of every suite on every partition.
-        mistakes: all mistakes.
         limits: a line for each contract limit, by partition: the suites in which it judges figures.
         lacks: for each of `plans`, what the origin of the programs of the partition lacks.
         refused: the suites that the origin of their partition does not suffice for, by partition.
@@ -151,7 +148,6 @@ def validate(
     """Return the plan of every suite on every partition under `limit`, and all mistakes.
 
     Args:
-        inventory: the inventory of the site.
         limit: pattern of hosts, as in Ansible's ``-l``.
         benchmarks: all cases and suites.
         checks: the checks that need more than the inventory.

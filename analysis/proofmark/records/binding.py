@@ -101,7 +101,6 @@ class BindingCheck:
         """Return how `binding`, reported from `hosts`, differs from the plan, or `NOTHING`.
 
         Args:
-            hosts: the nodes of the measurement.
             binding: the content of ``binding.json``.
         """
         names = self._reported(hosts)
@@ -165,7 +164,6 @@ def binding_error(
     Args:
         step: the step, with the planned CPUs of each rank.
         hosts: the nodes of the measurement: those of the step, or of one instance.
-        report: the reported binding.
         host_cpus: the CPUs of the machine below virtual nodes.
         names: the names that the nodes may report.
     """

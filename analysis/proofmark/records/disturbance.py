@@ -42,7 +42,6 @@ def tick_reason(steal: float, others: float, stability: Stability) -> Message:
     Args:
         steal: the share of CPU time that a hypervisor withheld; NaN if it is not known.
         others: the share of the used CPU time that other processes had; NaN if it is not known.
-        stability: the thresholds of the case.
     """
     for key, share, code in (
         ("max_steal", steal, "stolen-ticks"),
@@ -93,7 +92,6 @@ def changed_repeats(
     Args:
         series: repeat, execution and rate of each repeat. The rate of a repeat is compared with
             that of the next repeat. The last repeat is compared with the one before it.
-        stability: the limits of the case.
     """
     ordered = sorted(series)
     pairs = enumerate(pairwise(ordered), start=2)
@@ -208,8 +206,6 @@ def load_error(
     """Return why the load did not run beside the whole execution, or `NOTHING`.
 
     Args:
-        load: the load of the step.
-        attempt: one execution of the step.
         hosts: the nodes of the instance; empty for a step without instances.
         host_cpus: the CPUs of the machine below virtual nodes.
         names: the names that nodes report.

@@ -51,10 +51,8 @@ def concurrency_error(
     """Return why the copies of `step` did not measure at the same time, or `NOTHING`.
 
     Args:
-        step: the step.
         measured_s: the expression of the case for the seconds that a copy measured.
         folder: that of the execution.
-        readings: of all copies.
         file: that of the case, for messages.
 
     Raises:
@@ -103,7 +101,6 @@ def spread(readings: Sequence[Reading], metrics: Container[str]) -> list[Reading
     There is one reading, ``<metric>_spread``, for each metric and size; it has no number of a copy.
 
     Args:
-        readings: of all copies.
         metrics: those of the case. A spread that it does not have is left out.
     """
     groups: dict[tuple[object, ...], list[Reading]] = {}
@@ -150,8 +147,6 @@ def invalid_reason(
     Its outputs, its end, its nodes and the reported binding are checked.
 
     Args:
-        step: the step.
-        attempt: one execution of it.
         binding_check: the check of the binding of `step`.
         hosts: the nodes of the instance; empty for a step without instances.
     """
@@ -271,12 +266,9 @@ class Executed:
     """One execution of a step, and what was read of its files.
 
     Attributes:
-        step: the step.
-        attempt: the execution.
         hosts: the nodes of the instance; empty for a step without instances.
         nodes: the nodes that measured, as far as they are known.
         content: the output; empty if it cannot be read.
-        readings: the readings of the output.
         unread: why the output cannot be read, or `NOTHING`.
         damage: why the samples beside it cannot be read, or `NOTHING`.
     """
@@ -295,9 +287,7 @@ class ExecutionChecks:
     """Checks the executions of one step.
 
     Args:
-        facts: the run.
         mode: the mode in which the step is planned.
-        step: the step.
     """
 
     def __init__(self, facts: RunFacts, mode: str, step: Step) -> None:

@@ -43,7 +43,6 @@ def sensor_readings(case: str, intervals: Iterable[TelemetryInterval]) -> Iterat
     """Yield the figures of each node: mean power and clock, highest temperature, sum of events.
 
     Args:
-        case: the id of the case.
         intervals: those of all nodes of an execution.
     """
     by_host: dict[str, list[TelemetryInterval]] = {}
@@ -63,11 +62,8 @@ def bmc_readings(
     """Yield the mean power and the highest temperature of `hosts` by their BMCs.
 
     Args:
-        case: the id of the case.
-        hosts: the nodes of an execution.
         looks: what the BMCs answered during the run.
         begin: the start of the execution in seconds since 1970; NaN gives no figure.
-        end: its end.
     """
     for host in hosts:
         of_host = looks.within(host, begin, end) if end >= begin else []

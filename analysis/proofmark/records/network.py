@@ -95,9 +95,7 @@ class NetworkCheck:
         An execution that was started by hand has no samples: it is not checked.
 
         Args:
-            step: the step.
             nodes: its planned nodes, or those of the instance.
-            execution: one execution of it.
         """
         if not step.network_bytes or not execution.job_attempt:
             return NOTHING

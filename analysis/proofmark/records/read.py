@@ -47,9 +47,7 @@ def imported_error(
 
     Args:
         file: the adopted file; None if ``adopted.json`` does not list it.
-        content: the content of its copy.
         nodes: the nodes that it was adopted for.
-        readings: its readings.
         names: the further names of the nodes.
     """
     if file is None:
@@ -196,9 +194,7 @@ def figures_of(run: Run, search: Search, steps: Collection[str]) -> Figures:
     A job that still runs has no probe of its end yet.
 
     Args:
-        run: the run.
         search: the search; its metric is read.
-        steps: the ids of finished steps.
 
     Raises:
         BadInput: a file of the run is damaged.

@@ -41,8 +41,6 @@ def requirements(
     """Yield the conditions for the figures of `step` in `mode`.
 
     Args:
-        step: a step of the plan.
-        case: its case.
         partition: the partition that it runs on.
         mode: the firmware mode that it is planned in.
         imported: whether others ran it.
@@ -169,7 +167,6 @@ def not_run(folder: str, reason: Message) -> Attempt:
     """Return an execution that did not take place, for INVALID records with `reason`.
 
     Args:
-        folder: the folder of the step.
         reason: why the step was not run.
     """
     return Attempt(

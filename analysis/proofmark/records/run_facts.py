@@ -103,7 +103,6 @@ def scratch_error(
     """Return why the files of an execution are not those that `step` must write, or `NOTHING`.
 
     Args:
-        step: the step.
         content: ``scratch.json`` of the execution.
         partition: the partition; it names the intended file system.
         recorded: the mounts that the node reported before the job; empty if it did not.
@@ -469,11 +468,9 @@ class RunFacts:
     """The cases, the programs and the nodes of a run.
 
     Attributes:
-        partition: the partition of the site.
         names: the names that its nodes report.
         conditions: the check of the nodes of an execution.
         emulated: whether the speed of a node is that of the machine below it, or of a model.
-        origin: the origin of the records.
         looks: what the BMCs showed.
         other_scripts: the paths of scripts that were not those of the run when it was sealed.
         network_check: the check of the network; None: the site declares none.

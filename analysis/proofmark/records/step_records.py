@@ -41,7 +41,6 @@ class Bound:
     """A bound of a value, in the unit of the value.
 
     Attributes:
-        value: the bound.
         given: what it was computed from, or a function that returns it. The function computes the
             bound once for each name, and few values are beyond their bound.
     """
@@ -192,7 +191,6 @@ class Instance(NamedTuple):
         name: its folder, below ``steps/``.
         hosts: the nodes of the instance; empty for a step without instances.
         nodes: the nodes that measured, as far as they are known.
-        attempt: the execution.
         repeat: the number of the repeat.
     """
 
@@ -245,7 +243,6 @@ class StepRecords(ABC):
         Args:
             name: the folder of the execution, below ``steps/``.
             hosts: the nodes of the instance; empty for a step without instances.
-            attempt: the execution.
         """
 
     def _add(
@@ -258,8 +255,6 @@ class StepRecords(ABC):
         """Add an execution and its readings.
 
         Args:
-            instance: the execution.
-            readings: the readings of its output.
             invalid: why the execution is INVALID, or `NOTHING`.
             disturbed: why it was disturbed, and by what.
         """
@@ -377,10 +372,8 @@ def _reason(
     """Return why a reading is INVALID; None for a valid one.
 
     Args:
-        reading: one value of an output.
         invalid: why the execution is INVALID; `NOTHING` if it is valid.
         contradiction: how the output contradicts the plan; `NOTHING` if it does not.
-        attempt: the execution.
     """
     if not reading.valid:
         return joined((invalid, reading.reason))

@@ -37,8 +37,6 @@ def acceptance_page(found: Acceptance, terms: Terms, digest: str) -> str:
     """Return the page as HTML. It needs no script, no server and no network.
 
     Args:
-        found: the acceptance.
-        terms: by which it was judged.
         digest: the SHA-256 of ``acceptance.json``, in hexadecimal digits.
     """
     view = _view(found, terms, digest)

@@ -77,10 +77,7 @@ class PlotTable:
 
     Attributes:
         name: of its file, without ending.
-        title: of the table.
         about: a sentence about its cells.
-        columns: of the page.
-        rows: of the page.
         csv: the rows of the file, the first with the names of the columns.
     """
 

@@ -61,7 +61,6 @@ def write_page(run_data: RunData, target: RunFiles | None = None) -> Path:
     With SOURCE_DATE_EPOCH set, the same run gives the same bytes.
 
     Args:
-        run_data: the run.
         target: the files to write; None: those of the run.
 
     Returns:
@@ -91,7 +90,6 @@ class Written:
 
     Attributes:
         run_data: what the report was written from.
-        page: the report.
     """
 
     run_data: RunData
@@ -168,8 +166,6 @@ def differing(signed: Path, names: Iterable[str], folder: Path) -> Iterator[Mess
     Files of other lengths are not read.
 
     Args:
-        signed: a signed folder.
-        names: of the products in it.
         folder: where people open them.
     """
     products, known = RunFiles(folder), set(names)

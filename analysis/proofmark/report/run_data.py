@@ -90,8 +90,6 @@ def gather(
     """Return the contents of the folder of `run`, for a report.
 
     Args:
-        run: the run.
-        verdict: on it.
         written: the time of the report; None: now.
         nodes: of the run, by host; None: they are read.
         claims: the answers of `verdict` to them; None: they are looked for.

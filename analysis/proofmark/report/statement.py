@@ -138,8 +138,6 @@ def against_evidence(folder: Path, statement: Statement, predicate: Predicate) -
 
     Args:
         folder: its files are as the statement lists them.
-        statement: of the folder.
-        predicate: of the statement.
 
     Raises:
         BadInput: a run has no evidence or damaged evidence, or a version is none of a release.

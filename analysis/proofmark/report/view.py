@@ -56,7 +56,6 @@ def view(run_data: RunData, products: RunFiles | None = None) -> View:
     """Return the page of a run: what is signed, then verdicts, plots, bad nodes and provenance.
 
     Args:
-        run_data: the run.
         products: the files that were made from it, of which the page has digests; None: its own.
     """
     plots, files = plots_section.section(run_data)

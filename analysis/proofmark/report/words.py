@@ -163,7 +163,6 @@ def reference_text(reference: Reference, case: str, unit: str = "") -> str:
 
     Args:
         reference: the reference or limit.
-        case: of its figures.
         unit: that of the figures, for a value that states none.
     """
     if reference.value is not None:

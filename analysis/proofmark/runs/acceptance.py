@@ -102,7 +102,6 @@ class CheckedStatement:
     """A signed folder whose signatures and files were checked.
 
     Attributes:
-        folder: the signed folder.
         statement: what was signed.
         sha256: of its bytes, in hexadecimal digits.
         signers: who signed, in the order of the signatures; each key once.
@@ -234,11 +233,6 @@ def sign(folder: Path, key: Path) -> Path:
 
 def check(folder: Path, signers: Path, revoked: Path | None = None) -> CheckedStatement:
     """Check the signatures of a signed folder, then each of its files.
-
-    Args:
-        folder: the folder.
-        signers: see `signer_of`.
-        revoked: see `signer_of`.
 
     Raises:
         BadInput: no signature is accepted, the statement is none of this form, or the folder has

@@ -56,8 +56,6 @@ def acceptance_command(run: Run, site: Site, *, inventory: str = "", **more: str
     enter a mode that is not the current one.
 
     Args:
-        run: the run.
-        site: the site of the run.
         inventory: the inventory that the person named; empty: that of `inventory_part`.
         more: further extra variables by name.
     """

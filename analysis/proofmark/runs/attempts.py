@@ -36,7 +36,6 @@ class Attempt:
 
     Attributes:
         number: the number of its folder ``execution-<n>``.
-        path: its folder.
         rc: the exit code; negative if a file of the execution is damaged.
         host: the node that ran the command.
         start, end: UTC in ISO 8601.
@@ -265,11 +264,7 @@ _LINE = re.compile(rb"([0-9a-f]{64}) [ *]([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
 def changed_output(contents: ReadOnce) -> Message:
-    """Return which output of an execution is not that of its end, or `NOTHING`.
-
-    Args:
-        contents: the files of the execution.
-    """
+    """Return which output of an execution is not that of its end, or `NOTHING`."""
     try:
         recorded = contents.read(_DIGESTS, MAX_SMALL_BYTES)
     except FileNotFoundError:

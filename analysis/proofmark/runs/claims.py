@@ -53,10 +53,6 @@ class Claims:
     """The nodes that a run holds, among those of all runs of its site.
 
     Attributes:
-        folder: the folder of the records.
-        run: the id of the run.
-        run_folder: the folder of the run.
-        controller: the name of this host.
         take_over: whether the run also takes nodes that other runs hold.
     """
 

@@ -45,7 +45,6 @@ class Repeat:
     """A step of which all executions were disturbed.
 
     Attributes:
-        step: its id.
         execution: the number of the execution that waits, runs or was the last one, at most
             `EXECUTIONS`. A further attempt of the job begins with the second.
         state: `WAITING`, `RUNNING` or `LEFT`.
@@ -103,7 +102,6 @@ def repeat_seconds(
     """Return how long the waiting and running repetitions take, one after the other.
 
     Args:
-        repeats: the repeats of a run.
         seconds: the seconds of one execution, by id of the step.
         all_executions: whether each step needs all of its executions, not only the next one.
     """
@@ -120,7 +118,6 @@ def disturbing(files: RunFiles, repeats: Sequence[Repeat], running: Iterable[Ste
     command.
 
     Args:
-        files: the files of the run.
         repeats: the disturbed steps, of which the first and the last are read.
         running: the steps that run.
     """

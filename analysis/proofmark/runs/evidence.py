@@ -105,7 +105,6 @@ class SealedEvidence:
         folder: of the run, or a copy of it.
         heads: what each archive states, the oldest first.
         digests: the SHA-256 of each archive.
-        chain: their content.
     """
 
     folder: Path
@@ -364,8 +363,6 @@ class _Sealing:
     """Adds what is new in the folder of a run to an archive.
 
     Args:
-        folder: of the run.
-        writer: of the archive.
         known: what was sealed before.
     """
 
@@ -438,7 +435,6 @@ class _Sealing:
         """Add what is new in a folder; keep the sealed content of what must not change.
 
         Args:
-            folder: its path in the run.
             names: the entries that are no folders, each with the kind of its problem, or "".
         """
         before, prefix = self._known.files(folder), f"{folder}/" if folder else ""

@@ -33,10 +33,8 @@ class FilesReport:
     """One try of a node to write a small file into the scratch folder.
 
     Attributes:
-        host: the node.
         folder: the scratch folder of the step.
         answered: false if the try did not end within `seconds`.
-        seconds: the limit.
         why: the message of the failed try; empty if it did not fail.
     """
 

@@ -41,7 +41,6 @@ class JobSubmission:
     """The submission of a job to a scheduler.
 
     Attributes:
-        scheduler: name of the scheduler.
         name: name of the job in the queue.
         id: id of the job; empty before the job is submitted.
         attempts: number of attempts of the job before this submission.
@@ -103,8 +102,6 @@ class JobFolder:
         """Add a line to the history.
 
         Args:
-            submission: the submission of the job.
-            status: its new status.
             over: whether the job ended; then ``ticket.json`` is removed.
             without: the planned nodes that the job does not get, with the reason.
         """

@@ -29,7 +29,6 @@ class NodeHistory:
     """The state of a node, from its journal.
 
     Attributes:
-        address: the address of its BMC.
         original: the firmware attributes before the first change; None if they were not read.
         original_seen: the observation of the operating system at that time.
         serials: the serial numbers of the node before the first change, by their source.
@@ -79,7 +78,6 @@ class NodeHistory:
         """Return whether no boot since the last change can have brought the node into `mode`.
 
         Args:
-            boot_id: of the node now.
             mode: the mode whose values the firmware shows.
         """
         return bool(boot_id) and self.staged_in == boot_id and self.proven.get(boot_id) != mode

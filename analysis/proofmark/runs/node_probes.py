@@ -76,7 +76,6 @@ class _Attempt:
     """An attempt of a job.
 
     Attributes:
-        folder: its folder.
         following: the folder of the next attempt, if there is one.
         required: whether each node that measured needs its probes.
         names: the further names that the nodes may report, by node.

@@ -100,7 +100,6 @@ def node_progress(run: Run, states: Sequence[StepState], *, every: bool = False)
     A step that ended with exit code 0 on all of its nodes is not read node by node.
 
     Args:
-        run: the run.
         states: the states of its steps (`proofmark.runs.progress.progress`).
         every: whether the folders of all nodes are read, also more than `MOST_INSTANCES`.
     """

@@ -25,7 +25,6 @@ class Other(NamedTuple):
     """Other processes with one name, on one node.
 
     Attributes:
-        name: of the program.
         seconds: their CPU time.
         pid: the busiest of them; 0 if the node did not record it.
         user: its user; empty if the node did not record it.
@@ -43,7 +42,6 @@ class NodeNoise(NamedTuple):
     """The sums of one node until the last sample in which a rank was alive, in seconds.
 
     Attributes:
-        host: the node.
         seconds: from the start of the sampler to the last sample.
         rank_seconds: from the start of the first rank to the last sample.
         cpus: the number of CPUs to which the ranks are bound.

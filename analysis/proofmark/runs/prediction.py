@@ -75,7 +75,6 @@ def predict(
 
     Args:
         plan: the plan, for the jobs that may run at the same time.
-        states: the states of its steps.
         uncounted: the ids of steps that a search probably does not need.
         moment: the time of the states, seconds since 1970.
         earlier: the seconds of steps in earlier runs, by id.

@@ -31,7 +31,6 @@ class Progress:
     """A run at one moment.
 
     Attributes:
-        steps: the states of the steps.
         active: whether a process works on the run.
         left: the remaining time. A search needs the steps that the plan counts (`uncounted`).
         steps_per_hour: the rate of the done steps, if `Plan.at_once` jobs run at the same time; 0
@@ -123,7 +122,6 @@ def progress(
     """Return the progress of `run`.
 
     Args:
-        run: the run.
         active: whether a process holds its lock.
         now: the time in seconds since 1970; None is the time of this call.
         before: an earlier progress. Steps that were done and undisturbed then are not read again,

@@ -16,9 +16,6 @@ class ReadOnce:
 
     A file that is not in the list of the folder costs no system call: most executions lack half of
     the files that an execution can have, and a run has 100,000 executions.
-
-    Args:
-        folder: the folder of the execution.
     """
 
     def __init__(self, folder: str) -> None:

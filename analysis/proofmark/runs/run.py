@@ -40,7 +40,6 @@ class Seal:
         digest: its SHA-256.
         earlier: the SHA-256 of the archives before it.
         time: when it was sealed, UTC.
-        by: the user who sealed it.
         run_by: the user who owns the folder of the run.
         changes: the sealed files that were changed in the folder of the run later, with the kind
             of the change. Their sealed content counts.

@@ -92,12 +92,9 @@ def signer_of(
     """Return who signed `content`.
 
     Args:
-        signature: as ssh-keygen writes it.
         content: what was signed.
-        namespace: the purpose of the signature.
         signers: the accepted keys with their times of validity (ssh-keygen(1), ALLOWED SIGNERS).
         revoked: the keys that are no longer accepted: a list of public keys, or a KRL.
-        place: the file of the signature.
 
     Raises:
         BadInput: the signature is not one of `content`, or the signer is not accepted: unknown,

@@ -43,7 +43,6 @@ class JobRun:
     """One submission of a job.
 
     Attributes:
-        job: the job of the plan.
         submitted, started, ended: in seconds since 1970; NaN if it did not start, or not end.
         state: the last known state.
         reason: in the words of the scheduler.

@@ -43,7 +43,6 @@ class RunInputs:
     """What a run measures, and where.
 
     Attributes:
-        plan: the plan.
         benchmarks: its cases and suites, whose files the run copies.
         site: the partition and its nodes.
         probe: the output of ``probe.sh`` on this machine; empty if nothing was probed.
@@ -89,7 +88,6 @@ def start_or_continue(
     A new run gets a copy of `copied`. A continued run keeps its own copies.
 
     Args:
-        root: the folder of the runs.
         inputs: what the run measures.
         copied: what a new run copies beside its inputs.
         run_id: the name of the run; None: one from the time.
@@ -178,10 +176,8 @@ def make_run(root: Path, run_id: str, made_id: str, write: Callable[[Path], str]
     """Make a run whose contents `write` creates, and return its folder.
 
     Args:
-        root: the folder of the runs.
         run_id: its id; empty: `made_id`, with a number if another run has it. Two sites may have
             partitions of one name, and start in one second.
-        made_id: see `new_run_id`.
         write: makes the folder that it gets with its content; returns the user who starts the
             programs.
 
@@ -206,7 +202,6 @@ def new_run(folder: Path, write: Callable[[Path], str]) -> None:
     """Make a run whose contents `write` creates in a temporary folder, so that no run is partial.
 
     Args:
-        folder: of the run.
         write: see `make_run`. Then ``run.json`` is written.
 
     Raises:

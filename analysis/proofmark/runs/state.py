@@ -74,7 +74,6 @@ class RunState:
         folder: the folder of the state, with the journals.
         site: the folder of the state of the site.
         run: the folder of the run. It may have been removed.
-        partition: the partition of its plan.
     """
 
     folder: Path

@@ -21,7 +21,6 @@ class StepState:
     """One step at one moment.
 
     Attributes:
-        step: the step.
         state: ``waiting``, ``running``, ``interrupted``, ``done`` (with any exit code), or
             ``unreadable``: the folder of the step cannot be listed. ``imported``: others ran it.
         rc: the exit code of the newest result; None if it has none that can be read.
@@ -52,8 +51,6 @@ def state_of(files: StepFiles, step: Step, *, active: bool) -> StepState:
     """Return the state of `step`; a damaged file of it is its `StepState.problem`.
 
     Args:
-        files: the folder of the step.
-        step: the step.
         active: whether a process works on the run.
     """
     try:

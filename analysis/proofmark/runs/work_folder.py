@@ -109,7 +109,6 @@ def write_scripts_of(run: Path, texts: Mapping[str, str]) -> None:
     The run has only scripts that are in its work folder, also after a kill.
 
     Args:
-        run: the folder of the run.
         texts: the content of each file, by its path in the work folder.
 
     Raises:

@@ -304,8 +304,6 @@ def read_elsewhere(
     """Return the files of other sites in `IN_BASELINES`.
 
     Args:
-        inventory: the folder of the site.
-        files: their names.
         names: of the hosts of the site, in small letters.
 
     Raises:

@@ -98,7 +98,6 @@ def refused_extra_variables(
     """Yield a mistake for each extra variable that is not documented, or has another type.
 
     Args:
-        given: the extra variables.
         connection: the variables of Ansible's connections.
         kit: the folder whose `roles/` have the options that an inventory may set.
     """

@@ -63,7 +63,6 @@ class Parts:
         sockets, numa, dimms: numbers; `numa` counts NUMA domains.
         dimm_bytes: the size of each module, the largest first; 0 is unknown.
         dimm_mt_per_s: the speed at which the slowest module runs.
-        memory_bytes: the memory of the machine.
         reserved: the part of `memory_bytes` that a node may lack.
         ports: the rates of the active ports of the fabric in Gb/s, the fastest first.
         nics: those of the Ethernet interfaces that are up.

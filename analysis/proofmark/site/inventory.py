@@ -237,7 +237,6 @@ def load_site(
     """Return the site with the hosts and the partition that `limit` selects.
 
     Args:
-        inventory: the folder of the site.
         limit: a host pattern of Ansible.
         overrides: the extra variables ``provision_from`` and ``scratch_dir``, and the
             ``reservation`` of the queue. A value that is None leaves that of the inventory.

@@ -127,7 +127,6 @@ def limit_of_names(limit: str, groups: Collection[str], hosts: Collection[str]) 
     """Return `limit` with names in place of its node sets; empty if it has none.
 
     Args:
-        limit: a pattern.
         groups: the names of all groups of the inventory.
         hosts: the names of all hosts of the inventory.
 
@@ -169,8 +168,6 @@ def pattern_of(hosts: Sequence[str], partition: str, everything: Sequence[str]) 
     """Return a pattern for `hosts` of a partition that Ansible and the kit read alike.
 
     Args:
-        hosts: hosts of the partition.
-        partition: its name, which is a group.
         everything: all hosts of the partition.
     """
     chosen = set(hosts)

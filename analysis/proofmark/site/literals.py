@@ -45,7 +45,6 @@ def literal_yaml(value: Any, *, flow: bool = False, width: float = 10**6) -> str
 
     Args:
         value: texts, numbers, truth values and None, and lists and mappings of them.
-        flow: everything in one line.
         width: the longest line, where YAML allows a break.
     """
     dumped: str = yaml.dump(

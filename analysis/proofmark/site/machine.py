@@ -21,7 +21,6 @@ class Machine:
     Attributes:
         symbols: the values that expressions name: counts, bytes and flop/s. ``numa`` counts the
             NUMA domains that have cores. A symbol of unknown value is left out.
-        topology: of one node.
         unread: the texts of optional facts of the node that cannot be read, by their names.
         processor: its name; empty if no node was probed.
         rails: the NUMA domain of each active rail by its name; None is not known. A port of RoCE

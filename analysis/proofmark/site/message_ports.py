@@ -44,9 +44,7 @@ def message_ports(
     nothing is stated, those count whose adapters carried the messages of a step.
 
     Args:
-        facts: of the node.
         node: what the inventory states about it.
-        network: the network of the partition.
         variables: the run-time variables of its programs.
         moved: the adapters that carried messages between nodes.
     """

@@ -21,9 +21,7 @@ class SideCache:
     """The cache of one node.
 
     Attributes:
-        bytes: its size.
         bytes_per_s: its rate; None if no source states it.
-        source: of both.
         of_modules: whether it is the memory modules, whose rate their channels state.
     """
 

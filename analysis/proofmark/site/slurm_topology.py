@@ -25,7 +25,6 @@ class Switch:
 
     Attributes:
         place: where the file declares it.
-        name: of the switch.
         nodes, below: node sets; one of them is empty.
     """
 

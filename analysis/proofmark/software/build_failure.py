@@ -160,7 +160,6 @@ def error_of_build(log: Path, read: Callable[[Path], list[str]]) -> FirstError |
     If `configure` found that a compiler does not work, the reason is in its ``config.log``.
 
     Args:
-        log: the log.
         read: returns the lines of a file.
     """
     error = first_error(read(log))
@@ -175,9 +174,7 @@ def refused(tool: str, failure: BuildFailure, error: FirstError | None, output: 
 
     Args:
         tool: the command that failed.
-        failure: the failure in its output.
         error: the first error in the log of the build.
-        output: the file with its output.
     """
     code = str(error.kind if error else failure.cause)
     phase = f"phase {failure.phase}" if failure.phase else ""

@@ -40,7 +40,6 @@ def run(
     """Run `command`, append its output to `log`, and return its exit code.
 
     Args:
-        command: the builder and its arguments.
         environment: its variables; it gets no secrets (`without_secrets`), and none of `OF_MAKE`.
         log: gets stdout and stderr.
         line_read: is called with each line of output.

@@ -168,7 +168,6 @@ def built_variants(package: str, version: str, info: str, drivers: Sequence[str]
     Args:
         package: Spack's package.
         version: the release; the output of another release states nothing.
-        info: the output of `info_of`.
         drivers: the drivers of ROMIO; empty if they are not known.
     """
     if package == "openmpi":

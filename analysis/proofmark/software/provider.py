@@ -48,10 +48,6 @@ class Provider(ABC):
         The names are those of the cases. Nothing is installed, and no node is reached. None if the
         provider cannot list them before an installation.
 
-        Args:
-            kit: the checkout of Proofmark.
-            site: the site.
-
         Raises:
             BadInput: the environment of the partition does not have the files of the provider.
         """
@@ -115,7 +111,6 @@ def check_provider(name: str, prefixes: Path) -> None:
     """Refuse a value of ``provision_from`` that is not accepted.
 
     Args:
-        name: the value.
         prefixes: the folder of all installed programs, an absolute path.
 
     Raises:
@@ -131,10 +126,6 @@ def packages_at(kit: Path, site: Site) -> Mapping[str, Collection[str] | None] |
     """Return the packages of the partition's provider; None if it cannot list them.
 
     The value of a package is its programs, or None if it has every program that a case names.
-
-    Args:
-        kit: the checkout of Proofmark.
-        site: the site.
 
     Raises:
         BadInput: there is no such provider, or see `Provider.packages`.

@@ -39,7 +39,6 @@ def make_software(
         sources: the entries of ``system.yml``, by package.
         prefixes: the folder into which pip installed, by package.
         pins: the version of the distribution that pip installed, by package.
-        programs: the probed programs, by package.
         facts: the node that was probed.
 
     Raises:
@@ -133,8 +132,6 @@ def provide_software(
     """Write ``software.json`` of `run`, and write the probes that it is made from into the run.
 
     Args:
-        run: the run.
-        environments: the folder of the environments.
         probes: the probes of the programs and of the node.
         by_installed: whether to read the run's ``installed.json``, else ``system.yml``.
 

@@ -17,7 +17,6 @@ class Sources:
         spack: the site's own checkout of Spack, at the pinned commit.
         packages: the site's own checkout of spack-packages, at the pinned commit.
         bundle: an unpacked bundle; nothing then comes from the network.
-        mirror: a folder of sources.
         cache: a folder with a build cache, signed by `key`.
         key: the file with the public key of the site.
         upstream: whether the addresses of the recipes are asked too, if `bundle` or `mirror` is

@@ -133,7 +133,6 @@ class PackageSource:
 
     Attributes:
         origin: the provider: a value of ``partition.provision_from``.
-        version: the version of the package.
         spec: the request to the provider; empty if there is none.
         hash: the hash of Spack; empty for other providers.
     """
@@ -158,7 +157,6 @@ def package_of(
     Args:
         programs: the probed programs, by the name that the cases use.
         facts: the node that was probed.
-        source: where the package comes from.
         environment: the variables that every program of the package needs.
     """
     blas = [blas_variants(program, facts) for program in programs.values()]

@@ -194,8 +194,6 @@ def check(
     A row that lacks a number of a rule is not checked by this rule.
 
     Args:
-        rules: the rules of the case.
-        builders: the readings of a run.
         facts: what is valid for the whole run.
     """
     metrics = {rule.metric for rule in rules}
@@ -219,7 +217,6 @@ def refuse_zero_rates(units: Mapping[str, str], builders: Iterable[ReadingBuilde
 
     Args:
         units: metric → unit.
-        builders: the readings of a run.
     """
     bases = {name: measure(unit)[0] for name, unit in units.items()}
     for row in _rows(builders):

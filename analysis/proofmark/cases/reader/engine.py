@@ -40,7 +40,6 @@ def other_program(text: str, own: Iterable[re.Pattern[str]]) -> str:
     """Return the program that no case reads and that printed a line of `text`, or nothing.
 
     Args:
-        text: an output.
         own: the lines that begin an output of the case.
     """
     for match in _any_line().finditer(f"\n{text}"):
@@ -75,11 +74,9 @@ class Reading(NamedTuple):
     """One number that a program printed, or the reason why there is no number.
 
     Attributes:
-        case: id of the case.
         benchmark: the benchmark within the program, by the program's name for it.
         metric: the measured quantity.
         value: as printed, in `unit`; None if there is no intact number.
-        unit: as printed.
         parameters: of the measurement, as printed.
         valid: whether the output confirms the value.
         reason: why it is not valid; `NOTHING` if it is valid.
@@ -105,7 +102,6 @@ def read_output(
     """Return the readings in `text`, an output of `case`.
 
     Args:
-        spec: the rules.
         case: id of the case, for the readings.
         text: the output as it was captured; any text is accepted.
         request: what was started, if it is known. Otherwise the command line in the output counts.

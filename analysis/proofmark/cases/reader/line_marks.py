@@ -30,7 +30,6 @@ def program_text(text: str, banners: Sequence[re.Pattern[str]]) -> str:
     """Return `text` as the program printed it: without rank tags, time stamps, host, indentation.
 
     Args:
-        text: an output.
         banners: the lines that begin an output; see `without_marks`.
     """
     return without_tags(without_marks(without_host(without_tags(text), banners), banners))
@@ -42,7 +41,6 @@ def lines_of_hosts(text: str, banners: Sequence[re.Pattern[str]]) -> dict[str, l
     A word is a host if a colon and a banner follow it. Lines without one are of no host.
 
     Args:
-        text: an output.
         banners: the lines that begin an output. If `text` has one without a host, it has no host.
     """
     if not banners or _any_line(tuple(banners)).search(f"\n{text}"):
@@ -57,12 +55,7 @@ def lines_of_hosts(text: str, banners: Sequence[re.Pattern[str]]) -> dict[str, l
 
 
 def without_host(text: str, banners: Sequence[re.Pattern[str]]) -> str:
-    """Return `text` without the host before its lines; unchanged if they have several hosts.
-
-    Args:
-        text: an output.
-        banners: see `lines_of_hosts`.
-    """
+    """Return `text` without the host before its lines; unchanged if they have several hosts."""
     hosts = lines_of_hosts(text, banners)
     if len(hosts) != 1:
         return text
@@ -116,7 +109,6 @@ def without_marks(text: str, banners: Sequence[re.Pattern[str]]) -> str:
     stamp, and the next line has it as well. Lines without it are not changed.
 
     Args:
-        text: an output.
         banners: the lines that begin an output. If one stands in `text` as it is, there is no mark.
     """
     if not banners or _any_line(tuple(banners)).search(f"\n{text}"):

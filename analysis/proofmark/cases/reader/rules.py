@@ -241,7 +241,6 @@ class Layout:
         width: number of words of a row.
         metrics: of a row; the first is also that of a row that cannot be read.
         problems: one for each unknown title.
-        parameters: place and parameter.
         names: place and metrics by printed word.
         values: place, metric and power of ten; None for the metric that the row names.
         accepted: place and required word.

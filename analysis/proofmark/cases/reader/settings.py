@@ -33,8 +33,6 @@ def named(name: str, word: str, skipped: Collection[str]) -> dict[str, Parameter
     """Return a setting by its name as a parameter; nothing if it is none.
 
     Args:
-        name: as printed.
-        word: its value, as printed.
         skipped: names that other rules read, or that are no settings.
     """
     plain = "_".join(re.findall(r"\w+", name.lower())) if not name.startswith("-") else name

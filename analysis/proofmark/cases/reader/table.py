@@ -20,8 +20,6 @@ class OpenTable:
     is a note if a row follows it. After the last row it is a line around the table.
 
     Args:
-        rule: the rule of the table.
-        titles: the titles of the header.
         notes: the readings are added to it.
     """
 
@@ -178,7 +176,6 @@ def is_rowlike(words: Sequence[str], layout: Layout) -> bool:
 
     Args:
         words: the words of the line, at least one.
-        layout: of the table.
     """
     names: list[str] = []
     for _, known in layout.names:

@@ -71,7 +71,6 @@ class AddedJudge(ABC):
         """Return what `evidence` shows; None: it has nothing for this judge.
 
         Args:
-            evidence: of the run.
             fleet: the comparison of its like nodes.
 
         Raises:

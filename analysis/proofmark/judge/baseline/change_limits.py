@@ -46,9 +46,7 @@ def values_table(
     positive are left out.
 
     Args:
-        figures: of the run.
         benchmarks: the cases; their metrics state whether higher or lower is better.
-        kinds: the hardware of the nodes.
         programs: the digests of the programs by environment hash; a hash that it lacks stands for
             itself.
 
@@ -174,12 +172,7 @@ class Limits:
 
 
 def limits_of(run: pl.DataFrame, baseline: pl.DataFrame) -> tuple[Limits, Limits]:
-    """Return the figures of `run` that `baseline` has of the same nodes, and of like nodes.
-
-    Args:
-        run: a table of `proofmark.judge.baseline.change_limits`.
-        baseline: the figures of a baseline.
-    """
+    """Return the figures of `run` that `baseline` has of the same nodes, and of like nodes."""
     resolution = _resolutions(pl.concat([run.select(baseline.columns), baseline]))
     now = _levels(run, (*OWN, FIGURE, LOWER, MATERIAL), resolution)
     runs = _levels(baseline, (*OWN, "run"), resolution)
@@ -191,7 +184,6 @@ def _own_limits(now: pl.DataFrame, runs: pl.DataFrame, repeats: pl.DataFrame) ->
     """Return the figures of the run that the same nodes have in the baseline.
 
     Args:
-        now: the levels of the run.
         runs: the levels of each accepted run.
         repeats: the noise of the repeats of all figures of both.
     """
@@ -316,7 +308,6 @@ def _moderated(
     """Return the moderated variance of each row of `both`, and its degrees of freedom.
 
     Args:
-        both: the compared figures.
         variance: the variance of each row, from its own values.
         freedom: the degrees of freedom of `variance`.
         known: the columns `POOL`, `_VARIANCE` and `_REST` of all like figures. The noise of a row

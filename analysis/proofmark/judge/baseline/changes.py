@@ -120,7 +120,6 @@ def changes(
     """Return what differs since the newest accepted run: nodes, and packages that both runs use.
 
     Args:
-        baseline: the accepted runs.
         traits: of each node of the run.
         libraries: the result of `judge.shared_traits.software_traits` for the run.
     """

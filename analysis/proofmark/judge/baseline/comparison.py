@@ -255,7 +255,6 @@ def compare_with_baseline(
 
     Args:
         run: the values of the run (`proofmark.judge.baseline.change_limits`).
-        baseline: the accepted runs.
         accepted: the figures of these runs.
         figures: the number of figures of the run, with those that are not in `run`.
         family_level: probability that any figure of an unchanged machine fails.
@@ -374,7 +373,6 @@ class BaselineOfRun:
         """Return the comparison of the figures of the run.
 
         Args:
-            figures: of the run.
             benchmarks: the cases; their metrics state whether higher or lower is better.
             family_level: probability that any figure of an unchanged machine fails.
 

@@ -45,7 +45,6 @@ class Cause:
 
     Attributes:
         trait: its name (``rack``, ``microcode``, …).
-        value: its value.
         bad: the number of bad nodes with the value.
         nodes: the number of nodes with the value.
         all_bad: the number of all bad nodes.
@@ -90,7 +89,6 @@ def causes(
     A value that all nodes have, or a single node, explains nothing and is not tried.
 
     Args:
-        bad: the bad nodes.
         nodes: the traits of all measured nodes.
         level: probability that any cause is named if there is none.
     """
@@ -134,7 +132,6 @@ def hypergeometric_tail(least: int, population: int, marked: int, drawn: int) ->
         least: the least number of marked members in the sample.
         population: the number of members.
         marked: the number of marked members.
-        drawn: the size of the sample.
     """
     most = min(marked, drawn)
     counts = np.arange(max(least, drawn + marked - population, 0), most + 1)
@@ -159,7 +156,6 @@ class Drift:
     """One setting in which nodes differ.
 
     Attributes:
-        trait: the name of the setting.
         usual: the most frequent value.
         nodes: the number of nodes with this value.
         values: each other value with its nodes, the rarest first.
@@ -210,7 +206,6 @@ class Loss:
     """The share of the TCP segments of a node that were sent again during the jobs of a run.
 
     Attributes:
-        share: of the node.
         usual: the median of the nodes.
         nodes: the number of nodes with enough segments.
     """
@@ -265,7 +260,6 @@ class BadNode:
     """A node with figures that fail, or with another fault.
 
     Attributes:
-        host: its name.
         slow: the figures that fail, the worst first; empty if only counters show a fault.
         retest: whether it is measured again before it is named for return: each of its figures
             has to be, and nothing else shows a fault.
@@ -521,7 +515,6 @@ def rma(nodes: Iterable[BadNode], facts: Mapping[str, NodeFacts]) -> list[Row]:
     A node that has to be measured again first has no row.
 
     Args:
-        nodes: the bad nodes.
         facts: the facts of each node, with the serial numbers.
     """
     rows: list[Row] = []

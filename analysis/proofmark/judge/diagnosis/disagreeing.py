@@ -99,7 +99,6 @@ def disagreements(
     The spread of like nodes is that of one repeat. Two states would widen the spread of medians.
 
     Args:
-        figures: of a run.
         like: figures with the same number from 0 are of like nodes; shape (figures,).
         sources: the paths of imported outputs, by step. Empty for an own run.
     """

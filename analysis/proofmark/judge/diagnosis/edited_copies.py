@@ -57,7 +57,6 @@ def edited_copies(records: Records, benchmarks: Benchmarks) -> Faults:
 
     Args:
         records: of outputs that others produced.
-        benchmarks: their cases.
     """
     places = measured_places(records, benchmarks)
     shared = _shared(records, places)

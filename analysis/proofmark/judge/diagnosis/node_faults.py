@@ -395,7 +395,6 @@ def copied_files(adopted: Mapping[str, AdoptedFile], plan: Plan) -> Faults:
 
     Args:
         adopted: the files, by the folder of their step.
-        plan: of the run.
     """
     of_steps = {step.id: tuple(step.nodes) for step in plan.steps()}
     cases = {step.id: step.case for step in plan.steps()}
@@ -441,7 +440,6 @@ def node_faults(
     """Yield what each judge finds.
 
     Args:
-        evidence: of the run.
         stated: what is stated about the parts of each node.
         fleet: the comparison of like nodes.
         judged: the figures that each reference judged.

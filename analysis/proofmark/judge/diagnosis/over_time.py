@@ -50,7 +50,6 @@ class ChangeOverTime:
 
     Attributes:
         figure: the number of the figure.
-        node: its node.
         first, last: the values of the first and the last part, in the unit of the figure.
         ratio: the last ÷ the first values.
         noise: the standard deviation of one repeat, as a part of its value.

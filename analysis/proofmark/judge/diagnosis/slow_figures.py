@@ -16,7 +16,6 @@ class SlowFigure:
     """A figure that fails.
 
     Attributes:
-        result: the result of the figure.
         deviation: measured ÷ reference − 1, of the judgement that fails most.
     """
 

@@ -36,7 +36,6 @@ class FileSystemFault:
     Attributes:
         folder: the scratch folder of a step that failed, or of the partition.
         problem: what happened.
-        nodes: the nodes on which it happened.
         others: the nodes that could use the file system at the same time.
         measurands: the figures that are slow on all nodes because of it, each with its parameters.
     """
@@ -241,12 +240,7 @@ def of_target(result: Result) -> bool:
 
 @dataclass(frozen=True)
 class StorageFaults:
-    """The faults of storage.
-
-    Attributes:
-        targets: the slow storage targets.
-        file_systems: the faults of file systems.
-    """
+    """The faults of storage."""
 
     targets: tuple[SlowTarget, ...] = ()
     file_systems: tuple[FileSystemFault, ...] = ()
@@ -265,9 +259,6 @@ def slow_targets(results: Results) -> tuple[SlowTarget, ...]:
     """Return the slow storage targets, the slowest first.
 
     Their figures fail by the comparison of the targets (`Fleet`), which knows their number.
-
-    Args:
-        results: the results of a run.
     """
     fleet = results.fleet
     groups: dict[tuple[str, int], list[tuple[Result, int]]] = {}

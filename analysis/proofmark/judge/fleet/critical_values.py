@@ -190,8 +190,6 @@ def power(drop: float, spread: float, critical: float, deviation: float = 1.0) -
     Args:
         drop: as a part of the centre (0.05: five percent).
         spread: of the healthy nodes, as a part of the centre.
-        critical: the result of `critical_value`.
-        deviation: the result of `deviation_of_one`.
     """
     if spread == 0:
         return float(drop > 0)

@@ -70,8 +70,6 @@ def judge_digits(figures: Aggregates, benchmarks: Benchmarks, kinds: Kinds) -> d
     agree are no acceptance: they stay UNJUDGED.
 
     Args:
-        figures: of a run.
-        benchmarks: the cases.
         kinds: the hardware of the nodes; nodes of like hardware are compared.
     """
     return dict(_judgements(figures, benchmarks, kinds))

@@ -61,7 +61,6 @@ def spikes(figures: Aggregates, sizes: Sequence[Off], level: float) -> Numbers:
     that are off confirm a figure at any size.
 
     Args:
-        figures: of the run.
         sizes: one entry for each message size.
         level: the probability that spikes alone name any node.
     """

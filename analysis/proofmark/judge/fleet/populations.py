@@ -150,7 +150,6 @@ def _between(ordered: Floats, least_share: float) -> tuple[Floats, NDArray[np.in
 
     Args:
         ordered: values in increasing order; shape (fleets, members).
-        least_share: of the smaller part.
     """
     members = ordered.shape[1]
     least = _least(members, least_share)

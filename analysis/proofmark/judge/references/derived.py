@@ -151,7 +151,6 @@ def derive(
     The reason names the key of the inventory that gives the missing fact.
 
     Args:
-        rule: the rule of the limit.
         nodes: the facts of each node, at least one.
         parameters: of the figure; ``memory`` is the memory that was used (``ddr``, ``mcdram``).
         node: what the inventory states about each node.
@@ -316,9 +315,6 @@ def _cached(
 
     Args:
         modules: the bandwidth of the memory modules, which is that of a cache of them.
-        facts: of the node.
-        cache: its cache.
-        parameters: of the figure.
         node: what the inventory states.
     """
     array, rate = parameters.get(ARRAY), node.memory.fast_bytes_per_s or cache.bytes_per_s

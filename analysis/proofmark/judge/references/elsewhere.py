@@ -90,7 +90,6 @@ class ElsewhereValue(NamedTuple):
 
     Attributes:
         value: in that unit.
-        source: of the value.
         unheld: the conditions that do not hold, or are not known to hold.
     """
 
@@ -105,7 +104,6 @@ class Settings:
 
     Attributes:
         nodes: how many nodes measured it together.
-        found: its parameters.
     """
 
     benchmark: str
@@ -194,8 +192,6 @@ def value_elsewhere(
     hold.
 
     Args:
-        reference: of the metric.
-        settings: of the figure.
         measured: what it was measured on and with.
         tolerance: the part by which the figure may be worse.
     """
@@ -290,7 +286,6 @@ def other_parts(source: NodeModel, found: NodeModel, *, ports: bool) -> Iterator
     know them: how much of it a kernel keeps differs.
 
     Args:
-        source: the model of the other site.
         found: that of the node.
         ports: whether the figure depends on the ports of the network.
     """

@@ -129,7 +129,6 @@ class Figure:
     """A figure that is compared.
 
     Attributes:
-        record: a record of the figure.
         value: its median, in the unit of `record`.
         values: its valid values.
         repeats: its value in each repeat; empty if it is not known which figures ran together.
@@ -151,9 +150,7 @@ class ReferenceValue(NamedTuple):
     Attributes:
         value: None if it is not known.
         name: of the value; the reason if a derived value is not known.
-        source: of the value.
         repeats: the value in each repeat, if it was measured.
-        tolerance: of a typical value.
         unheld: the conditions of a typical value that do not hold.
     """
 

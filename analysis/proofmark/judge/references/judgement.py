@@ -85,8 +85,6 @@ class Judgement:
     """The outcome of one figure by one reference.
 
     Attributes:
-        kind: of the reference.
-        source: of the reference.
         outcome: ``PASS``, ``FAIL`` or ``UNJUDGED``.
         value: the reference in the unit of the figure; None if it is not known.
         ratio: measured ÷ `value`; the median of `ratios` if there are any.

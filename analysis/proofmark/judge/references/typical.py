@@ -87,7 +87,6 @@ class Setting:
     Attributes:
         nodes: the facts of each node, at least one.
         node: what the inventory states about each node.
-        build: of the program.
         stated: the stated parts of each node; empty if nothing is stated.
     """
 
@@ -142,9 +141,7 @@ def typical_value(
     Of several shares it takes the first one with the fewest conditions that do not hold.
 
     Args:
-        rule: a key of `PEAK`.
         setting: what the figure was measured with.
-        parameters: of the figure.
     """
     values: list[float] = []
     shares: list[_Share] = []
@@ -286,7 +283,6 @@ def other_programs(
 
     Args:
         source: the programs of the value that a figure is compared with.
-        here: the programs of the figure.
         stores: whether the figure depends on whether stores pass the caches.
         messages: whether the figure has messages between nodes.
     """

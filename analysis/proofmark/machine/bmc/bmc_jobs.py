@@ -66,9 +66,7 @@ def await_task(
     """Wait for the end of the task with the path `monitor`.
 
     Args:
-        bmc: the connection.
         monitor: the path of the task monitor, or of the task.
-        waits: how long.
         waits_for_boot: returns whether the BMC shows the change of the task already, so that a task
             that has not begun waits for the next boot only.
 
@@ -140,7 +138,6 @@ class ConfigJob:
 
     Attributes:
         kind: its ``JobType``.
-        sets_bios: whether it sets the BIOS.
         running: whether it has begun.
     """
 
@@ -157,7 +154,6 @@ class ConfigJobs:
     """The jobs of BMCs with one queue description.
 
     Attributes:
-        queue: of the vendor.
         poll_s: seconds between two looks at a job.
         limit_s: seconds in which a job must reach a state.
     """
@@ -194,7 +190,6 @@ class ConfigJobs:
         """Wait until the next boot executes the job of a change; return its name.
 
         Args:
-            bmc: the connection.
             location: the path of the job in the response; empty if the response had none.
 
         Raises:
@@ -304,8 +299,6 @@ def reset_way(bmc: RedfishConnection, system: BodyPart, chosen: str) -> ResetWay
     """Return how `system` is restarted, by what its BMC lists. Change nothing.
 
     Args:
-        bmc: the connection.
-        system: the resource of the system.
         chosen: the only reset type that may be used (``firmware.reset_type``); empty for any. A BMC
             that lists none gets this one.
 

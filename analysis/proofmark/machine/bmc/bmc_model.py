@@ -59,7 +59,6 @@ class RegistryRule:
 
     Attributes:
         makes: the property that it determines: ReadOnly, GrayOut or CurrentValue.
-        value: of the property.
     """
 
     conditions: tuple[Condition, ...]
@@ -144,7 +143,6 @@ def refused_settings(
     """Yield a message for each setting that is misspelt, locked or not offered.
 
     Args:
-        wanted: the settings.
         offers: every attribute that may be set; None if they are not known.
         current: the values in effect, on which the dependencies of attributes are checked.
     """

@@ -53,10 +53,7 @@ def follow(
 
     Args:
         send: sends the request to a path.
-        method: of the request.
         path: its first path.
-        address: the host of the BMC.
-        port: the port of the BMC.
 
     Raises:
         ProtocolError: a redirect leaves the BMC, or there are more than `MAX_REDIRECTS` of them.
@@ -487,7 +484,6 @@ def path_of_system(bmc: RedfishConnection, system: str, known: MutableMapping[st
     """Return the path of `system`; without an id that of the only system of the BMC.
 
     Args:
-        bmc: the connection.
         system: the id (``firmware.system``), or empty.
         known: the path of the only system by address; this function adds to it.
 
@@ -511,7 +507,6 @@ def read_members(bmc: RedfishConnection, path: str, *, counted: bool = False) ->
     """Return all members of the collection at `path`, of all pages.
 
     Args:
-        bmc: the connection.
         path: of the collection, with its query.
         counted: whether the number of members must be at least that which the BMC states.
 

@@ -319,7 +319,6 @@ class BodyPart:
 
     Attributes:
         place: the path of the resource and the keys to the object, for messages.
-        content: the object.
     """
 
     place: str

@@ -266,7 +266,6 @@ class ModeRollout:
 
         Args:
             good: the nodes that can be changed.
-            failed: the results of the others.
             final_state: ``open`` or ``resume``.
             max_failures: the number of failures in the check or in a batch that stops the change.
         """
@@ -398,7 +397,6 @@ def rollout_of(
         folder: the folder of the run's state.
         claims: the nodes that the run holds.
         site: of the inventory. Only the nodes that it selects are changed.
-        credentials: of the BMCs.
         say: gets each line of progress.
         stop: no new action is started after it is set.
 

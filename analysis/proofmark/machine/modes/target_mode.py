@@ -33,7 +33,6 @@ class Observation:
 
     Attributes:
         boot_id: changes with each boot.
-        numa_shape: its NUMA domains.
         settings: settings of the mode in its SMBIOS tables; empty if there are none.
         smbios_missing: why the SMBIOS tables could not be read; empty if they could.
         clock: its time of day, in seconds since 1970.
@@ -68,7 +67,6 @@ def read_observation(text: str, source: str, smbios: Literal["knl"] | None) -> O
     """Read the output of ``mode-probe.sh``.
 
     Args:
-        text: the output.
         source: the node, for messages.
         smbios: whose SMBIOS tables contain the mode; None if no table does.
 
@@ -128,7 +126,6 @@ def look_alikes(
     """Return the modes that no observation distinguishes from `mode`.
 
     Args:
-        mode: one of `expected_states`.
         expected_states: all modes of the partition.
         smbios: whose SMBIOS tables contain a mode; None if no table does.
     """
@@ -153,8 +150,6 @@ def verify_mode(
     """Accept a node that shows `mode` and cannot be in another mode.
 
     Args:
-        observation: the state of the node.
-        mode: one of `expected_states`.
         expected_states: all modes of the partition.
         smbios: whose SMBIOS tables contain the mode; None if no table does.
 
@@ -194,7 +189,6 @@ class TargetMode:
 
     Attributes:
         mode: its name; ``RESTORED`` for the state before the first change.
-        attributes: the firmware attributes of the mode.
         verify: raises `NodeError` if the observation does not prove the mode.
         settings: the abstract settings of the mode; the firmware of a node has their attributes.
         unseen: whether another mode differs only in attributes that the node does not show, and

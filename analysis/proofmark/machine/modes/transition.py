@@ -113,10 +113,7 @@ class ModeTransition:
         The firmware is read if the node does not show all settings of the mode.
 
         Args:
-            host: the node and its BMC.
-            target: the mode.
             printed: the output of `PROBE` on the node.
-            history: of the node.
 
         Raises:
             NodeError: the node is in another mode, or the output is damaged.
@@ -213,9 +210,6 @@ class ModeTransition:
         The node must be drained if the back end requires it (`BackEnd.drains`).
 
         Args:
-            host: the node and its BMC.
-            target: the mode.
-            journal: the journal of the node.
             checked: the state that `check` returned. It must not have changed: the original state
                 of a node is recorded only if two readings agree.
 

@@ -581,7 +581,6 @@ def _whole(found: Entries, names: Sequence[str], ask: Callable[[], Entries]) -> 
 
     Args:
         found: the hosts, as pbsnodes lists them without ``-v``.
-        names: the nodes of interest.
         ask: returns all virtual nodes; it is called if some of `names` differ.
     """
     differ = {

@@ -58,7 +58,6 @@ class NhcCheck:
     """One check: a function of NHC and its arguments, or a reason why a fact is not checked.
 
     Attributes:
-        topic: one of `TOPICS`.
         words: the function and its arguments; empty if the fact is not checked.
         unchecked: the reason; empty if the fact is checked.
     """
@@ -105,9 +104,7 @@ def checks_of(facts: NodeFacts, sizes: MemorySizes, scratch: str, temporary: str
     """Return the checks that a node with these facts passes, and the facts without a check.
 
     Args:
-        facts: the facts of the node.
         sizes: the sizes of the memory of all nodes.
-        scratch: the scratch directory.
         temporary: the mount point that the kit mounts and unmounts itself; empty if there is none.
     """
     sources: list[tuple[str, Callable[[], Iterator[tuple[str, ...]]]]] = [

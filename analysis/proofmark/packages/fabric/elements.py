@@ -23,8 +23,6 @@ class Tier:
     """The switches of one level and their uplinks.
 
     Attributes:
-        name: of the level.
-        switches: the names of the switches.
         uplinks: the links of one switch that paths distinguish.
         declared: the declared number of uplinks; 0 if it is not declared.
         capacity: of one link, in rates of the link of a node; infinite if it is not known.
@@ -57,7 +55,6 @@ class Paths:
     uplink j of switch s is ``first + 2 (s uplinks + j)``, and its direction down is the next one.
 
     Attributes:
-        hosts: the names of the hosts.
         groups: the switch of each host at each level, `NONE` without one; shape (levels, hosts).
         tiers: the levels, the nearest first.
         top: the distance of two hosts that share no switch.
@@ -174,7 +171,6 @@ class Family:
             them, ``switch`` a switch with all its links, ``spine`` the switch to which the uplinks
             with one number lead.
         level: the number of the level of the switch; -1 for a node.
-        direction: of its links.
     """
 
     first: int
@@ -191,7 +187,6 @@ class Element:
     Attributes:
         kind: ``node``, ``uplink``, ``uplinks`` or ``spine``; of a switch, the name of its level.
         name: of the element, for people.
-        direction: of its links.
         switch: the name of its switch; empty for a node and for a spine below which are all hosts.
         hosts: the hosts below it.
     """
@@ -209,7 +204,6 @@ class Elements:
 
     Attributes:
         paths: the links of the fabric.
-        families: the elements by kind.
         of_link: the elements that have a link, `NONE` if there are fewer; shape (links, elements).
     """
 

@@ -143,7 +143,6 @@ def evidence(
     """Return the evidence against each element from the usable measurements.
 
     Args:
-        samples: the measurements.
         found: their distances from the usual values.
         usable: the measurements that are compared and that no named element explains.
         limits: which measurements each element limits.
@@ -256,9 +255,7 @@ class Fit:
     """The fit of all measurements of a fabric.
 
     Attributes:
-        samples: the measurements.
         about: their links and classes.
-        elements: the elements of the fabric.
         named: the slow elements, the one with the most evidence first.
         found: the distance of each measurement from the usual value of its class.
         owner: the place in `named` of the element that makes a measurement slower; -1 for none;
@@ -282,7 +279,6 @@ def fit(samples: Samples, paths: Paths, level: float) -> Fit:
 
     Args:
         samples: the measurements of all rounds.
-        paths: the links of the fabric.
         level: the probability that any element of a healthy fabric is named.
     """
     about, elements = expected(samples, paths), elements_of(paths)

@@ -183,7 +183,6 @@ class Bisection:
     Attributes:
         level: the level whose switches they leave.
         case, benchmark, metric: what was measured.
-        round: the step of the round.
         pairs: their number.
         bytes_per_s: the sum of their rates.
         share: of the rate that the links allow them; None if the rate of the links is not declared.
@@ -211,7 +210,6 @@ def bisections(fit: Fit, steps: Sequence[str]) -> Iterator[Bisection]:
     limit no pair.
 
     Args:
-        fit: the measurements of the run.
         steps: the step of each round.
     """
     samples, paths = fit.samples, fit.elements.paths
@@ -251,7 +249,6 @@ class SlowElement:
     Attributes:
         kind: ``node`` (its port), ``uplink``, ``uplinks`` (all of a switch), ``spine``, or the name
             of a level for a switch of it.
-        name: of the element.
         direction: of its slow links: ``up`` is away from the nodes, ``down`` is towards them; empty
             for both, or if the measurements do not tell.
         ratio: the median of measured ÷ usual of its slow measurements.
@@ -362,10 +359,6 @@ def link_fit(
     """Return the slow elements of a fabric; None for a run without rounds of pairs.
 
     Args:
-        figures: of the run.
-        plan: its plan.
-        benchmarks: its cases.
-        paths: the links of its fabric.
         level: the probability that any element of a healthy fabric is named.
     """
     found = measurements(figures, plan, benchmarks, paths)

@@ -38,7 +38,6 @@ class PairSeries:
         better: ``higher`` or ``lower``.
         one_way: whether the data flow only from the first host of a pair to the second.
         alone: whether pairs were measured without others on their links.
-        mode: of the machine.
     """
 
     case: str
@@ -200,8 +199,6 @@ def deviations(
     measurement is that of its class or of its round, if this is larger: a noisy round counts less.
 
     Args:
-        samples: the measurements.
-        about: their classes.
         counting: the measurements that no slow element explains.
         change: the logarithm by which known slow elements change the share of each measurement.
     """
@@ -279,7 +276,6 @@ class Measurements:
     """The measurements of the rounds of a run.
 
     Attributes:
-        samples: the measurements.
         figures: the number of the figure of each measurement; shape (measurements,).
         steps: the step of each round.
     """

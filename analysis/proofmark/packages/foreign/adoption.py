@@ -60,9 +60,7 @@ def adopt_folder(
     A file that cannot be read is adopted without a copy: its figures are INVALID.
 
     Args:
-        root: the folder of the runs.
         request: what is adopted.
-        benchmarks: the cases.
         site: the site of the nodes; None: only the nodes that are found are known.
         counted: called while the files are copied.
 
@@ -204,7 +202,6 @@ def adopted_plan(
 
     Args:
         outputs: at least one.
-        benchmarks: the cases.
         site: the site, whose hosts include all nodes of `outputs`.
     """
     numbers = count(1)

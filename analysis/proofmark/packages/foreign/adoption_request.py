@@ -76,7 +76,6 @@ class AdoptionRequest:
     """What is adopted.
 
     Attributes:
-        folder: the folder of the outputs.
         patterns: the patterns of the paths, by case. Without any, the folder suggests them, and a
             rule and labels if none are given.
         rule: finds nodes and parameters in a path; None: the paths have none.
@@ -254,7 +253,6 @@ def _outputs(
     Then the files without a node, and the files whose text names other nodes than their path.
 
     Args:
-        files: the files of the folder.
         request: what is adopted.
         parts: the outputs in each file.
         stated: whether a person states the rule: its nodes count where nothing else decides.
@@ -328,7 +326,6 @@ def _parts_of(whole: str | Message | None, head: OutputHead) -> Sequence[Part] |
 
     Args:
         whole: what a reader of whole folders says of the file; None: nothing.
-        head: its begin.
     """
     if whole:
         return whole if isinstance(whole, Message) else [Part(whole)]

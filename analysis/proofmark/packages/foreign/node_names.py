@@ -82,7 +82,6 @@ class _Scheme:
     """Words of one shape at one kind of place (`_AROUND`).
 
     Attributes:
-        place: the kind of place.
         shape: the expression of all words.
         words: the paths of each word.
         proof: what shows that they are nodes.
@@ -423,7 +422,6 @@ class _Pair(NamedTuple):
     """Two words of a path beside each other that may be nodes.
 
     Attributes:
-        words: the words.
         around: the path without them and without its numbers.
     """
 

@@ -33,7 +33,6 @@ class OutputFolder:
     """A folder of outputs; its archives are folders of it.
 
     Attributes:
-        folder: the folder.
         extracted: the folder with the files of its archives, by the same relative paths.
         paths: of all files, relative to `folder`, sorted. They may be links or special files.
         not_read: the folders, archives and files of archives that were not read, with the reason.
@@ -87,7 +86,6 @@ def opened(folder: Path, most: int = MAX_OUTPUT_BYTES) -> Iterator[OutputFolder]
     """Yield the files below `folder`. No link is followed.
 
     Args:
-        folder: of the outputs.
         most: the bytes of a file of an archive that are needed.
 
     Raises:

@@ -152,10 +152,8 @@ class Banners:
         others in it.
 
         Args:
-            text: an output.
             outer: the number of the program before the banner.
             places: those of the banner of `outer`, and of the banner.
-            cut: see `parts`.
         """
         begin, here = places
         open_ = [end for end in self._programs[outer].ends if not end.search(text, begin, here)]
@@ -203,7 +201,6 @@ class Statement:
 
     Attributes:
         line: its number, from 0.
-        nodes: the nodes.
     """
 
     line: int
@@ -383,8 +380,6 @@ def _of_hosts(
     """Return what a text shows whose lines have several hosts before them, as pdsh prints them.
 
     Args:
-        text: the begin of a file.
-        banners: of the cases.
         hosts: the numbers of the lines of each.
         cut: whether the text is the begin of the file only: then outputs of hosts are not whole.
     """

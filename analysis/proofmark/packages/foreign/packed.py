@@ -64,7 +64,6 @@ def unpacked(content: bytes, limit: int = MAX_OUTPUT_BYTES, *, cut: bool = False
     """Return `content`, or what it has compressed (gzip, bzip2, xz), of at most `limit` bytes.
 
     Args:
-        content: of a file.
         limit: the largest size of the result.
         cut: whether `content` is the begin of a file, of which the begin is wanted.
 
@@ -137,7 +136,6 @@ def unpack(archive: Stream, size: int, target: Path, most: int) -> Iterator[tupl
     """Write the regular files of a tar archive below `target`; yield what is left out, and why.
 
     Args:
-        archive: the open archive.
         size: its bytes, as they are on the disk.
         target: a folder; the archive has its own.
         most: the bytes of a file that are needed; the rest of a larger file is not written.

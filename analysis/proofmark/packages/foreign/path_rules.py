@@ -101,7 +101,6 @@ class LabelRule:
     """A regular expression that finds a label of an output: figures with other labels differ.
 
     Attributes:
-        option: as it was given.
         name: of the label, which is a parameter of the figures.
         of_text: whether it is for the text of the file.
     """

@@ -103,7 +103,6 @@ class _Search:
     Attributes:
         place: index of the first run after the best step.
         step, slope: the sums of squares that the step and the slope explain.
-        variance: of one run.
     """
 
     place: Numbers

@@ -26,7 +26,6 @@ class ProgramDifference:
     """A difference of the programs of two runs.
 
     Attributes:
-        package: as the cases name it.
         what: the trait that differs.
         first, later: its values; empty if the run has none.
     """

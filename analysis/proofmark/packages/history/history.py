@@ -110,7 +110,6 @@ class Points:
     """The values of a line. All arrays have the shape (runs of the line,), in the order of time.
 
     Attributes:
-        line: the subject.
         run: the numbers of the runs.
         value: the median of the nodes, in the unit of the figure; of a node: its value ÷ this
             median.

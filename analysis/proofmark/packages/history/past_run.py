@@ -77,8 +77,6 @@ class PastRun:
     """A finished run.
 
     Attributes:
-        run: the id of the run.
-        folder: its folder.
         started: the time of its start, UTC.
         summary: its verdict and its counts.
         figures, nodes, programs: the names to which the numbers in the columns refer. A program is

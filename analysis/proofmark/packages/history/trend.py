@@ -31,7 +31,6 @@ class TrendChange:
     """A change of one series.
 
     Attributes:
-        points: the series.
         first, last: the medians before and after the change, in the unit of the series.
         change: the ratio after ÷ before, minus 1.
         interval: of the change, with its confidence; None if a part has a single run.

@@ -54,7 +54,6 @@ def answers(
     Args:
         records: a table with the columns of records.parquet.
         machines: by system; for other systems those of the papers are used.
-        claims: the claims to answer.
     """
     known = {**PAPERS, **(machines or {})}
     given: list[Answer] = []

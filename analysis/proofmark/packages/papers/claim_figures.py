@@ -36,7 +36,6 @@ class _Figure:
 
     Attributes:
         traits: the values that a need can ask for.
-        value: the median.
         repeats: the number of values.
         squares: the sum of the squared deviations of their logarithms from the mean.
     """

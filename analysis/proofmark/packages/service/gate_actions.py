@@ -40,7 +40,6 @@ class NodeGate:
 
     Attributes:
         state: the state of the gate, with the journals of its nodes.
-        scheduler: the scheduler.
         say: gets each line of progress.
         stop: ends a wait.
         poll_s: the pause between two polls, in seconds.
@@ -58,7 +57,6 @@ class NodeGate:
         """Return the status of the nodes that the gate may hold, and why it may not hold others.
 
         Args:
-            nodes: the nodes.
             drained: the complete reasons with which earlier gates drained nodes.
             take_over: accept nodes that others have drained.
 
@@ -90,7 +88,6 @@ class NodeGate:
         A node that is not held is as before. Nodes that the gate holds already stay held.
 
         Args:
-            nodes: the nodes.
             drained: as for `check`.
             take_over: as for `check`.
             wait_s: the time limit for the jobs that run on the nodes, in seconds.

@@ -107,7 +107,6 @@ def decide(
 
     Args:
         evidence: what the run shows.
-        nodes: the nodes of the gate.
         accept_unjudged: resume a node although a required metric was not judged.
     """
     reasons = _reasons(evidence)

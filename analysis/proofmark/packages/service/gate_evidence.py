@@ -36,8 +36,6 @@ def evidence_of(verdict: Verdict, plan: Plan, required: Sequence[Required]) -> G
     """Return what the run of `verdict` shows about its nodes.
 
     Args:
-        verdict: the verdict.
-        plan: the plan of the run.
         required: the required metrics of its suite.
     """
     failures = [*_failed_figures(verdict, plan), *_missing_steps(verdict, plan)]

@@ -89,11 +89,9 @@ def next_nodes(
     returns no node.
 
     Args:
-        nodes: the nodes of the partition.
         idle: the nodes without jobs.
         checked: the time of the last check of a node, in ISO 8601 with one time zone.
         cost: returns the node-hours of the plan of some nodes; it grows with their number.
-        node_hours: the budget.
     """
     waiting = sorted((node for node in nodes if node in idle), key=lambda n: checked.get(n, ""))
     fits, fails = 0, 1

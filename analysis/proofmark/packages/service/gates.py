@@ -82,7 +82,6 @@ class GateState:
     Attributes:
         folder: ``gates/<gate>/``.
         site: the folder of the state of the site.
-        gate: its identity.
     """
 
     folder: Path
@@ -164,12 +163,7 @@ def begin_gate(
     """Create and return a gate of `nodes`; `limit` is a part of its name.
 
     Args:
-        site: the name of the site.
-        partition: the partition of the nodes.
-        runs: the folder of all runs.
-        user: the user of the jobs.
         limit: the host pattern that selected the nodes.
-        nodes: the nodes.
     """
     folder = made(site_folder(site) / "gates")
     now = datetime.now(UTC)

@@ -74,7 +74,6 @@ class Shown:
     Attributes:
         said: the messages of the program and of the script of its job.
         nodes: what each of its nodes shows.
-        program: the name of the program.
         files: whether a node could not use the folder of the step after its end.
         code: the exit code; None if it did not end.
         timed_out: whether the kit stopped it, because it took too long.
@@ -108,7 +107,6 @@ def cause_of(run: JobRun, shown: Shown, *, node_down: bool = False) -> JobEnd | 
     A job that the kit cancelled, and that a node or a file system stopped before, has failed.
 
     Args:
-        run: the submission of the job.
         shown: what its program shows.
         node_down: whether a node of it went down.
     """

@@ -29,12 +29,7 @@ def best_reached(metric: str, terms: StabilityTerms) -> tuple[float, str] | None
 
 
 def unreachable(item: ContractItem, terms: StabilityTerms) -> tuple[str, str] | None:
-    """Return what an item asks for and what can be met, if no machine can meet it; else None.
-
-    Args:
-        item: an item of the contract.
-        terms: the terms of its stability phase.
-    """
+    """Return what an item asks for and what can be met, if no machine can meet it; else None."""
     best = best_reached(item.metric, terms) if item.case == CASE else None
     if best is None or item.value is None or item.at_least is None:
         return None

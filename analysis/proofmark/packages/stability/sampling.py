@@ -47,7 +47,6 @@ class Risks:
     """The risks of the rule of an item.
 
     Attributes:
-        number: of the item.
         most: the number of failures with which it is still met; negative: it cannot be met.
         jobs: the number of jobs of which that many may fail; 0 if not a share of jobs is limited.
         good, bad: the numbers of failures that are expected of a good and of a bad machine.
@@ -93,7 +92,6 @@ def risks_of(item: ContractItem, hours: float, jobs: int, good: float, bad: floa
     """Return the risks of an item. None: the item does not limit failures.
 
     Args:
-        item: an item of the contract.
         hours: the duration of the run.
         jobs: the number of its jobs, expected or counted.
         good: the failure rate of a good machine, as a multiple of the rate that the item allows.

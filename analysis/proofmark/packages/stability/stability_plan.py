@@ -76,8 +76,6 @@ def stability_plan(
 
     Args:
         plan: the normal plan of the suite. Its steps of one job are the mix.
-        hosts: the nodes of the run.
-        terms: the terms with the days.
         assumed: whether nothing states the days.
 
     Raises:
@@ -137,7 +135,6 @@ def lanes(test: StabilityTest, first: int) -> Iterator[int]:
     """Yield the number of nodes of each lane of a round.
 
     Args:
-        test: the terms and the mix.
         first: the place of the size that is tried first, modulo the number of sizes.
     """
     sizes, left = sizes_of(test), max(1, int(test.load * len(test.hosts)))

@@ -44,12 +44,7 @@ _MOST = 5
 
 
 def tally_of(run: Run, items: Sequence[ContractItem] = ()) -> JobTally:
-    """Return the counts of a stability run.
-
-    Args:
-        run: the run.
-        items: the items of its contract.
-    """
+    """Return the counts of a stability run."""
     test, contract = test_of(run.plan), site_of(run).contract
     runs, (looks, lines) = job_runs(run), read_looks(run.files)
     causes, faulty = endings_of(run, runs)
@@ -89,7 +84,6 @@ def tally(
 
     Args:
         test: what the run counts.
-        runs: the submissions of its jobs.
         causes: why each did not finish.
         looks: at the nodes.
         faulty: the nodes whose hardware failed, by the id of the job.

@@ -45,7 +45,6 @@ class ExplainedRow:
 
     Attributes:
         name: what the fact is about.
-        value: the fact.
         source: where it comes from; may be empty.
     """
 
@@ -68,7 +67,6 @@ class Explanation:
     """All sections about one step, or one measurement of it.
 
     Attributes:
-        run: the id of the run.
         instance: the nodes that measure together, or the whole step.
     """
 

@@ -224,10 +224,7 @@ def _chassis_of(
     only if all of its chassis are those of one node.
 
     Args:
-        bmc: the connection.
-        host: the node.
         systems: the system of the node and its parts; empty if it is not known.
-        others: the systems of other nodes.
 
     Raises:
         NodeError: UNEXPECTED: the BMC has several systems, and does not state which is the node's.

@@ -183,7 +183,6 @@ def with_accepted(text: str, path: Path, accepted: Mapping[str, Tuned]) -> str:
     Args:
         text: the content of the file; empty if it does not exist.
         path: the file, for messages.
-        accepted: the facts by case.
 
     Raises:
         BadInput: the file has another content.

@@ -52,8 +52,6 @@ def one_way_s(known: Interconnect, size: float, hop_s: float = 0.0) -> float:
     """Return the time of a message of `size` bytes between two cores, in seconds.
 
     Args:
-        known: the model.
-        size: of the message.
         hop_s: the latency of the link between their sockets; 0 inside a socket.
     """
     line_s = known.line_s.value + hop_s
@@ -72,8 +70,6 @@ def fit(measured: MeasuredFigures, known: Interconnect, cache: float) -> ModelFi
     give the time of a cache line too, from the ratio of both rates.
 
     Args:
-        measured: the figures of the run.
-        known: the figures of the table.
         cache: the bytes of the last cache of a core; 0 if they are not known.
     """
     messages = [each for each in measured.figures if (each.benchmark, each.metric) in ONE_WAY]

@@ -14,8 +14,6 @@ class GraphLink:
     """A link of the model.
 
     Attributes:
-        bytes_per_s: its rate.
-        latency_s: its latency.
         duplex: whether both directions have this rate; else they share it.
     """
 

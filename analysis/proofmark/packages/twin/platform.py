@@ -61,7 +61,6 @@ def settings(known: Interconnect, selector: str, simulator: tuple[int, int]) -> 
 
     Args:
         known: the figures of the processor family.
-        selector: of the algorithms of collectives.
         simulator: version of SimGrid. From `PLAIN_TIMES` on, a table of times has no entry for
             messages of 0 bytes, and one time serves all messages. Earlier ones have no such form.
     """

@@ -131,7 +131,6 @@ def build(
     Args:
         environments: the folder ``environments/``.
         package: the name that the cases use.
-        prefixes: the folder of installations.
         mirror: a folder with the archive; None: it is downloaded.
         say: is called with each line of progress.
 

@@ -65,7 +65,6 @@ def twin_site(site: Site, scratch: Path, known: Interconnect, selector: str = ""
     """Return `site` with simulated nodes: this machine runs all jobs.
 
     Args:
-        site: the real partition.
         scratch: a folder of this machine; simulated steps write no files in it.
         known: the figures of the processor family.
         selector: the MPI whose collectives are imitated; empty: the first that is possible. It is a
@@ -122,7 +121,6 @@ def make_twin(
     """Return the files of a simulation on the twin `site`.
 
     Args:
-        site: the simulated partition.
         model: of the nodes that steps use, with the figures that were fitted.
         simulator: SimGrid's version.
         fit: what was fitted to a real run.

@@ -67,7 +67,6 @@ def measured_by(folder: Path, site: Site, topology: Topology) -> MeasuredFigures
     """Return the figures of the finished real run in `folder`.
 
     Args:
-        folder: of the run.
         site: the partition that a twin simulates.
         topology: of each of its nodes.
 
@@ -105,9 +104,7 @@ def figures_of(
     of 0 for messages of 0 bytes.
 
     Args:
-        results: of a run.
         steps: its steps by id; None: the distances of figures are not needed.
-        site: its site.
         topology: of each node.
     """
     found: dict[object, tuple[TwinFigure, list[float]]] = {}
@@ -165,7 +162,6 @@ def model_error(
 
     Args:
         measured: the figures of a real run.
-        predicted: the figures of the twin.
         fitted: the points that the model was fitted to. No figure of them is compared.
     """
     known = {figure.key: figure.value for figure in measured.figures}

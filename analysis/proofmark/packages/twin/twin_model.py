@@ -102,7 +102,6 @@ class TwinModel:
     """The model of some nodes of a partition.
 
     Attributes:
-        nodes: the names of the nodes.
         node: the graph of every node; `GATEWAY` is its way out.
         network: the graph between the nodes; its ends are nodes and switches.
         interconnect: the figures of the processor family.
@@ -126,7 +125,6 @@ def twin_model(
     """Return the model of `nodes`, which are hosts of `site`.
 
     Args:
-        site: the partition.
         topology: of each node.
         nodes: the nodes that steps use.
         known: the figures of the processor family; None: those of the table.
@@ -149,7 +147,6 @@ def interconnect_of(site: Site, discovered: str = "") -> Interconnect:
     """Return the figures of the processor of `site`, or those of its nearest ancestor.
 
     Args:
-        site: the partition.
         discovered: the architecture that a probe found, if the inventory does not declare it.
 
     Raises:

@@ -58,7 +58,6 @@ class Placement:
     """Ranks placed on nodes.
 
     Attributes:
-        name: the requested name of the placement.
         threads: threads of each rank.
         node_ranges: the nodes in order. Thousands of like nodes are one entry.
     """

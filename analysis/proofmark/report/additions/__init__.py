@@ -26,7 +26,6 @@ class AddedSection:
     """A section of a package.
 
     Attributes:
-        section: the section.
         after: the id of the section of the core that it follows, as in `proofmark.report.view`;
             `BEGINNING`: it is the first. The page of a run need not have that section.
         files: contents of its files in the folder of the plots, by name.

@@ -46,7 +46,6 @@ class Font:
     """The files of one font.
 
     Attributes:
-        name: in the PDF.
         regular: the file of its regular weight.
         bold: the file of its bold weight.
     """

@@ -145,7 +145,6 @@ def lines_by_settings(
     settings in which the lines differ.
 
     Args:
-        samples: the data of the lines.
         x: returns the x of a record.
         ignored: settings that do not separate lines.
         factor: returns the factor from the unit of a record to that of the axis.

@@ -77,8 +77,6 @@ class KeyRow:
     """A key figure of a case in one mode: the best point of its sweep.
 
     Attributes:
-        key: one of `KeyFigure`.
-        worst: the result of the worst node.
         middle: the median of all nodes; None if no figure is valid.
         nodes: the number of nodes or pairs that measured it.
         share: of the hardware limit, for the worst node; None if that is not known.
@@ -100,16 +98,13 @@ class KeyTexts:
     """A key figure in the language of the page.
 
     Attributes:
-        title: of the figure.
         case: its case, mode and placement.
-        point: of the sweep.
         value: of the worst node, in the unit of `UNITS`.
         own: the value in the unit of the program; empty if that is the same.
         node: the worst node; empty for the only one.
         middle: the median of several nodes, else empty.
         share: of the hardware limit; empty if it is not known.
         limit: the accepted values; empty if nothing judges it.
-        kind: of the limit.
         visible: by how much the true level could miss the limit; empty if that is not known.
     """
 

@@ -15,7 +15,6 @@ def sections(run_data: RunData, products: RunFiles) -> tuple[Section, ...]:
     """Return the section; nothing without a contract, because there is nothing to accept.
 
     Args:
-        run_data: the run.
         products: the files that were made from the run.
     """
     contract = run_data.site.contract

@@ -64,8 +64,6 @@ def bits_per_s(counter: str, facts: NodeFacts, values: Mapping[str, str]) -> flo
     """Return the bits/s of the link of a counter; 0 if they are not known.
 
     Args:
-        counter: its name.
-        facts: of the node.
         values: the counters of the node, with the state of its PCIe links.
     """
     kind, _, rest = counter.partition("/")

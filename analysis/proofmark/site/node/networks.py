@@ -41,7 +41,6 @@ class Carrier:
 
     Attributes:
         name: the adapter (``mlx5_0``) or interface (``eth0``).
-        kind: its network.
         total: bytes sent and received together; None if a counter cannot be read.
         lower: the interfaces below it, whose counters have the same bytes again.
     """

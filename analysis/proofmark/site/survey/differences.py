@@ -46,7 +46,6 @@ class SiteDifference:
 
     Attributes:
         file: with the line, if it is known.
-        key: in the file.
         source: of the found value.
     """
 

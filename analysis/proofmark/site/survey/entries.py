@@ -27,7 +27,6 @@ class Question:
     """A fact that was not found.
 
     Attributes:
-        text: the question, in one line.
         answer: lines of YAML that a person may use as the answer.
     """
 

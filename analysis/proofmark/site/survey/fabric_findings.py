@@ -29,8 +29,6 @@ def fabric_found(
 
     Args:
         survey: what was found of the site.
-        kind: the nodes of the partition.
-        facts: those of `report`.
         report: what one of the nodes reported; None if none was read.
     """
     found: Found = {}

@@ -102,7 +102,6 @@ def partition_found(
 
     Args:
         survey: what was found of the site.
-        kind: the nodes of the partition.
         environments: the environments of the kit, by name.
     """
     report = survey.report_of(kind)

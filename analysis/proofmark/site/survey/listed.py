@@ -23,7 +23,6 @@ class ListedNode:
     """A node that a scheduler lists.
 
     Attributes:
-        name: its name in the scheduler.
         kind: the properties that like nodes share, as texts (``CPUs=40``).
         memory_bytes: its memory; 0 if the scheduler does not report it.
         groups: the partitions, queues or host groups of the scheduler that contain it.

@@ -36,10 +36,8 @@ class NodeReport:
     """What one node reported.
 
     Attributes:
-        node: its name in the inventory.
         facts: the output of ``probe.sh``; None if the node gave none.
         tools: the lines of the sections of ``node-tools.sh``, by section.
-        bmc: its BMC.
         problems: why a part is missing, by the name of the part: ``probe``, a section, ``bmc``.
     """
 
@@ -56,7 +54,6 @@ class Survey:
 
     Attributes:
         scheduler: its name, ``none`` if there is none.
-        kinds: the kinds of its nodes.
         reports: what nodes reported, by their names in the inventory.
         listing_source: the command that listed the nodes.
         listing_problem: why the nodes are not listed; empty if they are.

@@ -30,7 +30,6 @@ def scratch_found(survey: Survey, facts: NodeFacts | None, report: NodeReport | 
 
     Args:
         survey: what was found of the site.
-        facts: those of `report`.
         report: what one of the nodes reported; None if none was read.
     """
     if facts is None or report is None:

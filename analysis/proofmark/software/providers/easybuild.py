@@ -256,7 +256,6 @@ class EasyBuildInstallation:
 
     Attributes:
         kit: the checkout of Proofmark.
-        arch: the environment.
         root: the folder of all installations of EasyBuild.
         toolchain: the compiler, MPI and BLAS.
         sources: a folder of sources; None: only downloads.
@@ -419,8 +418,6 @@ def installed_packages(
     """Return the installed packages.
 
     Args:
-        easybuild: the installation.
-        modules: all its modules.
         programs: the programs that are needed, by package.
         facts: the facts of the partition; ``{fact}`` in the name of a program is replaced by one.
 

@@ -26,10 +26,8 @@ class BuildProgress:
     """Turns output of Spack into lines of progress: n of m, the current spec, the time left.
 
     Attributes:
-        missing: the specs to install.
         say: gets each line of progress.
         times: the expected seconds, by package.
-        cores: the processes of a build.
         cached: the hashes of the specs that are in a build cache.
         now: the clock, in seconds.
         built: the seconds of each package that was built; `read` writes it.

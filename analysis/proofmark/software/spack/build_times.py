@@ -52,8 +52,6 @@ def known_times(
 
     Args:
         own: the seconds of earlier builds on this machine.
-        measured: the times of the kit.
-        cores: the processes of a build.
     """
     return {**{name: time.on(cores) for name, time in measured.items()}, **own}
 
@@ -64,7 +62,6 @@ def expected(
     """Return the expected time of `specs`.
 
     Args:
-        specs: the specs to install.
         times: the seconds by package.
         cached: the hashes of the specs in a build cache, whose time is short and is not counted.
     """

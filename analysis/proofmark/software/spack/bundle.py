@@ -242,12 +242,6 @@ def download_sources(
 ) -> None:
     """Download the sources of specs into the mirror `target`; Spack checks their checksums.
 
-    Args:
-        command: the command line of Spack.
-        environment: its variables.
-        target: the folder of the mirror.
-        hashes: the hashes of the specs.
-
     Raises:
         BadInput: a source is missing; repeats the message of Spack, which names it.
     """

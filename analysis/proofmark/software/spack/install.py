@@ -86,7 +86,6 @@ def one_at_a_time(
     While another process holds it, `say` gets a line at once and one after each `IDLE_S` seconds.
 
     Args:
-        path: the file of the lock.
         work: the environment that is installed.
         say: gets each line.
         pause: waits for some seconds.
@@ -150,7 +149,6 @@ class ChosenLock:
     """The lock to install from, and the kit's if the first is a site's.
 
     Attributes:
-        lock: the lock to install from.
         of_site: whether it is a site's.
         kit: the kit's lock; None if the kit has none for the system.
     """
@@ -380,7 +378,6 @@ def check_recipes(installation: SpackInstallation, environment: Path) -> None:
     to look at, and a recipe that another repository replaces.
 
     Args:
-        installation: Spack.
         environment: the folder of the environment with the lock.
 
     Raises:

@@ -103,7 +103,6 @@ def mpi_mistakes(program: str, states: Mapping[Path, str], wanted: Spec) -> list
     """Return how the MPI of a program differs from the spec `wanted`.
 
     Args:
-        program: its path.
         states: what each of its MPI libraries states.
         wanted: the MPI of the lock; one of a package that states no release is not compared.
     """
@@ -121,11 +120,6 @@ def mpi_mistakes(program: str, states: Mapping[Path, str], wanted: Spec) -> list
 
 def check_installed_mpi(lock: Lock, packages: Iterable[str], root: Path = ROOT) -> None:
     """Refuse a lock whose MPI of the site is another one in its prefix, before anything is built.
-
-    Args:
-        lock: the lock.
-        packages: the packages of a plan.
-        root: the folder of the system.
 
     Raises:
         BadInput: names the file, the MPI of the lock and what its prefix has.

@@ -38,7 +38,6 @@ def read_environment(
     """Read ``spack.yaml`` and the files that it includes for one operating system.
 
     Args:
-        directory: the folder of the environment.
         operating_system: the name that Spack uses for it.
         site: the ``spack.yaml`` of a site for this environment; None for the kit's.
 
@@ -197,8 +196,6 @@ def check(
     """Return all errors of one committed lock, or of a lock of a site, and of its sources.
 
     Args:
-        root: the checkout of Proofmark.
-        arch: the environment.
         operating_system: the name that Spack uses for it.
         locks: the folder of a site's locks; None for the kit's.
 

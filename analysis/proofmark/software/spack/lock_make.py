@@ -85,8 +85,6 @@ def make(root: Path, arch: str, operating_system: str, checkouts: Checkouts) -> 
     """Concretize an environment of the kit and write its canonical lock; return its folder.
 
     Args:
-        root: the checkout of Proofmark.
-        arch: the environment.
         operating_system: the name that Spack uses for it.
         checkouts: Spack and its recipes, at the pinned commits.
 
@@ -105,7 +103,6 @@ def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> N
     """Concretize the file `source`; write its canonical lock and its sources into `folder`.
 
     Args:
-        root: the checkout of Proofmark.
         source: the ``spack.yaml``; its paths of `include` start in a folder of ``environments/``.
         folder: the folder of the lock, ``…/<environment>/<operating system>``.
         checkouts: Spack and its recipes, at the pinned commits.

@@ -124,7 +124,6 @@ class LockedEnvironment:
     Attributes:
         system: the name that Spack uses for the operating system (``debian12``).
         roots: the names of the requested packages.
-        target: archspec name of the target.
         externals: the prefixes that a site declares, by package; the kit declares none but gcc's.
         versions: the version that a package must have, if the lock has the package.
     """
@@ -157,7 +156,6 @@ def check_lock(
     """Return all errors of a lock that is to be shipped.
 
     Args:
-        written: the lock.
         environment: what it must have.
         overlay: the folder of the overlay recipes.
         pins: content of ``environments/common/spack-pins.yaml``.

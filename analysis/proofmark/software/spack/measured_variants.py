@@ -47,9 +47,6 @@ def lock_at(kit: Path, site: Path, arch: str, system: str) -> Lock | None:
     """Return the lock of the site `site`, else that of the kit; None if there is none.
 
     Args:
-        kit: the checkout of Proofmark.
-        site: the folder of the site.
-        arch: the environment.
         system: the operating system, as Spack names it.
 
     Raises:
@@ -96,7 +93,6 @@ def unchosen_variants(lock: Lock, packages: Iterable[str] | None = None) -> list
     """Return what neither the site nor the environment chose of what decides a measurement.
 
     Args:
-        lock: the lock.
         packages: only what these roots load; None: all roots.
 
     Raises:

@@ -33,7 +33,6 @@ class SiteParts:
     Attributes:
         mpi: the MPI; None: the kit's own is built.
         blas: the BLAS; None: the kit's own is built.
-        tools: build tools.
         compiler: the entry of `externals` of another gcc than the kit's; None: the kit's.
         scratches: the types of the file systems to which the programs write.
         file_systems: those whose headers the system has.

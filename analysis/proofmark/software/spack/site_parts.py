@@ -117,7 +117,6 @@ def find_mpis(
     """Return each MPI below `root` once.
 
     Args:
-        root: the folder of the system.
         machine: the machine of the processor, ``x86_64``; module names of RHEL contain it.
         folders: folders of programs (``PATH``) that can contain another ``mpicc``.
         modules: the modules that were loaded to get `folders`.
@@ -143,8 +142,6 @@ def with_build(
     """Return an MPI with the variants that its own programs state.
 
     Args:
-        root: the folder of the system.
-        part: the MPI.
         environment: the variables of its modules; None: those of this process.
     """
     info = mpi.info_of(part.package, (root / part.file.lstrip("/")).parent, environment)

@@ -60,7 +60,6 @@ def read_found(text: str, archive: str = "") -> FoundTools:
     """Return the tools and compilers of a ``packages.yaml`` of Spack, the newest of each tool.
 
     Args:
-        text: the content of the file.
         archive: the version of the system's autoconf-archive; empty if it has none.
     """
     packages = yaml.load(text, Loader=yaml.CSafeLoader)["packages"]
