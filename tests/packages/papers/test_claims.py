@@ -18,8 +18,8 @@ from proofmark.judge.claim_source import Answer
 from proofmark.judge.claim_source import NodeHardware as Facts
 from proofmark.packages.papers import p5
 from proofmark.packages.papers.all_claims import CLAIMS, answers
-from proofmark.packages.papers.change_point import steepest_fall
 from proofmark.packages.papers.claim import Claim, Values
+from proofmark.packages.papers.repeat_noise import steepest_fall
 
 Make = Callable[[Machine], Sheet]
 

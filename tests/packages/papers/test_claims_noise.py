@@ -14,14 +14,15 @@ from tests.fixtures import sweeps as data
 from tests.fixtures.sweeps import Machine, Placing
 from tests.packages.papers.test_claims import answer_to
 
-from proofmark.packages.papers.change_point import fall_to, steepest_fall
 from proofmark.packages.papers.repeat_noise import (
     Estimate,
     Noise,
     effect_size,
     either,
     every,
+    fall_to,
     mostly,
+    steepest_fall,
 )
 
 TRIALS = 2

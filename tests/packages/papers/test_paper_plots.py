@@ -24,9 +24,9 @@ from tests.fixtures.sweeps import Machine, Sheet
 
 from proofmark.cli.main import main
 from proofmark.common.expressions import grid
+from proofmark.packages.papers import network_plots
 from proofmark.packages.papers.claim import PAPERS
-from proofmark.packages.papers.figures import p5_placements
-from proofmark.packages.papers.figures.p5_placements import PUBLISHED
+from proofmark.packages.papers.network_plots import PUBLISHED
 from proofmark.packages.papers.p5 import COLLECTIVES, RATIOS
 from proofmark.records.read import Record
 from proofmark.report.drawing import charts
@@ -227,7 +227,7 @@ def test_a_line_of_one_point_is_not_drawn() -> None:
 
 def test_table_2_has_the_relative_differences() -> None:
     layout = data.Layout({"": 0.1}, within=0.5, beyond=0.5)
-    rows = p5_placements.table_2(samples(data.collectives(Machine(64, noise=0), layout)))
+    rows = network_plots.table_2(samples(data.collectives(Machine(64, noise=0), layout)))
     assert [(name, word) for name, word, _ in rows[:4]] == [
         ("Bcast", "mean"),
         ("Bcast", "min"),

@@ -13,17 +13,22 @@ import polars as pl
 
 from proofmark.common.message import Message
 from proofmark.judge.claim_source import Answer, ClaimSource, Machines, Word
-from proofmark.packages.papers import p1_compute, p1_io, p2, p3, p4, p5
-from proofmark.packages.papers.claim import PAPERS, Claim, ClaimDecision
-from proofmark.packages.papers.claim_figures import ClaimFigures, missing_points, origins
+from proofmark.packages.papers import p1, p2, p3, p4, p5
+from proofmark.packages.papers.claim import (
+    PAPERS,
+    Claim,
+    ClaimDecision,
+    ClaimFigures,
+    missing_points,
+    origins,
+)
 from proofmark.packages.papers.repeat_noise import Noise
 from proofmark.site.partition import PREDICTED
 
 CLAIMS: tuple[Claim, ...] = tuple(
     sorted(
         (
-            *p1_compute.CLAIMS,
-            *p1_io.CLAIMS,
+            *p1.CLAIMS,
             *p2.CLAIMS,
             *p3.CLAIMS,
             *p4.CLAIMS,

@@ -9,17 +9,27 @@ from statistics import fmean
 
 from proofmark.cases.vocabulary import Scalar
 from proofmark.judge.claim_source import Machines, NodeHardware
-from proofmark.packages.papers.change_point import Fall, Line, fall_to, steepest_fall
-from proofmark.packages.papers.claim import Claim, ClaimDecision, Measured, SweepNeed, Values
-from proofmark.packages.papers.claim_figures import curve, ratio_curve
+from proofmark.packages.papers.claim import (
+    Claim,
+    ClaimDecision,
+    Measured,
+    SweepNeed,
+    Values,
+    curve,
+    ratio_curve,
+)
 from proofmark.packages.papers.repeat_noise import (
     Estimate,
+    Fall,
     Found,
+    Line,
     Noise,
     every,
+    fall_to,
     margin,
     mean_of,
     mostly,
+    steepest_fall,
 )
 
 

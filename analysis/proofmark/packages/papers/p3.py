@@ -7,8 +7,14 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from proofmark.judge.claim_source import Machines
-from proofmark.packages.papers.claim import Claim, ClaimDecision, Measured, SweepNeed
-from proofmark.packages.papers.claim_figures import curve, ratio_curve
+from proofmark.packages.papers.claim import (
+    Claim,
+    ClaimDecision,
+    Measured,
+    SweepNeed,
+    curve,
+    ratio_curve,
+)
 from proofmark.packages.papers.repeat_noise import (
     Estimate,
     Found,

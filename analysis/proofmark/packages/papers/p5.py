@@ -9,9 +9,8 @@ from statistics import fmean
 
 from proofmark.common.text import size as size_text
 from proofmark.judge.claim_source import Machines
-from proofmark.packages.papers.change_point import log_slope
 from proofmark.packages.papers.claim import Claim, ClaimDecision, Measured, Point, SweepNeed, Values
-from proofmark.packages.papers.repeat_noise import Estimate, Found, effect_size, every
+from proofmark.packages.papers.repeat_noise import Estimate, Found, effect_size, every, log_slope
 
 SYSTEM = "p595"
 COLLECTIVES = ("Bcast", "Allreduce", "Allgather", "Alltoall", "Alltoallv")

@@ -1,4 +1,4 @@
-"""Time of collective operations by placement (P5, figures 1 and 2, and table 2)."""
+"""The figures of papers P3, P4 and P5: pairs of ranks, BT-IO and collectives."""
 
 from __future__ import annotations
 
@@ -8,16 +8,24 @@ from statistics import fmean, median
 
 from proofmark.common.translation import N_, _, translated
 from proofmark.packages.papers.claim import Values
-from proofmark.packages.papers.p5 import COLLECTIVES, PLACEMENTS, relative_differences
-from proofmark.packages.papers.p5 import RATIOS as RATIOS
+from proofmark.packages.papers.p5 import COLLECTIVES, PLACEMENTS, RATIOS, relative_differences
 from proofmark.records.read import Record
 from proofmark.report.drawing.chart import Axis, Chart, Panel
 from proofmark.report.drawing.charts import Drawing
+from proofmark.report.drawing.pair_matrix import (
+    DISTANCES,
+    LEVELS,
+    PairPlot,
+    draw_pairs,
+    is_osu,
+    pairs_of,
+)
 from proofmark.report.drawing.panels import draw_panels
 from proofmark.report.drawing.series import (
     PlotPoint,
     Sample,
     Series,
+    block_name,
     byte_label,
     lines_by_label,
     message_bytes,
@@ -27,6 +35,133 @@ from proofmark.report.drawing.series import (
 from proofmark.report.page import Cell, numeric
 from proofmark.report.plot import Plot, PlotContext, PlotTable
 from proofmark.report.words import count
+
+
+def _distance_label(record: Record) -> str:
+    level = str(record.parameters["distance"])
+    return translated(LEVELS.get(level, level))
+
+
+class PairsBetween(Plot):
+    """Bandwidth between two nodes, by network distance (P3, figure 4)."""
+
+    title = N_("P3, figure 4: bandwidth between nodes by network distance")
+    suite = "p3"
+    position = 31
+
+    def wants(self, record: Record) -> bool:
+        """Return whether `record` is the bandwidth of one pair of ranks on two nodes."""
+        return is_osu(record) and "distance" in record.parameters and pairs_of(record) is None
+
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
+        """Draw a line for each distance between the nodes in the network."""
+        title = _("P3, figure 4: bandwidth between two nodes")
+        return draw_pairs(PairPlot("p3-between", title, _distance_label), samples, context)
+
+
+def _pairs_label(record: Record) -> str:
+    return count(round(pairs_of(record) or 0), "pair")
+
+
+class SimultaneousPairs(Plot):
+    """Bandwidth of each of several simultaneous pairs between two nodes (P3, figure 5)."""
+
+    title = N_("P3, figure 5: bandwidth of simultaneous pairs")
+    suite = "p3"
+    position = 32
+
+    def wants(self, record: Record) -> bool:
+        """Return whether `record` is the bandwidth of simultaneous pairs between two nodes."""
+        return is_osu(record) and pairs_of(record) is not None
+
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
+        """Draw a line for each number of pairs; the band shows the range over the pairs."""
+        title = _("P3, figure 5: bandwidth of each of several pairs between two nodes")
+        samples = sorted(samples, key=lambda sample: pairs_of(sample.record) or 0)
+        y = _("bandwidth of a pair in MB/s")
+        plot = PairPlot("p3-contention", title, _pairs_label, ordered=True, y=y)
+        return draw_pairs(plot, samples, context)
+
+
+class PairsInside(Plot):
+    """Bandwidth between two ranks on one node, by their distance (P3, figure 3)."""
+
+    title = N_("P3, figure 3: bandwidth inside a node")
+    suite = "p3"
+    position = 30
+
+    def wants(self, record: Record) -> bool:
+        """Return whether `record` is the bandwidth of one pair of ranks on one node."""
+        return is_osu(record) and record.placement in DISTANCES and pairs_of(record) is None
+
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
+        """Draw a line for each distance of the two ranks: same tile, same socket, other socket."""
+        title = _("P3, figure 3: bandwidth inside a node")
+        samples = sorted(samples, key=lambda sample: list(DISTANCES).index(sample.record.placement))
+        plot = PairPlot("p3-inside", title, lambda r: translated(DISTANCES[r.placement]))
+        return draw_pairs(plot, samples, context)
+
+
+CLASSES = ("A", "B", "C")
+
+
+def ranks_of(record: Record) -> float | None:
+    """Return the number of processes; None if the parameters lack it."""
+    return parameter(record, "ranks")
+
+
+def _one(record: Record) -> float:
+    return 1.0
+
+
+class BtIo(Plot):
+    """I/O time of BT-IO over processes (P4, figures 1 to 3), a plot for each problem class."""
+
+    title = N_("P4, figures 1 to 3: I/O time of BT-IO")
+    suite = "p4"
+    position = 40
+
+    def wants(self, record: Record) -> bool:
+        """Return whether `record` is the I/O time of BT-IO in s with known ranks and block size."""
+        known = ranks_of(record) is not None and "fs_block_bytes" in record.parameters
+        timed = record.metric == "io_time" and record.unit == "s"
+        return record.case == "npb-btio" and timed and known
+
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
+        """Draw a plot for each class, a panel for each block size, a line for each placement."""
+        drawings: list[Drawing] = []
+        for number, problem in enumerate(CLASSES, start=1):
+            of_class = [s for s in samples if s.record.parameters.get("class") == problem]
+            sizes = sorted({parameter(s.record, "fs_block_bytes") or 0 for s in of_class})
+            content = [
+                Panel(
+                    block_name(round(size)),
+                    lines_by_label(
+                        [s for s in of_class if parameter(s.record, "fs_block_bytes") == size],
+                        lambda record: record.placement,
+                        ranks_of,
+                        _one,
+                    ),
+                )
+                for size in sizes
+            ]
+            chart = Chart(
+                name=f"p4-class-{problem.lower()}",
+                title=_(
+                    "P4, figure {figure}: BT-IO class {problem}, I/O time over processes"
+                ).format(figure=number, problem=problem),
+                x=Axis(
+                    _("number of processes"),
+                    "doubling",
+                    counted=lambda x: count(x, "process", "processes"),
+                ),
+                y=Axis(_("I/O time in s")),
+                unit="s",
+                cases=("npb-btio",),
+            )
+            drawings += draw_panels(chart, content, of_class, context)
+        return drawings
+
 
 SYSTEM = "Power 595"
 
