@@ -20,8 +20,8 @@ from tests.folders import BENCHMARKS, PACKAGE, ROOT
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.telemetry import TELEMETRY
+from proofmark.common.message import WORDS
 from proofmark.common.message_table import MESSAGES
-from proofmark.common.sentences import WORDS
 from proofmark.common.translation import CATALOGUES, DOMAIN, ENGLISH, LANGUAGES
 from proofmark.packages.papers.all_claims import CLAIMS
 

@@ -26,7 +26,7 @@ from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.expressions import FUNCTIONS, UNITS, names_in, variables_in
 from proofmark.common.files import paths_in
 from proofmark.common.strict_model import StrictModel
-from proofmark.common.units import factor
+from proofmark.common.text import factor
 from proofmark.common.yaml_models import load
 
 

@@ -19,8 +19,8 @@ from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit, runs_f
 from proofmark.cli.evidence import evidence_of
 from proofmark.cli.output import print_line, print_table
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
-from proofmark.common.call_settings import setting
 from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.printed_command import setting
 from proofmark.common.text import one_line
 from proofmark.common.translation import in_language
 from proofmark.plan.kinds import added_kinds

@@ -22,11 +22,10 @@ from proofmark.cli.command_inputs import (
 from proofmark.cli.output import print_line, print_table
 from proofmark.cli.plan_notes import doubts, place, prefixes_argument
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
-from proofmark.common.call_settings import setting
-from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes
+from proofmark.common.errors import BadInput, NodeFailure, bad_input, note_failed_nodes
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.message import Message
+from proofmark.common.printed_command import setting
 from proofmark.common.progress_lines import say
 from proofmark.common.rights import this_user
 from proofmark.common.text import duration

@@ -15,11 +15,11 @@ from proofmark.cases.vocabulary import DEFAULT_SUITE
 from proofmark.cli.amounts import whole
 from proofmark.cli.command import Words, complete
 from proofmark.cli.site import inventory_of, limit_argument, site_argument
-from proofmark.common.auto_repeats import AutoRepeats, auto_repeats
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.input_limits import MAX_REPEATS
 from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
+from proofmark.common.printed_command import AutoRepeats, auto_repeats
 from proofmark.plan.kinds import PlanRequest, added_kinds, added_options, kind_of, plan_asked
 from proofmark.plan.lacking import Available, refuse_lacking
 from proofmark.plan.plan import Plan

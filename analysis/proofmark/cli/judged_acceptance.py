@@ -16,14 +16,12 @@ from pathlib import Path
 
 from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit
 from proofmark.cli.output import print_json, print_line, print_table
-from proofmark.common.call_settings import setting
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
 from proofmark.common.kit import kit_folder, result_folder
-from proofmark.common.message import Message
-from proofmark.common.printed_command import PrintedCommand, of_person
+from proofmark.common.message import Message, localized
+from proofmark.common.printed_command import PrintedCommand, of_person, setting
 from proofmark.common.progress_lines import say
-from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, translated
 from proofmark.common.trust import refuse_untrusted

@@ -16,10 +16,10 @@ from proofmark.cli.command import SECRETS
 from proofmark.cli.commands import BAD_INPUT, Called, help_arguments, parser
 from proofmark.cli.newest import follow_links
 from proofmark.cli.streams import close_streams, drop, open_streams, use_utf8
-from proofmark.common.call_settings import CALLER, Caller, option_of
-from proofmark.common.child_environment import take_secrets
 from proofmark.common.errors import BadInput, InputError, OutsideError, Stopped
-from proofmark.common.home import provide_home
+from proofmark.common.kit import provide_home
+from proofmark.common.printed_command import CALLER, Caller, option_of
+from proofmark.common.processes import take_secrets
 from proofmark.common.progress_lines import say
 
 STOPPED = 130
@@ -151,13 +151,13 @@ def _failed_nodes_written(line: argparse.Namespace) -> Iterator[None]:
         yield
     except BadInput as error:
         if line.failed_nodes_fd is not None:
-            from proofmark.common.failed_nodes import note_input_errors
+            from proofmark.common.errors import note_input_errors
 
             note_input_errors(error.mistakes)
         raise
     finally:
         if line.failed_nodes_fd is not None:
-            from proofmark.common.failed_nodes import failed_nodes_json
+            from proofmark.common.errors import failed_nodes_json
 
             with os.fdopen(line.failed_nodes_fd, "wb") as file:
                 file.write(failed_nodes_json())

@@ -19,12 +19,11 @@ from proofmark.cli.command_inputs import (
 )
 from proofmark.cli.output import print_line
 from proofmark.cli.site import site_name
-from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes
+from proofmark.common.errors import BadInput, InputError, NodeFailure, bad_input, note_failed_nodes
 from proofmark.common.nodesets import folded
 from proofmark.common.printed_command import PrintedCommand, of_person
+from proofmark.common.processes import on_stop_signal
 from proofmark.common.progress_lines import say
-from proofmark.common.signals import on_stop_signal
 from proofmark.common.text import duration
 from proofmark.machine.bmc.back_end import NO_BMC, bmc_range
 from proofmark.machine.bmc.bmc_model import Host

@@ -21,12 +21,16 @@ from proofmark.cli.output import print_json, print_line, print_table, print_text
 from proofmark.cli.plan_notes import place, plan_notes, prefixes, prefixes_argument
 from proofmark.cli.plan_summary import plan_summary
 from proofmark.cli.site import inventory_of, only_nodes
-from proofmark.common.call_settings import setting
-from proofmark.common.errors import BadInput, NothingToRun, bad_input
-from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes
-from proofmark.common.home import expanded
-from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.errors import (
+    BadInput,
+    NodeFailure,
+    NothingToRun,
+    bad_input,
+    note_failed_nodes,
+)
+from proofmark.common.kit import expanded, kit_folder, result_folder
 from proofmark.common.nodesets import folded
+from proofmark.common.printed_command import setting
 from proofmark.common.progress_lines import say
 from proofmark.common.text import duration
 from proofmark.judge.foreseen import ACCEPT, Unjudged, refusals, refusing, unjudged_of

@@ -13,9 +13,9 @@ from proofmark.cli.command_inputs import packages_of_kit
 from proofmark.cli.output import table_text
 from proofmark.cli.plan_notes import NoteKind, plan_notes
 from proofmark.cli.plan_summary import cost_line
-from proofmark.common.call_settings import setting
 from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
+from proofmark.common.printed_command import setting
 from proofmark.common.text import duration, one_line
 from proofmark.jobs.job_request import site_mistakes
 from proofmark.jobs.scripts import RUN_ID, Preview, Scripts, shown

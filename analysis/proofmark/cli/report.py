@@ -15,11 +15,10 @@ from proofmark.cli.command import (
 )
 from proofmark.cli.evidence import evidence_of, run_to_show
 from proofmark.cli.output import print_json, print_line
-from proofmark.common.errors import bad_input
-from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes
+from proofmark.common.errors import NodeFailure, bad_input, note_failed_nodes
+from proofmark.common.message import localized
 from proofmark.common.printed_command import PrintedCommand
 from proofmark.common.progress_lines import say
-from proofmark.common.sentences import localized
 from proofmark.common.translation import in_language
 from proofmark.judge.ending import ending, failed_nodes
 from proofmark.judge.judging import read_and_judge

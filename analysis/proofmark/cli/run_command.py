@@ -13,8 +13,7 @@ from proofmark.cli.command import Command, run_argument
 from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json, print_line
 from proofmark.cli.site import node_names
-from proofmark.common.errors import BadInput
-from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes
+from proofmark.common.errors import BadInput, NodeFailure, note_failed_nodes
 from proofmark.common.files import is_folder, read_json
 from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.kit import kit_folder

@@ -20,8 +20,8 @@ from proofmark.cli.command import (
 from proofmark.cli.evidence import run_to_show
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import bad_input
+from proofmark.common.message import localized
 from proofmark.common.printed_command import PrintedCommand, of_person
-from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, in_language, translated
 from proofmark.judge.claims_of_runs import answers_of

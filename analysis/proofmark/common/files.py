@@ -1,26 +1,38 @@
-"""Writes files atomically, and reads files and models with limits of size."""
+"""Reads files, JSON and times of others within limits, and writes files atomically.
+
+A time is checked where it is read, so that no later computation or print can fail: a year of
+``datetime`` is 1 to 9999, a naive time cannot be subtracted from one with a zone, and NaN is in
+every order.
+"""
 
 from __future__ import annotations
 
 import errno
 import fnmatch
 import hashlib
+import json
+import math
 import os
+import re
 import shutil
 import stat
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from io import BufferedReader, TextIOWrapper
+from datetime import datetime
+from io import BufferedReader, BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import BinaryIO, TextIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 
 from proofmark.common.archive import found_in
 from proofmark.common.errors import bad_input
-from proofmark.common.input_limits import MAX_OUTPUT_BYTES, MAX_RUN_FILE_BYTES
+from proofmark.common.input_limits import MAX_DEPTH, MAX_OUTPUT_BYTES, MAX_RUN_FILE_BYTES
 from proofmark.common.rights import rights_at
 from proofmark.common.text import size as size_text
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -392,3 +404,150 @@ def _too_large(path: Path | str, count: int, limit: int) -> OSError:
 
 def _unusable(path: Path | str, problem: str) -> OSError:
     return OSError(errno.EINVAL, problem, os.fspath(path))
+
+
+_NESTING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[^][{}"]++', re.DOTALL)
+"""All bytes of a JSON text that are not a bracket outside of a string."""
+_LINE = re.compile(r'(?P<key>"[^"\\]*"\s*:\s*)?(?P<value>\S.*?),?')
+"""A line of printed JSON: a pair, a value of a list, or a bracket."""
+_NO_VALUE = re.compile(r'"[^"\\]*"\s*:,?')
+_ESCAPED = dict(zip("\"'\\/bfnrt", "\"'\\/\b\f\n\r\t", strict=True))
+_ESCAPE = re.compile(r"""\\(["'\\/bfnrt]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})""")
+
+
+def parse_json(content: bytes) -> Any:
+    """Return the value in JSON of at most `MAX_DEPTH` levels; the levels are counted first.
+
+    Raises:
+        ValueError: it is not JSON in UTF-8 (RFC 8259), has more levels, or has a number that is
+            not finite: NaN, Infinity, 1e999.
+    """
+    if content.count(b"[") + content.count(b"{") > MAX_DEPTH and depth(content) > MAX_DEPTH:
+        raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
+    value: Any = _DECODER.decode(content.decode("utf-8-sig"))
+    return value
+
+
+def parse_printed_json(text: str) -> Any:
+    r"""Return the value in JSON that a program printed without escaping all characters.
+
+    pbsnodes and qstat before OpenPBS 20 print a comment as it is, with its quotes and backslashes,
+    and numbers such as ``0042``. They print one pair a line, and a line break within a text as
+    ``\n``. If the text is not JSON, or names a key of an object twice, it is read again line by
+    line: a line has one pair, and what cannot be read of it is left out.
+
+    Raises:
+        ValueError: it is no JSON even then, or has more than `MAX_DEPTH` levels.
+    """
+    try:
+        parse_json(text.encode(errors="replace"))
+        return json.loads(text, object_pairs_hook=_once)
+    except ValueError:
+        lines = [each for line in text.split("\n") if (each := _repaired(line.strip()))]
+        return parse_json("\n".join(_with_commas(lines)).encode(errors="replace"))
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key of an object occurs twice")
+    return found
+
+
+def _repaired(line: str) -> str:
+    """Return a line of JSON without its comma, with one pair or value; empty if it has none."""
+    match = _LINE.fullmatch(line)
+    if match is None or _NO_VALUE.fullmatch(line):
+        return ""
+    key, value = match["key"] or "", match["value"]
+    if value in ("{", "[", "{}", "[]", "}", "]"):
+        return f"{key}{value}"
+    try:
+        parse_json(value.encode(errors="replace"))
+    except ValueError:
+        if value[:1] in ("{", "["):
+            return ""
+        quoted = len(value) > 1 and value[0] == value[-1] == '"'
+        value = json.dumps(_unescaped(value[1:-1]) if quoted else value)
+    return f"{key}{value}"
+
+
+def _unescaped(text: str) -> str:
+    """Return a text in which some characters are escaped and some are not."""
+    return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1]) or chr(int(found[1][1:], 16)), text)
+
+
+def _with_commas(lines: list[str]) -> Iterator[str]:
+    """Yield the lines, with a comma between two values of an object or a list."""
+    for line, following in zip(lines, [*lines[1:], "}"], strict=True):
+        opens, ends = line.endswith(("{", "[")), following[0] in "}]"
+        yield line if opens or ends else f"{line},"
+
+
+def depth(content: bytes) -> int:
+    """Return the number of nested objects and lists in `content`, which need not be JSON."""
+    deepest = level = 0
+    for bracket in _NESTING.sub(b"", content):
+        level += 1 if bracket in b"{[" else -1
+        deepest = max(deepest, level)
+    return deepest
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse_constant(text)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+
+LATEST = 253_370_764_800.0
+"""Begin of the year 9999, in seconds since 1970."""
+
+
+def moment_of(text: Any) -> datetime:
+    """Return a time in ISO 8601 with its zone, of the years 1970 to 9998.
+
+    Raises:
+        ValueError: it is none.
+    """
+    moment = datetime.fromisoformat(text) if isinstance(text, str) else None
+    if moment is None or moment.tzinfo is None or not 1970 <= moment.year < 9999:
+        raise ValueError(f"{text!r:.60} is no time of ISO 8601 with its zone")
+    return moment
+
+
+def moment_text(text: str) -> str:
+    """Return `text`, which is a time as in `moment_of`.
+
+    Raises:
+        ValueError: it is none.
+    """
+    moment_of(text)
+    return text
+
+
+Moment = Annotated[str, AfterValidator(moment_text)]
+"""A time as in `moment_of`, in a file that a model reads."""
+
+
+def seconds_of(value: Any) -> float:
+    """Return a number of seconds: of a duration, or since 1970. It is finite and not negative.
+
+    Raises:
+        ValueError: it is none, or later than `LATEST`.
+    """
+    number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+    if not 0 <= number <= LATEST:
+        raise ValueError(f"{value!r:.60} is no number of seconds")
+    return float(number)
+
+
+def parquet(table: pl.DataFrame) -> bytes:
+    """Return the bytes of the file of a table. `write_whole_bytes` writes them."""
+    content = BytesIO()
+    table.write_parquet(content)
+    return content.getvalue()

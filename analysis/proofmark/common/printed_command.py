@@ -1,15 +1,20 @@
-"""Commands that the kit prints, so that a person runs them.
+"""Commands that the kit prints, so that a person runs them, and the settings of a call.
 
 That person can be root, and a file of a run can have any text of the run user. So a command has
 constants of the code and parts with a form. A text without its form is in no command: a placeholder
 stands for it, or the option is left out, and `PrintedCommand.left_out` names it.
+
+A playbook has ``-e accept_unjudged=true``; the command that it starts has ``--accept-unjudged``, as
+a person who starts it has. No other command has either.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 
 _CONSTANT = re.compile(r"-{0,2}[A-Za-z0-9][A-Za-z0-9_./=:-]*")
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,254}"
@@ -93,3 +98,70 @@ class PrintedCommand(str):
         names = tuple(missing)
         made.left_out = (*names[:MOST_LEFT_OUT], *(("…",) if len(names) > MOST_LEFT_OUT else ()))
         return made
+
+
+@dataclass(frozen=True)
+class Caller:
+    """The command line of this process.
+
+    Attributes:
+        options: the options that the line could also have, each with whether it takes a value.
+        by_playbook: whether a playbook started the command.
+    """
+
+    options: Mapping[str, bool] = field(default_factory=dict)
+    by_playbook: bool = True
+
+
+CALLER: ContextVar[Caller | None] = ContextVar("CALLER", default=None)
+"""The command line that runs; without one a text is for a playbook."""
+
+
+def setting(name: str, value: str = "true") -> str:
+    """Return the words that set the variable `name` of a call to `value`."""
+    caller, option = CALLER.get() or Caller(), option_of(name)
+    if caller.by_playbook:
+        return f"-e {name}={value}"
+    if option in caller.options:
+        return f"{option} {value}" if caller.options[option] else option
+    return f"-e {name}={value} of ansible-playbook"
+
+
+def option_of(name: str) -> str:
+    """Return the option of commands that the variable `name` of a call sets."""
+    return f"--{name.replace('_', '-')}"
+
+
+FIRST = 3
+"""The least number of repeats of the first stage: they give the variance."""
+MOST_MINUTES = 100_000
+_FORM = re.compile(r"auto(?::([1-9][0-9]{0,5}))?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class AutoRepeats:
+    """As many repeats as a material change needs; `minutes`: for more repeats, at most.
+
+    None is the expected time of the first stage.
+    """
+
+    minutes: int | None = None
+
+    def __str__(self) -> str:
+        return "auto" if self.minutes is None else f"auto:{self.minutes}"
+
+    def repeats(self, of_suite: int) -> int:
+        """Return the number of repeats of the first stage."""
+        return max(FIRST, of_suite)
+
+    def budget_s(self, first_stage_s: float) -> float:
+        """Return the time for more repeats in seconds."""
+        return first_stage_s if self.minutes is None else 60.0 * self.minutes
+
+
+def auto_repeats(text: str) -> AutoRepeats | None:
+    """Return ``auto`` or ``auto:MINUTES``; None if `text` is neither."""
+    match = _FORM.fullmatch(text)
+    if match is None or (match[1] and int(match[1]) > MOST_MINUTES):
+        return None
+    return AutoRepeats(int(match[1]) if match[1] else None)

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from proofmark.common.child_environment import of_another_user
 from proofmark.common.errors import bad_input
+from proofmark.common.processes import of_another_user
 
 
 @dataclass(frozen=True)

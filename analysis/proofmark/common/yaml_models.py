@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
@@ -338,3 +339,16 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
     for argument in inner:
         models += _models(argument)
     return models
+
+
+Table = TypeVar("Table")
+
+
+def shipped_data(room: str, name: str, kind: type[Table]) -> Table:
+    """Return the table ``data/<name>`` of a room.
+
+    Args:
+        room: the name of the package, for example ``proofmark.site``.
+    """
+    text = (files(room) / "data" / name).read_text(encoding="utf-8")
+    return TypeAdapter(kind).validate_python(yaml.load(text, Loader=yaml.CSafeLoader))

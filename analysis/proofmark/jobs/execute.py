@@ -15,7 +15,7 @@ from typing import Protocol
 from proofmark.common.errors import Stopped, bad_input
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
-from proofmark.common.signals import on_stop_signal
+from proofmark.common.processes import on_stop_signal
 from proofmark.common.text import duration
 from proofmark.jobs.job_request import Arrivals, BatchQueue, JobSupply, batch_of
 from proofmark.jobs.scripts import Manner

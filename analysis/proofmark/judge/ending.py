@@ -13,7 +13,7 @@ from heapq import nlargest
 from itertools import chain, islice
 from pathlib import Path
 
-from proofmark.common.message import Message
+from proofmark.common.message import Message, localized
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.printed_command import (
     LIMIT,
@@ -24,7 +24,6 @@ from proofmark.common.printed_command import (
     of_person,
     of_run,
 )
-from proofmark.common.sentences import localized
 from proofmark.common.text import one_line, percent
 from proofmark.common.translation import _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode

@@ -25,9 +25,9 @@ from proofmark.cases.vocabulary import (
     PART_AXES,
 )
 from proofmark.common.errors import bad_input
-from proofmark.common.kit_state import this_kit
 from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of
+from proofmark.runs.format import this_kit
 from proofmark.site.accepted_baseline import AcceptedNodes, Baseline
 from proofmark.site.baseline_elsewhere import (
     AcceptedFigure,

@@ -13,9 +13,9 @@ from typing import Any, Literal
 from proofmark.cases.reference import TYPICAL, Reference
 from proofmark.cases.suite import Benchmarks, Required
 from proofmark.cases.vocabulary import PART_AXES, RESOLVED_AXES, Scalar
-from proofmark.common.call_settings import setting
 from proofmark.common.errors import InputError
 from proofmark.common.message import NOTHING, Message, joined
+from proofmark.common.printed_command import setting
 from proofmark.judge.references.elsewhere import (
     ElsewhereReference,
     Measured,

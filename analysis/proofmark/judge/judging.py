@@ -9,7 +9,7 @@ from typing import NamedTuple, TextIO
 from proofmark.common.archive import Change
 from proofmark.common.files import exists, is_folder, replacing, write_whole, write_whole_bytes
 from proofmark.common.nodesets import folded, hosts_of
-from proofmark.common.parallel import gc_paused, parallel_map
+from proofmark.common.processes import gc_paused, parallel_map
 from proofmark.common.text import one_line
 from proofmark.judge.baseline.comparison import BaselineOfRun, Circumstances
 from proofmark.judge.claim_source import Answer

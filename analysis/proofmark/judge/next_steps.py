@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import get_args
 
-from proofmark.common.message import Message, joined
+from proofmark.common.message import Message, joined, localized
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
-from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode

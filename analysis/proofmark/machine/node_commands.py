@@ -27,10 +27,8 @@ from ClusterShell.Task import task_self
 from ClusterShell.Worker.Exec import ExecClient, ExecWorker
 
 from proofmark.common import nodesets
-from proofmark.common.child_environment import without_secrets
 from proofmark.common.errors import Stopped
-from proofmark.common.processes import call_line, run_command, trace
-from proofmark.common.signals import StopSignals
+from proofmark.common.processes import StopSignals, call_line, run_command, trace, without_secrets
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler_commands import no_exit_code
 from proofmark.site.access import HostAccess

@@ -16,12 +16,11 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes
+from proofmark.common.errors import BadInput, InputError, NodeFailure, bad_input, note_failed_nodes
 from proofmark.common.kit import code_folder
 from proofmark.common.nodesets import folded
+from proofmark.common.processes import stop_signals
 from proofmark.common.progress_lines import say
-from proofmark.common.signals import stop_signals
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.machine.node_commands import (

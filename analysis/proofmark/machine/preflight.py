@@ -19,11 +19,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from proofmark.common.call_settings import setting
 from proofmark.common.errors import BadInput, InputError, OutsideError
 from proofmark.common.host_names import same_host
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
+from proofmark.common.printed_command import setting
 from proofmark.common.text import duration
 from proofmark.machine.bmc.back_end import BACK_ENDS, BackEndContext, back_end
 from proofmark.machine.bmc.bmc_model import Credentials

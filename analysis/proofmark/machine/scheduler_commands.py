@@ -10,9 +10,8 @@ import subprocess
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 
-from proofmark.common.child_environment import of_schedulers
 from proofmark.common.errors import bad_input
-from proofmark.common.processes import run_command
+from proofmark.common.processes import of_schedulers, run_command
 from proofmark.common.rights import starting_user
 from proofmark.common.text import one_line
 from proofmark.machine.outcome import NodeError, Outcome

@@ -16,8 +16,7 @@ from pathlib import Path
 from string import Formatter
 
 from proofmark.common.errors import BadInput, bad_input, nearest
-from proofmark.common.files import read_bytes, write_whole
-from proofmark.common.json_text import parse_json
+from proofmark.common.files import parse_json, read_bytes, write_whole
 from proofmark.common.nodesets import fold, folded, unfold
 from proofmark.common.progress_lines import say
 from proofmark.machine.node_scripts import (

@@ -13,10 +13,10 @@ from proofmark.cases.case import Case
 from proofmark.cases.loading import reference_mistakes
 from proofmark.cases.suite import Benchmarks, members_from
 from proofmark.cases.suite_use import SuiteUse
-from proofmark.common.auto_repeats import AutoRepeats
 from proofmark.common.errors import BadInput, InputError, NothingToRun, bad_input
 from proofmark.common.input_limits import MAX_REPEATS, MAX_STEPS
 from proofmark.common.message import Message
+from proofmark.common.printed_command import AutoRepeats
 from proofmark.common.text import duration
 from proofmark.plan.plan import Group, Job, Plan
 from proofmark.plan.search import Search

@@ -97,7 +97,7 @@ class Plan(StrictModel):
             with the number of nodes that it has there (docs/design/cases.md).
         at_once: the number of jobs that run at the same time; 1 if that is not known.
         more_repeats_s: the time for more repeats of steps that are too noisy, in seconds; 0 if the
-            number of repeats is fixed (`proofmark.common.auto_repeats`).
+            number of repeats is fixed (`proofmark.common.printed_command`).
         kind: the name of the kind of run (`proofmark.plan.kinds`); empty for the usual one.
         of_kind: the data of this kind, in the form of JSON.
         hosts: the nodes of the run, if jobs that join it later may have nodes that no job has yet.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proofmark.common.call_settings import setting
+from proofmark.common.printed_command import setting
 from proofmark.common.text import duration
 from proofmark.plan.plan import Plan
 from proofmark.site.firmware import Firmware, abstract, wanted

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 from proofmark.cases.vocabulary import MEMORY
+from proofmark.common.files import parse_json
 from proofmark.common.host_names import (
     HostTable,
     ReportedNames,
@@ -17,7 +18,6 @@ from proofmark.common.host_names import (
     same_host,
     short_name,
 )
-from proofmark.common.json_text import parse_json
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
 from proofmark.plan.plan import Step, host_numa_domains, host_rank_cpus

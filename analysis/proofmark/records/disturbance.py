@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from proofmark.cases.case import Case, Stability
-from proofmark.common.files import read_bytes
+from proofmark.common.files import parse_json, read_bytes
 from proofmark.common.input_limits import MAX_BINDING_BYTES
-from proofmark.common.json_text import parse_json
 from proofmark.common.message import NOTHING, Message
 from proofmark.plan.step import StepLoad
 from proofmark.records.binding import HostNames, binding_error

@@ -21,9 +21,8 @@ from statistics import median
 
 from proofmark.cases.reader.engine import Reading
 from proofmark.common.expressions import render
-from proofmark.common.files import read_bytes
+from proofmark.common.files import parse_json, read_bytes
 from proofmark.common.input_limits import MAX_LAYOUT_BYTES, MAX_SMALL_BYTES
-from proofmark.common.json_text import parse_json
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.nodesets import folded
 from proofmark.common.text import one_line

@@ -14,7 +14,7 @@ from proofmark.cases.reader.output_text import output_text
 from proofmark.common.files import read_json
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
-from proofmark.common.parallel import parallel_map
+from proofmark.common.processes import parallel_map
 from proofmark.plan.plan import Step
 from proofmark.plan.search import Figures, Search
 from proofmark.plan.step import StepInstance

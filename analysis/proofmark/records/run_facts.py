@@ -25,8 +25,8 @@ from typing import NamedTuple
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.archive import Change
 from proofmark.common.errors import BadInput
+from proofmark.common.files import parse_json
 from proofmark.common.host_names import HostTable, canonical, same_host, shared_domain
-from proofmark.common.json_text import parse_json
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.text import one_line, size
 from proofmark.plan.step import Step, WrittenFiles

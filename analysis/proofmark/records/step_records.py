@@ -21,7 +21,7 @@ from proofmark.common.errors import BadInput
 from proofmark.common.expressions import render
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.nodesets import folded, is_name
-from proofmark.common.units import measure
+from proofmark.common.text import measure
 from proofmark.plan.plan import Step
 from proofmark.records.columns import NO_VALUE, Execution, Measurand, RecordBuilder, intern
 from proofmark.records.run_facts import RunFacts

@@ -27,7 +27,7 @@ import proofmark
 from proofmark.common import shared_models
 from proofmark.common.files import open_regular, write_whole_bytes
 from proofmark.common.message import NOTHING, Message, rendered
-from proofmark.common.parallel import gc_paused
+from proofmark.common.processes import gc_paused
 from proofmark.common.progress_lines import say
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.trust import weak_part

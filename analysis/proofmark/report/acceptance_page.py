@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
-from proofmark.common.sentences import localized
 from proofmark.common.text import duration, percent
 from proofmark.common.translation import _, translated
 from proofmark.judge.acceptance import Acceptance, AcceptedItem, Terms

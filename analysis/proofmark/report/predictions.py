@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from proofmark.common.sentences import localized
+from proofmark.common.message import localized
 from proofmark.common.translation import _
 from proofmark.judge.predictions import FigurePredictions
 from proofmark.judge.verdict import Result

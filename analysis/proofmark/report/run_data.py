@@ -10,10 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from proofmark.cases.suite import Benchmarks
-from proofmark.common.files import exists, read_bytes, read_json, text_or_empty
+from proofmark.common.files import (
+    exists,
+    moment_of,
+    parse_json,
+    read_bytes,
+    read_json,
+    text_or_empty,
+)
 from proofmark.common.input_limits import MAX_SMALL_BYTES
-from proofmark.common.json_text import parse_json
-from proofmark.common.moments import moment_of
 from proofmark.judge.claim_source import Answer
 from proofmark.judge.claims_of_runs import answers_of
 from proofmark.judge.verdict import Verdict

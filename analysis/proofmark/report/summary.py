@@ -9,8 +9,8 @@ from itertools import chain
 
 from proofmark import __version__
 from proofmark.common.host_names import HostTable
+from proofmark.common.message import localized
 from proofmark.common.nodesets import folded, hosts_of
-from proofmark.common.sentences import localized
 from proofmark.common.text import duration
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.verdict import WORDS, Verdict

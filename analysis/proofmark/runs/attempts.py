@@ -18,11 +18,17 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from proofmark.common.files import exists, names_in, text_or_empty
+from proofmark.common.files import (
+    exists,
+    moment_of,
+    moment_text,
+    names_in,
+    parse_json,
+    seconds_of,
+    text_or_empty,
+)
 from proofmark.common.input_limits import MAX_BINDING_BYTES, MAX_SMALL_BYTES
-from proofmark.common.json_text import parse_json
 from proofmark.common.message import NOTHING, Message
-from proofmark.common.moments import moment_of, moment_text, seconds_of
 from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line
 from proofmark.runs.binding_file import UNREADABLE, BindingReport, damage, read_binding

@@ -14,10 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from proofmark.common.files import open_to_append, read_bytes
+from proofmark.common.files import open_to_append, parse_json, read_bytes, seconds_of
 from proofmark.common.host_names import HostTable
-from proofmark.common.json_text import parse_json
-from proofmark.common.moments import seconds_of
 from proofmark.common.nodesets import check_name
 from proofmark.runs.run_files import RunFiles
 

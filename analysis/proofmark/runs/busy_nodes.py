@@ -11,10 +11,10 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 
-from proofmark.common.call_settings import setting
 from proofmark.common.files import text_or_empty
 from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.common.nodesets import folded
+from proofmark.common.printed_command import setting
 from proofmark.common.text import one_line
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.node.counters import BusyProcess, parse_counters

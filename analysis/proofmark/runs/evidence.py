@@ -58,11 +58,11 @@ from proofmark.common.input_limits import (
     MAX_OUTPUT_BYTES,
     MAX_SMALL_BYTES,
 )
-from proofmark.common.kit_state import Kit, this_kit
 from proofmark.common.rights import rights_at, this_user
 from proofmark.common.text import size
 from proofmark.common.trust import refuse_untrusted
 from proofmark.runs.decisions import extends
+from proofmark.runs.format import Kit, this_kit
 from proofmark.runs.nodes import node_files
 from proofmark.runs.run import OWN_RUN, Run, Seal, open_run, sealed_run
 from proofmark.runs.run_files import TOP_RULES, JobFiles, RunFiles, SealRule, StepFiles

@@ -13,9 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofmark.common.files import read_bytes
+from proofmark.common.files import parse_json, read_bytes
 from proofmark.common.input_limits import MAX_SMALL_BYTES
-from proofmark.common.json_text import parse_json
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line

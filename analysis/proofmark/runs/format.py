@@ -8,16 +8,52 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
+from proofmark import __version__
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_regular, write_whole
-from proofmark.common.kit_state import Kit, this_kit
+from proofmark.common.kit import kit_folder
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.run_files import RunFiles
+
+
+class Kit(StrictModel):
+    """A state of the kit: its version, and the commit of its checkout; empty if that is not known.
+
+    Attributes:
+        version: of the Python package.
+        commit: of the checkout, in hexadecimal digits.
+    """
+
+    version: str
+    commit: str
+
+    def __str__(self) -> str:
+        """Return both in one text."""
+        return f"{self.version}, commit {self.commit or 'not known'}"
+
+
+@cache
+def this_kit() -> Kit:
+    """Return the state of this kit."""
+    return Kit(version=__version__, commit=_commit())
+
+
+def _commit() -> str:
+    """Return the commit of the checkout of the kit; empty if it is no checkout, or without git."""
+    try:
+        command = ["git", "-C", f"{kit_folder()}", "rev-parse", "HEAD"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except (BadInput, OSError):
+        return ""
+    return done.stdout.strip() if not done.returncode else ""
+
 
 FORMAT = 5
 """The format of the folder of a run. No other is read."""

@@ -19,15 +19,15 @@ from typing import Any, TextIO
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import (
     make_folder,
+    moment_of,
     open_to_append,
+    parse_json,
     read_bytes,
     text_or_empty,
     write_whole,
 )
 from proofmark.common.input_limits import MAX_HISTORY_BYTES, MAX_SMALL_BYTES
-from proofmark.common.json_text import parse_json
 from proofmark.common.message import Message, Term
-from proofmark.common.moments import moment_of
 from proofmark.common.text import one_line
 from proofmark.plan.plan import Job
 from proofmark.runs.attempts import has_result

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import paths_in, read_regular
-from proofmark.common.json_text import parse_json
+from proofmark.common.files import parse_json, paths_in, read_regular
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.firmware import Scalar
 

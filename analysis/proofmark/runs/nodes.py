@@ -15,7 +15,7 @@ from proofmark.common.errors import BadInput
 from proofmark.common.files import paths_in, read_json
 from proofmark.common.message import Message
 from proofmark.common.nodesets import is_name
-from proofmark.common.parallel import parallel_map
+from proofmark.common.processes import parallel_map
 from proofmark.common.shared_models import shared
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line

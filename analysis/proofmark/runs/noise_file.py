@@ -8,9 +8,8 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
-from proofmark.common.files import names_in, text_or_empty
+from proofmark.common.files import names_in, parse_json, text_or_empty
 from proofmark.common.input_limits import MAX_CPUS, MAX_NODES, MAX_NOISE_BYTES
-from proofmark.common.json_text import parse_json
 from proofmark.common.message import Message
 from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line

@@ -17,11 +17,9 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import exists, open_to_append, read_bytes
+from proofmark.common.files import exists, moment_of, open_to_append, parse_json, read_bytes
 from proofmark.common.input_limits import MAX_HISTORY_BYTES
-from proofmark.common.json_text import parse_json
 from proofmark.common.message import Message
-from proofmark.common.moments import moment_of
 from proofmark.plan.plan import Job
 from proofmark.runs.job_folder import JobFolder, cut_end
 from proofmark.runs.job_state import State

@@ -14,8 +14,13 @@ from urllib.parse import quote
 
 from pydantic import RootModel
 
-from proofmark.common.errors import BadInput, InputError
-from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes, take_failed_nodes
+from proofmark.common.errors import (
+    BadInput,
+    InputError,
+    NodeFailure,
+    note_failed_nodes,
+    take_failed_nodes,
+)
 from proofmark.common.files import paths_in, read_json, write_whole
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of

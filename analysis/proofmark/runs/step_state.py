@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from proofmark.common.files import read_bytes
+from proofmark.common.files import moment_of, parse_json, read_bytes, seconds_of
 from proofmark.common.input_limits import MAX_SMALL_BYTES
-from proofmark.common.json_text import parse_json
-from proofmark.common.moments import moment_of, seconds_of
 from proofmark.plan.step import Step
 from proofmark.runs.attempts import results, running_execution
 from proofmark.runs.binding_file import UNREADABLE, damage

@@ -22,8 +22,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from proofmark.common.json_text import parse_json
-from proofmark.common.moments import seconds_of
+from proofmark.common.files import parse_json, seconds_of
 from proofmark.common.nodesets import check_name
 from proofmark.runs.read_once import ReadOnce
 from proofmark.runs.run_files import StepFiles

@@ -228,7 +228,7 @@ def read_baseline(folder: Path) -> tuple[Baseline, pl.DataFrame]:
 
 def write_baseline(folder: Path, baseline: Baseline, figures: pl.DataFrame) -> Baseline:
     """Write a baseline; the file with the runs is last. Return it with the digest of `figures`."""
-    from proofmark.common.parquet import parquet
+    from proofmark.common.files import parquet
 
     folder.mkdir(parents=True, exist_ok=True)
     content = parquet(figures)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, bad_input, nearest
-from proofmark.common.home import ansible_constants
+from proofmark.common.kit import ansible_constants
 from proofmark.common.trust import OWN_COPY, refuse_untrusted, refuse_untrusted_below
 
 LINK = "site"

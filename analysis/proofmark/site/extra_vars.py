@@ -15,9 +15,8 @@ from typing import Any
 
 import yaml
 
-from proofmark.common.auto_repeats import auto_repeats
 from proofmark.common.errors import InputError, nearest
-from proofmark.common.printed_command import NAME, Part, without
+from proofmark.common.printed_command import NAME, Part, auto_repeats, without
 
 EXTRA_VARIABLES: Mapping[str, str] = {
     "suite": "str",

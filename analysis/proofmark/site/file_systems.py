@@ -10,8 +10,8 @@ from pydantic import model_validator
 
 from proofmark.cases.reader.rules import Pattern
 from proofmark.cases.vocabulary import LAYOUT_AXES
-from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import shipped_data
 
 Words = tuple[str, ...]
 

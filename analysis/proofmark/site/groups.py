@@ -18,8 +18,7 @@ from typing import Any
 from pydantic import Field, SecretStr, TypeAdapter
 
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.home import ansible_constants
-from proofmark.common.kit import kit_folder
+from proofmark.common.kit import ansible_constants, kit_folder
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import check_files, top_keys
 from proofmark.site.access import Access, HostAccess, access

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import shipped_data
 
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]

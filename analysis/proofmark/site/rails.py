@@ -10,8 +10,8 @@ from functools import cache
 from itertools import chain, product
 
 from proofmark.cases.vocabulary import Text
-from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import shipped_data
 from proofmark.site.hardware_limits import ETHERNET, SLINGSHOT, shown_gbit
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import SLINGSHOT_DRIVER, Port

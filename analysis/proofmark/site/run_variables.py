@@ -15,8 +15,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from proofmark.cases.vocabulary import Text, Variable
 from proofmark.common.errors import closest
 from proofmark.common.message import NOTHING, Message, joined
-from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import shipped_data
 
 MPIS_OF_LAUNCHER = {"openmpi": ("openmpi",), "hydra": ("intel", "mpich", "mvapich")}
 """The families of MPI that a launcher starts. The other launchers start any."""

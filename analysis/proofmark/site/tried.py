@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Literal
 
 from proofmark.cases.vocabulary import Text
-from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import shipped_data
 from proofmark.site.partition import Partition
 
 Key = Literal["scheduler", "launch.launcher", "firmware.back_end", "scratch.type"]

@@ -6,8 +6,8 @@ from functools import lru_cache
 from math import log2
 from typing import Literal
 
-from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import shipped_data
 from proofmark.site.hardware_limits import Count, ProcessorLimits, Sentence, Typical
 
 Figure = Literal["hpl", "triad"]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from proofmark.common.message import Message
-from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import shipped_data
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.program import Blas, Program
 

@@ -11,8 +11,8 @@ from pathlib import Path, PurePath
 
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.files import read_bytes
-from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import shipped_data
 from proofmark.software.first_error import ErrorKind, FirstError, failed_test, first_error
 
 _ADVICE = {

@@ -11,12 +11,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from proofmark.common.child_environment import without_secrets
 from proofmark.common.errors import Stopped
 from proofmark.common.files import open_to_append
-from proofmark.common.processes import traced
+from proofmark.common.processes import on_stop_signal, traced, without_secrets
 from proofmark.common.progress_lines import IDLE_S
-from proofmark.common.signals import on_stop_signal
 
 GRACE_S = 60.0
 """The time between SIGTERM and SIGKILL."""

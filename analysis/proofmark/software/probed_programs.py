@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 
-from proofmark.common.child_environment import is_secret
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.message import Message
+from proofmark.common.processes import is_secret
 from proofmark.site.partition import Preinstalled
 from proofmark.software.installed import Installed, Provided
 

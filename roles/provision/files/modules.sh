@@ -4,7 +4,7 @@
 #   set NAME=VALUE   one line per variable; a newline in VALUE is printed as the byte 1
 #   secret NAME      the modules set it, and its name is that of a secret: its value stays here
 #
-# The two patterns are those of proofmark.common.child_environment. The modules get no secrets.
+# The two patterns are those of proofmark.common.processes. The modules get no secrets.
 set -eu
 secret='^PROOFMARK_BMC_|PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|CREDENTIAL|(^|_)PASS(_|$)|^SSHPASS$|_PWD$|(^|[^P])KEYS?($|_)'
 plain='^GIT_CONFIG_|_(FILE|PATH|DIR|HOME|FOLDER)$'

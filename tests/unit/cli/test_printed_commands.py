@@ -18,7 +18,7 @@ from tests.forks import tools
 from tests.unit.common.test_printed_command import EVIL
 
 from proofmark.cli.main import main
-from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes, take_failed_nodes
+from proofmark.common.errors import NodeFailure, note_failed_nodes, take_failed_nodes
 from proofmark.common.printed_command import LIMIT
 from proofmark.common.rights import this_user
 from proofmark.judge.ending import next_command

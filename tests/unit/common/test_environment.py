@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import execution, make_kit
 
 from proofmark.cli.main import main
-from proofmark.common.child_environment import (
+from proofmark.common.processes import (
+    StopSignals,
     is_secret,
     of_another_user,
     of_jobs,
     of_schedulers,
+    run_command,
     take_secrets,
     without_secrets,
 )
-from proofmark.common.processes import run_command
-from proofmark.common.signals import StopSignals
 from proofmark.jobs.execute import execute
 from proofmark.machine.bmc.bmc_model import credentials
 from proofmark.machine.node_commands import NodeProcess, run_commands

@@ -12,8 +12,8 @@ from tests.fixtures.kit import make_kit
 from tests.fixtures.shipped import shipped_site
 
 from proofmark.cli.main import main
-from proofmark.common.errors import InputError
-from proofmark.common.failed_nodes import (
+from proofmark.common.errors import (
+    InputError,
     NodeFailure,
     note_failed_nodes,
     note_input_errors,

@@ -15,6 +15,7 @@ import pytest
 from proofmark.common.errors import BadInput
 from proofmark.common.files import (
     open_to_append,
+    parse_json,
     read_bytes,
     read_json,
     replacing,
@@ -22,7 +23,6 @@ from proofmark.common.files import (
     text_or_empty,
     write_whole,
 )
-from proofmark.common.json_text import parse_json
 from proofmark.runs.format import Identity
 
 

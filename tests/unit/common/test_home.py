@@ -13,7 +13,7 @@ import pytest
 from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
-from proofmark.common.home import LOG_IN, SCRIPT, ansible_constants, expanded, provide_home
+from proofmark.common.kit import LOG_IN, SCRIPT, ansible_constants, expanded, provide_home
 
 NO_ENTRY = 65533
 """A user id without an entry in the user database."""
@@ -116,7 +116,7 @@ def test_a_place_in_which_others_replace_folders_is_not_used(top: Path) -> None:
 
 def test_a_refusal_names_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "home.sh").write_text("exit 3\n")
-    monkeypatch.setattr("proofmark.common.home.SCRIPT", tmp_path / "home.sh")
+    monkeypatch.setattr("proofmark.common.kit.SCRIPT", tmp_path / "home.sh")
     with pytest.raises(
         BadInput, match=r"^HOME: found '/nonexistent', where this user cannot write"
     ):
@@ -140,7 +140,7 @@ def test_a_user_without_a_home_is_named() -> None:
 def test_a_folder_that_ansible_cannot_create_is_no_internal_error(tmp_path: Path) -> None:
     """The control: the settings of this process."""
     (tmp_path / "file").touch()
-    code = "from proofmark.common.home import ansible_constants as a; a()"
+    code = "from proofmark.common.kit import ansible_constants as a; a()"
     environment = {**os.environ, "ANSIBLE_LOCAL_TEMP": f"{tmp_path}/file/x"}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from tests.fixtures.json_values import JSON
 
-from proofmark.common.json_text import depth, parse_json
+from proofmark.common.files import depth, parse_json
 
 
 def levels(value: Any) -> int:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.json_values import JSON
 
-from proofmark.common.moments import LATEST, moment_of, seconds_of
+from proofmark.common.files import LATEST, moment_of, seconds_of
 
 
 def test_times() -> None:

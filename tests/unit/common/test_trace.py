@@ -14,8 +14,7 @@ from tests.fixtures.shells import remote_shell
 from tests.folders import ROOT
 
 from proofmark.cli.main import main
-from proofmark.common.processes import run_command
-from proofmark.common.signals import stop_signals
+from proofmark.common.processes import run_command, stop_signals
 from proofmark.machine.bmc.back_end import BackEndContext, back_end
 from proofmark.machine.bmc.bmc_model import Credentials, Host
 from proofmark.machine.node_commands import run_commands

@@ -17,8 +17,8 @@ from tests.folders import ROOT
 from proofmark.cli.main import main
 from proofmark.cli.noisy_steps import repeat_noisy_steps
 from proofmark.cli.plan_summary import cost_line
-from proofmark.common.auto_repeats import AutoRepeats, auto_repeats
 from proofmark.common.errors import BadInput
+from proofmark.common.printed_command import AutoRepeats, auto_repeats
 from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
 from proofmark.judge.more_repeats import RepeatNeed, next_round, wanted_values

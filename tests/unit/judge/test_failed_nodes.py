@@ -10,7 +10,7 @@ from tests.fixtures.finished import seal
 from tests.fixtures.fleet import fleet_run
 
 from proofmark.cli.main import main
-from proofmark.common.failed_nodes import take_failed_nodes
+from proofmark.common.errors import take_failed_nodes
 from proofmark.judge.ending import failed_nodes
 from proofmark.judge.judging import judge_run
 from proofmark.runs.run import Run

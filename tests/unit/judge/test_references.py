@@ -22,7 +22,7 @@ from tests.unit.judge.test_verdict import record, reference
 from proofmark.cases.reference import UNIT_OF, Against, Reference, Rule
 from proofmark.common.errors import BadInput
 from proofmark.common.message import NOTHING
-from proofmark.common.units import factor, measure
+from proofmark.common.text import factor, measure
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.references.derived import Derived, derive, rpeak_nominal
 from proofmark.judge.references.figure_comparison import Comparison, Figure, Figures

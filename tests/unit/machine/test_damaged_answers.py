@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.folders import ROOT
 
-from proofmark.common.json_text import parse_printed_json
+from proofmark.common.files import parse_printed_json
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import (
     DrainingScheduler,

@@ -21,7 +21,7 @@ from tests.processes import running
 
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import fold, folded, unfold
-from proofmark.common.signals import stop_signals
+from proofmark.common.processes import stop_signals
 from proofmark.machine import node_scripts
 from proofmark.machine.node_commands import NodeResult, Result, run_commands
 from proofmark.machine.node_scripts import SCRIPT, check_failure_budget, run_on_nodes

@@ -22,7 +22,7 @@ from tests.unit.records.test_binding import make_plan_of
 
 from proofmark.common.files import read_json
 from proofmark.common.message import NOTHING
-from proofmark.common.parallel import parallel_map
+from proofmark.common.processes import parallel_map
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import WORDS, Verdict, result_json
 from proofmark.judge.verdict_files import _testcase, write_junit, write_verdict

@@ -19,7 +19,7 @@ from tests.unit.records.test_conditions import NODE
 from proofmark.cases.reference import Metric
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
-from proofmark.common.parallel import parallel_map
+from proofmark.common.processes import parallel_map
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Step

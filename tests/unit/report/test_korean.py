@@ -22,8 +22,7 @@ from tests.reference import archives
 from proofmark.cli.main import main
 from proofmark.common import translation
 from proofmark.common.errors import BadInput
-from proofmark.common.message import Message, Term, joined
-from proofmark.common.sentences import localized
+from proofmark.common.message import Message, Term, joined, localized
 from proofmark.common.translation import in_language, with_particles
 from proofmark.judge.baseline import changes
 from proofmark.judge.baseline.change_limits import Limits

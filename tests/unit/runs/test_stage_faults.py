@@ -15,8 +15,13 @@ import pytest
 from tests.fixtures.report_run import made_run, reported
 
 from proofmark.cli.main import main
-from proofmark.common.errors import BadInput, InputError
-from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes, take_failed_nodes
+from proofmark.common.errors import (
+    BadInput,
+    InputError,
+    NodeFailure,
+    note_failed_nodes,
+    take_failed_nodes,
+)
 from proofmark.judge.ending import ending, failed_nodes
 from proofmark.judge.headline import SANITY
 from proofmark.judge.judging import judge_run

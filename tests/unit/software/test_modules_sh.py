@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.folders import ROOT
 
-from proofmark.common.child_environment import NO_SECRET, SECRET
+from proofmark.common.processes import NO_SECRET, SECRET
 from proofmark.site.partition import Preinstalled
 from proofmark.software.probed_programs import module_variables, preinstalled
 

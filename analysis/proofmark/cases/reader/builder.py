@@ -10,9 +10,9 @@ from itertools import product
 
 from proofmark.cases.reader.rules import Agreement
 from proofmark.cases.reader.values import Parameter, parameter, rounds_to, scaled
-from proofmark.common.arithmetic import Arithmetic
+from proofmark.common.expressions import Arithmetic
 from proofmark.common.message import NOTHING, Message
-from proofmark.common.units import measure
+from proofmark.common.text import measure
 
 
 @dataclass(slots=True)

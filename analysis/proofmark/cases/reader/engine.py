@@ -26,8 +26,8 @@ from proofmark.cases.reader.spec import ReadSpec
 from proofmark.cases.reader.text_reader import read_text
 from proofmark.cases.reader.values import Parameter
 from proofmark.common.message import NOTHING, Message, joined
-from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import shipped_data
 
 
 class OtherPrograms(StrictModel):

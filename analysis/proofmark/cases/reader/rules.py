@@ -15,11 +15,11 @@ from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, mod
 
 from proofmark.cases.reader.settings import named
 from proofmark.cases.reader.values import Parameter, shorten
-from proofmark.common.arithmetic import Arithmetic, arithmetic
 from proofmark.common.errors import nearest
+from proofmark.common.expressions import Arithmetic, arithmetic
 from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
-from proofmark.common.units import factor
+from proofmark.common.text import factor
 
 CACHED = 4096
 """Size of a cache of lines or of parameters of rows. Outputs of all nodes share some hundred."""

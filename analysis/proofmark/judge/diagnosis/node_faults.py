@@ -19,9 +19,9 @@ import numpy as np
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import ALL_RAILS, DOMAIN, PART_AXES, RAIL
+from proofmark.common.files import moment_of
 from proofmark.common.host_names import canonical
 from proofmark.common.message import Message
-from proofmark.common.moments import moment_of
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.baseline.change_limits import compared_metric

@@ -13,8 +13,7 @@ from proofmark.cases.reference import ELSEWHERE, Metric, Reference
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import Message
-from proofmark.common.text import percent
-from proofmark.common.units import factor
+from proofmark.common.text import factor, percent
 from proofmark.judge.intervals import quantile_of_t
 from proofmark.judge.references.derived import NOTHING_STATED, Nominal, as_ordered
 from proofmark.judge.references.typical import other_programs

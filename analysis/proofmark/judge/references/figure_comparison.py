@@ -14,8 +14,7 @@ from proofmark.cases.vocabulary import Scalar
 from proofmark.common.expressions import render
 from proofmark.common.message import Message, joined, shared
 from proofmark.common.nodesets import folded, hosts_of
-from proofmark.common.text import percent
-from proofmark.common.units import factor
+from proofmark.common.text import factor, percent
 from proofmark.judge.aggregate import Aggregates, by_repeat
 from proofmark.judge.power import measured_once, possible_repeats, too_noisy
 from proofmark.judge.references.derived import (

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from proofmark.common.errors import bad_input, nearest
-from proofmark.common.json_text import parse_json
+from proofmark.common.files import parse_json
 from proofmark.site.firmware import Scalar, Settings
 
 WHOLE = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)

@@ -25,7 +25,7 @@ from http.client import HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
 
 from proofmark.common.errors import ProofmarkError, bad_input
-from proofmark.common.json_text import parse_json
+from proofmark.common.files import parse_json
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.firmware import Scalar
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from proofmark.common.errors import bad_input
-from proofmark.common.json_text import parse_json
+from proofmark.common.files import parse_json
 from proofmark.common.nodesets import hostlist, unfold
 from proofmark.common.text import one_line
 from proofmark.machine.outcome import NodeError

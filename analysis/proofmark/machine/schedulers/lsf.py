@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.common.errors import bad_input
-from proofmark.common.json_text import parse_printed_json
+from proofmark.common.files import parse_printed_json
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import (
     BUSY,

@@ -11,9 +11,9 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from proofmark.common.child_environment import of_jobs
 from proofmark.common.errors import bad_input
 from proofmark.common.files import open_to_append
+from proofmark.common.processes import of_jobs
 from proofmark.common.rights import starting_user
 from proofmark.machine.scheduler import DrainingScheduler, NodeState, NodeStatus, Request, Scheduler
 from proofmark.runs.job_state import JobStatus, State

@@ -13,8 +13,8 @@ from pathlib import Path
 from socket import getfqdn, gethostname
 from typing import Any
 
+from proofmark.common.files import parse_printed_json
 from proofmark.common.host_names import same_host
-from proofmark.common.json_text import parse_printed_json
 from proofmark.common.nodesets import folded
 from proofmark.common.rights import starting_user
 from proofmark.common.text import one_line

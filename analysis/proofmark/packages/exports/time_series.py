@@ -26,8 +26,7 @@ from proofmark import __version__
 from proofmark.common.errors import bad_input
 from proofmark.common.files import replacing, write_whole_bytes
 from proofmark.common.nodesets import hosts_of
-from proofmark.common.text import csv_cell, one_line
-from proofmark.common.units import measure
+from proofmark.common.text import csv_cell, measure, one_line
 from proofmark.judge.results import WORDS, Results
 from proofmark.judge.verdict import Result, Verdict
 from proofmark.judge.verdict_files import SINGLE_RUN, figure_name

@@ -11,8 +11,8 @@ import numpy as np
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
+from proofmark.common.text import factor
 from proofmark.common.translation import _
-from proofmark.common.units import factor
 from proofmark.judge.additions import AddedJudge, Finding, Suspect
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.evidence import Evidence

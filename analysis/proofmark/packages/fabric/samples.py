@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import ALONE, MEASURED, MESSAGE_SIZE
-from proofmark.common.units import measure
+from proofmark.common.text import measure
 from proofmark.judge.aggregate import Aggregates
 from proofmark.packages.fabric.elements import NONE, Paths
 from proofmark.plan.plan import Plan

@@ -17,7 +17,7 @@ from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import write_whole
 from proofmark.common.input_limits import MAX_RUN_FILE_BYTES
 from proofmark.common.nodesets import folded
-from proofmark.common.parallel import parallel_map
+from proofmark.common.processes import parallel_map
 from proofmark.common.progress_lines import say
 from proofmark.common.rights import this_user
 from proofmark.common.text import size

@@ -21,10 +21,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.errors import BadInput, ProofmarkError
-from proofmark.common.files import paths_in, read_json, read_regular
+from proofmark.common.files import moment_of, paths_in, read_json, read_regular
 from proofmark.common.input_limits import MAX_VERDICT_BYTES
 from proofmark.common.message import Message
-from proofmark.common.moments import moment_of
 from proofmark.common.text import one_line
 from proofmark.common.trust import refuse_untrusted
 from proofmark.judge.intervals import interval

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from proofmark.common.sentences import localized
+from proofmark.common.message import localized
 from proofmark.common.translation import _
 from proofmark.packages.history.change_points import LEAST_LENGTH
 from proofmark.packages.history.history import LEAST_PEERS, Event, HistoryLine, Points

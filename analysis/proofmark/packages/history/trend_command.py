@@ -16,7 +16,7 @@ from proofmark.cli.output import print_line, print_table
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_whole
 from proofmark.common.message import Message
-from proofmark.common.parallel import gc_paused, parallel_map
+from proofmark.common.processes import gc_paused, parallel_map
 from proofmark.common.progress_lines import say
 from proofmark.common.text import percent
 from proofmark.common.translation import ENGLISH, in_language

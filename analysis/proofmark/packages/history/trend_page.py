@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from proofmark.common.sentences import localized
+from proofmark.common.message import localized
 from proofmark.common.text import percent
 from proofmark.common.translation import _, translated
 from proofmark.judge.fleet.critical_values import FAMILY_LEVEL

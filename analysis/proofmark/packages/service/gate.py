@@ -19,14 +19,13 @@ from proofmark.cli.evidence import evidence_of
 from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json, print_line
 from proofmark.cli.site import inventory_of, site_name
-from proofmark.common.errors import OutsideError, Stopped, bad_input
-from proofmark.common.failed_nodes import NodeFailure, note_failed_nodes
+from proofmark.common.errors import NodeFailure, OutsideError, Stopped, bad_input, note_failed_nodes
 from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.nodesets import HostName, folded
+from proofmark.common.processes import on_stop_signal
 from proofmark.common.progress_lines import say
 from proofmark.common.rights import this_user
-from proofmark.common.signals import on_stop_signal
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line
 from proofmark.judge.judging import judged

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
-from proofmark.common.sentences import localized
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.service.rolling_state import RollingState

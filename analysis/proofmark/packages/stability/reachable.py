@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from proofmark.common.units import factor
+from proofmark.common.text import factor
 from proofmark.packages.stability.sampling import CASE, mean_time_interval
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.stability_terms import StabilityTerms

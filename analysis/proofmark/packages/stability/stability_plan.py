@@ -12,11 +12,11 @@ from typing import Any
 
 from pydantic import Field
 
-from proofmark.common.call_settings import setting
 from proofmark.common.errors import bad_input
 from proofmark.common.input_limits import MAX_STEPS
 from proofmark.common.message import Message
 from proofmark.common.nodesets import Nodes
+from proofmark.common.printed_command import setting
 from proofmark.common.strict_model import StrictModel
 from proofmark.plan.expansion import content_digest
 from proofmark.plan.kinds import data_of

@@ -15,12 +15,12 @@ from proofmark.cases.case import Case
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.suite_use import SuiteUse
 from proofmark.cases.vocabulary import AXES, FILE_SYSTEM, LOAD, MEASURED
-from proofmark.common.call_settings import setting
 from proofmark.common.errors import BadInput
 from proofmark.common.expressions import variables_in
 from proofmark.common.files import exists, is_regular, read_json, text_or_empty
 from proofmark.common.input_limits import MAX_PROBE_BYTES
 from proofmark.common.nodesets import folded
+from proofmark.common.printed_command import setting
 from proofmark.common.text import duration, size
 from proofmark.plan.plan import Job
 from proofmark.plan.step import SCRATCH, Step, StepInstance

@@ -16,8 +16,7 @@ from proofmark.cli.evidence import evidence_of
 from proofmark.cli.output import print_line
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
-from proofmark.common.files import text_or_empty, write_whole
-from proofmark.common.moments import moment_of
+from proofmark.common.files import moment_of, text_or_empty, write_whole
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.plan.plan import Step

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from proofmark.common.message import Message
-from proofmark.common.units import measure
+from proofmark.common.text import measure
 from proofmark.packages.twin.interconnects import Bus, Interconnect, SourcedValue
 from proofmark.packages.twin.network_graph import SWITCH_S
 from proofmark.packages.twin.node_graph import LINE_BYTES, READ_AND_WRITTEN, copy_rate

@@ -9,8 +9,8 @@ from archspec.cpu import TARGETS
 from pydantic import Field, model_validator
 
 from proofmark.cases.vocabulary import Text
-from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import shipped_data
 
 Selector = Literal["impi", "mpich", "classic", "mvapich2", "ompi"]
 """How the algorithms of collectives are chosen: as the MPI library of this name does, which SimGrid

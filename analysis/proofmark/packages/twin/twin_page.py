@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofmark.common.files import exists, read_json
-from proofmark.common.sentences import localized
+from proofmark.common.message import localized
 from proofmark.common.translation import _
 from proofmark.judge.verdict import Result, Verdict
 from proofmark.packages.twin.twin_error import error_of_results, model_error_of

@@ -16,8 +16,8 @@ import numpy as np
 
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.nodesets import folded
+from proofmark.common.text import factor
 from proofmark.common.translation import N_, _, translated
-from proofmark.common.units import factor
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.verdict import Results
 from proofmark.records.columns import Record

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proofmark.common.files import write_whole_bytes
-from proofmark.common.parquet import parquet
+from proofmark.common.files import parquet, write_whole_bytes
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Records
 from proofmark.report.export import Export, labelled

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from matplotlib.figure import Figure
 
-from proofmark.common.sentences import localized
+from proofmark.common.message import localized
 from proofmark.common.text import percent
 from proofmark.common.translation import _
 from proofmark.judge.baseline.comparison import BaselineComparison, Compared

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from proofmark.cases.telemetry import BENCHMARK, TELEMETRY
-from proofmark.common.sentences import localized
+from proofmark.common.message import localized
 from proofmark.common.translation import ENGLISH, _, in_language
 from proofmark.judge.diagnosis.over_time import ChangeOverTime
 from proofmark.judge.verdict import Verdict

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
-from proofmark.common.sentences import localized
 from proofmark.common.text import percent
 from proofmark.common.translation import _
 from proofmark.judge.diagnosis.disagreeing import Disagreement, LikeExecutions

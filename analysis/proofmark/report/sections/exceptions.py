@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
-from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import N_, _, translated
 from proofmark.records.columns import EMULATED

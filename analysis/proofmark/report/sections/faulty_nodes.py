@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from proofmark.common.files import is_regular, sha256_of
+from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
-from proofmark.common.sentences import localized
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.judge.diagnosis.slow_figures import SlowFigure

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import metrics_of
-from proofmark.common.sentences import localized
+from proofmark.common.message import localized
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.baseline.comparison import KIND
 from proofmark.judge.verdict import Judgement, Result

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from proofmark.common.files import is_regular
-from proofmark.common.message import Message
+from proofmark.common.message import Message, localized
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
-from proofmark.common.sentences import localized
 from proofmark.common.text import one_line
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.ending import named_nodes, named_steps, of_like_nodes

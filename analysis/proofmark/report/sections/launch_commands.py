@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from proofmark.common.files import is_regular, sha256_of
+from proofmark.common.message import localized
 from proofmark.common.printed_command import SCRIPT, PrintedCommand, of_run
-from proofmark.common.sentences import localized
 from proofmark.common.text import duration
 from proofmark.common.translation import _, translated
 from proofmark.report.page import LONGEST_TABLE, Block, Fold, PageLink, Section, listed

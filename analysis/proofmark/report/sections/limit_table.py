@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
-from proofmark.common.sentences import localized
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.acceptance import MOST_REASONS
 from proofmark.judge.limit_outcomes import LimitOutcome

@@ -15,11 +15,10 @@ import numpy as np
 from proofmark.cases.reference import HardwareRule
 from proofmark.cases.telemetry import metrics_of
 from proofmark.cases.vocabulary import RESOLVED_AXES, KeyFigure
+from proofmark.common.message import localized
 from proofmark.common.nodesets import hosts_of
-from proofmark.common.sentences import localized
-from proofmark.common.text import percent
+from proofmark.common.text import factor, percent
 from proofmark.common.translation import N_, _, translated
-from proofmark.common.units import factor
 from proofmark.judge.headline import BASELINE, CONTRACT, ELSEWHERE, EXPECTED, FLOOR
 from proofmark.judge.references.derived import NOTHING_STATED, derive
 from proofmark.judge.references.judgement import PEERS, Judgement
@@ -165,7 +164,7 @@ def unit_of(key: str, unit: str) -> tuple[str, float]:
 
 
 _NAMES = {"µs": "us", "M/s": "MMessages/s"}
-"""The names of units of `UNITS` in `proofmark.common.units`."""
+"""The names of units of `UNITS` in `proofmark.common.text`."""
 
 
 def _accepted(judgement: Judgement, times: float, unit: str) -> str:

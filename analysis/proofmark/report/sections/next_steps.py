@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from proofmark.common.message import localized
 from proofmark.common.printed_command import SCRIPT, STEP, PrintedCommand, of_run
-from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.judge import next_steps as advice
 from proofmark.judge.next_steps import NextStep

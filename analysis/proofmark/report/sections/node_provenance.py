@@ -8,9 +8,8 @@ from dataclasses import replace
 
 from ClusterShell.RangeSet import RangeSet
 
-from proofmark.common.message import NOTHING
+from proofmark.common.message import NOTHING, localized
 from proofmark.common.nodesets import folded
-from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.report.page import (
     TITLED,

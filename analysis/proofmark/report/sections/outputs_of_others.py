@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from proofmark.common.files import read_json
+from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
-from proofmark.common.sentences import localized
 from proofmark.common.translation import _
 from proofmark.judge.imported_rules import REASONS, missing_proof
 from proofmark.report.page import Block, Section, numeric, titled

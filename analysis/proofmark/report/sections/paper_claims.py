@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from proofmark.common.sentences import localized
+from proofmark.common.message import localized
 from proofmark.common.translation import _, translated
 from proofmark.judge.claim_source import WORDS, Answer
 from proofmark.report.page import Block, Cell, PageLink, Section, Table, titled

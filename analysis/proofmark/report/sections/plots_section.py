@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path
 
 from proofmark.common.files import write_whole_bytes
-from proofmark.common.sentences import localized
+from proofmark.common.message import localized
 from proofmark.common.translation import _, translated
 from proofmark.judge.claims_of_runs import machine_of
 from proofmark.records.columns import VIRTUAL, Record

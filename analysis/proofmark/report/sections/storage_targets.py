@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofmark.common.sentences import localized
+from proofmark.common.message import localized
 from proofmark.common.translation import _
 from proofmark.judge.fleet.like_figures import LIKE_TARGETS
 from proofmark.report.page import Block, Cell, Section, numeric, titled

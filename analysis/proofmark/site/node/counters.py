@@ -7,10 +7,10 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from proofmark.common.errors import bad_input
+from proofmark.common.files import Moment
 from proofmark.common.message import NOTHING, Message
-from proofmark.common.moments import Moment
-from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import shipped_data
 from proofmark.site.node.probe_text import ProbeStream, read_stream
 
 ABSENT = "absent"

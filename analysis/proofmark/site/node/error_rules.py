@@ -10,8 +10,8 @@ from functools import lru_cache
 
 from pydantic import Field
 
-from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import shipped_data
 from proofmark.site.hardware_limits import shown_gbit
 from proofmark.site.node.facts import NodeFacts
 

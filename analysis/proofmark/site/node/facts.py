@@ -9,8 +9,8 @@ from typing import Annotated
 from pydantic import Field
 
 from proofmark.common.errors import BadInput
+from proofmark.common.files import Moment
 from proofmark.common.message import Message
-from proofmark.common.moments import Moment
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node import parts, probe_values
 from proofmark.site.node.clock import khz, nominal_clock

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from proofmark.common.moments import seconds_of
+from proofmark.common.files import seconds_of
 from proofmark.site.fabric import Network
 
 Kind = Literal[

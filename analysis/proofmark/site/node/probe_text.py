@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import moment_text
 from proofmark.common.message import Message
 from proofmark.common.message_table import MESSAGES
-from proofmark.common.moments import moment_text
 
 HEADER = re.compile(r"proofmark-probe (\d+) ([a-z]+)")
 VERSION = "1"

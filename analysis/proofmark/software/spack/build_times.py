@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pydantic import Field
 
-from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import shipped_data
 from proofmark.software.spack.lock_file import Spec
 
 

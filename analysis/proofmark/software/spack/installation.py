@@ -18,9 +18,8 @@ from typing import Any
 
 import yaml
 
-from proofmark.common.child_environment import of_spack
 from proofmark.common.errors import bad_input
-from proofmark.common.processes import run_command
+from proofmark.common.processes import of_spack, run_command
 from proofmark.common.progress_lines import while_working
 from proofmark.software.build_process import Say
 from proofmark.software.request import Sources

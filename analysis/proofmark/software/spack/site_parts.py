@@ -15,8 +15,8 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
-from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import shipped_data
 from proofmark.software import mpi
 
 FILE_SYSTEM_HEADERS = (

@@ -12,9 +12,8 @@ from typing import Any
 
 import yaml
 
-from proofmark.common.child_environment import of_spack
 from proofmark.common.errors import bad_input
-from proofmark.common.processes import run_command
+from proofmark.common.processes import of_spack, run_command
 from proofmark.software.spack.lock_make import Checkouts
 from proofmark.software.spack.site_parts import SitePart
 

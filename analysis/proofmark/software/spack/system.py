@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 
 from proofmark.common.errors import bad_input
-from proofmark.common.shipped_data import shipped_data
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import shipped_data
 
 OS_RELEASE = Path("/etc/os-release")
 _OF_DISTRO = {"opensuse-leap": "opensuse"}
