@@ -29,7 +29,8 @@ from proofmark.software.environments import FILES, environments_with
 
 MADE = {page.name for page in KEY_PAGES}
 """Pages of docstrings, which name commands without their arguments."""
-WRITTEN = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in MADE]
+_PAGES = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs/packages").glob("*.md")]
+WRITTEN = [page for page in sorted(_PAGES) if page.name not in MADE]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *WRITTEN]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")

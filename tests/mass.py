@@ -113,7 +113,8 @@ def surface() -> Counts:
         "case keys": keys[0],
         "site keys": keys[1],
         "suites": len(shipped_benchmarks().listed()),
-        "pages": len([*(ROOT / "docs").rglob("*.md")]),
+        "pages": len([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs/design").glob("*.md")]),
+        "pages of packages": len([*(ROOT / "docs/packages").glob("*.md")]),
     }
 
 

@@ -69,18 +69,18 @@ EXPECTED = {
     r"/verdict\.json/(results/\d+/)?degraded: new": (
         "docs/design/cases.md: a run without nodes is labelled"
     ),
-    r"/verdict\.json/links: new": "docs/design/fabric.md: the slow elements of the fabric",
-    r"/verdict\.json/file_systems: new": "docs/design/fabric.md: the causes in the file system",
+    r"/verdict\.json/links: new": "docs/packages/fabric.md: the slow elements of the fabric",
+    r"/verdict\.json/file_systems: new": "docs/packages/fabric.md: the causes in the file system",
     r"/verdict\.json/fleet/figures/\d+/hardware: '(.*)' before, '\1; distance \w+' after": (
-        "docs/design/fabric.md: pairs are compared with pairs of the same distance"
+        "docs/packages/fabric.md: pairs are compared with pairs of the same distance"
     ),
     r"/verdict\.json/fleet/figures/\d+/members: new": (
-        "docs/design/fabric.md: storage targets are compared"
+        "docs/packages/fabric.md: storage targets are compared"
     ),
     r"/verdict\.json/fleet/figures/\d+/(noise: new|detectable: .*|power/.*)": (
         "docs/design/statistics.md: the stated power is right within 10 %"
     ),
-    r"/verdict\.json/storage_targets: new": "docs/design/fabric.md: slow storage targets",
+    r"/verdict\.json/storage_targets: new": "docs/packages/fabric.md: slow storage targets",
     r"/verdict\.json/over_time: new": "docs/design/validity.md: the end is compared with the start",
     r"/verdict\.json/(faults|fleet/nodes/\d+/loss): new": (
         "docs/design/statistics.md: lost packets are a fault"
@@ -138,7 +138,7 @@ EXPECTED = {
         "docs/verdict.md: a like node that is a pair is called a pair"
     ),
     r"/verdict\.json/claims/\d+/sentence: 'measured on (.*)' before, "
-    r"'the figures are of \1' after": "docs/design/twin.md: the figures may be predicted",
+    r"'the figures are of \1' after": "docs/packages/twin.md: the figures may be predicted",
 }
 """Differences that a decision caused: a pattern of the whole line, and the decision."""
 MOST = 20

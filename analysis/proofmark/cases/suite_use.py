@@ -77,13 +77,13 @@ class SuiteUse(StrictModel):
     each step.
 
     ``pairs`` chooses the pairs of the scope ``each-pair``: each node with its two neighbours in the
-    list, or the ``rounds`` of `proofmark.plan.pairings.rounds` (docs/design/fabric.md), of which
+    list, or the ``rounds`` of `proofmark.plan.pairings.rounds` (docs/packages/fabric.md), of which
     all pairs measure at the same time; if they are ``alone``, only pairs without a common switch.
     ``rounds`` is the largest number of rounds, and of waves of pairs that are alone.
 
     ``search`` runs only the points that a search needs. ``name`` is the name of the use for
     ``reads`` of another use of the case: each step of that use reads the files that the step of the
-    same point wrote, in another job and on other nodes (docs/design/fabric.md).
+    same point wrote, in another job and on other nodes (docs/packages/fabric.md).
     """
 
     sweep: Sweep = {}

@@ -2,7 +2,7 @@
 
 A repetition of a crashed execution measures the figure. It does not show that the node is sound:
 the fault may come again. The pairs of a round must measure at the same time
-(docs/design/fabric.md). Each node writes when its program ended, by its own clock, and how long it
+(docs/packages/fabric.md). Each node writes when its program ended, by its own clock, and how long it
 ran. So a clock that is wrong by seconds looks like a pair that measured too late.
 """
 

@@ -1,4 +1,4 @@
-"""What a judgement of imported figures needs besides their values (docs/design/imported-runs.md).
+"""What a judgement of imported figures needs besides their values (docs/packages/adopt.md).
 
 An own run proves its conditions, else its figures are INVALID. Imported outputs have no such
 proof. Their values are read. A judgement that needs a missing proof is UNJUDGED, and never PASS.

@@ -67,7 +67,7 @@ def rounds(switches: Numbers, number: int = ROUNDS) -> list[DisjointPairs]:
     are too many hosts for all pairs, `SHIFTS` rounds of each distance differ in the shift between
     the halves. With the routing ``destination-modulo``, the pairs of a shift use all uplinks
     equally, while random pairs share some of them, and a shared link hides slow ones
-    (docs/design/fabric.md).
+    (docs/packages/fabric.md).
 
     The other rounds are those of the circle method (Kirkman 1847) over the hosts in a random order
     that is always the same. If all pairs need at most `number` of them, these are all pairs; else

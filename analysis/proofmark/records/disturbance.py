@@ -56,7 +56,7 @@ def tick_reason(steal: float, others: float, stability: Stability) -> Message:
 def without_disturbed(records: Records, cases: Mapping[str, Case]) -> Records:
     """Return `records`; those of disturbed and unsteady executions are INVALID, with the reason.
 
-    The records of emulated nodes stay valid: their speed is not judged (docs/design/twin.md).
+    The records of emulated nodes stay valid: their speed is not judged (docs/packages/twin.md).
     Those of imported outputs stay valid too: the order and the times of their repeats are not
     known. Other processes cannot disturb the time of a model.
     """

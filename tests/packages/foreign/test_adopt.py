@@ -89,7 +89,7 @@ def test_the_example_of_the_page_and_of_the_help_fits_folders_of_nodes(
         place = vendor / below / f"n00{node[1:]}"
         place.parent.mkdir(exist_ok=True)
         (vendor / node).rename(place)
-    page = (ROOT / "docs/adopt.md").read_text()
+    page = (ROOT / "docs/packages/adopt.md").read_text()
     (of_page,) = re.findall(r"^proofmark (adopt vendor .*)", page, re.MULTILINE)
     for name, text in (("r1", of_page), ("r2", COMMANDS["adopt"].example)):
         assert main([*shlex.split(text), "--runs", "runs", "--run-id", name]) == 0

@@ -1,4 +1,4 @@
-"""The counts of a stability run (docs/stability.md)."""
+"""The counts of a stability run (docs/packages/stability.md)."""
 
 from __future__ import annotations
 
