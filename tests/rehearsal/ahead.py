@@ -16,7 +16,7 @@ from proofmark.common.errors import BadInput, InputError
 from proofmark.common.text import duration
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Group, Plan
-from proofmark.plan.resets import nodes_to_reset, resets_s
+from proofmark.plan.totals import nodes_to_reset, resets_s
 from proofmark.runs.cost_history import measured_cost
 from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import load_site

@@ -10,7 +10,7 @@ from proofmark.cli.command_inputs import kit_benchmarks, suite_argument
 from proofmark.cli.output import print_json, print_table
 from proofmark.common.errors import BadInput
 from proofmark.common.kit import kit_folder
-from proofmark.plan.published import system_mistakes
+from proofmark.plan.validation import system_mistakes
 
 
 def _cases_arguments(parser: ArgumentParser) -> None:

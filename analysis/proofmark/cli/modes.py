@@ -41,7 +41,7 @@ from proofmark.machine.node_scripts import run_text
 from proofmark.machine.outcome import NodeError, Outcome, fan_out, split
 from proofmark.machine.scheduler import present
 from proofmark.plan.kinds import kind_of
-from proofmark.plan.resets import nodes_to_reset, resets_s
+from proofmark.plan.totals import nodes_to_reset, resets_s
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.claims import claims_of
 from proofmark.runs.journal import Journal, journals

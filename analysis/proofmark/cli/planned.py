@@ -23,8 +23,7 @@ from proofmark.jobs.step_script import environment_of_step, package_of_step
 from proofmark.judge.foreseen import ACCEPT, Unjudged, refusing, unjudged_of
 from proofmark.plan.lacking import available_at, in_words, lacking
 from proofmark.plan.plan import Plan, Step
-from proofmark.plan.resets import mode_lines
-from proofmark.plan.totals import JobTime, job_times
+from proofmark.plan.totals import JobTime, job_times, mode_lines
 from proofmark.runs.cost_history import MeasuredCost, measured_cost
 from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
 from proofmark.runs.run_files import WorkFiles, launch_command

@@ -35,9 +35,8 @@ from proofmark.judge.references.typical import (
 from proofmark.judge.stated_parts import nominal_parts, statements
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
-from proofmark.plan.selection import has_partner, required_metrics, selects
+from proofmark.plan.selection import StepFigures, figures_of, has_partner, required_metrics, selects
 from proofmark.plan.step import COUNTED, Step
-from proofmark.plan.traits import StepFigures, figures_of
 from proofmark.plan.validation import described
 from proofmark.site.accepted_baseline import chosen_baseline
 from proofmark.site.baseline_elsewhere import AcceptedFigure

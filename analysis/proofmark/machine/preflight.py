@@ -40,7 +40,7 @@ from proofmark.machine.node_scripts import (
 from proofmark.machine.outcome import NodeError, Outcome, fan_out, split
 from proofmark.machine.scheduler import draining, scheduler
 from proofmark.plan.plan import Plan
-from proofmark.plan.resets import nodes_to_reset, resets_s
+from proofmark.plan.totals import nodes_to_reset, resets_s
 from proofmark.site.firmware import Firmware
 from proofmark.site.hardware import StatedNode
 from proofmark.site.installed_parts import (

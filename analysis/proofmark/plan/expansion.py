@@ -19,13 +19,12 @@ from proofmark.common.message import Message
 from proofmark.common.printed_command import AutoRepeats
 from proofmark.common.text import duration
 from proofmark.plan.plan import Group, Job, Plan
-from proofmark.plan.search import Search
-from proofmark.plan.searches import searches_of
+from proofmark.plan.search import Search, searches_of
 from proofmark.plan.selection import Suites, cases_of, selection_mistakes
 from proofmark.plan.step import COUNTED, Step
 from proofmark.plan.step_draft import Draft, fewer_nodes
-from proofmark.plan.storage_facts import assumed_rates, assumed_storage
 from proofmark.plan.suite_steps import SuiteSteps
+from proofmark.plan.sweep import assumed_rates, assumed_storage
 from proofmark.plan.totals import assumed, totals, within_limit
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site

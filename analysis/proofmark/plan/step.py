@@ -1,26 +1,116 @@
-"""A step: one command of the plan, made from a point of a sweep."""
+"""A step: one command of the plan, made from a point of a sweep.
+
+A step of pairs has the sizes of the switches and the number of its round, not the names of the
+pairs: a round of 8,305 nodes has 4,152 of them.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from itertools import chain
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer
+
+from proofmark.cases.vocabulary import ALONE, Measured, Slug
+from proofmark.common.input_limits import MAX_NODES
+from proofmark.common.strict_model import StrictModel
+
+if TYPE_CHECKING:
+    from proofmark.plan.pairings import Numbers
+from collections.abc import Iterable
+from itertools import chain
+from typing import NamedTuple, Self
+
+from pydantic import model_validator
 
 from proofmark.cases.suite_use import Scope
 from proofmark.cases.vocabulary import AXES, DISTANCE, FILE_SYSTEM, MEASURED, Parameters, Scalar
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
 from proofmark.common.nodesets import Nodes
-from proofmark.common.strict_model import StrictModel
 from proofmark.plan.file_layout import FileLayout, hints_environment, hints_input
-from proofmark.plan.pair_round import PairRound
 from proofmark.plan.rank_cpus import RankCpusList
 from proofmark.plan.sweep import Point, Sweep, count, number
 from proofmark.site.inventory import Site
 from proofmark.site.run_variables import of_mpi
+
+_RUN = re.compile(r"(?:(\d{1,7})\*)?(\d{1,7})")
+
+
+def _sizes(given: Any) -> Any:
+    if not isinstance(given, str):
+        return given
+    runs = [_RUN.fullmatch(word) for word in given.split()]
+    if not all(runs) or sum(int(run[1] or 1) for run in runs if run) > MAX_NODES:
+        raise ValueError(f"{given[:80]!r} is no list of sizes such as '259*32 17'")
+    sizes = []
+    for run in runs:
+        if run:
+            sizes += [int(run[2]) for _ in range(int(run[1] or 1))]
+    return sizes
+
+
+def _short(sizes: Sequence[int]) -> str:
+    runs = [(size, len(list(same))) for size, same in groupby(sizes)]
+    return " ".join(f"{times}*{size}" if times > 1 else f"{size}" for size, times in runs)
+
+
+Size = Annotated[int, Field(ge=1)]
+Sizes = Annotated[
+    tuple[Size, ...], BeforeValidator(_sizes), PlainSerializer(_short, when_used="json")
+]
+"""The numbers of hosts of successive switches. The JSON is a text such as ``259*32 17``."""
+
+
+class PairRound(StrictModel):
+    """The rule of one round of pairs (`proofmark.plan.pairings`).
+
+    The hosts of each switch follow each other in the nodes of the step.
+
+    Attributes:
+        measured: ``together``: all pairs of a round of `rounds`; ``alone``: a wave of `waves`.
+        number: of the round or wave, from 1.
+        most: the largest number of rounds or waves.
+        distance: the level of every pair, or ``top``; empty if the pairs differ in it.
+        top: the distance of two hosts that share no switch.
+        switches: the hosts of the successive switches by level, the nearest level first.
+    """
+
+    measured: Measured
+    number: Annotated[int, Field(ge=1)]
+    most: Annotated[int, Field(ge=1)]
+    distance: Slug | Literal[""] = ""
+    top: Slug
+    switches: dict[Slug, Sizes] = {}
+
+    def pairs(self, hosts: int) -> Numbers:
+        """Return the pairs of numbers of hosts, of shape (pairs, 2); the first one sends.
+
+        Raises:
+            ValueError: the switches are not those of so many hosts, or there is no such round.
+        """
+        for name, sizes in self.switches.items():
+            if (found := sum(sizes)) != hosts:
+                raise ValueError(f"round.switches.{name}: {found} nodes, but the step has {hosts}")
+        from proofmark.plan.pairings import schedule  # numpy costs time; few steps have rounds
+
+        made = schedule(tuple(self.switches.values()), hosts, self.most, self.measured)
+        if self.number > len(made):
+            raise ValueError(f"round.number: {self.number}, but there are {len(made)} rounds")
+        return made[self.number - 1].pairs
+
+    @property
+    def levels(self) -> list[str]:
+        """The names of the possible distances of a pair, the nearest first."""
+        return [*self.switches, self.top]
+
+    @property
+    def slug(self) -> str:
+        """The part of the id of a step that names the round."""
+        return f"{'wave' if self.measured == ALONE else 'round'}-{self.number}"
+
 
 SCRATCH = "{scratch}"
 """Placeholder in arguments and inputs for the scratch folder of the step."""

@@ -24,12 +24,10 @@ from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.expressions import evaluate, names_in, render, variables_in
 from proofmark.common.message import Message, joined
 from proofmark.common.network_time import everywhere_s
-from proofmark.plan.layout import Layouts
-from proofmark.plan.pair_round import PairRound
 from proofmark.plan.pairings import Numbers, nested, schedule
 from proofmark.plan.placement import PlacementError
 from proofmark.plan.rank_cpus import RankCpus, ranges_of
-from proofmark.plan.step import Step, StepLoad, labelled, step_of
+from proofmark.plan.step import PairRound, Step, StepLoad, labelled, step_of
 from proofmark.plan.step_draft import (
     Draft,
     axes_of,
@@ -38,8 +36,7 @@ from proofmark.plan.step_draft import (
     most_nodes,
     of_a_job,
 )
-from proofmark.plan.storage_facts import rate_symbols, storage_symbols
-from proofmark.plan.sweep import Sweep
+from proofmark.plan.sweep import Layouts, Sweep, rate_symbols, storage_symbols
 from proofmark.plan.totals import endless_steps
 from proofmark.site.inventory import Site
 from proofmark.site.machine import Machine, Machines

@@ -1,23 +1,234 @@
-"""The points of a sweep on one machine: all combinations of the values of its axes."""
+"""The points of a sweep on one machine: all combinations of the values of its axes.
+
+A point has a placement, memory and a layout of its files. Expressions may use the facts of the
+scratch file system, and measured rates.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from proofmark.cases.case import Case
 from proofmark.cases.suite_use import SuiteUse
-from proofmark.cases.vocabulary import AXES, DISTANCE, FILE_SYSTEM, MEMORY, PART_AXES
+from proofmark.cases.vocabulary import AXES, DISTANCE, DOMAIN, FILE_SYSTEM, MEMORY, PART_AXES, RAIL
 from proofmark.common.errors import InputError, bad_input
 from proofmark.common.expressions import names_in, render
 from proofmark.common.message import Message
 from proofmark.plan.file_layout import FileLayout, file_layout
-from proofmark.plan.layout import Layouts
-from proofmark.plan.placement import LackingError, Placement, PlacementError
+from proofmark.plan.placement import (
+    LackingError,
+    Placement,
+    PlacementError,
+    PlacementRequest,
+    place,
+)
+from proofmark.site.file_systems import layout_axes
 from proofmark.site.inventory import Site
+from proofmark.site.machines import (
+    CORE_FLOPS,
+    LIKELY_FLOPS,
+    LIKELY_SHARE,
+)
+from proofmark.site.node.topology import NumaDomain, Topology
+from proofmark.site.partition import Partition
+
+
+class Layouts:
+    """The placements on one topology; points with the same request share one computation."""
+
+    def __init__(self, topology: Topology, rails: Mapping[str, int | None] | None = None) -> None:
+        self.topology, self.rails = topology, rails or {}
+        self._placements: dict[tuple[object, ...], Placement | PlacementError] = {}
+
+    @property
+    def several_kinds_of_memory(self) -> bool:
+        """Whether the node has several kinds of memory, such as DDR and MCDRAM."""
+        return len({domain.kind for domain in self.topology.numa_domains}) > 1
+
+    @property
+    def parts(self) -> list[str]:
+        """The NUMA domains with cores, and the sockets if they are other parts.
+
+        It is empty for a node of one domain and one socket.
+        """
+        domains = [each.os_index for each in self.topology.numa_domains if each.cores]
+        sockets = sorted({core.socket for core in self.topology.cores})
+        parts = [f"numa-{number}" for number in domains] if len(domains) > 1 else []
+        if len(sockets) > 1 and len(sockets) != len(domains):
+            parts += [f"socket-{number}" for number in sockets]
+        return parts
+
+    def of_part(self, point: Mapping[str, Any]) -> Topology:
+        """Return the part of the node that a point uses: a domain, a socket, or that of its rail.
+
+        The whole node is returned if the point has no part, or if the domain of a rail is not known
+        or has no cores.
+        """
+        part = str(point.get(DOMAIN, ""))
+        if (near := self.rails.get(str(point.get(RAIL)))) is not None:
+            part = f"numa-{near}"
+        unused: set[int] = set()
+        for core in self.topology.cores:
+            if part not in (f"numa-{core.numa}", f"socket-{core.socket}"):
+                unused.update(core.pus)
+        left = self.topology.without(unused) if part else self.topology
+        return left if left.cores else self.topology
+
+    def _adapter(self, point: Mapping[str, Any]) -> int | None:
+        """Return the domain of the rail of a point, or of the first rail whose domain is known."""
+        known = [each for each in self.rails.values() if each is not None]
+        of_rail = self.rails.get(str(point.get(RAIL)))
+        return of_rail if of_rail is not None else next(iter(known), None)
+
+    def of(self, point: Mapping[str, Any], counts: Mapping[str, int], file: str) -> Placement:
+        """Return the placement of `point`.
+
+        Args:
+            point: the values of the axes.
+            counts: its numbers of nodes, ranks and threads.
+            file: the file of the case, for messages.
+
+        Raises:
+            BadInput: there is no such placement, or a count is not possible.
+            PlacementError: the nodes cannot hold the ranks.
+        """
+        part = (point.get(DOMAIN), point.get(RAIL))
+        key = (point["placement"], *counts.values(), point.get("pus_per_core", 1), *part, file)
+        if key not in self._placements:
+            try:
+                self._placements[key] = place(
+                    PlacementRequest(
+                        self.of_part(point),
+                        str(point["placement"]),
+                        counts["ranks"],
+                        nodes=counts["nodes"],
+                        threads=counts["threads"],
+                        pus_per_core=int(point.get("pus_per_core", 1)),
+                        adapter=self._adapter(point),
+                        asked_in=file,
+                    )
+                )
+            except PlacementError as error:
+                self._placements[key] = error
+        placement = self._placements[key]
+        if isinstance(placement, PlacementError):
+            raise placement
+        return placement
+
+    def memory(self, kind: str, placement: Placement | None, file: str) -> list[NumaDomain]:
+        """Return the NUMA domains with memory of `kind` next to the cores of `placement`.
+
+        All domains of the kind are returned if none of them is next to these cores, or if
+        `placement` is None.
+
+        Raises:
+            LackingError: the node has no such memory.
+        """
+        domains = [domain for domain in self.topology.numa_domains if domain.kind == kind]
+        if not domains:
+            kinds = ", ".join(sorted({domain.kind for domain in self.topology.numa_domains}))
+            raise LackingError(InputError(file, f"memory {kind}", "none in the node", kinds))
+        if placement is None:
+            return domains
+        used = set()
+        for nodes in placement.node_ranges:
+            for cpus in nodes.cpus:
+                used |= {self.topology.core_of[cpu].index for cpu in cpus}
+        return [domain for domain in domains if not used.isdisjoint(domain.near)] or domains
+
+
+SERVER_CACHES = "server_cache_bytes"
+"""Name in expressions: the memory of all storage servers together; 0 is not known."""
+UNKNOWN_RATE = 200e6
+"""The rate in byte/s at which a node is expected to write: a disk of a small virtual machine."""
+UNKNOWN_CLIENT_PEAK, UNKNOWN_PEAK = 5e9, 1e12
+"""The rates in byte/s that a node, and all servers together, are assumed not to exceed. Where they
+do, a file has its size before the end of the time, and the rate is still that of the file."""
+RATE_MARGIN = 1.5
+"""The factor by which nodes and servers may write faster than the rate that is stated for them."""
+
+
+def storage_rates(partition: Partition) -> dict[str, float]:
+    """Return the rates of the scratch in byte/s, by their name in expressions.
+
+    ``client_bytes_per_s`` is what one node is expected to write. ``client_peak`` is the most that
+    one node writes, ``servers_peak`` the most that all nodes write together.
+    """
+    client, servers = partition.scratch.client_bytes_per_s, partition.scratch.bytes_per_s
+    peak = RATE_MARGIN * client if client else UNKNOWN_CLIENT_PEAK
+    return {
+        "client_bytes_per_s": client or UNKNOWN_RATE,
+        "client_peak": min(partition.fabric.link_bytes_per_s, peak),
+        "servers_peak": RATE_MARGIN * servers if servers else UNKNOWN_PEAK,
+    }
+
+
+HPL_RATE = "likely_flops"
+"""Name in expressions: HPL of a node in flop/s, before the first measurement."""
+
+
+def rate_symbols(partition: Partition, machine: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rates by which the times of steps are estimated, by their name in expressions."""
+    facts, cores = partition.facts, machine["cores"]
+    measured = facts.get(CORE_FLOPS)
+    rated = machine.get(HPL_RATE, LIKELY_FLOPS * cores)
+    return {
+        HPL_RATE: LIKELY_SHARE * float(measured) * cores if measured else rated,
+    }
+
+
+def assumed_rates(partition: Partition, cases: Iterable[Case]) -> dict[str, str]:
+    """Return the assumptions on rates by which the times of `cases` are estimated."""
+    used = set()
+    for case in cases:
+        used.update(case.used_names())
+    node, assumed = partition.node, {}
+    rated = node.topology and node.clock_hz and node.flop_per_cycle
+    if HPL_RATE in used and CORE_FLOPS not in partition.facts:
+        share = f"{LIKELY_SHARE:g} of the nominal peak"
+        of_core = share if rated else f"{LIKELY_FLOPS / 1e9:g} GFlop/s"
+        assumed[f"facts.{CORE_FLOPS}"] = f"not measured; {of_core} of a core"
+    return assumed
+
+
+def storage_symbols(partition: Partition) -> dict[str, Any]:
+    """Return the facts of the scratch by their name in expressions.
+
+    ``layout_axes`` are the axes of a layout that its file system can set, ``storage_targets`` the
+    indexes of its targets; both are empty if they are not known.
+    """
+    scratch = partition.scratch
+    return {
+        "layout_axes": list(layout_axes(scratch.type)),
+        "storage_targets": scratch.targets,
+        SERVER_CACHES: scratch.server_cache_bytes or 0,
+        **storage_rates(partition),
+    }
+
+
+def assumed_storage(partition: Partition, cases: Iterable[Case]) -> dict[str, str]:
+    """Return the assumptions on the scratch on which the expressions of `cases` depend."""
+    used = set().union(*(case.used_names() for case in cases))
+    return {
+        f"scratch.{key}": f"not declared; {text}"
+        for (name, key), text in _ASSUMED.items()
+        if name in used and getattr(partition.scratch, key) is None
+    }
+
+
+_ASSUMED = {
+    (SERVER_CACHES, SERVER_CACHES): "files of twice the memory of the clients, or what they write "
+    "within the time of a measurement, are assumed to exceed the caches of the servers",
+    ("client_bytes_per_s", "client_bytes_per_s"): "run times are estimated with "
+    f"{UNKNOWN_RATE / 1e6:g} MB/s for each node",
+    ("servers_peak", "bytes_per_s"): f"the space is what {UNKNOWN_PEAK / 1e12:g} TB/s write within "
+    "the time of a measurement",
+}
+"""What is assumed, by the name in expressions and the key of the scratch."""
 
 BOUND_BYTES = "bound_bytes"
 """Name in expressions: the bytes of memory of a node that the ranks of the point are bound to."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from proofmark.common.text import duration
 from proofmark.plan.kinds import kind_of
-from proofmark.plan.searches import uncounted
+from proofmark.plan.search import uncounted
 from proofmark.runs.disturbed_steps import (
     EXECUTIONS,
     RUNNING,

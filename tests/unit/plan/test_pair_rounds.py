@@ -16,8 +16,8 @@ from tests.unit.judge.test_accepting import plan_of as plan_of_skl
 
 from proofmark.cases.suite_use import SuiteUse
 from proofmark.common.errors import BadInput
-from proofmark.plan.pair_round import PairRound
 from proofmark.plan.plan import Plan, Step
+from proofmark.plan.step import PairRound
 from proofmark.plan.suite_steps import node_groups, pair_rounds
 from proofmark.site.fabric import Fabric
 from proofmark.site.inventory import Site

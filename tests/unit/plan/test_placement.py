@@ -11,10 +11,16 @@ import pytest
 from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
-from proofmark.plan.placement import RULES, Placement, across_nodes, place, within_node
-from proofmark.plan.placement.placement_request import PlacementRequest
-from proofmark.plan.placement.rules import Rule
-from proofmark.plan.placement.within_node import Layout
+from proofmark.plan.placement import (
+    RULES,
+    Layout,
+    Placement,
+    PlacementRequest,
+    Rule,
+    balanced,
+    close,
+    place,
+)
 from proofmark.site.node.topology import Core, NumaDomain, Topology
 
 HWLOC = ROOT / "tests" / "data" / "hwloc"
@@ -370,9 +376,9 @@ class TestTheOpenTable:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def reverse(request: PlacementRequest, ranks: int) -> Layout:
-            return [tuple(reversed(own)) for own in reversed(within_node.close(request, ranks))]
+            return [tuple(reversed(own)) for own in reversed(close(request, ranks))]
 
-        monkeypatch.setitem(RULES, "reverse", Rule(across_nodes.balanced, reverse))
+        monkeypatch.setitem(RULES, "reverse", Rule(balanced, reverse))
         assert firsts(SQUARE, place(PlacementRequest(SQUARE, "reverse", 3))) == [2, 1, 0]
 
     def test_a_placement_that_shares_a_hardware_thread_is_refused(
@@ -381,7 +387,7 @@ class TestTheOpenTable:
         def heap(request: PlacementRequest, ranks: int) -> Layout:
             return [request.topology.cores[:1]] * ranks
 
-        monkeypatch.setitem(RULES, "heap", Rule(across_nodes.balanced, heap))
+        monkeypatch.setitem(RULES, "heap", Rule(balanced, heap))
         assert pus(place(PlacementRequest(SNC2, "heap", 2, pus_per_core=2))) == [(0,), (40,)]
         with pytest.raises(BadInput, match=r"more threads on core 0 than .*; accepted: 2 threads"):
             place(PlacementRequest(SNC2, "heap", 3, pus_per_core=2))

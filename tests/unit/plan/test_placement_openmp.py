@@ -12,8 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.plan.placement import PlacementRequest, place
-from proofmark.plan.placement.openmp import close, spread, subpartitions
+from proofmark.plan.placement import (
+    PlacementRequest,
+    close_places,
+    place,
+    spread_places,
+    subpartitions,
+)
 from proofmark.site.node.topology import Topology
 
 # A program that prints the number of the place of each thread.
@@ -51,14 +56,14 @@ int main(void) {
 def test_places_computed_by_hand(
     threads: int, places: int, as_close: tuple[int, ...], as_spread: tuple[int, ...]
 ) -> None:
-    assert close(threads, places) == as_close
-    assert spread(threads, places) == as_spread
+    assert close_places(threads, places) == as_close
+    assert spread_places(threads, places) == as_spread
 
 
 @given(threads=st.integers(1, 300), places=st.integers(1, 100))
 def test_the_rules_of_the_specification(threads: int, places: int) -> None:
     least, most = threads // places, -(-threads // places)
-    for policy in (close, spread):
+    for policy in (close_places, spread_places):
         at = policy(threads, places)
         assert at[0] == 0
         assert list(at) == sorted(at)  # consecutive numbers to a place, no wrap from place 0
@@ -69,8 +74,8 @@ def test_the_rules_of_the_specification(threads: int, places: int) -> None:
         parts = subpartitions(threads, places)
         assert [place for part in parts for place in part] == list(range(places))
         assert {len(part) for part in parts} <= {places // threads, -(-places // threads)}
-        assert tuple(part[0] for part in parts) == spread(threads, places)
-        assert close(threads, places) == tuple(range(threads))
+        assert tuple(part[0] for part in parts) == spread_places(threads, places)
+        assert close_places(threads, places) == tuple(range(threads))
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +109,7 @@ def really(program: Path, bind: str, threads: int, places: int) -> tuple[int, ..
 @pytest.mark.parametrize("places", [1, 2, 5, 8, 16, 68])
 @pytest.mark.parametrize("bind", ["close", "spread"])
 def test_libgomp_places_threads_the_same(program: Path, bind: str, places: int) -> None:
-    policy = {"close": close, "spread": spread}[bind]
+    policy = {"close": close_places, "spread": spread_places}[bind]
     counts = {1, 2, 3, places // 2, places // 2 + 1, places - 1, places}
     for threads in sorted(count for count in counts if 1 <= count <= places):
         assert really(program, bind, threads, places) == policy(threads, places)
@@ -114,12 +119,12 @@ def test_libgomp_places_threads_the_same(program: Path, bind: str, places: int) 
 @pytest.mark.parametrize("bind", ["close", "spread"])
 def test_libgomp_puts_as_many_threads_on_each_place(program: Path, bind: str, places: int) -> None:
     """Each place has the same number of threads; libgomp assigns other numbers to the rest."""
-    policy = {"close": close, "spread": spread}[bind]
+    policy = {"close": close_places, "spread": spread_places}[bind]
     for threads in (places + 1, 2 * places - 1, 2 * places):
         ours, theirs = policy(threads, places), really(program, bind, threads, places)
         assert Counter(ours) == Counter(theirs)
         whole, rest = threads - threads % places, threads % places
-        assert theirs == (*close(whole, places), *range(rest))
+        assert theirs == (*close_places(whole, places), *range(rest))
 
 
 def reported(program: Path, **settings: str) -> dict[int, frozenset[int]]:

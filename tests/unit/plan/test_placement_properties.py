@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import examples
 
 from proofmark.common.errors import BadInput
-from proofmark.plan.placement import RULES, Placement, place
-from proofmark.plan.placement.placement_request import PlacementRequest
+from proofmark.plan.placement import RULES, Placement, PlacementRequest, place
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.site.node.topology import Core, NumaDomain, Topology
 

@@ -19,8 +19,7 @@ from proofmark.judge.judging import read_and_judge
 from proofmark.judge.references.figure_comparison import Figures as Measured
 from proofmark.judge.references.judgement import applies, traits
 from proofmark.plan.expansion import all_suites, idle_limits
-from proofmark.plan.selection import selecting_suites, selection
-from proofmark.plan.traits import Trait
+from proofmark.plan.selection import Trait, selecting_suites, selection
 from proofmark.plan.validation import by_suite, without_figures
 from proofmark.records.columns import Record, Records
 from proofmark.runs.run import Run, benchmarks_of

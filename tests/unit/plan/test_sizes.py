@@ -12,7 +12,7 @@ from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
-from proofmark.plan.storage_facts import storage_rates
+from proofmark.plan.sweep import storage_rates
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.machines import machines_of
 

@@ -22,7 +22,7 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.job_request import job_mistakes
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.lacking import Available
-from proofmark.plan.layout import Layouts
+from proofmark.plan.sweep import Layouts
 from proofmark.plan.validation import SiteChecks, validate
 from proofmark.site.fabric import Fabric
 from proofmark.site.inventory import Site, load_site

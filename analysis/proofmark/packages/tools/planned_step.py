@@ -23,9 +23,9 @@ from proofmark.common.nodesets import folded
 from proofmark.common.printed_command import setting
 from proofmark.common.text import duration, size
 from proofmark.plan.plan import Job
+from proofmark.plan.selection import StepFigures, figures_of
 from proofmark.plan.step import SCRATCH, Step, StepInstance
 from proofmark.plan.suite_steps import DEFAULT_FACTS, modes_of
-from proofmark.plan.traits import StepFigures, figures_of
 from proofmark.report.words import count
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.job_folder import JobFolder, last_state
