@@ -1,10 +1,11 @@
 """Plug-ins: classes of the kit, of its optional packages, and of a site.
 
-A module of the kit defines one plug-in. Its name is the name of the plug-in. If a module defines
-several, `PLUGINS` of the ``__init__.py`` of the folder lists all of them. A package below
-``proofmark/packages`` lists its plug-ins in `PLUGINS` of its ``__init__.py``, by group. A plug-in
-of a site is a class that an installed distribution lists in its entry points (Python Packaging User
-Guide, "Entry points specification"). A name of the kit counts before the same name of a site.
+A plug-in of the kit is a class in a module of the folder of its kind, and no other file names it.
+The name of the module is the name of the plug-in. If the modules of a kind have several plug-ins,
+each class has its name in its attribute `name`. A package below ``proofmark/packages`` lists its
+plug-ins in `PLUGINS` of its ``__init__.py``, by group. A plug-in of a site is a class that an
+installed distribution lists in its entry points (Python Packaging User Guide, "Entry points
+specification"). A name of the kit counts before the same name of a site.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from inspect import isabstract
 from pkgutil import iter_modules
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.text import one_line
@@ -50,12 +51,22 @@ def _of_packages(group: str) -> tuple[EntryPoint, ...]:
 
 
 @cache
-def _of_kit(package: str) -> Mapping[str, str]:
-    """Return the module of each plug-in of the kit, or its module and class (``module:Class``)."""
-    folder = import_module(package)
-    modules = {module.name: module.name for module in iter_modules(getattr(folder, "__path__", ()))}
-    listed: Mapping[str, str] = getattr(folder, "PLUGINS", modules)
-    return listed
+def _modules(package: str) -> frozenset[str]:
+    """Return the names of the modules of a folder of the kit."""
+    path = getattr(import_module(package), "__path__", ())
+    return frozenset(module.name for module in iter_modules(path))
+
+
+def _defined(module: str, base: type) -> tuple[type[Any], ...]:
+    """Return the plug-ins that a module of the kit defines."""
+    return tuple(
+        each
+        for each in vars(import_module(module)).values()
+        if isinstance(each, type)
+        and issubclass(each, base)
+        and each.__module__ == module
+        and not isabstract(each)
+    )
 
 
 def installed(group: str) -> dict[str, EntryPoint]:
@@ -74,16 +85,18 @@ class Plugins(Generic[Base]):
             module has only plug-ins of optional packages and sites.
         file: where a user names a plug-in, for messages.
         key: the key there.
+        named: whether each class of the kit has its name in its attribute `name`.
     """
 
     base: type[Base]
     package: str
     file: str
     key: str = ""
+    named: bool = False
 
     def names(self) -> list[str]:
         """Return the names of all plug-ins of this kind."""
-        return sorted({*_of_kit(self.package), *installed(self.package)})
+        return sorted({*self._of_kit, *installed(self.package)})
 
     def get(self, name: str) -> type[Base]:
         """Return the class of the plug-in `name`.
@@ -92,8 +105,10 @@ class Plugins(Generic[Base]):
             BadInput: there is no plug-in `name`, its import fails, or it is not a concrete subclass
                 of the base class.
         """
-        if name in _of_kit(self.package):
-            return self._own(name)
+        if name in self._of_kit:
+            plugins = _defined(f"{self.package}.{self._of_kit[name]}", self.base)
+            (own,) = (each for each in plugins if not self.named or each.name == name)
+            return own
         points = installed(self.package)
         if name not in points:
             problem = f"{name!r}{nearest(name, self.names())}"
@@ -109,16 +124,14 @@ class Plugins(Generic[Base]):
             raise bad_input(self.file, self.key, problem, accepted)
         return plugin
 
-    def _own(self, name: str) -> type[Base]:
-        path, _, wanted = _of_kit(self.package)[name].partition(":")
-        module = import_module(f"{self.package}.{path}")
-        (plugin,) = (
-            each
-            for each in vars(module).values()
-            if isinstance(each, type)
-            and issubclass(each, self.base)
-            and each.__module__ == module.__name__
-            and not isabstract(each)
-            and each.__name__ == (wanted or each.__name__)
-        )
-        return plugin
+    @property
+    def _of_kit(self) -> Mapping[str, str]:
+        """The module of each plug-in of the kit, by the name of the plug-in."""
+        modules = _modules(self.package)
+        if not self.named:
+            return {module: module for module in modules}
+        found: dict[str, str] = {}
+        for module in modules:
+            plugins = _defined(f"{self.package}.{module}", self.base)
+            found |= {each.name: module for each in plugins}
+        return found

@@ -155,12 +155,14 @@ class Launcher(ABC):
     """Starts the ranks of a program and binds each rank to its CPUs.
 
     Attributes:
+        name: of a launcher of the kit; that of a site has the name of its entry point.
         starts_children: whether the ranks on the node of the launcher are its child processes;
             False if a daemon starts them.
         takes_a_core: whether a command that runs keeps a core of each of its nodes from commands
             that are started at the same time: they wait if there are more of them than cores.
     """
 
+    name: ClassVar[str]
     starts_children: ClassVar[bool] = True
     takes_a_core: ClassVar[bool] = False
 
@@ -169,7 +171,7 @@ class Launcher(ABC):
         """Return the lines of POSIX sh that start `launch`; the last one ends this shell."""
 
 
-LAUNCHERS = Plugins(Launcher, "proofmark.jobs.launchers", "launcher")
+LAUNCHERS = Plugins(Launcher, "proofmark.jobs.launchers", "launcher", named=True)
 """All launchers; those of a site are entry points of this group."""
 
 

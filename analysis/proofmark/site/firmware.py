@@ -23,7 +23,7 @@ class Firmware(StrictModel):
     """How the modes of a partition are set, under which names, and with which time limits.
 
     Attributes:
-        back_end: a module of `proofmark.machine.bmc.backends`.
+        back_end: the name of a class of `proofmark.machine.bmc.backends`.
         vendor: a file of `proofmark.site.bmc_vendors`. It has the firmware's attributes of the
             abstract settings (``smt``, ``numa_per_socket``, …) that are not in `attributes`.
         bmc: address of a node's BMC. `{node}` is the name of the node, `{number}` its number in

@@ -11,8 +11,10 @@ from tests.folders import ROOT
 
 from proofmark.cases.reader.spec import PROGRAMS
 from proofmark.cli.site_checks import site_checks
+from proofmark.common import plugins
 from proofmark.common.errors import BadInput
 from proofmark.common.plugins import Plugins
+from proofmark.jobs import launchers
 from proofmark.jobs.launcher import LAUNCHERS, launcher
 from proofmark.machine.bmc.back_end import BACK_ENDS
 from proofmark.machine.scheduler import SCHEDULERS
@@ -64,6 +66,15 @@ def test_every_name_of_the_kit_is_one_plug_in(kind: Plugins[object]) -> None:
     classes = [kind.get(name) for name in kind.names()]
     assert len(set(classes)) == len(classes) > 2
     assert all(issubclass(each, kind.base) for each in classes)
+
+
+def test_a_launcher_of_the_kit_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = LAUNCHER.replace("class Own(Launcher):", "class Own(Launcher):\n    name = 'another'")
+    (tmp_path / "another_file.py").write_text(text)
+    monkeypatch.setattr(launchers, "__path__", [*launchers.__path__, f"{tmp_path}"])
+    monkeypatch.setattr(plugins, "_modules", plugins._modules.__wrapped__)
+    assert "another" in LAUNCHERS.names()
+    assert type(launcher("another")).__name__ == "Own"
 
 
 @pytest.mark.usefixtures("installed")

@@ -33,6 +33,8 @@ exec ssh "$@"
 class Hydra(Launcher):
     """MPICH, MVAPICH2 and Intel MPI."""
 
+    name = "hydra"
+
     def lines(self, launch: Launch) -> list[str]:
         """Return the lines with the hosts in the order of the ranks, and the binding.
 
@@ -76,6 +78,8 @@ NO_ALLOCATION = "^slurm,tm,pbs,gridengine,lsf,loadleveler,alps,flux"
 
 class OpenMpi(Launcher):
     """Open MPI's mpirun."""
+
+    name = "openmpi"
 
     def lines(self, launch: Launch) -> list[str]:
         """Return the lines that write a hostfile and start the ranks on its hosts.
@@ -121,6 +125,8 @@ NO_ALLOCATION_OF_PRRTE = "^slurm,pbs,gridengine,lsf,flux"
 class Prterun(Launcher):
     """PRRTE's prterun."""
 
+    name = "prterun"
+
     def lines(self, launch: Launch) -> list[str]:
         """Return the lines that write a hostfile and start one rank for each of its lines.
 
@@ -157,6 +163,8 @@ class Prterun(Launcher):
 
 class Plain(Launcher):
     """One process without a launcher."""
+
+    name = "plain"
 
     def lines(self, launch: Launch) -> list[str]:
         """Return the lines that bind one thread to each CPU, in order (OpenMP 5.2, section 21.1.6).

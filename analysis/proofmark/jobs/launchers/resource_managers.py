@@ -21,6 +21,7 @@ from proofmark.plan.rank_cpus import RankCpus
 class Srun(Launcher):
     """Slurm's srun."""
 
+    name = "srun"
     starts_children = False
 
     def lines(self, launch: Launch) -> list[str]:
@@ -75,6 +76,7 @@ class Srun(Launcher):
 class FluxLauncher(Launcher):
     """Flux's flux run."""
 
+    name = "flux"
     starts_children = False
     takes_a_core = True
 
@@ -125,6 +127,7 @@ class FluxLauncher(Launcher):
 class Pals(Launcher):
     """HPE Cray's Parallel Application Launch Service."""
 
+    name = "pals"
     starts_children = False
 
     def lines(self, launch: Launch) -> list[str]:
@@ -154,6 +157,7 @@ class Pals(Launcher):
 class Jsrun(Launcher):
     """IBM Job Step Manager's jsrun."""
 
+    name = "jsrun"
     starts_children = False
 
     def lines(self, launch: Launch) -> list[str]:
@@ -191,6 +195,7 @@ class Jsrun(Launcher):
 class Poe(Launcher):
     """IBM's Parallel Operating Environment."""
 
+    name = "poe"
     starts_children = False
 
     def lines(self, launch: Launch) -> list[str]:

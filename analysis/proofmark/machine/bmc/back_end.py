@@ -46,6 +46,7 @@ class BackEnd(ABC):
     """Base class of back ends. Each method handles one host and raises `NodeError`.
 
     Attributes:
+        name: of a back end of the kit; that of a site has the name of its entry point.
         sets: whether the back end can change a setting.
         drains: whether a node must be drained before its reset; False if the scheduler resets
             the node.
@@ -54,6 +55,7 @@ class BackEnd(ABC):
         uses_bmcs: whether it connects to ``firmware.bmc`` of a node.
     """
 
+    name: ClassVar[str]
     sets: ClassVar[bool]
     drains: ClassVar[bool]
     reads_current_values: ClassVar[bool]
@@ -122,6 +124,7 @@ BACK_ENDS = Plugins(
     "proofmark.machine.bmc.backends",
     "partition",
     "firmware.back_end",
+    named=True,
 )
 """All back ends; those of a site are entry points of this group."""
 

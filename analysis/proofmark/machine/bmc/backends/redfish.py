@@ -238,6 +238,7 @@ class Redfish(BackEnd):
     What differs between vendors is data (`proofmark.site.bmc_vendors`).
     """
 
+    name = "redfish"
     sets = True
     drains = True
     reads_current_values = True

@@ -56,6 +56,7 @@ class ShownSetting:
 class Syscfg(BackEnd):
     """Changes settings by ``syscfg`` over the remote shell."""
 
+    name = "syscfg"
     sets = True
     drains = True
     reads_current_values = False
@@ -125,6 +126,7 @@ _WIDTH = 1024
 class KnlGeneric(BackEnd):
     """Changes modes by scontrol and sbatch on the controller."""
 
+    name = "knl_generic"
     sets = True
     drains = False
     reads_current_values = True
@@ -181,6 +183,7 @@ def _features(column: str) -> list[str]:
 class ManualBackEnd(BackEnd):
     """Reads no firmware and refuses each change."""
 
+    name = "manual"
     sets = False
     drains = True
     reads_current_values = False
