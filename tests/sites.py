@@ -21,8 +21,7 @@ from proofmark.plan.lacking import Available, in_words, lacking, refusal
 from proofmark.plan.plan import Plan
 from proofmark.site.hardware import CURRENT
 from proofmark.site.inventory import Site, read_sites
-from proofmark.site.machine import Machines
-from proofmark.site.machines import machines_of
+from proofmark.site.machines import Machines, machines_of
 from proofmark.software.provider import packages_at
 
 INVENTORIES = sorted(path.parent for path in (ROOT / "inventory").glob("*/hosts.yml"))

@@ -20,11 +20,11 @@ from proofmark.records.binding import BindingCheck, HostNames
 from proofmark.records.execution_checks import invalid_reason
 from proofmark.runs.attempts import attempts
 from proofmark.site.execution import HostCpuMap, LaunchSettings
+from proofmark.site.file_systems import Scratch
 from proofmark.site.inventory import Site
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 from proofmark.site.node.topology import Topology
 from proofmark.site.partition import Partition
-from proofmark.site.storage import Scratch
 from proofmark.software.program import Mpi
 from proofmark.software.software import Package, Software
 

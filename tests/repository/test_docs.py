@@ -21,7 +21,7 @@ from tests.folders import DATA, ROOT
 from proofmark.cli.main import main
 from proofmark.packages.twin.smpi import unpack
 from proofmark.plan.expansion import make_plan
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 
 PAGE_COMMANDS = {page.name: commands_in(page) for page in PAGES}
 TREATED: Mapping[str, Any] = yaml.safe_load((ROOT / "tests/documented.yml").read_text("utf-8"))

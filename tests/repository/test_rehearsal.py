@@ -34,8 +34,7 @@ from proofmark.common.errors import BadInput
 from proofmark.site.firmware import wanted
 from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
-from proofmark.site.node.numa import numa_shape
-from proofmark.site.node.topology import Topology
+from proofmark.site.node.topology import Topology, numa_shape
 
 LINK = {"elements": [{"name": "uplink 1 of leaf-002"}]}
 NAMED = "fatal: DENIED: 1 nodes (rknl0002): once\n"

@@ -15,7 +15,7 @@ import yaml
 from tests.folders import ROOT
 from tests.roles.kit import NAP, Kit, make_kit
 
-from proofmark.site.ansible_access import connection_variables
+from proofmark.site.access import connection_variables
 from proofmark.site.extra_vars import (
     EXTRA_VARIABLES,
     internal_names,

@@ -17,7 +17,7 @@ from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.site.execution import Queue
-from proofmark.site.storage import Scratch
+from proofmark.site.file_systems import Scratch
 
 pytestmark = [pytest.mark.slow, pytest.mark.root, pytest.mark.soak]
 

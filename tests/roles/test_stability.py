@@ -25,9 +25,9 @@ from proofmark.packages.stability.stability_plan import stability_plan
 from proofmark.packages.stability.tally import JobTally
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.run import open_run
+from proofmark.site.contract_document import CAUSES, StabilityTerms
 from proofmark.site.execution import Queue
-from proofmark.site.machine import Machine
-from proofmark.site.stability_terms import CAUSES, StabilityTerms
+from proofmark.site.machines import Machine
 
 pytestmark = [pytest.mark.root, pytest.mark.soak]
 

@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     from proofmark.runs.job_state import State as State
     from proofmark.runs.run import Run as Run
     from proofmark.runs.run import open_run as open_run
-    from proofmark.site.ansible_access import connection_variables as connection_variables
-    from proofmark.site.ansible_access import keywords_of as keywords_of
+    from proofmark.site.access import connection_variables as connection_variables
+    from proofmark.site.access import keywords_of as keywords_of
+    from proofmark.site.choice import limit_of_names as limit_of_names
     from proofmark.site.choice import refuse_sources as refuse_sources
     from proofmark.site.extra_vars import refused_extra_variables as refused_extra_variables
     from proofmark.site.extra_vars import refused_of_inventory as refused_of_inventory
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from proofmark.site.groups import refuse_unread as refuse_unread
     from proofmark.site.groups import resolved_groups as resolved_groups
     from proofmark.site.inventory import has_contract as has_contract
-    from proofmark.site.limit import limit_of_names as limit_of_names
     from proofmark.site.node.facts import parse_probe as parse_probe
     from proofmark.software.blas import candidate_kernels as candidate_kernels
     from proofmark.software.installed import Installed as Installed
@@ -97,11 +97,11 @@ MODULES = {
     "apply_limit": "proofmark.site.groups",
     "bmcs_of_facts": "proofmark.machine.bmc.back_end",
     "candidate_kernels": "proofmark.software.blas",
-    "connection_variables": "proofmark.site.ansible_access",
+    "connection_variables": "proofmark.site.access",
     "judge_run": "proofmark.judge.judging",
     "has_contract": "proofmark.site.inventory",
-    "keywords_of": "proofmark.site.ansible_access",
-    "limit_of_names": "proofmark.site.limit",
+    "keywords_of": "proofmark.site.access",
+    "limit_of_names": "proofmark.site.choice",
     "known_packages": "proofmark.machine.node_scripts",
     "open_run": "proofmark.runs.run",
     "parse_probe": "proofmark.site.node.facts",

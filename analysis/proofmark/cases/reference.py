@@ -33,7 +33,7 @@ Kind = Literal["contract", "expected", "floor"]
 ELSEWHERE: Literal["baseline elsewhere"] = "baseline elsewhere"
 """The kind of what another site accepted. No case states it (`judge.references.elsewhere`)."""
 OF_EXPECTED: tuple[str, ...] = ("expected", ELSEWHERE)
-"""The kinds that judge only if the site wants it (`proofmark.site.judge_expected`)."""
+"""The kinds that judge only if the site wants it (`proofmark.site.execution`)."""
 
 
 UNIT_OF: Mapping[Rule, str] = {

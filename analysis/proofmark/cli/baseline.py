@@ -24,12 +24,13 @@ from proofmark.runs.run import open_run
 from proofmark.site.accepted_baseline import (
     ACCEPTED,
     STATE,
+    as_yaml,
     baseline_folder,
     known_baselines,
+    names_of_hosts,
     read_baseline,
     write_baseline,
 )
-from proofmark.site.baseline_elsewhere import as_yaml, names_of_hosts
 from proofmark.site.inventory import Site
 
 

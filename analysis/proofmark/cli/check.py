@@ -37,8 +37,8 @@ from proofmark.plan.plan import Plan
 from proofmark.plan.validation import CheckedSite, SiteChecks
 from proofmark.plan.validation import validate as check_site
 from proofmark.site.inventory import Site
+from proofmark.site.literals import comments
 from proofmark.site.machines import machines_of
-from proofmark.site.questions import comments
 
 
 def _arguments(parser: ArgumentParser) -> None:

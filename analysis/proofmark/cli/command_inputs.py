@@ -30,8 +30,7 @@ from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.choice import LINK, chosen_site
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Inventory, Site, load_site, read_sites
-from proofmark.site.machine import Machine
-from proofmark.site.machines import machines_of
+from proofmark.site.machines import Machine, machines_of
 from proofmark.software.provider import packages_at
 
 

@@ -25,14 +25,17 @@ from proofmark.machine.survey import (
     with_rates,
 )
 from proofmark.site.choice import choose_site, chosen_site
-from proofmark.site.fabric_import import fabric_levels, unnamed_adapters
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Site, load_sites
-from proofmark.site.literals import literal_yaml
-from proofmark.site.questions import MARK, comments, required
-from proofmark.site.survey.differences import compare, site_of_node
-from proofmark.site.survey.environment import environments_in
-from proofmark.site.survey.inventory_files import inventory_files, write_files
+from proofmark.site.literals import MARK, comments, literal_yaml, required
+from proofmark.site.survey.fabric_findings import fabric_levels, unnamed_adapters
+from proofmark.site.survey.findings import environments_in
+from proofmark.site.survey.inventory_files import (
+    compare,
+    inventory_files,
+    site_of_node,
+    write_files,
+)
 
 DIFFERENT = 1
 

@@ -25,11 +25,11 @@ from proofmark.plan.lacking import available_at, lost_steps
 from proofmark.plan.plan import Plan
 from proofmark.plan.totals import idle_cores
 from proofmark.plan.validation import without_figures
+from proofmark.site.execution import MPIS_OF_LAUNCHER, doubtful
 from proofmark.site.inventory import Site
-from proofmark.site.machine import Machine
-from proofmark.site.node.unread import unread_lines
-from proofmark.site.run_variables import MPIS_OF_LAUNCHER, doubtful
-from proofmark.site.tried import untried
+from proofmark.site.machines import Machine
+from proofmark.site.node.probe_text import unread_lines
+from proofmark.site.partition import untried
 from proofmark.software.provider import check_provider
 
 

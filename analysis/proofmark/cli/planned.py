@@ -29,7 +29,7 @@ from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
 from proofmark.runs.run_files import WorkFiles, launch_command
 from proofmark.runs.work_folder import planned_work
 from proofmark.site.inventory import Site
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 from proofmark.software.planned_programs import planned_software
 from proofmark.software.software import Software, software_of
 

@@ -25,13 +25,12 @@ from proofmark.runs.predictions import Predictions
 from proofmark.runs.stability_log import Look
 from proofmark.runs.stage_faults import StageFault
 from proofmark.runs.waivers import Waiver
-from proofmark.site.accepted_baseline import AcceptedPrograms
-from proofmark.site.baseline_elsewhere import BaselineElsewhere
+from proofmark.site.accepted_baseline import AcceptedPrograms, BaselineElsewhere
 from proofmark.site.contract_document import CheckItem, ContractItem
 from proofmark.site.fabric import Fabric
 from proofmark.site.hardware import StatedNode
-from proofmark.site.judge_expected import JUDGE_EXPECTED, JudgeExpected
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.partition import JUDGE_EXPECTED, JudgeExpected
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,10 @@ from proofmark.common.errors import bad_input
 from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of
 from proofmark.runs.format import this_kit
-from proofmark.site.accepted_baseline import AcceptedNodes, Baseline
-from proofmark.site.baseline_elsewhere import (
+from proofmark.site.accepted_baseline import (
     AcceptedFigure,
+    AcceptedNodes,
+    Baseline,
     BaselineElsewhere,
     Programs,
     StatedModel,

@@ -38,13 +38,11 @@ from proofmark.plan.plan import Plan
 from proofmark.plan.selection import StepFigures, figures_of, has_partner, required_metrics, selects
 from proofmark.plan.step import COUNTED, Step
 from proofmark.plan.validation import described
-from proofmark.site.accepted_baseline import chosen_baseline
-from proofmark.site.baseline_elsewhere import AcceptedFigure
+from proofmark.site.accepted_baseline import AcceptedFigure, chosen_baseline
 from proofmark.site.contract_document import CONTRACT
-from proofmark.site.declared_node import declared_node
 from proofmark.site.installed_parts import declared_parts
 from proofmark.site.inventory import Site
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine, declared_node
 from proofmark.site.node.facts import NodeFacts, parse_probe
 
 Kind = Literal["required", "limit", "reference"]

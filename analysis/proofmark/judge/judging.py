@@ -49,8 +49,8 @@ from proofmark.runs.stability_log import looks_at
 from proofmark.runs.stage_faults import RESTORE, StageFault, read_stage_faults
 from proofmark.runs.waivers import Waived, read_waivers
 from proofmark.site.inventory import Site
-from proofmark.site.message_ports import message_ports
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.rails import message_ports
 
 MIN_RESULTS_OF_PROCESSES = 20_000
 """From this number of results on, each file is written by another process."""

@@ -24,7 +24,7 @@ from proofmark.runs.run import Run
 from proofmark.runs.run_files import JobFiles
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
-from proofmark.site.survey.listed import GroupLimits, ListedNode
+from proofmark.site.survey.answers import GroupLimits, ListedNode
 
 Ask = Callable[..., str]
 """Runs a command where the scheduler is installed, and returns what it prints.

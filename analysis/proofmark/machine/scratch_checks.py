@@ -16,11 +16,10 @@ from proofmark.common.text import size
 from proofmark.machine.node_scripts import check_failure_budget, run_on_nodes
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.run import Run
+from proofmark.site.file_systems import Scratch, same_type
 from proofmark.site.inventory import Site
-from proofmark.site.mount_source import same_type
 from proofmark.site.node.parts import mount_text, read_mounts
 from proofmark.site.node.probe_text import ProbeStream, read_streams
-from proofmark.site.storage import Scratch
 
 MARGIN_PERCENT = 5
 """What a file system needs beside the data, for blocks and metadata, in percent of the data."""

@@ -37,9 +37,8 @@ from proofmark.runs.journal import Journal
 from proofmark.runs.progress import due_nodes, waiting_nodes
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_files import RunFiles
-from proofmark.site.file_systems import kinds
+from proofmark.site.file_systems import Scratch, kinds
 from proofmark.site.inventory import Site
-from proofmark.site.storage import Scratch
 
 
 def mount_commands(scratch: Scratch) -> dict[str, str]:

@@ -24,20 +24,26 @@ from proofmark.machine.scheduler_commands import ask_tool
 from proofmark.site.access import HostAccess
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import parse_probe
-from proofmark.site.node.unread import unread_lines
-from proofmark.site.survey.bmc_pattern import nodes_of_bmc, pattern_of
-from proofmark.site.survey.differences import site_of_node
-from proofmark.site.survey.listed import GroupLimits, ListedNode, NodeKind, kinds_of
-from proofmark.site.survey.node_answers import Bmc, NodeReport, Survey
-from proofmark.site.survey.node_tools import (
+from proofmark.site.node.probe_text import unread_lines
+from proofmark.site.survey.answers import (
     FABRIC,
     RATES,
     SECTIONS,
+    Bmc,
+    GroupLimits,
+    ListedNode,
+    NodeKind,
+    NodeReport,
+    Survey,
     bmc_address,
     bmc_manufacturer,
+    kinds_of,
+    nodes_of_bmc,
+    pattern_of,
     read_tools,
 )
-from proofmark.site.survey.scratch_findings import scratch_folder
+from proofmark.site.survey.findings import scratch_folder
+from proofmark.site.survey.inventory_files import site_of_node
 
 TIMEOUT_S = 120.0
 """The time limit of one script on a node, and of one command of a scheduler."""

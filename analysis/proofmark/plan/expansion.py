@@ -28,7 +28,7 @@ from proofmark.plan.sweep import assumed_rates, assumed_storage
 from proofmark.plan.totals import assumed, totals, within_limit
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
-from proofmark.site.machine import Machine, Machines
+from proofmark.site.machines import Machine, Machines
 
 PREINSTALLED = "preinstalled"
 """The value of ``partition.provision_from`` for programs that the inventory names."""

@@ -27,7 +27,7 @@ from proofmark.plan.search import Search
 from proofmark.plan.step import COUNTED
 from proofmark.site.contract_document import Contract, ContractItem
 from proofmark.site.inventory import Site
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 
 Part = tuple[list[Group], list[Search]]
 """The jobs and the searches by which a plan grows."""

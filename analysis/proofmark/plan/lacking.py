@@ -15,7 +15,7 @@ from proofmark.common.errors import BadInput, InputError
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.site.inventory import Site
-from proofmark.site.machine import Machines
+from proofmark.site.machines import Machines
 
 Available = Mapping[str, Collection[str] | None]
 """The programs that an origin has, by package; None if it has every program of the package. `MPI`

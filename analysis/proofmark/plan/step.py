@@ -33,8 +33,8 @@ from proofmark.common.nodesets import Nodes
 from proofmark.plan.file_layout import FileLayout, hints_environment, hints_input
 from proofmark.plan.rank_cpus import RankCpusList
 from proofmark.plan.sweep import Point, Sweep, count, number
+from proofmark.site.execution import of_mpi
 from proofmark.site.inventory import Site
-from proofmark.site.run_variables import of_mpi
 
 _RUN = re.compile(r"(?:(\d{1,7})\*)?(\d{1,7})")
 

@@ -39,7 +39,7 @@ from proofmark.plan.step_draft import (
 from proofmark.plan.sweep import Layouts, Sweep, rate_symbols, storage_symbols
 from proofmark.plan.totals import endless_steps
 from proofmark.site.inventory import Site
-from proofmark.site.machine import Machine, Machines
+from proofmark.site.machines import Machine, Machines
 
 NO_LOAD = "none"
 """The value of the parameter `LOAD` of a baseline."""

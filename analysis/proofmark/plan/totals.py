@@ -21,7 +21,7 @@ from proofmark.site.execution import Queue
 from proofmark.site.fabric import UNKNOWN_LINK
 from proofmark.site.firmware import Firmware, abstract, wanted
 from proofmark.site.inventory import Site
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 from proofmark.site.partition import Partition
 
 

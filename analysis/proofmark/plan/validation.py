@@ -32,11 +32,9 @@ from proofmark.plan.plan import Plan
 from proofmark.plan.selection import cases_of, selecting_suites, selection, selection_mistakes
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.groups import COMPUTE
-from proofmark.site.inventory import Inventory, Site, read_sites
-from proofmark.site.machine import Machine, Machines
-from proofmark.site.machines import machines_of
-from proofmark.site.node.unread import unread_lines
-from proofmark.site.partition_facts import variable_files
+from proofmark.site.inventory import Inventory, Site, read_sites, variable_files
+from proofmark.site.machines import Machine, Machines, machines_of
+from proofmark.site.node.probe_text import unread_lines
 
 
 def system_mistakes(benchmarks: Benchmarks, inventories: Path) -> list[InputError]:

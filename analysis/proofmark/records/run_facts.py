@@ -42,16 +42,15 @@ from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
 from proofmark.runs.run_files import StepFiles
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes, stated_ceilings
+from proofmark.site.file_systems import FileSystem, may_be_same, same_type
 from proofmark.site.hardware import IMPORTED
 from proofmark.site.inventory import Site
 from proofmark.site.machines import counted_node, topology_of_mode
-from proofmark.site.mount_source import may_be_same, same_type
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.node.numa import NumaShape, numa_shape, same_numa_shape
 from proofmark.site.node.parts import MountedFileSystem, mount_text
-from proofmark.site.node.probe_sections import COUNTERS, INFORMATION
+from proofmark.site.node.provenance import COUNTERS, INFORMATION
+from proofmark.site.node.topology import NumaShape, numa_shape, same_numa_shape
 from proofmark.site.partition import PREDICTED, Partition
-from proofmark.site.storage import FileSystem
 from proofmark.software.software import Software, software_of
 
 

@@ -27,9 +27,9 @@ from proofmark.common.printed_command import (
 from proofmark.plan.kinds import added_options
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
+from proofmark.site.choice import pattern_of
 from proofmark.site.extra_vars import literal_variable
 from proofmark.site.inventory import Site
-from proofmark.site.limit import pattern_of
 
 
 def asked_names() -> tuple[str, ...]:

@@ -1,11 +1,22 @@
-"""How each host of a site is reached: by this machine itself or by ssh, and as which user."""
+"""How each host of a site is reached: by this machine itself or by ssh, and as which user.
+
+Ansible's own plug-ins ``ssh`` and ``sudo`` resolve their options. So variables, ansible.cfg, the
+environment and, in a play, the keywords of the task and the command line (``-u``,
+``--private-key``, ``-b``) count in Ansible's order. A setting that the kit cannot use is refused,
+because without it another machine or user would be reached.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 from pydantic import Field, SecretStr
 
+from proofmark.common.errors import BadInput, InputError
 from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.strict_model import StrictModel
 
@@ -67,3 +78,187 @@ def access(settings: Mapping[str, HostAccess]) -> Access:
     return Access(
         usual=usual, hosts={host: each for host, each in settings.items() if each != usual}
     )
+
+
+CONNECTION = "ansible_connection"
+_BECOME = ("ansible_become", "ansible_become_method")
+_ADDRESS = ("ansible_host", "ansible_ssh_host")
+_SSH = ("ssh", "ansible.builtin.ssh", "smart")
+_LOCAL = ("local", "ansible.builtin.local")
+_SUDO = ("sudo", "ansible.builtin.sudo")
+_NOT_USED = ("password", "private_key", "private_key_passphrase", "pkcs11_provider")
+"""Options of Ansible's ssh that choose a credential and that the kit does not use."""
+_USER = re.compile(r"[A-Za-z_][\w.-]*\$?")
+_PROGRAM = re.compile(r"[\w./+-]+")
+
+
+def keywords_of(task: Any, play_context: Any) -> dict[str, Any]:
+    """Return the keywords of a task that the plug-ins of a connection read, as Ansible passes them.
+
+    An option of the command line is the default of its keyword (``-u`` of ``remote_user``). The
+    time limit and the passwords of ``-k`` and ``-K`` are in the context of the play
+    (``TaskExecutor._set_connection_options`` of ansible-core 2.19).
+
+    Args:
+        task: Ansible's ``Task``; outside of a play, a task without keywords.
+        play_context: Ansible's ``PlayContext``.
+    """
+    keywords = {name: value for name, value in task.dump_attrs().items() if value is not None}
+    keywords["timeout"] = play_context.timeout
+    passwords = {"password": play_context.password, "become_pass": play_context.become_pass}
+    return keywords | {name: value for name, value in passwords.items() if value}
+
+
+def connection_variables() -> tuple[str, ...]:
+    """Return the names of the variables that decide how a host is reached."""
+    return AnsibleAccess({}).names
+
+
+class AnsibleAccess:
+    """Resolves the access to hosts by Ansible's plug-ins.
+
+    Attributes:
+        names: the variables of a host that the plug-ins read.
+    """
+
+    def __init__(self, keywords: Mapping[str, Any] | None = None) -> None:
+        """Load the plug-ins; `keywords` are those of `keywords_of`, None outside of a play."""
+        from ansible import constants
+        from ansible.playbook.play_context import PlayContext
+        from ansible.playbook.task import Task
+        from ansible.plugins.loader import become_loader, connection_loader
+
+        self._keywords = keywords_of(Task(), PlayContext()) if keywords is None else keywords
+        self._ssh = connection_loader.get("ssh", PlayContext(), "/dev/null")
+        self._sudo = become_loader.get("sudo")
+        plugins = (("connection", "ssh"), ("become", "sudo"))
+        definitions = []
+        for plugin in plugins:
+            definitions += constants.config.get_configuration_definitions(*plugin).values()
+        listed = set()
+        for option in definitions:
+            listed |= {each["name"] for each in option.get("vars", ())}
+        internal = {name for name in listed if not name.startswith("ansible_")}
+        self.names = (*sorted(listed - internal), CONNECTION, *_BECOME)
+        defaults: dict[Any, Any] = {}
+        for plugin in plugins:
+            defaults |= {
+                name: option.get("default")
+                for name, option in constants.config.get_configuration_definitions(*plugin).items()
+            }
+        self._defaults = defaults
+        self._known: dict[tuple[tuple[str, str], ...], HostAccess] = {}
+
+    def of(self, host: str, variables: Mapping[str, Any]) -> HostAccess:
+        """Return how `host` with these templated `variables` is reached.
+
+        Raises:
+            BadInput: it names each variable or option that the kit cannot use.
+        """
+        address = next((str(variables[key]) for key in _ADDRESS if variables.get(key)), "")
+        key = tuple(sorted((k, repr(v)) for k, v in variables.items() if k not in _ADDRESS))
+        if key not in self._known:
+            mistakes = [InputError(f"host {host}", *words) for words in self._refused(variables)]
+            if mistakes:
+                raise BadInput(*mistakes)
+            self._known[key] = self._access(variables)
+        known = self._known[key]
+        return known if known.local else known.model_copy(update={"host_name": address})
+
+    def _access(self, variables: Mapping[str, Any]) -> HostAccess:
+        get = self._ssh.get_option
+        local = self._connection(variables) in _LOCAL
+        user = "" if local else str(get("remote_user") or "")
+        become: dict[str, Any] = {}
+        if self._is_become(variables) and self._needs_sudo(user):
+            option = self._option_of_sudo
+            become = {
+                "become_user": str(option("become_user") or "root"),
+                "sudo": str(option("become_exe") or "sudo"),
+                "password": SecretStr(str(option("become_pass") or "")),
+            }
+        if local:
+            return HostAccess(local=True, **become)
+        unchecked = () if get("host_key_checking") else ("-o", "StrictHostKeyChecking=no")
+        return HostAccess(
+            program=str(get("ssh_executable")),
+            first_options=(*self._arguments("ssh_args"), *unchecked),
+            user=user,
+            port=str(get("port") or ""),
+            identity_file=_of_home(get("private_key_file")),
+            options=(*self._arguments("ssh_common_args"), *self._arguments("ssh_extra_args")),
+            timeout_s=int(get("timeout")),
+            attempts=1 + int(get("reconnection_retries")),
+            **become,
+        )
+
+    def _arguments(self, name: str) -> list[str]:
+        """Return the words of an option with arguments of ssh; none for the value of Ansible."""
+        given = self._ssh.get_option(name)
+        return [] if given == self._defaults[name] else shlex.split(str(given or ""))
+
+    def _needs_sudo(self, user: str) -> bool:
+        """Return whether Ansible uses sudo for a host on which `user` logs in."""
+        from ansible import constants
+
+        same = user != "" and user == self._option_of_sudo("become_user")
+        return not same or bool(constants.BECOME_ALLOW_SAME_USER)
+
+    def _option_of_sudo(self, name: str) -> Any:
+        return self._sudo.get_option(name)
+
+    def _refused(self, variables: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+        """Set the options of the plug-ins; yield key, found and accepted of each refused one."""
+        connection = self._connection(variables)
+        if connection not in (*_SSH, *_LOCAL):
+            yield CONNECTION, repr(connection), "ssh, local, or partition.firmware.remote_shell"
+            return
+        if self._is_become(variables):
+            method = self._stated(variables, "become_method", "DEFAULT_BECOME_METHOD")
+            if method not in _SUDO:
+                yield "ansible_become_method", repr(method), "sudo"
+                return
+            self._sudo.set_options(task_keys=self._keywords, var_options=dict(variables))
+            yield from self._refused_sudo()
+        if connection in _LOCAL:
+            return
+        self._ssh.set_options(task_keys=self._keywords, var_options=dict(variables))
+        for name in _NOT_USED:
+            if self._ssh.get_option(name):
+                yield f"ansible_{name}", "a value", "a key of ssh: ansible_private_key_file"
+        program = str(self._ssh.get_option("ssh_executable"))
+        if not _PROGRAM.fullmatch(program):
+            yield "ansible_ssh_executable", repr(program), "one program without blanks"
+
+    def _refused_sudo(self) -> Iterator[tuple[str, str, str]]:
+        user = str(self._option_of_sudo("become_user") or "root")
+        if not _USER.fullmatch(user):
+            yield "ansible_become_user", repr(user), "the name of a user"
+        program = str(self._option_of_sudo("become_exe") or "sudo")
+        if not _PROGRAM.fullmatch(program):
+            yield "ansible_become_exe", repr(program), "one program without blanks"
+        for name in ("become_flags", "sudo_chdir"):
+            value, default = self._option_of_sudo(name), self._defaults[name]
+            if value not in (default, None, ""):
+                yield f"ansible_{name}", repr(value), f"nothing, or {default!r}"
+
+    def _connection(self, variables: Mapping[str, Any]) -> str:
+        return str(self._stated(variables, "connection", "DEFAULT_TRANSPORT"))
+
+    def _is_become(self, variables: Mapping[str, Any]) -> bool:
+        from ansible.module_utils.parsing.convert_bool import boolean
+
+        return bool(boolean(self._stated(variables, "become", "DEFAULT_BECOME"), strict=False))
+
+    def _stated(self, variables: Mapping[str, Any], name: str, setting: str) -> Any:
+        """Return the value of a variable, else of a keyword, else of a setting of ansible.cfg."""
+        from ansible import constants
+
+        stated = (variables.get(f"ansible_{name}"), self._keywords.get(name))
+        given = (each for each in stated if each not in (None, ""))
+        return next(given, getattr(constants, setting))
+
+
+def _of_home(path: str | None) -> str:
+    """Return `path` with the home folder in place of ``~``, which ssh takes from passwd(5)."""
+    return f"{Path(path).expanduser()}" if path else ""

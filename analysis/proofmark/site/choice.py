@@ -1,16 +1,25 @@
-"""The chosen site: a link in the checkout that names the inventory of commands without ``-i``.
+"""What a user chooses: the site of commands without ``-i``, and the hosts of ``-l``.
 
-``ansible.cfg`` of the checkout names the link. ``proofmark site`` sets it, and git ignores it.
+The chosen site is a link in the checkout. ``ansible.cfg`` names the link, ``proofmark site`` sets
+it, and git ignores it.
+
+The pattern of ``-l`` has Ansible's host patterns, and node sets. A node set (``knl[0001-0016]``) is
+also a pattern of Ansible, with another meaning: the numbers are positions in the group ``knl``.
+Ansible counts them from 0, so that other hosts would be selected. A part of a pattern that reads as
+names of hosts stands for these hosts.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
+from ipaddress import ip_address
 from pathlib import Path
 
-from proofmark.common.errors import BadInput, bad_input, nearest
+from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.kit import ansible_constants
+from proofmark.common.nodesets import folded, unfold
 from proofmark.common.trust import OWN_COPY, refuse_untrusted, refuse_untrusted_below
 
 LINK = "site"
@@ -130,3 +139,173 @@ def _names(kit: Path) -> str:
 
 def _sites(kit: Path) -> list[str]:
     return sorted(path.name for path in Path(kit, "inventory").glob("*") if path.is_dir())
+
+
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+"""A part of a pattern without wildcards, ranges and files (``@hosts.txt``)."""
+MOST_GROUPS = 20
+"""The number of groups that a message lists."""
+_POSITIONS = re.compile(r"([^\[\]]+)\[(-?(?:0|[1-9]\d*)|(?:0|[1-9]\d*):(?:0|[1-9]\d*)?)\]")
+"""A part with positions in a group, as Ansible documents them: ``knl[0]``, ``knl[0:15]``."""
+_NUMBERS = re.compile(r"\[[\d,:/-]*\]")
+_OTHER_CLASSES = re.compile(r"[*?]|\[!|\[[^\]]*[A-Za-z_]")
+"""A wildcard of Ansible that is no range of numbers: ``knl*``, ``knl[!1]``, ``n[a-c]``."""
+_ACCEPTED = (
+    "names of hosts, node sets of hosts such as knl[0001-0016], groups, and positions in a group "
+    "such as knl[0:15]"
+)
+
+
+def parts_of(limit: str) -> list[str]:
+    """Return the parts of a pattern, with those of its files.
+
+    Commas separate them; without a comma, colons do. A separator in brackets is part of a node set.
+
+    Raises:
+        BadInput: a file (``@hosts.txt``) cannot be read.
+    """
+    found: list[str] = []
+    for part in _split(limit):
+        found += _lines_of(Path(part[1:])) if part.startswith("@") else [part]
+    return found
+
+
+def _split(limit: str) -> list[str]:
+    parts = _split_at(limit, ",")
+    if len(parts) == 1 and not limit.startswith("~") and not _is_address(limit):
+        parts = _split_at(limit, ":")
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _split_at(text: str, separator: str) -> list[str]:
+    """Return the pieces of `text` between separators that are not in brackets."""
+    pieces, depth = [""], 0
+    for letter in text:
+        depth += {"[": 1, "]": -1}.get(letter, 0)
+        if letter == separator and depth <= 0:
+            pieces.append("")
+        else:
+            pieces[-1] += letter
+    return pieces
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def _lines_of(file: Path) -> list[str]:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise bad_input("-l", f"@{file}", str(error), "a file with one pattern a line") from None
+    parts = []
+    for line in lines:
+        parts += _split(line)
+    return parts
+
+
+def named_hosts(part: str, groups: Collection[str], hosts: Collection[str]) -> list[str] | None:
+    """Return the hosts that a part of a pattern names; None if it is a pattern for Ansible.
+
+    Args:
+        part: a part of the pattern, without ``!`` and ``&``.
+        groups: the names of all groups of the inventory.
+        hosts: the names of all hosts of the inventory.
+
+    Raises:
+        BadInput: the part reads as names of hosts, and not all of them are hosts. Or it is neither
+            a name of the inventory nor a pattern.
+    """
+    if part in groups:
+        return None
+    if part in hosts:
+        return [part]
+    if PLAIN_NAME.fullmatch(part):
+        raise BadInput(_unknown(part, groups, hosts))
+    if part.startswith("~"):
+        return None
+    if part.startswith("@") or part.count("[") != part.count("]"):
+        raise bad_input("-l", "", repr(part), _ACCEPTED)
+    if not _NUMBERS.search(part):
+        return None
+    positions = _POSITIONS.fullmatch(part)
+    of_group = positions is not None and positions[1] in groups
+    try:
+        names = unfold([_NUMBERS.sub(lambda match: match[0].replace(":", "-"), part)])
+    except ValueError as error:
+        if of_group or _OTHER_CLASSES.search(part):
+            return None
+        raise bad_input("-l", "", f"{part!r}: {error}", _ACCEPTED) from None
+    missing = [name for name in names if name not in hosts]
+    if not missing:
+        return names
+    if of_group and len(missing) == len(names):
+        return None
+    found = f"{part!r}: reads as names of hosts, and {folded(missing)} is not in the inventory"
+    raise bad_input("-l", "", found, _ACCEPTED)
+
+
+def limit_of_names(limit: str, groups: Collection[str], hosts: Collection[str]) -> str:
+    """Return `limit` with names in place of its node sets; empty if it has none.
+
+    Args:
+        groups: the names of all groups of the inventory.
+        hosts: the names of all hosts of the inventory.
+
+    Raises:
+        BadInput: as `named_hosts`.
+    """
+    named: list[str] = []
+    changed = False
+    for part in parts_of(limit):
+        pattern = part.lstrip("!&")
+        names = named_hosts(pattern, groups, hosts)
+        changed |= names is not None and names != [pattern]
+        sign = part.removesuffix(pattern)
+        named += [f"{sign}{name}" for name in ([pattern] if names is None else names)]
+    return ",".join(named) if changed else ""
+
+
+def selected(matches: Sequence[tuple[str, Sequence[str]]], everything: Sequence[str]) -> list[str]:
+    """Return the hosts of a pattern, whose parts were resolved, in their order.
+
+    Args:
+        matches: each part of the pattern, and the hosts that it stands for.
+        everything: all hosts, which a pattern without a part that adds hosts begins with.
+    """
+    added = [names for part, names in matches if part[:1] not in ("!", "&")]
+    names_added: list[str] = []
+    for names in added or [everything]:
+        names_added += names
+    hosts = dict.fromkeys(names_added)
+    for part, names in matches:
+        listed = set(names)
+        if part.startswith(("!", "&")):
+            keep = part.startswith("&")
+            hosts = {name: None for name in hosts if (name in listed) == keep}
+    return list(hosts)
+
+
+def pattern_of(hosts: Sequence[str], partition: str, everything: Sequence[str]) -> str:
+    """Return a pattern for `hosts` of a partition that Ansible and the kit read alike.
+
+    Args:
+        everything: all hosts of the partition.
+    """
+    chosen = set(hosts)
+    others = [f"!{host}" for host in everything if host not in chosen]
+    without = ",".join([partition, *others])
+    return without if not others else min((without, ",".join(hosts)), key=len)
+
+
+def _unknown(name: str, groups: Collection[str], hosts: Collection[str]) -> InputError:
+    """Return the mistake of a name that is neither a group nor a host."""
+    hint = nearest(name, [*groups, *hosts])
+    listed = sorted(set(groups) - {"ungrouped"})
+    more = ", …" if len(listed) > MOST_GROUPS else ""
+    accepted = f"hosts or groups of the inventory: {', '.join(listed[:MOST_GROUPS])}{more}"
+    return InputError("-l", "", f"{name!r}: no host{hint}", accepted)

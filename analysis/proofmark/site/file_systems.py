@@ -1,17 +1,131 @@
-"""What can be done with each type of file system: ``data/file_systems.yml`` as models."""
+"""The file systems of a partition: mounts, the scratch directory, and what each type can do.
+
+``machine/shell/mount-source.sh`` decides on a node, where host names can be resolved, whether the
+mount that a kernel shows can be the one that a site names. What is here needs no node: a host name
+may be any address.
+"""
 
 from __future__ import annotations
 
+import os
+import pwd
+import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Self
+from ipaddress import ip_address
+from itertools import zip_longest
+from typing import Annotated, Any, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from proofmark.cases.reader.rules import Pattern
-from proofmark.cases.vocabulary import LAYOUT_AXES
+from proofmark.cases.vocabulary import LAYOUT_AXES, Slug
+from proofmark.common.input_limits import MAX_TARGETS
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import shipped_data
+from proofmark.site.hardware import Count
+
+Targets = Annotated[int, Field(gt=0, le=MAX_TARGETS)]
+
+
+class FileSystem(StrictModel):
+    """A further scratch file system.
+
+    Attributes:
+        type, source: as those of `Scratch`. With neither, two file systems must not be one mount.
+        block_bytes: the block size that GPFS was created with.
+    """
+
+    name: Slug
+    path: str = Field(pattern=r"^/")
+    type: str | None = None
+    source: str | None = None
+    block_bytes: Count | None = None
+
+
+class Mount(StrictModel):
+    """A file system that the kit mounts on the nodes and unmounts again.
+
+    Without a `Mount` the kit only checks that the file system is mounted. ``source`` is needed if
+    the mount command takes another name of it than ``/proc/mounts`` shows. Host names that resolve
+    to the shown addresses are no other name.
+    """
+
+    point: str = Field(pattern=r"^/.")
+    source: str | None = None
+    options: list[str] = []
+
+
+class Scratch(StrictModel):
+    """The directory in which benchmarks write, and the checks of it.
+
+    Attributes:
+        path: where it is. `UID` in it is replaced before it is read (`with_uid`).
+        type: the required file system type, as in ``/proc/mounts``; nfs accepts nfs4; None accepts
+            any.
+        source: the required source, as in ``/proc/mounts``, or with host names that the nodes
+            resolve to its addresses; None accepts any.
+        off_root: the directory must not be on the root file system.
+        layout: the layout of new files, by the names of the file system's own command
+            (``stripe_count``, ``stripe_size``).
+        server_cache_bytes: the memory of all storage servers together, which can hold written data.
+        storage_targets: the number of storage targets (their indexes begin with 0), or their
+            indexes; None if they are not known. ``lfs osts`` prints those of Lustre.
+        client_bytes_per_s: the rate at which one node writes, measured or stated.
+        bytes_per_s: the peak rate of all storage servers together.
+    """
+
+    path: str = Field(pattern=r"^/")
+    type: str | None = None
+    source: str | None = None
+    off_root: bool = False
+    mount: Mount | None = None
+    layout: dict[str, str | int] = {}
+    server_cache_bytes: Count | None = None
+    storage_targets: Targets | list[Annotated[int, Field(ge=0)]] | None = None
+    client_bytes_per_s: Annotated[float, Field(gt=0)] | None = None
+    bytes_per_s: Annotated[float, Field(gt=0)] | None = None
+
+    @model_validator(mode="after")
+    def _mount_is_complete(self) -> Self:
+        if self.mount is None:
+            return self
+        if self.type is None or not (self.source or self.mount.source):
+            raise ValueError("a mount needs type and source, to find it in /proc/mounts")
+        if not f"{self.path}/".startswith(f"{self.mount.point.rstrip('/')}/"):
+            raise ValueError(f"path {self.path} is not below the mount point")
+        return self
+
+    @property
+    def targets(self) -> list[int]:
+        """The indexes of the storage targets; empty if they are not known."""
+        known = self.storage_targets
+        if isinstance(known, int):
+            return list(range(known))
+        return list(dict.fromkeys(known or ()))
+
+
+UID = "{uid}"
+"""Stands for the number of the user who runs the benchmarks, in the path of a file system.
+
+So each user has a directory of their own in a folder in which all users write.
+"""
+
+
+def with_uid(path: Any, run_user: Any) -> Any:
+    """Return `path` of an inventory without `UID`; another value than a text is returned as it is.
+
+    `run_user` is the user who runs the benchmarks, a user of this machine; without one it is the
+    user of this process.
+    """
+    if not isinstance(path, str) or UID not in path:
+        return path
+    try:
+        number = pwd.getpwnam(run_user).pw_uid
+    except (KeyError, TypeError):  # `check` refuses an unknown user
+        number = os.geteuid()
+    return path.replace(UID, f"{number}")
+
 
 Words = tuple[str, ...]
 
@@ -75,3 +189,47 @@ def layout_axes(kind: str | None) -> tuple[str, ...]:
     """Return the axes of a layout that the type of file system `kind` can set."""
     known = kinds().get(kind or "")
     return known.axes if known else ()
+
+
+def same_type(shown: str, wanted: str) -> bool:
+    """Return whether `shown` is the type `wanted`; a mount of type nfs can be shown as nfs4.
+
+    Source: nfs(5), the option `nfsvers`; /proc/mounts of a client of an NFS 4 server.
+    """
+    return shown == wanted or (shown, wanted) == ("nfs4", "nfs")
+
+
+def may_be_same(shown: str, wanted: str) -> bool:
+    """Return whether two sources can be of one file system, if their host names are looked up.
+
+    Source: mount.lustre(8) gives the kernel addresses instead of host names, and ``tcp`` instead
+    of no network.
+    """
+    if shown == wanted:
+        return True
+    pairs = zip_longest(_parts(shown), _parts(wanted), fillvalue=("", ""))
+    return all(
+        network == other_network and (host == other or _is_name(host) or _is_name(other))
+        for (host, network), (other, other_network) in pairs
+    )
+
+
+def _parts(source: str) -> list[tuple[str, str]]:
+    """Return the servers of a source with their networks, and its path as ``("", "/PATH")``."""
+    servers, colon, path = source.rpartition(":")
+    if not colon:
+        return [("", source)]
+    bracketed = re.fullmatch(r"\[(.*)\]", servers)
+    parts = [("", f"/{path.strip('/')}")]
+    for server in [bracketed[1]] if bracketed else re.split("[,:]", servers):
+        host, _, network = server.partition("@")
+        parts.append((host, re.sub(r"(?<=[a-z])0$", "", network) or "tcp"))
+    return parts
+
+
+def _is_name(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return bool(re.search("[A-Za-z]", host))
+    return False

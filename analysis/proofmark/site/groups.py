@@ -1,8 +1,11 @@
-"""The groups of partitions in an inventory, as Ansible resolves them.
+"""The groups of partitions in an inventory and their variables, as Ansible resolves them.
 
 `read_groups` reads an inventory with Ansible's library. In a play, the action plug-in of the kit
 resolves the groups from the inventory of the play and hands them to the command
 (`resolved_groups`), so that its options and passwords count.
+
+The variable `TUNED` of a group has facts that a search measured and a person accepted
+(docs/design/cases.md). They replace the facts of ``partition`` with the same name.
 """
 
 from __future__ import annotations
@@ -13,20 +16,168 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, SecretStr, TypeAdapter
+from pydantic import AfterValidator, Field, SecretStr, TypeAdapter
 
+from proofmark.cases.vocabulary import Name, Slug
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.kit import ansible_constants, kit_folder
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import check_files, top_keys
-from proofmark.site.access import Access, HostAccess, access
-from proofmark.site.ansible_access import CONNECTION, AnsibleAccess
-from proofmark.site.choice import BESIDE_HOSTS
-from proofmark.site.host_variables import HostVariables
-from proofmark.site.limit import named_hosts, parts_of, selected
-from proofmark.site.tuned import TUNED
+from proofmark.site.access import CONNECTION, Access, AnsibleAccess, HostAccess, access
+from proofmark.site.choice import BESIDE_HOSTS, named_hosts, parts_of, selected
+from proofmark.site.hardware import NODE
+from proofmark.site.literals import is_template
+
+
+class HostVariables:
+    """Reads variables of hosts.
+
+    Hosts of one kind are in the same groups, and have the same variables in the files of hosts.
+    A host is of no kind if anything else gives it variables: a file of ``host_vars``, another
+    plug-in, or a fact.
+    """
+
+    def __init__(self, manager: Any, variables: Any, loader: Any) -> None:
+        """Read from Ansible's ``InventoryManager``, ``VariableManager`` and ``DataLoader``."""
+        self._sources = manager._sources
+        self._variables = variables
+        self._loader = loader
+        self._kinds: dict[tuple[str, ...], tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+        """The variables in the files of hosts, and all variables, of the first host of a kind."""
+
+    def of(self, host: Any, names: tuple[str, ...]) -> dict[str, Any]:
+        """Return the variables of `host` in `names`. Their templates are filled in.
+
+        Raises:
+            AnsibleError: a variable cannot be templated.
+        """
+        scope = self._like(host)
+        kept = {key: scope[key] for key in names if key in scope}
+        if any("{" in str(value) for value in kept.values()):  # Templating is slow.
+            from ansible.template import Templar
+
+            scope = self._variables.get_vars(host=host)
+            kept = Templar(loader=self._loader, variables=scope).template(kept)
+        return dict(plain(kept))
+
+    def _like(self, host: Any) -> Mapping[str, Any]:
+        """Return the variables of a host of the kind of `host`, before they are templated."""
+        if self._is_alone(host):
+            own: Mapping[str, Any] = self._variables.get_vars(host=host)
+            return own
+        kind = tuple(group.name for group in host.groups)
+        declared, merged = self._kinds.get(kind, ({}, {}))
+        if not merged or declared != host.vars:
+            declared, merged = host.vars, self._variables.get_vars(host=host)
+            self._kinds[kind] = declared, merged
+        return merged
+
+    def _is_alone(self, host: Any) -> bool:
+        """Return whether facts or plug-ins give variables to `host`."""
+        from ansible.vars.plugins import get_vars_from_inventory_sources, get_vars_from_path
+
+        of, loader = self._variables, self._loader
+        remembered = host.name in of._vars_cache or host.name in of._nonpersistent_fact_cache
+        if remembered or of._fact_cache.contains(host.name):
+            return True
+        beside = loader.get_basedir()
+        return bool(
+            get_vars_from_inventory_sources(loader, self._sources, [host], "task")
+            or (of.safe_basedir and get_vars_from_path(loader, beside, [host], "task"))
+        )
+
+
+def plain(value: Any) -> Any:
+    """Return `value` in the types of Python.
+
+    Ansible's values are of subclasses with tags. The strict types of pydantic refuse them.
+    """
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    return value
+
+
+TUNED = "partition_tuned"
+"""The variable of a group with the accepted facts, by the case that measured them."""
+
+
+def _literal(text: str) -> str:
+    if is_template(text) or not text.isprintable():
+        raise ValueError("a template of Ansible, or a character that is not printable")
+    return text
+
+
+Source = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_literal)]
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length=100)]
+"""A word without a special character of Ansible, of a shell and of a path."""
+
+
+class Tuned(StrictModel):
+    """Accepted facts; ``source`` has the run, its date and the figure.
+
+    Both come from a run, which can be a copy that another person changed. A fact becomes a part of
+    commands, also of commands of root: it is a number or a word.
+    """
+
+    source: Source
+    facts: dict[Name, Word | int | float]
+
+
+TUNED_OF_CASES = TypeAdapter(dict[Slug, Tuned])
+"""Reads the variable `TUNED`."""
+
+
+def with_tuned(raw: Any, tuned: Any) -> Any:
+    """Return the variable ``partition`` with the facts of `tuned`, and their sources.
+
+    A fact that was assumed is no longer one.
+
+    Args:
+        raw: the variable ``partition``.
+        tuned: the variable `TUNED`; None if there is none.
+
+    Raises:
+        ValidationError: `tuned` is wrong.
+    """
+    if tuned is None:
+        return raw
+    accepted = TUNED_OF_CASES.validate_python(tuned)
+    if not isinstance(raw, Mapping):
+        return raw
+    facts: dict[str, str | int | float] = {}
+    for each in accepted.values():
+        facts.update(each.facts)
+    sources: dict[str, str] = {}
+    for each in accepted.values():
+        sources |= {name: each.source for name in each.facts}
+    known = raw.get("facts", {})
+    merged = {**raw, "facts": {**known, **facts} if isinstance(known, Mapping) else known}
+    node = raw.get(NODE)
+    if isinstance(node, Mapping):
+        merged[NODE] = {**node, **_sources(node, sources)}
+    return merged
+
+
+def _sources(node: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
+    """Return the keys ``assumed`` and ``sources`` of `node` after `sources` are known."""
+    known, assumed = node.get("sources", {}), node.get("assumed", {})
+    if not isinstance(known, Mapping) or not isinstance(assumed, Mapping):
+        return {}
+    names: set[str] = set()
+    for fact in sources:
+        names.update((fact, f"facts.{fact}"))
+    return {
+        "sources": {**known, **sources},
+        "assumed": {key: why for key, why in assumed.items() if key not in names},
+    }
+
 
 ENDINGS = ("", ".yml", ".yaml", ".json")
 """The endings of the files of variables that Ansible reads (``YAML_VALID_EXTENSIONS``)."""

@@ -1,22 +1,141 @@
-"""The machine of a partition in each of its modes, from a probe or from the inventory."""
+"""The machine of a partition in each of its modes, as a plan needs it.
+
+Its topology and values come from a probe of this machine, or from the inventory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
+
+from archspec.cpu import TARGETS
 
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import ranks_inside
 from proofmark.common.files import is_regular
-from proofmark.site.discovery import discover
+from proofmark.common.processes import run_command
 from proofmark.site.hardware import StatedNode
-from proofmark.site.hardware_limits import processor
+from proofmark.site.hardware_limits import ETHERNET, SLINGSHOT, ProcessorLimits, processor
 from proofmark.site.inventory import Site
-from proofmark.site.machine import Machine
+from proofmark.site.node.cpu import vector_set
+from proofmark.site.node.facts import NodeFacts, parse_probe
+from proofmark.site.node.parts import Dimm, Port
 from proofmark.site.node.topology import Topology
+from proofmark.site.rails import rails_of
+
+TOPOLOGY = "the XML that lstopo (Debian: package hwloc) prints within PROBE_LIMIT_S seconds"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The nodes of a partition, which are alike, in one mode.
+
+    Attributes:
+        symbols: the values that expressions name: counts, bytes and flop/s. ``numa`` counts the
+            NUMA domains that have cores. A symbol of unknown value is left out.
+        unread: the texts of optional facts of the node that cannot be read, by their names.
+        processor: its name; empty if no node was probed.
+        rails: the NUMA domain of each active rail by its name; None is not known. A port of RoCE
+            may be for management: only the inventory can name it.
+    """
+
+    symbols: Mapping[str, Any]
+    topology: Topology
+    unread: Mapping[str, str] = field(default_factory=dict)
+    processor: str = ""
+    rails: Mapping[str, int | None] = field(default_factory=dict)
+
+    @classmethod
+    def from_facts(cls, facts: NodeFacts, nodes: int) -> Machine:
+        """Return the machine of `nodes` nodes like the one that `facts` describe.
+
+        Raises:
+            BadInput: the facts have no topology, from which placements are computed; or hwloc's XML
+                cannot be read.
+        """
+        if not facts.topology_xml:
+            reason = f"{facts.absent.get('topology', 'nothing')} on node {facts.hostname}"
+            raise bad_input("probe.sh", "topology", reason, TOPOLOGY)
+        topology = Topology.from_xml(facts.topology_xml, facts.hostname)
+        topology = topology.of_kernel({domain.index: domain.cpus for domain in facts.numa})
+        topology = topology.of_processor(facts.cpu_model)
+        usable = set(facts.cpus)
+        with_cpus = [each for each in facts.numa if not usable.isdisjoint(each.cpus)]
+        domains = sum(bool(each.memory_bytes) for each in with_cpus) or len(with_cpus)
+        sockets, cores, threads = facts.sockets, facts.cores, facts.threads_per_core
+        if not facts.cores_known:
+            sockets, cores = topology.sockets, min(facts.cores, len(topology.cores))
+            threads = topology.threads_per_core
+        symbols = _known(
+            cores=cores,
+            sockets=sockets,
+            numa=domains or _domains_with_cores(topology),
+            threads_per_core=threads,
+            memory_bytes=facts.memory_bytes,
+            llc_bytes=facts.last_level_bytes,
+            nodes=nodes,
+        )
+        rails = {name: rail.numa for name, rail in rails_of(facts).items() if rail.is_fabric}
+        unread = {**facts.unread, **topology.unread}
+        return cls(symbols, topology, unread, facts.cpu_model, rails)
+
+    @classmethod
+    def from_topology(cls, topology: Topology, nodes: int) -> Machine:
+        """Return the machine of `nodes` nodes with `topology`."""
+        symbols = _known(
+            cores=len(topology.cores),
+            sockets=topology.sockets,
+            numa=_domains_with_cores(topology),
+            threads_per_core=topology.threads_per_core,
+            memory_bytes=topology.memory_bytes or None,
+            nodes=nodes,
+        )
+        return cls(symbols, topology, topology.unread)
+
+
+def _domains_with_cores(topology: Topology) -> int:
+    return sum(bool(domain.cores) for domain in topology.numa_domains)
+
+
+def _known(**symbols: int | None) -> dict[str, int]:
+    return {name: value for name, value in symbols.items() if value is not None}
+
+
+Machines = Machine | Callable[[str], Machine]
+"""The machine, or a function that returns the machine in a mode."""
+
+
+def discover(site: Site) -> tuple[Machine, str]:
+    """Return the machine of the partition's nodes, and the output of the probe it was read from.
+
+    Raises:
+        BadInput: the partition is not the local machine, or its topology cannot be read.
+    """
+    if site.connection != "local":
+        found = f"nothing, and hosts reached by {site.connection}"
+        accepted = "the topology of a node, or hosts reached by local"
+        raise bad_input(site.inventory, "partition.node.topology", found, accepted)
+    probe = probe_here()
+    return Machine.from_facts(parse_probe(probe, "probe of this machine"), len(site.hosts)), probe
+
+
+def probe_here() -> str:
+    """Run the probe on this machine and return its output.
+
+    Raises:
+        BadInput: the probe failed.
+    """
+    with as_file(files("proofmark.site.node") / "probe.sh") as script:
+        done = run_command(["sh", str(script), "facts"])
+    if done.returncode:
+        stderr = done.stderr.strip()
+        raise bad_input("probe.sh", "", f"exit code {done.returncode}: {stderr}", "exit code 0")
+    return done.stdout
+
 
 LIKELY_SHARE = 0.5
 """HPL ÷ nominal peak that a plan assumes before the first measurement."""
@@ -164,3 +283,121 @@ def _l3_threads(topology: Topology, domain_threads: int) -> int:
     """Return the threads of a rank inside a cache of level 3 that `SHARED_L3` cores share."""
     cores = topology.least_l3_cores or domain_threads
     return cores if SHARED_L3 <= cores < domain_threads else domain_threads
+
+
+NEVER = "1970-01-01T00:00:00Z"
+"""The date of a probe that was not made."""
+LAYERS = {"ethernet": ETHERNET, "slingshot": SLINGSHOT}
+"""The link layer of the port of a kind of network, if it is not InfiniBand."""
+
+
+def declared_node(site: Site, machine: Machine) -> NodeFacts:
+    """Return the facts that a probe of a node of `site`, whose topology is stated, should find.
+
+    Each channel of a processor of the table has a module of the fastest speed, and the port has the
+    rate of the fabric. Facts about firmware, software and state are not set.
+    """
+    stated = site.partition.node
+    row, target = processor(stated.cpu_model), TARGETS.get(stated.architecture)
+    cores, sockets = machine.symbols["cores"], machine.symbols["sockets"]
+    pus: list[int] = []
+    for core in machine.topology.cores:
+        pus += core.pus
+    features = tuple(sorted(target.features)) if target else ()
+    isa, bits = vector_set(features)
+    return NodeFacts(
+        hostname=f"a node of {site.partition_name}",
+        date=NEVER,
+        machine=target.family.name if target else "",
+        cpu_model=stated.cpu_model,
+        features=features,
+        architecture=stated.architecture,
+        vector_isa=isa,
+        vector_bits=bits,
+        sockets=sockets,
+        cores=cores,
+        cores_online=cores,
+        threads_per_core=machine.topology.threads_per_core,
+        cpus=tuple(sorted(pus)),
+        cpus_online=len(pus),
+        memory_bytes=machine.symbols.get("memory_bytes", 0),
+        memory_total_bytes=machine.symbols.get("memory_bytes", 0),
+        base_hz=row.base_hz if row else None,
+        dimms=_modules(row, sockets),
+        ports=_ports(site),
+        # What no inventory states.
+        boot_id=None,
+        root=False,
+        kernel="",
+        kernel_version="",
+        cmdline="",
+        os="",
+        virtual=None,
+        container=None,
+        vendor="",
+        family=None,
+        model=None,
+        stepping=None,
+        microcode=None,
+        differing={},
+        cpu_quota=None,
+        smt=None,
+        numa=(),
+        swap_bytes=0,
+        caches=(),
+        last_level_bytes=None,
+        topology_xml="",
+        governor=None,
+        frequency_driver=None,
+        max_hz=None,
+        turbo=None,
+        thp=None,
+        thp_defrag=None,
+        settings={},
+        firmware={},
+        dimm_slots_empty=0,
+        nics=(),
+        mounts=(),
+        limits={},
+        modules=(),
+        vulnerabilities={},
+        load=(),
+        clock_offset_s=None,
+        absent={},
+    )
+
+
+def _modules(row: ProcessorLimits | None, sockets: int) -> tuple[Dimm, ...]:
+    """Return a memory module of the fastest speed for each channel of the processor."""
+    if row is None or not row.ddr:
+        return ()
+    module = Dimm(
+        locator="",
+        bytes=None,
+        kind=None,
+        part_number=None,
+        serial=None,
+        manufacturer=None,
+        rated=row.ddr,
+        configured=row.ddr,
+    )
+    return (module,) * ((row.channels or 0) * sockets)
+
+
+def _ports(site: Site) -> tuple[Port, ...]:
+    """Return a port with the rate of the fabric; none if the inventory states no rate."""
+    fabric = site.partition.fabric
+    if not isinstance(fabric.rate, str):
+        return ()
+    layer = LAYERS.get(fabric.network.kind if fabric.network else "", "InfiniBand")
+    port = Port(
+        adapter="",
+        port="",
+        firmware=None,
+        kind=None,
+        board=None,
+        state="4: ACTIVE",
+        rate=fabric.rate,
+        layer=layer,
+    )
+    return (port,)

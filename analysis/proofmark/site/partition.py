@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
 from archspec.cpu import TARGETS
 from pydantic import AfterValidator, Field, model_validator
 
-from proofmark.cases.vocabulary import Slug, Variable
+from proofmark.cases.vocabulary import Slug, Text, Variable
 from proofmark.common.errors import nearest
 from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import shipped_data
 from proofmark.site.execution import HostCpuMap, LaunchSettings, Queue
 from proofmark.site.fabric import Fabric
+from proofmark.site.file_systems import FileSystem, Scratch
 from proofmark.site.firmware import Firmware, missing_setting, vendor_mistake, wanted
 from proofmark.site.hardware import (
     CURRENT,
@@ -24,8 +28,49 @@ from proofmark.site.hardware import (
     StatedNode,
     bytes_per_s,
 )
-from proofmark.site.judge_expected import JUDGE_EXPECTED, JudgeExpected
-from proofmark.site.storage import FileSystem, Scratch
+
+OFF = "off"
+ElsewhereFile = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\.ya?ml$", max_length=100)
+]
+"""The name of a file, without a folder."""
+
+
+def _once(names: tuple[str, ...]) -> tuple[str, ...]:
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise ValueError(f"each file once; twice: {', '.join(twice)}")
+    return names
+
+
+class JudgeExpected(StrictModel):
+    """The key ``expected`` of a partition: ``off``, or settings.
+
+    Attributes:
+        wanted: whether a figure below its expected value by more than the tolerance is FAIL.
+        tolerance: a part of each expected value; None is the tolerance of its source.
+        elsewhere: files of other sites, in ``baselines/elsewhere`` of the inventory
+            (`proofmark baseline export`): what they accepted is an expected value.
+    """
+
+    wanted: bool = True
+    tolerance: Annotated[float, Field(gt=0, lt=1)] | None = None
+    elsewhere: Annotated[tuple[ElsewhereFile, ...], AfterValidator(_once)] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _off(cls, given: Any) -> Any:
+        # YAML 1.1 reads off as false.
+        return {"wanted": False} if given == OFF or given is False else given
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if not self.wanted and (self.tolerance is not None or self.elsewhere):
+            raise ValueError("nothing else is accepted if expected values do not judge")
+        return self
+
+
+JUDGE_EXPECTED = JudgeExpected()
+
 
 PREDICTED = "predicted"
 """The origin of the figures of a twin: a model computed them."""
@@ -182,3 +227,45 @@ class Partition(StrictModel):
         """The `file_systems` by name. If there are none, ``scratch`` is the only one."""
         default = [FileSystem(name="scratch", path=self.scratch.path)]
         return {each.name: each for each in self.file_systems or default}
+
+
+Key = Literal["scheduler", "launch.launcher", "firmware.back_end", "scratch.type"]
+
+
+class Tried(StrictModel):
+    """A back end of the kit that ran with the real thing.
+
+    Attributes:
+        key: the key of the partition that names the back end.
+        name: its value.
+        ran: the real scheduler, MPI or file system, with its version if it is known.
+        test: what ran it, a file below ``tests/`` or ``docs/tested.md``.
+    """
+
+    key: Key
+    name: Text
+    ran: Text
+    test: Text
+
+
+@lru_cache(maxsize=1)
+def tried() -> tuple[Tried, ...]:
+    """Return the table."""
+    return shipped_data("proofmark.site", "tried.yml", tuple[Tried, ...])
+
+
+def untried(partition: Partition) -> dict[str, str]:
+    """Return the back ends of `partition` that never ran with the real thing: name by key.
+
+    A launcher that the MPI of the programs selects has been tried. A file system that others mount
+    needs no back end.
+    """
+    used: dict[Key, str] = {"scheduler": partition.scheduler}
+    if partition.launch.launcher:
+        used["launch.launcher"] = partition.launch.launcher
+    if partition.firmware:
+        used["firmware.back_end"] = partition.firmware.back_end
+    if partition.scratch.mount and partition.scratch.type:
+        used["scratch.type"] = partition.scratch.type
+    ran = {(each.key, each.name) for each in tried()}
+    return {key: name for key, name in used.items() if (key, name) not in ran}

@@ -14,9 +14,8 @@ from proofmark.common.files import exists, read_json
 from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.run import Run
-from proofmark.site.execution import LaunchSettings
+from proofmark.site.execution import LaunchSettings, doubtful
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.run_variables import doubtful
 from proofmark.software.blas import blas_variants
 from proofmark.software.installed import DerivedPart
 from proofmark.software.program import Launcher, Program

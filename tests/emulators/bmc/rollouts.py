@@ -19,7 +19,7 @@ from proofmark.machine.modes.transition import ModeTransition
 from proofmark.machine.scheduler import draining
 from proofmark.runs.claims import Claims
 from proofmark.site.firmware import Firmware, wanted
-from proofmark.site.node.numa import NumaShape
+from proofmark.site.node.topology import NumaShape
 
 GIB = 1 << 30
 ONE, TWO = ((272, 96 * GIB),), ((136, 48 * GIB),) * 2

@@ -29,7 +29,7 @@ from proofmark.runs.progress import due_nodes
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.fabric import Fabric
 from proofmark.site.inventory import Site
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 
 pytestmark = pytest.mark.root  # each job has the host name of its node
 

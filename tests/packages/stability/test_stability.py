@@ -18,8 +18,7 @@ from proofmark.packages.stability.tally import tally
 from proofmark.plan.plan import Job, Step
 from proofmark.runs.job_state import State
 from proofmark.runs.stability_log import JobRun, Look
-from proofmark.site.contract_document import ContractItem
-from proofmark.site.stability_terms import StabilityTerms
+from proofmark.site.contract_document import ContractItem, StabilityTerms
 
 HOUR = 3600.0
 FS: JobEnd = "file-system"

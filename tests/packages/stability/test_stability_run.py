@@ -39,11 +39,10 @@ from proofmark.runs import job_folder
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.stability_log import job_runs
-from proofmark.site.contract_document import Contract
+from proofmark.site.contract_document import Contract, StabilityTerms
 from proofmark.site.execution import LaunchSettings
 from proofmark.site.inventory import Site
-from proofmark.site.machine import Machine
-from proofmark.site.stability_terms import StabilityTerms
+from proofmark.site.machines import Machine
 
 pytestmark = pytest.mark.root  # each job has the host name of its node
 

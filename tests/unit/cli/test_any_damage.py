@@ -34,9 +34,8 @@ from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run
 from proofmark.runs.stability_log import Look, add_look
-from proofmark.site.contract_document import Contract
-from proofmark.site.machine import Machine
-from proofmark.site.stability_terms import StabilityTerms
+from proofmark.site.contract_document import Contract, StabilityTerms
+from proofmark.site.machines import Machine
 
 HOST = os.uname().nodename
 CODES = {0, 1, 2, 3}

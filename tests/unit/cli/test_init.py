@@ -39,10 +39,9 @@ from proofmark.machine.survey import (
 from proofmark.site.access import Access, HostAccess
 from proofmark.site.inventory import load_sites
 from proofmark.site.node.facts import parse_probe
-from proofmark.site.survey.environment import environments_in
+from proofmark.site.survey.answers import ListedNode, NodeKind, NodeReport, Survey
+from proofmark.site.survey.findings import environments_in
 from proofmark.site.survey.inventory_files import inventory_files, write_files
-from proofmark.site.survey.listed import ListedNode, NodeKind
-from proofmark.site.survey.node_answers import NodeReport, Survey
 
 SKL = recorded_probe("skl-2x6148.txt")
 NAMES = [f"skl{number:04d}" for number in range(1, 65)]

@@ -20,9 +20,9 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.runs.run import benchmarks_of, open_run, reported_names, site_of
 from proofmark.runs.run_files import launch_command
+from proofmark.site.contract_document import StabilityTerms
 from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
-from proofmark.site.stability_terms import StabilityTerms
 from proofmark.software.planned_programs import PREFIX, planned_software
 from proofmark.software.software import software_of
 

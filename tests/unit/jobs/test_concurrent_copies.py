@@ -24,7 +24,7 @@ from proofmark.records.read import Record, read_run
 from proofmark.records.run_facts import RunParts
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.start import RunInputs, start_or_continue
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 from proofmark.site.node.topology import Topology
 
 SAMPLES = ROOT / "benchmarks" / "samples"

@@ -28,7 +28,7 @@ from proofmark.runs.journal import Journal
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.state import begin
 from proofmark.site.firmware import Firmware
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 
 HERE = os.uname().nodename.partition(".")[0]
 PAIR = Step(

@@ -32,7 +32,7 @@ from proofmark.judge.verdict import Verdict
 from proofmark.report.products import write_products
 from proofmark.runs.evidence import seal
 from proofmark.runs.run import Run, open_run, site_of
-from proofmark.site.baseline_elsewhere import (
+from proofmark.site.accepted_baseline import (
     IN_BASELINES,
     BaselineElsewhere,
     NodeModel,

@@ -24,7 +24,7 @@ from proofmark.runs.run import Run
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 
 HOSTS = tuple(f"n{number}" for number in range(1, 6))
 USES = [

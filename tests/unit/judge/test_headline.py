@@ -21,7 +21,7 @@ from proofmark.judge.judges import judge
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Record, Records
-from proofmark.site.judge_expected import JudgeExpected
+from proofmark.site.partition import JudgeExpected
 
 KINDS = ("contract", "expected", "baseline", "floor", "peers")
 ONLY = "no contract, no expected value"

@@ -27,7 +27,7 @@ from proofmark.site.installed_parts import Parts, declared_parts
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Nic, Port
 from proofmark.site.rails import rails_of
-from proofmark.site.survey.entries import Question
+from proofmark.site.survey.answers import Question
 from proofmark.site.survey.findings import parts_question
 
 HOSTS = [f"skl{number:04d}" for number in range(1, 13)]

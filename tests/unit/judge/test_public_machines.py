@@ -15,8 +15,13 @@ from proofmark.cases.reference import Reference, Rule
 from proofmark.judge.references.figure_comparison import Comparison, Figure
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.references.typical import Build
-from proofmark.site.hardware_limits import ProcessorLimits, processor, processors
-from proofmark.site.typical_shares import families, typical_shares
+from proofmark.site.hardware_limits import (
+    ProcessorLimits,
+    families,
+    processor,
+    processors,
+    typical_shares,
+)
 
 SLOW = 0.8
 """The share of its public value that a slow node reaches."""

@@ -24,7 +24,7 @@ from proofmark.site.accepted_baseline import AcceptedNodes, Baseline
 from proofmark.site.hardware import StatedAccelerators, StatedNode
 from proofmark.site.installed_parts import declared_parts, missing_parts, parts_of
 from proofmark.site.node.facts import NodeFacts, parse_probe
-from proofmark.site.survey.entries import Question
+from proofmark.site.survey.answers import Question
 from proofmark.site.survey.findings import parts_question
 
 PROBE = (PROBES / "skl-2x6148.txt").read_text(encoding="utf-8")

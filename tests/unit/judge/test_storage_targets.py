@@ -25,7 +25,7 @@ from proofmark.judge.fleet.fleet import Fleet, measure_fleet
 from proofmark.judge.fleet.like_figures import LIKE_TARGETS, Kinds
 from proofmark.judge.results import WORDS, Results
 from proofmark.records.columns import Record, Records
-from proofmark.site.storage import Scratch
+from proofmark.site.file_systems import Scratch
 
 TARGETS = 6
 PROGRAM = """

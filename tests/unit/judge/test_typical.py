@@ -30,11 +30,17 @@ from proofmark.judge.references.typical import (
     value_of_rule,
 )
 from proofmark.site.hardware import StatedNode
-from proofmark.site.hardware_limits import Typical, TypicalConditions, link, processor, processors
-from proofmark.site.judge_expected import JudgeExpected
+from proofmark.site.hardware_limits import (
+    Typical,
+    TypicalConditions,
+    families,
+    link,
+    processor,
+    processors,
+)
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Nic
-from proofmark.site.typical_shares import families
+from proofmark.site.partition import JudgeExpected
 from proofmark.software.software import Package, Software
 
 RATIO, TOLERANCE = 0.8, 0.04

@@ -16,7 +16,7 @@ from proofmark.machine.preflight import _version
 from proofmark.machine.scheduler import SchedulerError, SchedulerUnavailable, scheduler
 from proofmark.machine.schedulers.flux import FluxNodes
 from proofmark.site.execution import LaunchSettings
-from proofmark.site.survey.listed import ListedNode
+from proofmark.site.survey.answers import ListedNode
 
 Answer = Callable[..., None]
 flux = scheduler("flux")

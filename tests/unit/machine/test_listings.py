@@ -11,7 +11,7 @@ from proofmark.common.errors import BadInput
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import Ask
 from proofmark.machine.survey import listed_schedulers, listing_of
-from proofmark.site.survey.listed import GroupLimits, ListedNode, kinds_of
+from proofmark.site.survey.answers import GroupLimits, ListedNode, kinds_of
 
 FILES = DATA / "schedulers"
 GIB = 2**30

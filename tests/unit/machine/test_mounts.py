@@ -15,8 +15,7 @@ from tests.processes import namespace
 from proofmark.common.errors import BadInput
 from proofmark.machine.scratch_checks import ScratchFacts, judge_scratch, read_scratch
 from proofmark.machine.scratch_stage import mount_commands
-from proofmark.site.file_systems import kinds
-from proofmark.site.storage import Scratch
+from proofmark.site.file_systems import Scratch, kinds
 
 FILES = PACKAGE / "machine/shell"
 LUSTRE = {

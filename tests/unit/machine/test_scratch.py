@@ -29,8 +29,8 @@ from proofmark.runs.format import write_identity
 from proofmark.runs.journal import Journal, unverified
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.state import begin
+from proofmark.site.file_systems import FileSystem, Scratch
 from proofmark.site.firmware import Firmware
-from proofmark.site.storage import FileSystem, Scratch
 
 pytestmark = pytest.mark.root
 NODES = ("n1", "n2", "n3")

@@ -15,7 +15,7 @@ from tests.folders import PACKAGE
 from proofmark.common.errors import BadInput
 from proofmark.machine.node_scripts import script_text
 from proofmark.machine.scratch_checks import ScratchFacts, judge_scratch, read_scratch
-from proofmark.site.storage import Scratch
+from proofmark.site.file_systems import Scratch
 
 CHROOT = """\
 mount -t tmpfs none "$1" && mkdir "$1/root" && cd "$1/root" && mkdir dev proc scratch || exit 99

@@ -31,7 +31,7 @@ from proofmark.machine.scheduler import draining
 from proofmark.machine.schedulers import slurm
 from proofmark.runs.claims import Claims
 from proofmark.site.firmware import Firmware, Settings, abstract, wanted
-from proofmark.site.node.numa import NumaShape, numa_shape_of_domains
+from proofmark.site.node.topology import NumaShape, numa_shape_of_domains
 
 Settings_ = dict[str, str]
 NUMA = {"4": 4, "2": 2}

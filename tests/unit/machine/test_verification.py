@@ -26,7 +26,7 @@ from proofmark.machine.node_commands import PROBE
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.runs.journal import NodeHistory
 from proofmark.site.firmware import Firmware, wanted
-from proofmark.site.node.numa import NumaShape
+from proofmark.site.node.topology import NumaShape
 
 
 def observe(folder: Path, mode: str, *, tables: bool = True) -> Observation:

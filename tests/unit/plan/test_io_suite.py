@@ -16,8 +16,8 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.file_layout import FileLayout, hints_input
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import Step
+from proofmark.site.file_systems import FileSystem, Scratch
 from proofmark.site.machines import machines_of
-from proofmark.site.storage import FileSystem, Scratch
 
 TiB = 1 << 40
 

@@ -21,7 +21,7 @@ from proofmark.plan.lacking import (
 )
 from proofmark.plan.plan import Plan
 from proofmark.site.inventory import Site
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 
 MACHINE = Machine(SYMBOLS, topology())
 OF_TWO = {

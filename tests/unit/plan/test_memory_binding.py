@@ -11,7 +11,7 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.step import Step
 from proofmark.records.binding import binding_error
 from proofmark.runs.binding_file import read_binding
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 from proofmark.site.node.topology import Topology
 
 TWO_SOCKETS = "pack:2 [numa(memory=4GiB)] core:2 pu:1"

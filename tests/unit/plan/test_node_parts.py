@@ -19,7 +19,7 @@ from proofmark.records.columns import Record
 from proofmark.site.execution import LaunchSettings
 from proofmark.site.hardware import StatedRails
 from proofmark.site.inventory import Site
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 from proofmark.site.rails import variables_of_rail
 from proofmark.software.software import Software
 

@@ -20,8 +20,7 @@ from proofmark.packages.papers.all_claims import CLAIMS, answers
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.site.inventory import Site
-from proofmark.site.machine import Machine
-from proofmark.site.machines import declared, machines_of
+from proofmark.site.machines import Machine, declared, machines_of
 from proofmark.site.node.topology import Topology
 
 PAPERS = {path.stem: path for path in sorted((ROOT / "tests" / "papers").glob("*.yml"))}

@@ -12,7 +12,7 @@ from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from proofmark.records.columns import Record, Records
 from proofmark.runs.run import Run, benchmarks_of
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.hardware import Mode
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 
 LIMIT: dict[str, Any] = {
     "case": "fake",

@@ -31,7 +31,7 @@ from proofmark.records.read import Record, read_run
 from proofmark.records.run_facts import RunParts
 from proofmark.runs.binding_file import BindingReport, RankReport, read_binding
 from proofmark.site.execution import HostCpuMap
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 from proofmark.site.partition import Partition
 
 HERE = os.uname().nodename

@@ -22,7 +22,7 @@ from proofmark.runs.journal import Journal
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.start import RunInputs, start_or_continue
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 from proofmark.site.node.cpu import cpu_list_text
 from proofmark.site.node.provenance import node_provenance
 

@@ -20,9 +20,8 @@ from proofmark.records.execution_checks import layout_error
 from proofmark.records.read import read_run
 from proofmark.records.run_facts import RunParts
 from proofmark.runs.run import Run
-from proofmark.site.file_systems import kinds
+from proofmark.site.file_systems import Scratch, kinds
 from proofmark.site.inventory import Site
-from proofmark.site.storage import Scratch
 
 WRITING = f'echo "a file" >"$SCRATCH/one file"; {OUTPUT}'
 SHELLS = {"dash": ["/usr/bin/dash"], "busybox": ["/usr/bin/busybox", "sh"]}

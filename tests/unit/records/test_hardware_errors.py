@@ -12,8 +12,7 @@ from proofmark.judge.diagnosis.node_faults import error_faults
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.nodes import nodes_of
-from proofmark.site.node.counters import parse_counters
-from proofmark.site.node.error_rules import bits_per_s, error_rules, rule_of
+from proofmark.site.node.counters import bits_per_s, error_rules, parse_counters, rule_of
 from proofmark.site.node.facts import parse_probe
 
 RATES = {f"n{number:02d}": 100.0 + number / 10 for number in range(8)}

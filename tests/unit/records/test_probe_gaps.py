@@ -11,7 +11,7 @@ from tests.fixtures.fleet import fleet_run
 from proofmark.common.message import Message
 from proofmark.judge.judging import judge_run
 from proofmark.runs.run import Run
-from proofmark.site.node.probe_sections import OF_EVERY_KIND
+from proofmark.site.node.provenance import OF_EVERY_KIND
 
 RATES = {f"n{number}": 100.0 for number in range(1, 5)}
 FOUND = {"dimms": "!tool-slow dimms: dmidecode 30", "mounts": "!no-line mounts: /proc/mounts"}

@@ -32,9 +32,9 @@ from proofmark.records.run_facts import (
 )
 from proofmark.runs.run import Run
 from proofmark.runs.work_folder import write_scripts_of
+from proofmark.site.file_systems import FileSystem, Scratch
 from proofmark.site.node.parts import MountedFileSystem, read_mounts
 from proofmark.site.partition import Partition
-from proofmark.site.storage import FileSystem, Scratch
 
 SHELLS = {"dash": ["/usr/bin/dash"], "busybox": ["/usr/bin/busybox", "sh"]}
 

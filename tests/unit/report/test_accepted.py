@@ -33,8 +33,8 @@ from proofmark.report.sections.limit_table import accepted_of
 from proofmark.report.words import accepted_text, limit_text
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.contract_document import ContractItem
-from proofmark.site.judge_expected import JudgeExpected
 from proofmark.site.machines import machines_of
+from proofmark.site.partition import JudgeExpected
 
 TYPICAL = Reference(metric="rate", kind="expected", source="s", rule="typical_hpl")
 

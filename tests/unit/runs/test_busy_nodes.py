@@ -15,7 +15,7 @@ from proofmark.jobs.execute import execute
 from proofmark.runs.busy_nodes import warning_of_job, warning_of_probe
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.work_folder import write_scripts_of
-from proofmark.site.discovery import probe_here
+from proofmark.site.machines import probe_here
 
 PROBE = ROOT / "analysis/proofmark/site/node/probe.sh"
 

@@ -15,8 +15,7 @@ import yaml
 from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
-from proofmark.site.access import HostAccess
-from proofmark.site.ansible_access import AnsibleAccess
+from proofmark.site.access import AnsibleAccess, HostAccess
 from proofmark.site.inventory import Site, load_site
 
 FACTS = {

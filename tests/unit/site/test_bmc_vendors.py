@@ -12,8 +12,16 @@ from pydantic import ValidationError
 from proofmark.machine.bmc.backends.redfish import offered_name, resolve, settable
 from proofmark.machine.bmc.bmc_model import AttributeSpec
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.site.bmc_vendors.vendor_model import SETTINGS, BmcVendor, recognized, vendor, vendors
-from proofmark.site.firmware import Firmware, abstract, wanted
+from proofmark.site.firmware import (
+    SETTINGS,
+    BmcVendor,
+    Firmware,
+    abstract,
+    recognized,
+    vendor,
+    vendors,
+    wanted,
+)
 from proofmark.site.partition import Partition
 
 FACTS: dict[str, Any] = {

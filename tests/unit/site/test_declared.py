@@ -25,11 +25,10 @@ from proofmark.plan.lacking import Available
 from proofmark.plan.sweep import Layouts
 from proofmark.plan.validation import SiteChecks, validate
 from proofmark.site.fabric import Fabric
+from proofmark.site.file_systems import FileSystem
 from proofmark.site.inventory import Site, load_site
-from proofmark.site.machine import Machine
-from proofmark.site.machines import machines_of
+from proofmark.site.machines import Machine, machines_of
 from proofmark.site.node.topology import Topology
-from proofmark.site.storage import FileSystem
 from proofmark.software.spack.lock_check import read_target
 
 EXAMPLES = {

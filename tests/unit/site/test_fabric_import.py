@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.site.fabric import Fabric
-from proofmark.site.fabric_import import fabric_levels
 from proofmark.site.hardware import bytes_per_s
+from proofmark.site.survey.fabric_findings import fabric_levels
 
 SLURM = """
 # three levels

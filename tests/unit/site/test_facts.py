@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.folders import HWLOC, PROBES
 
 from proofmark.common.errors import BadInput
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 from proofmark.site.node.cpu import architecture, cpu_list, cpu_mask, read_cpuinfo, vector_set
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.node.hwloc import lstopo

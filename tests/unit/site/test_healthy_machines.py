@@ -11,6 +11,7 @@ import yaml
 from tests.folders import DATA, ROOT
 
 from proofmark.site.hardware_limits import (
+    Figure,
     ProcessorLimits,
     ethernet,
     lanes,
@@ -18,8 +19,8 @@ from proofmark.site.hardware_limits import (
     links,
     processor,
     processors,
+    typical_shares,
 )
-from proofmark.site.typical_shares import Figure, typical_shares
 
 TEXT = (DATA / "healthy-machines.yml").read_text(encoding="utf-8")
 FILE = yaml.load(TEXT, Loader=yaml.CSafeLoader)

@@ -14,7 +14,7 @@ from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.vars.hostvars import HostVars
 from ansible.vars.manager import VariableManager
 
-from proofmark.site.host_variables import HostVariables
+from proofmark.site.groups import HostVariables
 
 HOSTS: dict[str, dict[str, Any] | None] = {
     "n1": None,

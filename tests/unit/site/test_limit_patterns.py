@@ -12,8 +12,8 @@ from ansible.parsing.dataloader import DataLoader
 
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded, unfold
+from proofmark.site.choice import pattern_of
 from proofmark.site.groups import apply_limit
-from proofmark.site.limit import pattern_of
 
 GROUPS: dict[str, Any] = {
     "knl": {"hosts": {"knl[0001:0016]": {}}},

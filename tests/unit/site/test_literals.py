@@ -16,10 +16,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.folders import PACKAGE
 
+from proofmark.site.groups import Tuned
 from proofmark.site.literals import UNSAFE, is_template, literal_yaml
-from proofmark.site.survey.entries import Assumed, Entry, Fact, Question
+from proofmark.site.survey.answers import Assumed, Entry, Fact, Question
 from proofmark.site.survey.inventory_files import _section
-from proofmark.site.tuned import Tuned
 
 TOUCH = "lookup('ansible.builtin.pipe', 'touch {file}')"
 TEXTS = [
@@ -103,7 +103,7 @@ def test_one_module_writes_yaml_of_inventories() -> None:
         if isinstance(node.value, ast.Name) and node.value.id == "yaml"
     }
     assert found == {
-        "site/baseline_elsewhere.py",
+        "site/accepted_baseline.py",
         "site/literals.py",
         "software/providers/easybuild.py",
         "software/spack/installation.py",

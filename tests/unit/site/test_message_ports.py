@@ -9,8 +9,8 @@ from tests.fixtures.stated import stated_node
 from tests.folders import PROBES
 
 from proofmark.site.fabric import Network
-from proofmark.site.message_ports import message_ports
 from proofmark.site.node.facts import parse_probe
+from proofmark.site.rails import message_ports
 
 FACTS = parse_probe((PROBES / "skl-2x6148.txt").read_text(encoding="utf-8"), "probe")
 (PORT,) = FACTS.ports

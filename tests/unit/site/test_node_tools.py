@@ -13,11 +13,11 @@ from tests.folders import DATA, PROBES
 
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 from proofmark.site.node.facts import parse_probe
-from proofmark.site.survey.entries import Fact
-from proofmark.site.survey.node_answers import NodeReport
-from proofmark.site.survey.node_tools import (
+from proofmark.site.survey.answers import (
+    Fact,
+    NodeReport,
     bmc_address,
     bmc_manufacturer,
     modules,
@@ -25,7 +25,7 @@ from proofmark.site.survey.node_tools import (
     read_tools,
     versions,
 )
-from proofmark.site.survey.scratch_findings import rates_found
+from proofmark.site.survey.findings import rates_found
 
 LAN = (DATA / "schedulers/ipmitool-lan.txt").read_text().splitlines()
 MC = (DATA / "schedulers/ipmitool-mc.txt").read_text().splitlines()

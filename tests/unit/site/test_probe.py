@@ -13,7 +13,7 @@ from tests.folders import HWLOC, PACKAGE
 
 from proofmark.common.errors import BadInput
 from proofmark.site.installed_parts import VIRTUAL_MEMORY_TOLERANCE, parts_of
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 from proofmark.site.node.counters import counter_differences, disturbance, parse_counters
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.node.probe_text import ProbeStream, read_stream

@@ -11,11 +11,10 @@ import pytest
 from tests.folders import PROBES
 
 from proofmark.common.errors import BadInput
-from proofmark.site.node import probe_sections
-from proofmark.site.node.probe_sections import OF_EVERY_KIND, OF_FACTS
-from proofmark.site.node.provenance import node_provenance
+from proofmark.site.node import provenance
+from proofmark.site.node.provenance import OF_EVERY_KIND, OF_FACTS, node_provenance
 
-SCRIPT = Path(probe_sections.__file__).with_name("probe.sh")
+SCRIPT = Path(provenance.__file__).with_name("probe.sh")
 SKL = (PROBES / "skl-2x6148.txt").read_text(encoding="utf-8")
 AFTER = (PROBES / "skl-2x6148.after.txt").read_text(encoding="utf-8")
 LATER = ("sockets", "sizes", "drivers", "accelerators")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.emulators.bmc.node import smbios
 
 from proofmark.common.errors import BadInput
-from proofmark.site.node.smbios import knl_mode, structures
+from proofmark.site.node.cpu import knl_mode, structures
 
 CLUSTERS = ["All2All", "Hemisphere", "Quadrant", "SNC-2", "SNC-4"]
 MEMORIES = [("Cache", ""), ("Flat", ""), ("Hybrid", "25"), ("Hybrid", "50")]

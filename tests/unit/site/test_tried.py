@@ -18,10 +18,9 @@ from proofmark.machine.bmc.back_end import BACK_ENDS
 from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.report.run_data import gather
 from proofmark.report.sections.exceptions import exceptions
-from proofmark.site.file_systems import kinds
+from proofmark.site.file_systems import Mount, Scratch, kinds
 from proofmark.site.firmware import Firmware
-from proofmark.site.storage import Mount, Scratch
-from proofmark.site.tried import tried, untried
+from proofmark.site.partition import tried, untried
 
 
 @pytest.fixture

@@ -14,12 +14,10 @@ from tests.folders import HWLOC, PROBES, ROOT
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
-from proofmark.site import discovery
-from proofmark.site.machine import Machine
-from proofmark.site.machines import machines_of
+from proofmark.site.machines import Machine, machines_of
 from proofmark.site.node.facts import parse_probe
 from proofmark.site.node.parts import read_dimms, size
-from proofmark.site.node.unread import Unread
+from proofmark.site.node.probe_text import Unread
 
 NODES = ("live-kvm-zen3", "knl-7250-quadrant-flat", "skl-2x6148", "spr-vm", "power9-ppc64le")
 ODD = ("", "Unknown", "-1", "32 GiB", "1,5", "9" * 5000, "n/v µ\ufffd", "<unknown>", "a b c d e f")
@@ -112,7 +110,7 @@ def test_the_plan_comes_if_all_optional_values_are_odd(
     for number in optional_lines(recorded(name)):
         if "MemTotal" not in lines[number]:  # one source of the memory is needed
             lines[number] = damaged(lines[number], odd)
-    monkeypatch.setattr(discovery, "probe_here", lambda: "\n".join(lines))
+    monkeypatch.setattr("proofmark.site.machines.probe_here", lambda: "\n".join(lines))
     site = shipped_site("local", "local")
     machines, _ = machines_of(site)
     made = make_plan(shipped_benchmarks(), "quick", site, machines)
@@ -129,7 +127,7 @@ def test_an_unread_value_is_named_by_plan_and_validate(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = recorded("skl-2x6148").replace("Size: 16384 MB", "Size: 16 flurbs", 1)
-    monkeypatch.setattr(discovery, "probe_here", lambda: text)
+    monkeypatch.setattr("proofmark.site.machines.probe_here", lambda: text)
     arguments = ["-i", f"{ROOT / 'inventory/local'}", "-l", "local", "--suite", "quick"]
     named = "dimms.P1-DIMMA1 Size: '16 flurbs' cannot be read"
     assert main(["plan", *arguments]) == 0

@@ -24,7 +24,7 @@ from proofmark.plan.plan import Plan
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.run import Run
 from proofmark.runs.start import RunInputs, start_or_continue
-from proofmark.site.machine import Machine
+from proofmark.site.machines import Machine
 from proofmark.site.node.facts import parse_probe
 from proofmark.software.installed import Installed, Provided
 from proofmark.software.program import parse_programs, unprobed

@@ -52,12 +52,10 @@ from proofmark.site.installed_parts import (
     commonest,
     declared_parts,
 )
-from proofmark.site.message_ports import name_of
-from proofmark.site.node.counters import CounterChange, meaning_of
-from proofmark.site.node.error_rules import ErrorRule, bits_per_s, rule_of
+from proofmark.site.node.counters import CounterChange, ErrorRule, bits_per_s, meaning_of, rule_of
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.provenance import NodeProvenance
-from proofmark.site.rails import Rail, rails_of
+from proofmark.site.rails import Rail, name_of, rails_of
 
 
 def rail_faults(

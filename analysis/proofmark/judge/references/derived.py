@@ -9,6 +9,7 @@ from itertools import chain
 from proofmark.cases.reference import UNIT_OF, Rule
 from proofmark.cases.vocabulary import ALL_RAILS, RAIL, Scalar
 from proofmark.common.message import Message
+from proofmark.site.ceilings import SideCache, side_cache
 from proofmark.site.hardware import MEMORY, NODE, RAILS, StatedNode
 from proofmark.site.hardware_limits import (
     LinkLimit,
@@ -17,12 +18,10 @@ from proofmark.site.hardware_limits import (
     processor,
     shown_gbit,
 )
-from proofmark.site.message_ports import PathPart, name_of, parts_after
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Port
 from proofmark.site.node.topology import FAST
-from proofmark.site.rails import ports_of, rails_of
-from proofmark.site.side_cache import SideCache, side_cache
+from proofmark.site.rails import PathPart, name_of, parts_after, ports_of, rails_of
 
 ARRAY, BYTES_OF_ARRAYS = "array", 3 * 8
 """The parameter with the elements of an array; the bytes of one element of three arrays of doubles:

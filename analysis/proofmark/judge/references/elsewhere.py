@@ -18,9 +18,9 @@ from proofmark.judge.intervals import quantile_of_t
 from proofmark.judge.references.derived import NOTHING_STATED, Nominal, as_ordered
 from proofmark.judge.references.typical import other_programs
 from proofmark.records.columns import Record
-from proofmark.site.accepted_baseline import AcceptedPrograms
-from proofmark.site.baseline_elsewhere import (
+from proofmark.site.accepted_baseline import (
     AcceptedFigure,
+    AcceptedPrograms,
     BaselineElsewhere,
     NodeModel,
     Programs,

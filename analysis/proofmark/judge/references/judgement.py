@@ -17,7 +17,7 @@ from proofmark.common.message import Message
 from proofmark.judge.intervals import noise
 from proofmark.judge.references.elsewhere import elsewhere_references
 from proofmark.records.columns import Record, Records
-from proofmark.site.baseline_elsewhere import BaselineElsewhere
+from proofmark.site.accepted_baseline import BaselineElsewhere
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.hardware import UNRECORDED
 from proofmark.site.node.facts import NodeFacts

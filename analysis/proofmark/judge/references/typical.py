@@ -26,12 +26,17 @@ from proofmark.judge.references.derived import (
     stated_links,
 )
 from proofmark.site.accepted_baseline import AcceptedPrograms
+from proofmark.site.ceilings import side_cache
+from proofmark.site.execution import transports
 from proofmark.site.hardware import StatedNode
-from proofmark.site.hardware_limits import ETHERNET, SLINGSHOT, TypicalConditions, processor
+from proofmark.site.hardware_limits import (
+    ETHERNET,
+    SLINGSHOT,
+    TypicalConditions,
+    processor,
+    typical_shares,
+)
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.run_variables import transports
-from proofmark.site.side_cache import side_cache
-from proofmark.site.typical_shares import typical_shares
 from proofmark.software.software import Package, Software
 
 PEAK: Mapping[Rule, HardwareRule] = {

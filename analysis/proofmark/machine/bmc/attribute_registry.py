@@ -15,8 +15,7 @@ from proofmark.machine.bmc.bmc_model import (
 from proofmark.machine.bmc.client import RedfishConnection, path_of_member, read_members
 from proofmark.machine.bmc.https import BodyPart
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.site.bmc_vendors.vendor_model import BmcVendor
-from proofmark.site.firmware import Scalar, Settings
+from proofmark.site.firmware import BmcVendor, Scalar, Settings
 
 ROOT = "/redfish/v1"
 KIND = "attributeregistry"

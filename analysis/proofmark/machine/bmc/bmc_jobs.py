@@ -22,7 +22,7 @@ from proofmark.machine.bmc.client import (
 )
 from proofmark.machine.bmc.https import BodyPart, described
 from proofmark.machine.outcome import TEMPORARY, NodeError, Outcome
-from proofmark.site.bmc_vendors.vendor_model import JobQueue
+from proofmark.site.firmware import JobQueue
 
 ACCEPTED = 202
 GONE = (404, 410)

@@ -32,11 +32,10 @@ from proofmark.machine.outcome import STOP_SIGNALS, NodeError, Outcome, fan_out,
 from proofmark.machine.scheduler import DrainingScheduler, draining
 from proofmark.runs.claims import Claims
 from proofmark.runs.journal import RESTORED, Journal, NodeHistory, journals
-from proofmark.site.bmc_vendors.vendor_model import UNSEEN
-from proofmark.site.firmware import Firmware, Scalar, abstract, wanted
+from proofmark.site.firmware import UNSEEN, Firmware, Scalar, abstract, wanted
 from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
-from proofmark.site.node.numa import numa_shape
+from proofmark.site.node.topology import numa_shape
 
 NOT_REPEATED = (
     Outcome.DENIED,  # BMCs lock accounts

@@ -15,10 +15,9 @@ from proofmark.machine.bmc.bmc_model import FirmwareState, foreign_pending, form
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.runs.journal import RESTORED, NodeHistory
 from proofmark.site.firmware import Settings
-from proofmark.site.node.cpu import cpu_list
-from proofmark.site.node.numa import NumaShape, numa_shape_of_domains, same_numa_shape
+from proofmark.site.node.cpu import cpu_list, knl_mode, system_serial
 from proofmark.site.node.probe_text import read_stream
-from proofmark.site.node.smbios import knl_mode, system_serial
+from proofmark.site.node.topology import NumaShape, numa_shape_of_domains, same_numa_shape
 
 LOOK_ALIKE = ("All2All", "Hemisphere", "Quadrant")
 """Cluster modes of a Xeon Phi with the same NUMA domains: only SMBIOS distinguishes them."""

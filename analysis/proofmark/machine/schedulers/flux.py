@@ -36,7 +36,7 @@ from proofmark.machine.scheduler import (
 )
 from proofmark.machine.scheduler_commands import ask_scheduler, job_id, submitted_id, unreadable
 from proofmark.runs.job_state import JobStatus, State
-from proofmark.site.survey.listed import ListedNode
+from proofmark.site.survey.answers import ListedNode
 
 _UNAVAILABLE = (
     "nable to connect to Flux",

@@ -38,7 +38,7 @@ from proofmark.machine.scheduler_commands import (
 )
 from proofmark.runs.job_state import JobStatus, State
 from proofmark.site.execution import Queue
-from proofmark.site.survey.listed import ListedNode
+from proofmark.site.survey.answers import ListedNode
 
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([KMGTPE])")
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}

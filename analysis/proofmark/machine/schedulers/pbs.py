@@ -43,7 +43,7 @@ from proofmark.machine.scheduler_commands import (
     unreadable,
 )
 from proofmark.runs.job_state import JobStatus, State
-from proofmark.site.survey.listed import ListedNode
+from proofmark.site.survey.answers import ListedNode
 
 Entries = dict[str, dict[str, Any]]
 """The attributes of each node, job or server."""

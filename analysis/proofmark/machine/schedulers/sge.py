@@ -36,7 +36,7 @@ from proofmark.machine.scheduler_commands import (
     unreadable,
 )
 from proofmark.runs.job_state import JobStatus, State
-from proofmark.site.survey.listed import ListedNode
+from proofmark.site.survey.answers import ListedNode
 
 QUEUE_STATES = {
     "A": Use.PROMISED,  # its suspend threshold is reached

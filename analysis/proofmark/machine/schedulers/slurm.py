@@ -48,7 +48,7 @@ from proofmark.machine.scheduler_commands import (
     unreadable,
 )
 from proofmark.runs.job_state import JobStatus
-from proofmark.site.survey.listed import GroupLimits, ListedNode
+from proofmark.site.survey.answers import GroupLimits, ListedNode
 
 FLAGS = {
     # node_states: each node has one of these.

@@ -31,10 +31,10 @@ from proofmark.runs.latest import Link, point
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.run_files import RunFiles, StepFiles
 from proofmark.runs.start import RunInputs, check_run_id, make_run, new_run_id, write_inputs
+from proofmark.site.file_systems import Scratch
 from proofmark.site.hardware import IMPORTED, UNRECORDED
 from proofmark.site.inventory import Site
 from proofmark.site.partition import Partition
-from proofmark.site.storage import Scratch
 
 _NUMBER = re.compile(r"(?<![\w.-])[-+]?\d[\d.:]*(?:[eE][-+]?\d+)?(?![\w.-])", re.ASCII)
 _FIGURE = re.compile(r"[-+]?(?=[\d.]{5})\d+\.\d+(?:[eE][-+]?\d+)?", re.ASCII)

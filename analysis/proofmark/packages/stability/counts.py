@@ -14,7 +14,7 @@ from proofmark.judge.kind_result import KindResult
 from proofmark.packages.stability.sampling import CONFIDENCE, Risks, mean_time_interval
 from proofmark.packages.stability.seen_nodes import SeenNodes
 from proofmark.packages.stability.stability_plan import KIND
-from proofmark.site.stability_terms import JobCause
+from proofmark.site.contract_document import JobCause
 
 OF_JOBS = (
     *("jobs_started", "jobs_finished", "jobs_failed", "interrupts", "mtbi", "mtbi_low"),

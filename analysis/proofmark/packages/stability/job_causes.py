@@ -15,7 +15,7 @@ from proofmark.judge.executions import CRASHES
 from proofmark.packages.stability.job_messages import Said, said
 from proofmark.runs.job_state import State
 from proofmark.runs.stability_log import JobRun
-from proofmark.site.stability_terms import JobCause
+from proofmark.site.contract_document import JobCause
 
 OF_COUNTERS: Mapping[str, Said] = {
     **dict.fromkeys(

@@ -6,8 +6,7 @@ from math import ceil
 
 from proofmark.common.text import factor
 from proofmark.packages.stability.sampling import CASE, mean_time_interval
-from proofmark.site.contract_document import ContractItem
-from proofmark.site.stability_terms import StabilityTerms
+from proofmark.site.contract_document import ContractItem, StabilityTerms
 
 HOURS = 24.0
 """Of a day."""

@@ -23,7 +23,7 @@ from proofmark.plan.kinds import data_of
 from proofmark.plan.plan import Group, Job, Plan, Totals
 from proofmark.plan.step import COUNTED, Step
 from proofmark.plan.totals import totals
-from proofmark.site.stability_terms import JobCause, StabilityTerms
+from proofmark.site.contract_document import JobCause, StabilityTerms
 
 KIND = "stability"
 ROUNDS = 6

@@ -21,9 +21,15 @@ from proofmark.packages.stability.stability_plan import (
 )
 from proofmark.plan.kinds import Part, PlanRequest, RunKind
 from proofmark.plan.plan import Job, Plan
-from proofmark.site.contract_document import CONTRACT, Contract, ContractItem
+from proofmark.site.contract_document import (
+    CONTRACT,
+    MAX_DAYS,
+    Contract,
+    ContractItem,
+    StabilityTerms,
+    weaker_terms,
+)
 from proofmark.site.inventory import Site
-from proofmark.site.stability_terms import MAX_DAYS, StabilityTerms, weaker_terms
 
 DAYS = 1.0
 """The duration that is shown if none is stated."""

@@ -36,8 +36,7 @@ from proofmark.runs.stability_log import (
     read_looks,
     seen_spans,
 )
-from proofmark.site.contract_document import Contract, ContractItem
-from proofmark.site.stability_terms import CAUSES, JobCause, weaker_terms
+from proofmark.site.contract_document import CAUSES, Contract, ContractItem, JobCause, weaker_terms
 
 _MOST = 5
 """The number of damaged lines that a message names."""

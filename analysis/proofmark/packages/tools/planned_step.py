@@ -32,8 +32,7 @@ from proofmark.runs.job_folder import JobFolder, last_state
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_files import StepFiles, launch_command
 from proofmark.site.inventory import Site
-from proofmark.site.machine import Machine
-from proofmark.site.machines import declared
+from proofmark.site.machines import Machine, declared
 from proofmark.site.node.cpu import cpu_list_text
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.software.software import Software

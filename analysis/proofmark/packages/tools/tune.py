@@ -24,9 +24,9 @@ from proofmark.plan.search import Search, available, decide
 from proofmark.records.read import figures_of
 from proofmark.runs.attempts import attempts, has_result
 from proofmark.runs.run import Run, open_run, site_of
+from proofmark.site.groups import TUNED, Tuned
 from proofmark.site.literals import literal_yaml
 from proofmark.site.partition import PREDICTED
-from proofmark.site.tuned import TUNED, Tuned
 
 FILE = "tuned.yml"
 """The file with the variable `TUNED`, in the folder of the variables of the partition."""

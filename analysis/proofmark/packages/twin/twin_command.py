@@ -46,13 +46,12 @@ from proofmark.runs.evidence import seal
 from proofmark.runs.latest import Link
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
-from proofmark.site.discovery import probe_here
 from proofmark.site.execution import LaunchSettings, Queue
+from proofmark.site.file_systems import Scratch
 from proofmark.site.inventory import Site, load_site
-from proofmark.site.machines import machines_of
+from proofmark.site.machines import machines_of, probe_here
 from proofmark.site.node.facts import parse_probe
 from proofmark.site.partition import PREDICTED
-from proofmark.site.storage import Scratch
 from proofmark.software.provider import PROVIDERS
 from proofmark.software.provision import ProgramProbe, ProgramProbes, provide_software
 from proofmark.software.request import ProvisionRequest, Sources

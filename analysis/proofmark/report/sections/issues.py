@@ -36,8 +36,7 @@ from proofmark.report.sections.figure_tables import figure_cell, median_text, ve
 from proofmark.report.words import count, number, pairs
 from proofmark.runs.attempts import numbered_execution
 from proofmark.runs.progress import StepState
-from proofmark.site.partition import Partition
-from proofmark.site.tried import untried
+from proofmark.site.partition import Partition, untried
 
 
 def output_links(run_data: RunData, record: Record) -> tuple[PageLink, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
@@ -12,9 +14,9 @@ from proofmark.common.errors import BadInput
 from proofmark.common.files import Moment
 from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
-from proofmark.site.node import parts, probe_values
-from proofmark.site.node.clock import khz, nominal_clock
-from proofmark.site.node.cpu import architecture, read_cpuinfo, vector_set
+from proofmark.site.hardware_limits import ProcessorLimits, processor
+from proofmark.site.node import parts
+from proofmark.site.node.cpu import architecture, cpu_list, cpu_mask, read_cpuinfo, vector_set
 from proofmark.site.node.parts import (
     Accelerator,
     Dimm,
@@ -23,11 +25,257 @@ from proofmark.site.node.parts import (
     Port,
     ReportedCache,
     ReportedDomain,
+    size,
+    smbios_devices,
 )
-from proofmark.site.node.probe_text import ProbeStream, read_stream
-from proofmark.site.node.probe_values import CPUS, cores_of, read_threads, usable_cpus
+from proofmark.site.node.probe_text import ProbeStream, Unread, finite, read_stream, unread_lines
 from proofmark.site.node.topology import Topology
-from proofmark.site.node.unread import Unread
+
+
+def cpu_quota(limits: Mapping[str, str], unread: Unread) -> float | None:
+    """Return the processors' time that the control groups grant, None if it is not limited."""
+    quotas: list[float | None] = []
+    for name, value in limits.items():
+        group, _, kind = name.rpartition(" ")
+        if kind == "cpu.max" and not value.startswith("max"):
+            quotas.append(unread.read(f"cgroup.{name}", value, _share))
+        elif kind == "cpu.cfs_quota_us" and not value.startswith("-"):
+            period = limits.get(f"{group} cpu.cfs_period_us", "")
+            quotas.append(unread.read(f"cgroup.{name}", f"{value} {period}", _share))
+    return min((each for each in quotas if each is not None), default=None)
+
+
+def _share(text: str) -> float:
+    granted, period = map(int, text.split())
+    share = granted / period
+    if share <= 0:
+        raise ValueError(f"no time: {text!r}")
+    return share
+
+
+def memory_limits(limits: Mapping[str, str], unread: Unread) -> list[int]:
+    """Return the memory limits of the control groups in bytes.
+
+    Version 1 reports a huge number if there is no limit.
+    """
+    kinds = ("memory.max", "memory.limit_in_bytes")
+    values = (
+        unread.read(f"cgroup.{name}", value, size)
+        for name, value in limits.items()
+        if name.endswith(kinds) and value != "max"
+    )
+    return [value for value in values if value is not None]
+
+
+def differing(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the fields that differ between processors, from lines ``microcode: 0x1 x 32``."""
+    values: dict[str, list[str]] = {}
+    for line in lines:
+        key, _, value = line.partition(": ")
+        values.setdefault(key, []).append(value)
+    return {key: tuple(counts) for key, counts in values.items() if len(counts) > 1}
+
+
+def last_level(caches: Iterable[ReportedCache]) -> int | None:
+    """Return the bytes of all caches of the last level together, None if no cache is reported."""
+    data = [cache for cache in caches if cache.kind != "Instruction"]
+    last = max((cache.level for cache in data), default=0)
+    return sum(cache.bytes * cache.instances for cache in data if cache.level == last) or None
+
+
+def hypervisor(stream: ProbeStream, features: frozenset[str]) -> str | None:
+    """Return the hypervisor from the first source that has it: systemd, Xen, lscpu, POWER."""
+    virtual = stream.pairs("virtual")
+    if virtual.get("machine"):
+        return unless_none(virtual["machine"])
+    by_lscpu = re.search(r'"Hypervisor vendor:",\s*"data":\s*"([^"]+)"', stream.text("lscpu"))
+    if "hypervisor" in virtual or by_lscpu:
+        return virtual.get("hypervisor") or (by_lscpu[1].lower() if by_lscpu else None)
+    if re.search(r"^platform\s*: pSeries", stream.text("cpuinfo"), re.MULTILINE):
+        return "kvm" if "qemu" in stream.text("cpuinfo") else "powervm"
+    return "unknown" if "hypervisor" in features else None
+
+
+def unless_none(text: str | None) -> str | None:
+    """Return `text`, or None if it is empty or ``none``."""
+    return None if text in (None, "", "none") else text
+
+
+def os_name(stream: ProbeStream) -> str:
+    """Return the name of the operating system, from its release file."""
+    pretty = re.search(r'^PRETTY_NAME="?([^"\n]*)', stream.text("os"), re.MULTILINE)
+    return pretty[1] if pretty else stream.text("os").partition("\n")[0]
+
+
+def bracketed(text: str | None) -> str | None:
+    """Return the choice in brackets of ``always [madvise] never``, or a text without brackets."""
+    choice = re.search(r"\[(\S+)\]", text or "")
+    return choice[1] if choice else text
+
+
+def turbo(frequency: Mapping[str, str], unread: Unread) -> bool | None:
+    """Return whether the processor may exceed its base frequency, None if it is not reported."""
+    for key, values in (("no_turbo", {"0": True, "1": False}), ("boost", {"1": True, "0": False})):
+        if key in frequency:
+            return unread.read(f"frequency.{key}", frequency[key], values.__getitem__)
+    return None
+
+
+def loads(text: str, unread: Unread) -> tuple[float, ...]:
+    """Return the load averages of 1, 5 and 15 minutes; empty if they cannot be read."""
+    words = text.split()[:3]
+    return unread.read("load", " ".join(words), lambda _: tuple(map(finite, words))) or ()
+
+
+def clock_offset(lines: Sequence[str], unread: Unread) -> float | None:
+    """Return the clock's offset from NTP time in seconds, from ``chronyc tracking``.
+
+    It is positive if the clock is fast.
+    """
+    for line in lines:
+        if match := re.match(r"System time\s*: (\S+) seconds (slow|fast)", line):
+            offset = unread.read("clock.System time", match[1], finite)
+            return offset and offset * (1 if match[2] == "fast" else -1)
+    if lines:
+        unread.refuse("clock.System time", lines[0])
+    return None
+
+
+CPUS = "cpus"
+"""The section with package, core and siblings of each processor."""
+
+
+def read_threads(stream: ProbeStream, unread: Unread) -> dict[int, tuple[int, object]]:
+    """Return the package and an identifier of the core, by processor number.
+
+    A processor whose package cannot be read is in package 0; one of unknown core is a core.
+
+    Raises:
+        BadInput: a line does not start with the number of a processor.
+    """
+    threads: dict[int, tuple[int, object]] = {}
+    for line in stream.lines(CPUS):
+        number, *words = line.split() or [""]
+        if not (number.isascii() and number.isdecimal() and len(number) < 8):
+            raise stream.wrong(CPUS, repr(line), "'processor package core siblings'")
+        package, core, siblings = words if len(words) == 3 else ("", number, "-")
+        socket = unread.read(f"{CPUS}.cpu{number} package", package, int) or 0
+        same_core: object = (
+            None
+            if siblings == "-"
+            else unread.read(f"{CPUS}.cpu{number} siblings", siblings, cpu_list)
+        )
+        if not same_core and unread.read(f"{CPUS}.cpu{number} core", core, int) is None:
+            core = number
+        threads[int(number)] = socket, same_core or (socket, core)
+    return threads
+
+
+def usable_cpus(stream: ProbeStream, unread: Unread, every: frozenset[int]) -> frozenset[int]:
+    """Return the processors of `every` that are in the probe's cpuset.
+
+    Raises:
+        BadInput: the kernel printed a cpuset that cannot be read.
+    """
+    allowed = stream.pairs("allowed")
+    texts = {key: allowed[key] for key in ("Cpus_allowed_list", "Cpus_allowed") if key in allowed}
+    for key, text in texts.items():
+        reader = cpu_list if key == "Cpus_allowed_list" else cpu_mask
+        cpus = unread.read(f"allowed.{key}", text, reader)
+        if cpus is not None:
+            return cpus & every
+    if texts:
+        raise stream.wrong("allowed", "; ".join(unread_lines(unread.values)), "0-3,8")
+    return every
+
+
+def cores_of(
+    threads: Mapping[int, tuple[int, object]], usable: frozenset[int]
+) -> dict[object, list[int]]:
+    """Return the processors of `usable` by the identifier of their core."""
+    cores: dict[object, list[int]] = {}
+    for cpu in usable:
+        cores.setdefault(threads[cpu][1], []).append(cpu)
+    return cores
+
+
+SAME_FREQUENCY = 0.01
+"""Two statements of a frequency with a smaller relative difference are the same one."""
+MEGA = 1_000_000
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A nominal frequency in Hz and what states it; None and an empty text if nothing does.
+
+    `listed` is whether it is that of the table of processors: the node does not state it.
+    """
+
+    hertz: int | None
+    source: str
+    listed: bool = False
+
+
+def khz(frequency: Mapping[str, str], key: str, unread: Unread) -> int | None:
+    """Return a number of kHz in Hz; None if it is not reported, or 0."""
+    value = unread.read(f"frequency.{key}", frequency.get(key), int)
+    return value * 1000 if value else None
+
+
+def nominal_clock(stream: ProbeStream, model_name: str, unread: Unread, *, virtual: bool) -> Clock:
+    """Return the nominal frequency of the processor.
+
+    The sources in their order: ``base_frequency`` of cpufreq, the name of the processor,
+    ``nominal_freq`` of ACPI CPPC, the speed at boot in SMBIOS if it is the nominal one, and the
+    table of processors. A hypervisor can invent the last three: they do not count for a virtual
+    node.
+    """
+    frequency = stream.pairs("frequency")
+    if hertz := khz(frequency, "base_khz", unread):
+        return Clock(hertz, "cpufreq")
+    if stated := re.search(r"@ (\d{1,2}(?:\.\d{1,6})?) ?GHz", model_name, re.ASCII):
+        return Clock(round(float(stated[1]) * 1e9), "the name of the processor")
+    if virtual:
+        return Clock(None, "")
+    # In MHz; 0 if the firmware leaves it out (Documentation/ABI: sysfs-devices-system-cpu).
+    nominal = unread.read("frequency.nominal_mhz", frequency.get("nominal_mhz"), int)
+    if nominal and nominal > 0:
+        return Clock(nominal * MEGA, "ACPI CPPC")
+    row = processor(model_name)
+    if hertz := _at_boot(stream, row):
+        return Clock(hertz, "SMBIOS")
+    if row is not None and row.base_hz is not None:
+        return Clock(round(row.base_hz), f"the table of processors: {row.source}", listed=True)
+    return Clock(None, "")
+
+
+def _at_boot(stream: ProbeStream, row: ProcessorLimits | None) -> int | None:
+    """Return the speed of all sockets at boot in Hz; None if it is not the nominal frequency.
+
+    SMBIOS does not say which frequency it is. It is the nominal one if it is that of the table. If
+    the table has no frequency, it is below the largest one, which the turbo needs.
+    """
+    speeds = {
+        (_megahertz(device.get("Current Speed")), _megahertz(device.get("Max Speed")))
+        for device in smbios_devices(stream.lines("sockets"), "Processor Information")
+        if device.get("Status", "").startswith("Populated")
+    }
+    if len(speeds) != 1:
+        return None
+    current, largest = speeds.pop()
+    if not current:
+        return None
+    if row is not None and row.base_hz is not None:
+        nominal = abs(current * MEGA / row.base_hz - 1) < SAME_FREQUENCY
+    else:
+        nominal = largest is not None and current < largest
+    return current * MEGA if nominal else None
+
+
+def _megahertz(text: str | None) -> int | None:
+    match = re.fullmatch(r"(\d{1,6}) MHz", text or "", re.ASCII)
+    return int(match[1]) if match else None
+
 
 REQUIRED = (("host", "hostname"), ("host", "date"), ("system", "kernel"), ("system", "machine"))
 """The texts that each complete probe has, by section and key."""
@@ -176,10 +424,10 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
     if not usable:
         raise stream.wrong(CPUS, "no processor that may be used", "one or more")
     cores = cores_of(threads, usable)
-    quota = probe_values.quota(stream.pairs("cgroup"), unread)
+    quota = cpu_quota(stream.pairs("cgroup"), unread)
     numa = parts.read_numa(stream.tables("numa"), unread)
     memory = _memory(stream, numa or (), unread)
-    limits = probe_values.memory_limits(stream.pairs("cgroup"), unread)
+    limits = memory_limits(stream.pairs("cgroup"), unread)
     if numa == ():
         whole = parts.ReportedDomain(
             index=0, cpus=tuple(sorted(threads)), memory_bytes=memory["MemTotal"]
@@ -188,7 +436,7 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
     caches = parts.read_caches(stream.lines("caches"), usable, unread)
     dimms, slots_empty = parts.read_dimms(stream.lines("dimms"), unread)
     mounts = parts.read_mounts(stream.lines("mounts"), _sizes(stream, unread))
-    virtual = probe_values.hypervisor(stream, processor.features)
+    virtual = hypervisor(stream, processor.features)
     clock = nominal_clock(stream, processor.model_name, unread, virtual=virtual is not None)
     return NodeFacts(
         hostname=host["hostname"],
@@ -199,9 +447,9 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
         kernel_version=system.get("version", ""),
         machine=system["machine"],
         cmdline=stream.text("cmdline"),
-        os=probe_values.os_name(stream),
+        os=os_name(stream),
         virtual=virtual,
-        container=probe_values.unless_none(stream.pairs("virtual").get("container")),
+        container=unless_none(stream.pairs("virtual").get("container")),
         vendor=processor.vendor,
         cpu_model=processor.model_name,
         family=processor.family,
@@ -212,7 +460,7 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
         architecture=architecture(processor),
         vector_isa=isa,
         vector_bits=bits,
-        differing=probe_values.differing(stream.lines("cpuinfo_counts")),
+        differing=differing(stream.lines("cpuinfo_counts")),
         sockets=len({threads[cpu][0] for cpu in usable}),
         cores=len(cores) if quota is None else min(len(cores), max(1, math.floor(quota))),
         threads_per_core=max(map(len, cores.values())),
@@ -226,7 +474,7 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
         memory_total_bytes=memory["MemTotal"],
         swap_bytes=memory.get("SwapTotal", 0),
         caches=caches,
-        last_level_bytes=probe_values.last_level(caches),
+        last_level_bytes=last_level(caches),
         topology_xml=stream.text("topology"),
         governor=frequency.get("governor"),
         frequency_driver=frequency.get("driver"),
@@ -234,9 +482,9 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
         base_source=clock.source,
         base_listed=clock.listed,
         max_hz=khz(frequency, "hardware_max_khz", unread),
-        turbo=probe_values.turbo(frequency, unread),
-        thp=probe_values.bracketed(settings.pop("thp", None)),
-        thp_defrag=probe_values.bracketed(settings.pop("thp_defrag", None)),
+        turbo=turbo(frequency, unread),
+        thp=bracketed(settings.pop("thp", None)),
+        thp_defrag=bracketed(settings.pop("thp_defrag", None)),
         settings=settings,
         firmware=stream.pairs("dmi") | stream.pairs("devicetree"),
         dimms=dimms,
@@ -254,8 +502,8 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
         if "accelerators" in stream.sections
         else None,
         vulnerabilities=stream.pairs("vulnerabilities"),
-        load=probe_values.loads(stream.text("load"), unread),
-        clock_offset_s=probe_values.clock_offset(stream.lines("clock"), unread),
+        load=loads(stream.text("load"), unread),
+        clock_offset_s=clock_offset(stream.lines("clock"), unread),
         absent=dict(stream.absent),
         unread=unread.values,
     )

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from proofmark.common.errors import bad_input
 from proofmark.common.input_limits import MAX_DEPTH
 from proofmark.common.processes import run_command
-from proofmark.site.node.unread import Unread
+from proofmark.site.node.probe_text import Unread
 
 WRITTEN_BY = "the XML of hwloc 2, as 'lstopo --of xml' writes it"
 LSTOPO = ("lstopo-no-graphics", "--no-io", "--of", "xml")

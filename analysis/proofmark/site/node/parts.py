@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from proofmark.common.strict_model import StrictModel
 from proofmark.site.node.cpu import cpu_list
-from proofmark.site.node.unread import Unread
+from proofmark.site.node.probe_text import Unread
 
 T = TypeVar("T")
 

@@ -1,15 +1,21 @@
-"""A parser of the output of ``probe.sh`` and ``probe-program.sh``: sections and absent facts."""
+"""A parser of the output of ``probe.sh`` and ``probe-program.sh``: sections and absent facts.
+
+Values that are printed but cannot be read are unknown, and the node is used.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
+from typing import TypeVar
 
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import moment_text
 from proofmark.common.message import Message
 from proofmark.common.message_table import MESSAGES
+from proofmark.common.text import one_line
 
 HEADER = re.compile(r"proofmark-probe (\d+) ([a-z]+)")
 VERSION = "1"
@@ -167,3 +173,73 @@ def _absence(line: str) -> tuple[str, Message] | None:
     if code not in MESSAGES or len(values) != len(names):
         return None
     return name, Message(code, **dict(zip(names, values, strict=True)))
+
+
+T = TypeVar("T")
+
+MOST_UNREAD_SHOWN = 5
+"""The largest number of unread values that are named."""
+LONGEST_UNREAD = 60
+"""The largest number of characters of a value that is kept."""
+
+
+class Unread:
+    """Reads the optional values of one probe, and keeps those that cannot be read.
+
+    Attributes:
+        values: the text that was found, by the name of the value: ``section.key``.
+        sections: the number of values that were read in each section, and of those that cannot be.
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+        self.sections: dict[str, tuple[int, int]] = {}
+
+    def read(self, name: str, text: str | None, reader: Callable[[str], T]) -> T | None:
+        """Return `reader` of `text`; None if there is no text, or if `reader` refuses it."""
+        if text is None:
+            return None
+        try:
+            value = reader(text)
+        except (ArithmeticError, LookupError, ValueError):
+            self.refuse(name, text)
+            return None
+        self._count(name, 0)
+        return value
+
+    def refuse(self, name: str, text: str) -> None:
+        """Keep `text` as a value that cannot be read."""
+        self._count(name, 1)
+        self.values[one_line(name)] = one_line(text)[:LONGEST_UNREAD]
+
+    def _count(self, name: str, refused: int) -> None:
+        section = name.partition(".")[0]
+        read, before = self.sections.get(section, (0, 0))
+        self.sections[section] = read + 1, before + refused
+
+    @property
+    def garbled(self) -> tuple[str, ...]:
+        """The sections of which no value can be read."""
+        return tuple(name for name, (read, refused) in self.sections.items() if read == refused)
+
+
+def finite(text: str) -> float:
+    """Return the number in `text`.
+
+    Raises:
+        ValueError: it is no finite number.
+    """
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"not finite: {text[:LONGEST_UNREAD]!r}")
+    return number
+
+
+def unread_lines(values: Mapping[str, str]) -> list[str]:
+    """Return a line for each value that cannot be read; `MOST_UNREAD_SHOWN` lines, and a number."""
+    lines = [f"{name}: {text!r} cannot be read" for name, text in values.items()]
+    more = len(lines) - MOST_UNREAD_SHOWN
+    return [
+        *lines[:MOST_UNREAD_SHOWN],
+        *([f"{more} more values cannot be read"] if more > 0 else []),
+    ]

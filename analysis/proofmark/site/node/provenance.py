@@ -1,8 +1,14 @@
-"""The facts and counters of one node for a job: ``runs/<id>/nodes/<host>.json``."""
+"""What each kind of probe must print, and the facts and counters of one node for a job.
+
+A section that is missing, silent or garbled proves nothing. ``probe.sh`` prints each section of its
+kind, with lines or with the reason why it has none. "The node has none" is a reason of the probe; a
+section without a line and a reason is no statement. The record is ``runs/<id>/nodes/<host>.json``.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 
 from proofmark.common.message import Message, joined
 from proofmark.common.strict_model import StrictModel
@@ -15,9 +21,138 @@ from proofmark.site.node.counters import (
     disturbance,
 )
 from proofmark.site.node.facts import NodeFacts, facts_of
-from proofmark.site.node.probe_sections import COUNTERS, INFORMATION, check_sections, groups_of
-from proofmark.site.node.probe_text import read_stream
-from proofmark.site.node.unread import Unread
+from proofmark.site.node.probe_text import ProbeStream, Unread, finite, read_stream
+
+OF_EVERY_KIND = ("host", "load", "counters", "busy")
+OF_FACTS = (
+    *("system", "cmdline", "os", "virtual", "mounts", "limits", "modules", "vulnerabilities"),
+    *("clock", "cpuinfo", "cpuinfo_counts", "cpus", "allowed", "caches", "lscpu", "topology"),
+    *("smt", "frequency", "meminfo", "numa", "settings", "cgroup", "dmi", "devicetree", "dimms"),
+    *("nics", "fabric"),
+)
+"""The sections that every version of ``probe.sh facts`` prints as well."""
+LISTED = "sections"
+"""The key of ``host`` with the sections that the probe prints; the first versions have no list."""
+SILENT_AT_FIRST = ("cgroup",)
+"""The sections for which the first versions printed no reason."""
+COUNTERS = "counters"
+GROUPS = ("edac", "thermal", "interrupts", "vmstat", "cpu", "infiniband", "lustre", "ipmi")
+"""The groups of counters: each has a value or a reason."""
+LATER_GROUPS = ("tcp", "net", "pcie")
+"""Groups for which the first versions printed no reason."""
+INFORMATION = ("lustre", "ipmi")
+"""Groups that no rule judges. A tool that can need seconds prints them, so one reading may lack
+them."""
+WORDS = re.compile(r".*(_label|/current_link_\w+)")
+"""The counters whose values are words."""
+NO_COUNTER = "N/A"
+"""The first word of a counter that the port does not have, as the kernel prints it."""
+EACH_LINE: Mapping[str, str] = {
+    "mounts": r"\s*\S+ \S+ \S+ \S+.*",
+    "load": r"\d+\.\d+ \d+\.\d+ \d+\.\d+( .*)?",
+    "busy": r"\d+: \d+ .*|seconds: -?\d+(\.\d+)?",
+}
+"""The form of each line of a section."""
+ONE_LINE: Mapping[str, str] = {
+    "cpuinfo": r"processor\s*:?\s*\d+.*",
+    "cpuinfo_counts": r".+ x \d+",
+    "cpus": r"\d+ .+",
+    "caches": r"L\d+ .+",
+    "lscpu": r"\s*[{\[].*",
+    "topology": r"\s*<.*",
+    "meminfo": r"\w+:\s+\d+.*",
+    "numa": r"node\d+ \w+: .*",
+    "modules": r"\S+ \d+ .+",
+    "limits": r"\w+: (\d+|unlimited)",
+    "clock": r"System time\s*: .*",
+    "dimms": r"Memory Device\s*",
+    "sockets": r"Processor Information\s*",
+    "kernel": r"\[ *\d+\.\d+\].*",
+    "sizes": r"/.*: \d+",
+    "drivers": r"\S+: .+",
+    "accelerators": r"\S+ class: 0x.+",
+    "fabric": r"\S+ (state: \d+:.*|(?!state|rate|link_layer)\w+: .+)",
+    **dict.fromkeys(("system", "virtual", "allowed", "smt", "frequency"), r".+: .*"),
+    **dict.fromkeys(("settings", "cgroup", "dmi", "devicetree", "nics"), r".+: .*"),
+    "vulnerabilities": r".+: .*",
+}
+"""The form of at least one line of a section; without it the section has another content."""
+HOST: Mapping[str, str] = {
+    "date": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ",
+    "boot_id": r"[\w-]{2,64}",
+    "uptime_s": r"\d{1,12}(\.\d{1,9})?",
+}
+"""The forms of the values with which two readings of one node are compared."""
+
+
+def check_sections(stream: ProbeStream) -> None:
+    """Check that a probe of a node states something in each section of its kind.
+
+    Raises:
+        BadInput: a section or a group of counters is missing, has no line and no reason, or has
+            another content. The key of the error begins with the section.
+    """
+    listed = stream.pairs("host").get(LISTED, "").split()
+    own = (*OF_EVERY_KIND, *(OF_FACTS if stream.kind == "facts" else ()))
+    for section in dict.fromkeys((*own, *listed)):
+        if section not in stream.sections:
+            raise stream.wrong(section, "no section", f"'=== {section}', as each probe has it")
+        may_be_silent = not listed and section in SILENT_AT_FIRST
+        if not (stream.lines(section) or has_reason(stream, section) or may_be_silent):
+            raise _silent(stream, section)
+        _check_lines(stream, section)
+    _check_counters(stream, GROUPS if not listed else (*GROUPS, *LATER_GROUPS))
+    host = stream.pairs("host")
+    for key, form in HOST.items():
+        if key in host and not re.fullmatch(form, host[key], re.ASCII):
+            raise stream.wrong(f"host.{key}", repr(host[key]), "the output of probe.sh")
+    if "boot_id" not in host and not has_reason(stream, "host"):
+        raise stream.wrong("host.boot_id", "no value and no reason", "one of the two")
+
+
+def has_reason(stream: ProbeStream, section: str) -> bool:
+    """Return whether a probe states why the section, or a value of it, is absent."""
+    return any(re.split("[./]", name)[0] == section for name in stream.absent)
+
+
+def groups_of(names: Iterable[str]) -> set[str]:
+    """Return the groups of the counters with these names."""
+    return {name.partition("/")[0] for name in names}
+
+
+def _check_lines(stream: ProbeStream, section: str) -> None:
+    lines = stream.lines(section)
+    each, one = EACH_LINE.get(section), ONE_LINE.get(section)
+    wrong = [line for line in lines if each and not re.fullmatch(each, line)]
+    if lines and one and not any(re.fullmatch(one, line) for line in lines):
+        wrong = [lines[0]]
+    if wrong:
+        raise stream.wrong(section, repr(wrong[0]), "the output of probe.sh")
+
+
+def _check_counters(stream: ProbeStream, groups: Iterable[str]) -> None:
+    values = stream.pairs(COUNTERS)
+    reasons = (name.partition(".") for name in stream.absent)
+    stated = groups_of([*values, *(name for of, _, name in reasons if of == COUNTERS)])
+    for group in groups:
+        if group not in stated:
+            raise _silent(stream, f"{COUNTERS}.{group}")
+    for line in stream.lines(COUNTERS):
+        name, _, text = line.partition(": ")
+        if not (WORDS.fullmatch(name) or text.startswith(NO_COUNTER) or _is_number(text)):
+            raise stream.wrong(f"{COUNTERS}.{name}", repr(text), "a number")
+
+
+def _silent(stream: ProbeStream, key: str) -> Exception:
+    return stream.wrong(key, "no value and no reason", "a value, or the reason why there is none")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return finite(text) >= 0
+    except ValueError:
+        return False
+
 
 _TIME = re.compile(r"\[ *(\d{1,12}\.\d{1,9})\]", re.ASCII)
 """The time of a message of the kernel, in seconds since the node started."""

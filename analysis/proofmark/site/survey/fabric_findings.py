@@ -1,19 +1,354 @@
-"""The switches and the link of the nodes of a partition, from a survey. Pure."""
+"""The switches and the link of the nodes of a partition: from a survey, or a file with a topology.
+
+A file is Slurm's topology.conf(5), topology.yaml(5), the output of ``scontrol show topology`` or of
+ibnetdiscover. It becomes levels of the partition's ``fabric``: a level contains nodes whose path
+crosses at most 1, 3, 5 … switches. The fabric itself is not queried when a plan is made.
+"""
 
 from __future__ import annotations
 
-from proofmark.common.errors import BadInput
-from proofmark.common.host_names import HostTable
-from proofmark.common.nodesets import folded, unfold
+import re
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.host_names import HostTable, canonical, short_name
+from proofmark.common.nodesets import folded, is_name, unfold
 from proofmark.common.text import one_line
-from proofmark.site.fabric_import import fabric_levels
+from proofmark.common.yaml_models import parse_yaml
 from proofmark.site.hardware_limits import link
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import SLINGSHOT_DRIVER, Port
-from proofmark.site.slurm_topology import ALL
-from proofmark.site.survey.entries import Fact, Found, Question
-from proofmark.site.survey.listed import NodeKind
-from proofmark.site.survey.node_answers import NodeReport, Survey
+from proofmark.site.survey.answers import Fact, Found, NodeKind, NodeReport, Question, Survey
+
+ALL = "ALL"
+"""The word of Slurm for all nodes of the cluster, as the nodes of a switch."""
+Distance = Callable[[str, str], int]
+"""A function that returns the number of switches on the path between two leaf switches."""
+_CONF = re.compile(r"^\s*(SwitchName|BlockName|BlockSizes)=", re.MULTILINE | re.IGNORECASE)
+_YAML = re.compile(r"^(- |\s*)topology:", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A switch, and its nodes or the switches below it.
+
+    Attributes:
+        place: where the file declares it.
+        nodes, below: node sets; one of them is empty.
+    """
+
+    place: str
+    name: str
+    nodes: str
+    below: str
+
+
+def switches_of(text: str, file: object) -> list[Switch]:
+    """Return the switches that Slurm's files declare; none if `text` is another file.
+
+    Raises:
+        BadInput: a switch is not complete, or the file describes no tree.
+    """
+    if _CONF.search(text):
+        return _of_conf(text, file)
+    return _of_yaml(text, file) if _YAML.search(text) else []
+
+
+def _of_conf(text: str, file: object) -> list[Switch]:
+    """Read topology.conf, or ``scontrol show topology``, which lists all nodes of each switch."""
+    switches = []
+    for number, line in enumerate(re.sub(r"\\\r?\n", " ", text).splitlines(), start=1):
+        words = dict(_pair(word) for word in line.partition("#")[0].split())
+        if not words:
+            continue
+        name, nodes, below = (words.get(key, "") for key in ("switchname", "nodes", "switches"))
+        shown = "level" in words and below
+        place, found = f"{file}:{number}", line.strip()
+        switches.append(_checked(Switch(place, name, "" if shown else nodes, below), found))
+    return switches
+
+
+def _pair(word: str) -> tuple[str, str]:
+    key, _, value = word.partition("=")
+    return key.lower(), "" if value == "(null)" else value
+
+
+def _of_yaml(text: str, file: object) -> list[Switch]:
+    """Read topology.yaml: the only tree, or the tree that is the default of the cluster."""
+    data = parse_yaml(text, file)
+    named = {
+        f"{each.get('topology')}": each
+        for each in (data if isinstance(data, list) else [])
+        if isinstance(each, Mapping)
+    }
+    trees = [name for name, each in named.items() if "tree" in each]
+    chosen = [name for name in trees if named[name].get("cluster_default") is True] or trees
+    if len(trees) > 1 and chosen == trees:
+        found = f"the trees {', '.join(trees)}, none of which is cluster_default"
+        raise bad_input(file, "", found, "one tree")
+    if not chosen:
+        others = (f"{name} ({', '.join(_kinds(each))})" for name, each in named.items())
+        raise bad_input(file, "", ", ".join(others) or "no topology", "a topology with a tree")
+    tree = named[chosen[0]]["tree"]
+    rows = tree.get("switches") if isinstance(tree, Mapping) else None
+    switches = []
+    for number, row in enumerate(rows if isinstance(rows, list) else []):
+        place = f"{file}: {chosen[0]}.tree.switches.{number}"
+        words = row if isinstance(row, Mapping) else {}
+        name, nodes, below = (_word(words.get(key)) for key in ("switch", "nodes", "children"))
+        switches.append(_checked(Switch(place, name, nodes, below), f"{row}"))
+    if not switches:
+        raise bad_input(file, f"{chosen[0]}.tree.switches", "no switch", "a list of switches")
+    return switches
+
+
+def _kinds(topology: Mapping[str, Any]) -> list[str]:
+    return [f"{key}" for key in topology if key not in ("topology", "cluster_default")]
+
+
+def _word(value: object) -> str:
+    return "" if value is None else f"{value}"
+
+
+def _checked(switch: Switch, found: str) -> Switch:
+    if not switch.name or bool(switch.nodes) == bool(switch.below):
+        accepted = "a tree: SwitchName=… with either Nodes=… or Switches=… (yaml: children)"
+        raise bad_input(switch.place, "", found, accepted)
+    return switch
+
+
+def tree(switches: Sequence[Switch], file: object) -> tuple[dict[str, list[str]], Distance]:
+    """Return the nodes of each leaf switch, and the distance of two leaf switches.
+
+    Raises:
+        BadInput: the switches are no tree.
+    """
+    _refuse_double(switches, ((switch.name, "") for switch in switches))
+    lower = {each.name: _names(each.below, each.place) if each.below else [] for each in switches}
+    above: dict[str, str] = {}
+    for upper, names in lower.items():
+        above |= {name: upper for name in names}
+    named = []
+    for upper, each in lower.items():
+        named += [(name, upper) for name in each]
+    _refuse_double(switches, named)
+    leaves = {each.name: _names(each.nodes, each.place) for each in switches if each.nodes}
+    _refuse_double(switches, ((node, leaf) for leaf, nodes in leaves.items() for node in nodes))
+    if missing := sorted(above.keys() - lower.keys()):
+        raise bad_input(file, "Switches", ", ".join(missing), "switches that have a line")
+    if len(leaves) > 1 and any(node.upper() == ALL for nodes in leaves.values() for node in nodes):
+        found = f"Nodes={ALL} beside other switches with nodes"
+        raise bad_input(file, "Nodes", found, f"{ALL} in the only switch with nodes, or node sets")
+
+    def path_up(leaf: str) -> list[str]:
+        path = [leaf]
+        while path[-1] in above:
+            path.append(above[path[-1]])
+            if len(path) > len(lower):
+                raise bad_input(file, "Switches", f"{leaf} above itself", "a tree of switches")
+        return path
+
+    paths = {leaf: path_up(leaf) for leaf in leaves}
+    if not paths:
+        raise bad_input(file, "Switches", "no switch with nodes", "a tree of switches")
+    if len({path[-1] for path in paths.values()}) > 1:
+        tops = ", ".join(sorted({path[-1] for path in paths.values()}))
+        raise bad_input(file, "", f"several top switches: {tops}", "one top switch")
+
+    def distance(one: str, other: str) -> int:
+        ups = {switch: up for up, switch in enumerate(paths[other])}
+        up = next(up for up, switch in enumerate(paths[one]) if switch in ups)
+        return up + ups[paths[one][up]] + 1
+
+    return leaves, distance
+
+
+def _refuse_double(switches: Sequence[Switch], pairs: Iterable[tuple[str, str]]) -> None:
+    """Refuse a name that is in two pairs of a name and the switch above it (empty: none)."""
+    seen: dict[str, str] = {}
+    for name, upper in pairs:
+        if name in seen:
+            place = next(each.place for each in reversed(switches) if each.name == (upper or name))
+            twice = f"is below {seen[name]} and {upper}" if upper else "has two lines"
+            raise bad_input(place, "", f"{name} {twice}", "a tree: each node and switch once")
+        seen[name] = upper
+
+
+def _names(nodes: str, place: str) -> list[str]:
+    try:
+        return unfold([nodes])
+    except ValueError as error:
+        raise bad_input(place, "", str(error), "a node set") from None
+
+
+Levels = dict[str, dict[str, str]]
+"""The nodes (a node set) by switch by level, the nearest level first."""
+
+
+def fabric_levels(text: str, file: object, names: Sequence[str] = ()) -> Levels:
+    """Return the levels in `text`, named ``switches-1``, ``switches-3`` … or by `names`.
+
+    Args:
+        text: of a topology.conf or topology.yaml (topology/tree), or the output of
+            ``ibnetdiscover``. A node is named once, without its domain if `text` has both names.
+        file: the name of the file, for messages.
+        names: of all levels, the nearest first (``chip``, ``line-card``, ``switch``).
+
+    Raises:
+        BadInput: the text is neither of them, is not complete or is not a tree; or the number of
+            `names` is not that of the levels.
+    """
+    switches = switches_of(text, file)
+    nodes_of, distance = tree(switches, file) if switches else _infiniband(text, file)
+    leaves = _named_once(nodes_of)
+    every_distance = set()
+    for one in leaves:
+        every_distance |= {distance(one, other) for other in leaves}
+    distances = sorted(every_distance)
+    if names and len(names) != len(distances):
+        found = f"{len(names)} names for {len(distances)} levels"
+        raise bad_input(file, "names", found, f"for {', '.join(map(str, distances))} switches")
+    levels: Levels = {}
+    for place, crossed in enumerate(distances):
+        groups: dict[frozenset[str], None] = {}
+        for leaf in leaves:
+            groups[frozenset(other for other in leaves if distance(leaf, other) <= crossed)] = None
+        if sum(map(len, groups)) != len(leaves):
+            found = "two leaf switches at this distance whose neighbours differ"
+            accepted = "levels whose groups of nodes do not overlap"
+            raise bad_input(file, f"{crossed} switches", found, accepted)
+        name = names[place] if names else f"switches-{crossed}"
+        levels[name] = {
+            min(group): folded(node for leaf in group for node in leaves[leaf]) for group in groups
+        }
+    return levels
+
+
+def _named_once(leaves: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Return `leaves` with one spelling of each node: two names of one host are one node."""
+    full: dict[str, dict[str, str]] = {}
+    for nodes in leaves.values():
+        for node in nodes:
+            full.setdefault(short_name(canonical(node)), {}).setdefault(canonical(node), node)
+
+    def spelling(node: str) -> str:
+        name = canonical(node)
+        same = full[short_name(name)]
+        # With two domains, a name without a domain may be each of the two hosts.
+        return same.get(short_name(name), same[name]) if len(same) <= 2 else same[name]
+
+    return {
+        leaf: list(dict.fromkeys(spelling(node) for node in nodes))
+        for leaf, nodes in leaves.items()
+    }
+
+
+_BLOCK = re.compile(r'^(?P<kind>Switch|Ca|Rt)\s+\d+\s+"(?P<id>[^"]+)"\s+#\s+"(?P<name>[^"]*)"')
+_LINK = re.compile(r'^\[\d+\](?:\[ext \d+\])?(?:\(\w+\))?\s+"(?P<id>[^"]+)"\[\d+\]')
+_OF_VENDOR = re.compile(
+    r"\b(Mellanox|ConnectX-?\d*|InfiniHost|InfiniPath|QLogic|Voltaire|Aggregation Node)\b|^MT\d+",
+    re.IGNORECASE,
+)
+"""Descriptions that an adapter has before a host gives it its name: of the firmware, as
+``MT4123 ConnectX6 Mellanox Technologies``, and that of the adapters inside of a switch."""
+_NO_HOST = ("localhost", "(none)")
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What ibnetdiscover prints.
+
+    Attributes:
+        links: the ends of the cables of each switch and adapter.
+        names: the first word of the description of each of them.
+        hosts: the host of each adapter that has one.
+        others: the description of each other adapter.
+    """
+
+    links: dict[str, list[str]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    hosts: dict[str, str] = field(default_factory=dict)
+    others: dict[str, str] = field(default_factory=dict)
+
+
+def unnamed_adapters(text: str) -> dict[str, str]:
+    """Return the descriptions of the adapters that name no host, in the output of ibnetdiscover.
+
+    They are in no level: which host has them is not known.
+    """
+    return _parts(text).others
+
+
+def _parts(text: str) -> _Parts:
+    """Read ibnetdiscover(8). A block has a switch or an adapter; a line of it has a cable."""
+    parts, block = _Parts(), ""
+    for line in text.splitlines():
+        if head := _BLOCK.match(line):
+            block, description = head["id"], head["name"]
+            parts.links.setdefault(block, [])
+            name = parts.names[block] = (description.split() or [""])[0]
+            if head["kind"] == "Ca":
+                if _OF_VENDOR.search(description) or _is_no_host(name):
+                    parts.others[block] = description
+                else:
+                    parts.hosts[block] = name
+        elif (cable := _LINK.match(line)) and block:
+            parts.links[block].append(cable["id"])
+    return parts
+
+
+def _is_no_host(name: str) -> bool:
+    return short_name(name) in _NO_HOST or not is_name(name)
+
+
+def _infiniband(text: str, file: object) -> tuple[dict[str, list[str]], Distance]:
+    """Return the hosts of each leaf switch of ibnetdiscover, and the distance of two of these.
+
+    The name of a node is the description of its adapter up to the first blank (``knl0001 HCA-1``).
+    """
+    parts = _parts(text)
+    links, names, hosts = parts.links, parts.names, parts.hosts
+    adapters = hosts.keys() | parts.others.keys()
+    if not hosts:
+        found = "no switch and no adapter"
+        if parts.others:
+            found = f"no adapter with the name of a host: {'; '.join(parts.others.values())}"
+        accepted = "a topology.conf, a topology.yaml, or the output of ibnetdiscover"
+        raise bad_input(file, "", found, accepted)
+    leaves: dict[str, list[str]] = {}
+    for adapter, host in hosts.items():
+        if not (switch := next((end for end in links[adapter] if end not in adapters), "")):
+            raise bad_input(file, host, "no cable to a switch", "the complete output")
+        if host not in leaves.setdefault(switch, []):
+            leaves[switch].append(host)
+    away = {leaf: _distances(leaf, links, adapters) for leaf in leaves}
+
+    def distance(one: str, other: str) -> int:
+        if other not in away[one]:
+            raise bad_input(
+                file, names[one], f"no path to {names.get(other, other)}", "one connected fabric"
+            )
+        return away[one][other] + 1
+
+    return leaves, distance
+
+
+def _distances(
+    start: str, links: Mapping[str, list[str]], adapters: Container[str]
+) -> dict[str, int]:
+    """Return the number of cables between the switch `start` and each other switch."""
+    away = {start: 0}
+    waiting = deque([start])
+    while waiting:
+        switch = waiting.popleft()
+        for end in links.get(switch, []):
+            if end not in away and end not in adapters:
+                away[end] = away[switch] + 1
+                waiting.append(end)
+    return away
 
 
 def _active_ports(facts: NodeFacts) -> list[Port]:

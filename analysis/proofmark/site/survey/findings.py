@@ -1,31 +1,287 @@
 """The facts of a partition that follow from a survey, each with its source. Pure.
 
-They include the question of ``proofmark init`` for the parts that were bought.
+They include the question of ``proofmark init`` for the parts that were bought, the environment of
+the programs, the scratch directory, and facts that no key of ``partition`` has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from archspec.cpu import TARGETS
+
 from proofmark.common.errors import BadInput
+from proofmark.common.files import text_or_empty
+from proofmark.common.input_limits import MAX_YAML_BYTES
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.text import one_line, size
-from proofmark.site.bmc_vendors.vendor_model import recognized
+from proofmark.site.firmware import recognized
 from proofmark.site.hardware import NODE
 from proofmark.site.hardware_limits import link, processor, shown_gbit
 from proofmark.site.installed_parts import LEAST_NIC_GBIT, Parts, parts_of
 from proofmark.site.literals import is_template, literal_yaml
+from proofmark.site.machines import CORE_FLOPS
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.parts import MountedFileSystem
 from proofmark.site.node.topology import Topology
 from proofmark.site.rails import rails_of
-from proofmark.site.survey.entries import Assumed, Entry, Fact, Found, Question
-from proofmark.site.survey.environment import Environment
+from proofmark.site.survey.answers import (
+    RATES,
+    Assumed,
+    Entry,
+    Fact,
+    Found,
+    GroupLimits,
+    NodeKind,
+    NodeReport,
+    Question,
+    Survey,
+    modules,
+    rates,
+    versions,
+)
 from proofmark.site.survey.fabric_findings import fabric_found
-from proofmark.site.survey.further_facts import dimm_texts
-from proofmark.site.survey.listed import GroupLimits, NodeKind
-from proofmark.site.survey.node_answers import NodeReport, Survey
-from proofmark.site.survey.scratch_findings import rates_found, scratch_found
+
+_TARGET = re.compile(r"target=([a-z0-9_]+)")
+_ARRAY = re.compile(r"stream_array_size=(\d{1,12})")
+_THREADED = re.compile(r"threads=(openmp|pthreads)")
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One folder of ``environments/``.
+
+    Attributes:
+        target: archspec's name of the microarchitecture that its programs are built for.
+        stream_array_size: elements of an array of STREAM, compiled in.
+        threaded_blas: whether the BLAS runs threads.
+        system: whether packages of the distribution can provide its programs.
+        locks: the operating systems that have a lock of Spack (``debian12``).
+    """
+
+    target: str
+    stream_array_size: int
+    threaded_blas: bool
+    system: bool
+    locks: tuple[str, ...] = ()
+
+    def fits(self, architecture: str) -> bool:
+        """Return whether programs of the environment run on `architecture` and are made for it.
+
+        A specific target fits only itself: another processor has another optimum.
+        """
+        node, target = TARGETS.get(architecture), TARGETS.get(self.target)
+        if node is None or target is None:
+            return False
+        generic = target.vendor == "generic" and target in node.ancestors
+        return self.target == architecture or generic
+
+    def has_lock(self, system: str) -> bool:
+        """Return whether a lock is for an operating system, by its name in os-release(5).
+
+        The name is that for people (``PRETTY_NAME``): ``Debian GNU/Linux 12 (bookworm)``.
+        """
+        words = re.findall(r"[a-z]+|\d+", system.lower())
+        return any(set(re.findall(r"[a-z]+|\d+", lock)) <= set(words) for lock in self.locks)
+
+    def rank(self, architecture: str) -> tuple[bool, int]:
+        """Return the order of fitting environments: the exact one last, then the most features."""
+        return self.target == architecture, len(TARGETS[self.target].ancestors)
+
+
+def environments_in(folder: Path) -> dict[str, Environment]:
+    """Return the environments in `folder`, ``environments/`` of a checkout, by name.
+
+    A folder whose ``spack.yaml`` names no target, or no size of the arrays, is left out.
+    """
+    found: dict[str, Environment] = {}
+    for path in sorted(folder.glob("*/spack.yaml")):
+        text = text_or_empty(path, MAX_YAML_BYTES)
+        target, array = _TARGET.search(text), _ARRAY.search(text)
+        if target and array:
+            found[path.parent.name] = Environment(
+                target=target[1],
+                stream_array_size=int(array[1]),
+                threaded_blas=bool(_THREADED.search(text)),
+                system=(path.parent / "system.yml").is_file(),
+                locks=tuple(sorted(lock.parent.name for lock in path.parent.glob("*/spack.lock"))),
+            )
+    return found
+
+
+def dimm_texts(facts: NodeFacts) -> list[str]:
+    """Return the memory modules as ``12 x 16.0 GiB DDR4, 2666 MT/s, configured 2666 MT/s``."""
+    counts: dict[str, int] = {}
+    for dimm in facts.dimms:
+        speed = f"{dimm.rated or '?'} MT/s, configured {dimm.configured or '?'} MT/s"
+        capacity = "unknown size" if dimm.bytes is None else size(dimm.bytes)
+        text = one_line(f"{capacity} {dimm.kind or 'memory'}, {speed}")
+        counts[text] = counts.get(text, 0) + 1
+    return [f"{count} x {text}" for text, count in sorted(counts.items())]
+
+
+def further_facts(report: NodeReport) -> dict[str, Fact]:
+    """Return the facts of a node that no key of ``partition`` has, by name.
+
+    A fact that Ansible would evaluate is left out.
+    """
+    node, facts = report.node, report.facts
+    found: dict[str, Fact] = {}
+    if facts is not None:
+        found |= _further_facts(facts, node)
+    for section in ("compilers", "mpi"):
+        if lines := report.tools.get(section):
+            found[section] = Fact(versions(lines), f"--version of each program on {node}")
+    if lines := report.tools.get("modules"):
+        system, names = modules(tuple(lines))
+        found["module_system"] = Fact(system, f"the login shell of {node}")
+        found["modules"] = Fact(names, f"module -t avail on {node}")
+    if report.bmc.address:
+        found["bmc_address"] = Fact(report.bmc.address, f"{report.bmc.address_source}, of {node}")
+    if report.bmc.vendor:
+        found["bmc_vendor"] = Fact(report.bmc.vendor, report.bmc.vendor_source)
+    return {name: fact for name, fact in found.items() if not is_template(f"{fact.value}")}
+
+
+def _further_facts(facts: NodeFacts, node: str) -> dict[str, Fact]:
+    firmware = facts.firmware
+    bios = (firmware.get(key, "") for key in ("bios_vendor", "bios_version", "bios_date"))
+    board = (firmware.get(key, "") for key in ("sys_vendor", "product_name", "model"))
+    nics = [
+        one_line(f"{nic.name}, {nic.driver or 'no driver'}, {nic.megabits or 'unknown'} Mb/s")
+        for nic in facts.nics
+    ]
+    ports = [
+        one_line(f"{port.adapter}/{port.port}, {port.state or '?'}, {port.rate or '?'}")
+        for port in facts.ports
+    ]
+    turbo = {True: "on", False: "off", None: ""}[facts.turbo]
+    texts: Mapping[str, tuple[str, str]] = {
+        "system": (" ".join(filter(None, board)), "/sys/class/dmi/id"),
+        "bios": (" ".join(filter(None, bios)), "/sys/class/dmi/id"),
+        "microcode": (facts.microcode or "", "/proc/cpuinfo"),
+        "operating_system": (facts.os, "/etc/os-release"),
+        "kernel": (facts.kernel, "/proc/sys/kernel/osrelease"),
+        "governor": (facts.governor or "", "/sys/devices/system/cpu"),
+        "turbo": (turbo, "/sys/devices/system/cpu"),
+        "max_clock_hz": (str(facts.max_hz or ""), "cpufreq"),
+        "smt": (facts.smt or "", "/sys/devices/system/cpu/smt/control"),
+    }
+    lists: Mapping[str, tuple[Sequence[str], str]] = {
+        "dimms": (dimm_texts(facts), "dmidecode -t memory"),
+        "nics": (nics, "/sys/class/net"),
+        "fabric_ports": (ports, "/sys/class/infiniband"),
+    }
+    found: dict[str, Fact] = {
+        name: Fact(one_line(value), f"{source} of {node}")
+        for name, (value, source) in texts.items()
+        if value
+    }
+    for name, (values, source) in lists.items():
+        if values:
+            found[name] = Fact(list(values), f"{source} of {node}")
+    return found
+
+
+PARALLEL = (
+    *("lustre", "gpfs", "beegfs", "wekafs", "panfs", "ceph", "pvfs2"),
+    *("fuse.daos", "fuse.juicefs", "fuse.glusterfs"),
+    *("nfs4", "nfs"),
+)
+"""Types of parallel file systems in ``/proc/mounts``, the usual ones first."""
+SHARED = ("nfs4", "nfs")
+MANY_SERVERS = "remoteports="
+"""The option of NFS with several servers: VAST NFS, "Mount parameters". Without it, NFS is not
+parallel."""
+FOLDER = "proofmark"
+"""The folder of the benchmarks on a scratch file system."""
+LOCAL_SCRATCH = "/var/tmp/proofmark-{uid}"
+
+
+def scratch_found(survey: Survey, facts: NodeFacts | None, report: NodeReport | None) -> Found:
+    """Return the scratch directory of a partition: on a parallel file system, if one is mounted.
+
+    Args:
+        survey: what was found of the site.
+        report: what one of the nodes reported; None if none was read.
+    """
+    if facts is None or report is None:
+        return {"scratch.path": Question("Which directory do the benchmarks write to?")}
+    if parallel := _parallel(facts):
+        chosen, *others = parallel
+        source = f"/proc/mounts of {report.node}"
+        found: Found = {
+            "scratch.path": Fact(f"{chosen.target.rstrip('/')}/{FOLDER}", source),
+            "scratch.type": Fact(chosen.kind, source),
+            "scratch.source": Fact(chosen.source, source),
+            "scratch.off_root": Fact(True, "a file system of its own"),
+        }
+        if others:
+            found["scratch.others"] = Question(
+                f"scratch: is {_mount(chosen)} the one to accept? Mounted too: "
+                f"{', '.join(map(_mount, others))}."
+            )
+        return found
+    if survey.local:
+        reason = f"no parallel file system is mounted on {report.node}"
+        return {"scratch.path": Assumed(LOCAL_SCRATCH, reason)}
+    shared = ", ".join(_mount(each) for each in facts.mounts if each.kind in SHARED) or "none"
+    return {
+        "scratch.path": Question(
+            "Which directory, that all nodes share, do the benchmarks write to? No parallel file "
+            f"system is mounted on {report.node}. NFS there: {shared}."
+        )
+    }
+
+
+def rates_found(report: NodeReport | None, facts: NodeFacts | None) -> Found:
+    """Return the rates that the node measured, by which plans estimate times."""
+    if report is None or facts is None:
+        return {}
+    found: Found = {}
+    measured = rates(report.tools.get(RATES, ()))
+    if flops := measured.get("flops"):
+        source = f"multiply-add on all processors of {report.node}, measured by init"
+        found[f"facts.{CORE_FLOPS}"] = Fact(int(float(f"{flops / facts.cores:.3g}")), source)
+    if write := measured.get("write"):
+        source = f"256 MiB written into {scratch_folder(facts)} of {report.node} by init"
+        found["scratch.client_bytes_per_s"] = Fact(int(float(f"{write:.3g}")), source)
+    return found
+
+
+def scratch_folder(facts: NodeFacts | None) -> str:
+    """Return the mount point of the scratch file system, or a folder of the node."""
+    mounts = _parallel(facts) if facts else []
+    return mounts[0].target if mounts else "/var/tmp"
+
+
+def _parallel(facts: NodeFacts) -> list[MountedFileSystem]:
+    """Return the parallel file systems of a node, the one for scratch first."""
+    mounts = (each for each in facts.mounts if each.target.startswith("/"))
+    return sorted(filter(_is_parallel, mounts), key=_preference)
+
+
+def _is_parallel(mount: MountedFileSystem) -> bool:
+    if mount.kind in SHARED:
+        return any(each.startswith(MANY_SERVERS) for each in mount.options.split(","))
+    return mount.kind in PARALLEL
+
+
+def _preference(mount: MountedFileSystem) -> tuple[bool, bool, int, str]:
+    """Sort scratch file systems first, and the homes of users last."""
+    words = mount.target.lower()
+    scratch = any(word in words for word in ("scratch", "work", "tmp"))
+    home = any(word in words for word in ("home", "apps", "opt", "sw"))
+    return not scratch, home, PARALLEL.index(mount.kind), mount.target
+
+
+def _mount(mount: MountedFileSystem) -> str:
+    return one_line(f"{mount.target} ({mount.kind}, {mount.source})")
+
 
 UNKNOWN = "unknown"
 """The model of a processor whose ``/proc/cpuinfo`` has no name."""

@@ -52,8 +52,7 @@ from proofmark.machine.bmc.client import (
 )
 from proofmark.machine.bmc.https import BodyPart, is_path, tls_context
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.site.bmc_vendors.vendor_model import BmcVendor, VendorBlock, vendor
-from proofmark.site.firmware import Firmware, Scalar, Settings
+from proofmark.site.firmware import BmcVendor, Firmware, Scalar, Settings, VendorBlock, vendor
 
 ANY = "*"
 """Matches each version of a resource that exists."""
