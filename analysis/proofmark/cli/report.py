@@ -23,8 +23,8 @@ from proofmark.common.translation import in_language
 from proofmark.judge.ending import ending, failed_nodes
 from proofmark.judge.judging import read_and_judge
 from proofmark.records.stored_readings import stored_or_read
-from proofmark.report.export import EXPORTS
-from proofmark.report.export import export as export_run
+from proofmark.report.exports import EXPORTS
+from proofmark.report.exports import export as export_run
 from proofmark.report.products import write_products
 from proofmark.runs.asked import acceptance_command, not_in
 from proofmark.runs.sealed_runs import keep, sealed_of

@@ -119,9 +119,9 @@ def _disagreement(answer: Verdict) -> Callable[[Disagreement], str]:
     """Return the function that returns a disagreement of repeats as a sentence with its node."""
 
     def text(found: Disagreement) -> str:
-        from proofmark.report.sections.disagreements import sentence
+        from proofmark.report.sections.issues import disagreement_text
 
-        return f"{answer.results[found.figure].record.node}: {sentence(found, answer)}"
+        return f"{answer.results[found.figure].record.node}: {disagreement_text(found, answer)}"
 
     return text
 
@@ -184,15 +184,27 @@ def _print_all(answer: Verdict, file: Callable[[str, int], str]) -> None:
 def _print_expected(answer: Verdict, expected: FigurePredictions) -> None:
     """Print the figures with a prediction, its source and its error. They judge nothing."""
     # They import the parts of the report, which other uses of this module do not need.
-    from proofmark.report.predictions import heads, notes, texts
-    from proofmark.report.sections.figure_tables import median_text, name, settings
+    from proofmark.report.sections.figure_tables import (
+        median_text,
+        name,
+        prediction_heads,
+        prediction_notes,
+        prediction_texts,
+        settings,
+    )
 
     rows = [
-        (name(result), settings(result), result.record.node, median_text(result), *texts(result))
+        (
+            name(result),
+            settings(result),
+            result.record.node,
+            median_text(result),
+            *prediction_texts(result),
+        )
         for result in map(answer.results.__getitem__, np.flatnonzero(expected.mask).tolist())
     ]
-    print_table((_("Figure"), _("Setting"), _("Node"), _("Median"), *heads()), rows)
-    for what, text in notes(expected):
+    print_table((_("Figure"), _("Setting"), _("Node"), _("Median"), *prediction_heads()), rows)
+    for what, text in prediction_notes(expected):
         print_line(f"{what}: {text}")
 
 

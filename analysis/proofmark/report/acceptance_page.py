@@ -13,7 +13,7 @@ from proofmark.judge.acceptance import Acceptance, AcceptedItem, Terms
 from proofmark.judge.acceptance_gaps import Gap
 from proofmark.report.page import Block, Cell, Section, Table, numeric, titled
 from proofmark.report.render import page
-from proofmark.report.sections.signatures import signature_table
+from proofmark.report.sections.signed_sheets import signature_table
 from proofmark.report.words import accepted_text, item_text, number, pairs, visible
 from proofmark.runs.run_files import AcceptanceFiles
 from proofmark.runs.waivers import digest_of

@@ -16,8 +16,8 @@ from proofmark.packages.foreign.adoption import adopt_folder, site_of_hosts
 from proofmark.packages.foreign.adoption_request import AdoptionRequest
 from proofmark.packages.foreign.path_rules import LabelRule, PathRule
 from proofmark.report.run_data import gather
-from proofmark.report.sections import disagreements, issues
-from proofmark.report.sections.exceptions import exceptions
+from proofmark.report.sections import issues
+from proofmark.report.sections.signed_sheets import exceptions
 from proofmark.runs.run import Run, open_run
 
 Judged = tuple[Run, Verdict]
@@ -71,7 +71,7 @@ def test_repeats_of_two_states_are_an_issue(tmp_path: Path) -> None:
     assert (one.figures, one.compared) == (4, 4)
     section = issues.section(gather(run, verdict))
     assert any("disagree" in title for block in section.blocks for title in block.titles)
-    assert f"sweep_{DATES[0]}" in disagreements.sentence(one, verdict)
+    assert f"sweep_{DATES[0]}" in issues.disagreement_text(one, verdict)
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.05])

@@ -20,8 +20,7 @@ from proofmark.packages.foreign.adoption import adopt_folder, site_of_hosts
 from proofmark.packages.foreign.adoption_request import AdoptionRequest
 from proofmark.packages.foreign.path_rules import PathRule
 from proofmark.report.run_data import gather
-from proofmark.report.sections.exceptions import exceptions
-from proofmark.report.sections.next_steps import next_steps
+from proofmark.report.sections.signed_sheets import exceptions, next_steps
 from proofmark.runs.run import open_run
 from proofmark.site.ceilings import UNIVERSAL, stated_ceilings
 from proofmark.site.hardware import StatedNode

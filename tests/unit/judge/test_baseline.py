@@ -32,7 +32,7 @@ from proofmark.packages.service.gate_decisions import decide
 from proofmark.packages.service.gate_evidence import evidence_of
 from proofmark.report.products import write_products
 from proofmark.report.run_data import gather
-from proofmark.report.sections.next_steps import next_steps
+from proofmark.report.sections.signed_sheets import next_steps
 from proofmark.runs.evidence import seal
 from proofmark.runs.format import write_identity
 from proofmark.runs.run import Run, open_run

@@ -32,7 +32,7 @@ from proofmark.plan.plan import Plan
 from proofmark.records.columns import Record
 from proofmark.report.run_data import gather
 from proofmark.report.sections import issues
-from proofmark.report.sections.exceptions import exceptions
+from proofmark.report.sections.signed_sheets import exceptions
 from proofmark.runs.evidence import seal
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.waivers import Waiver, add_waiver, digest_of, read_waivers, signed

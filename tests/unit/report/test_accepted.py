@@ -29,7 +29,7 @@ from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
 from proofmark.report.drawing.series import samples_of
-from proofmark.report.sections.limit_table import accepted_of
+from proofmark.report.sections.figure_tables import accepted_of
 from proofmark.report.words import accepted_text, limit_text
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.contract_document import ContractItem

@@ -13,7 +13,7 @@ from proofmark.common.files import write_whole
 from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
 from proofmark.report.run_data import gather
-from proofmark.report.sections.next_steps import next_steps
+from proofmark.report.sections.signed_sheets import next_steps
 from proofmark.report.view import view
 from proofmark.runs.run import Run
 

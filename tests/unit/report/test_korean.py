@@ -35,7 +35,7 @@ from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.packages.twin.smpi import unpack
 from proofmark.report.drawing import charts
 from proofmark.report.run_data import gather
-from proofmark.report.sections.next_steps import next_steps
+from proofmark.report.sections.signed_sheets import next_steps
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.accepted_baseline import AcceptedNodes, Capacity

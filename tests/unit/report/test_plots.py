@@ -28,10 +28,7 @@ from proofmark.report.drawing.series import (
     samples_of,
 )
 from proofmark.report.plot import Plot, PlotContext, plots
-from proofmark.report.plots.blas_kernel import BlasKernels
-from proofmark.report.plots.collectives import Collectives
-from proofmark.report.plots.file_size import FileSize
-from proofmark.report.plots.point_to_point import PointToPoint
+from proofmark.report.plots.core_plots import BlasKernels, Collectives, FileSize, PointToPoint
 from proofmark.report.sections.plots_section import csv_of
 
 NOTHING = PlotContext(peak_gflops=None, choice_labels={})

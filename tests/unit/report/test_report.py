@@ -29,7 +29,7 @@ from tests.fixtures.report_run import (
 from proofmark.cli.main import main
 from proofmark.judge.verdict import WORDS, Coverage, Verdict
 from proofmark.report.run_data import drivers_that_wrote, gather
-from proofmark.report.sections import file_drivers, issues, node_provenance
+from proofmark.report.sections import issues, node_provenance
 from proofmark.report.summary import headline, overall, summary
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of
@@ -115,7 +115,7 @@ def test_the_driver_that_wrote_by_mpi_io_is_that_of_the_output(tmp_path: Path) -
 
     run = made_run(tmp_path, change=change)
     data = gather(run, written_verdict(run))
-    assert data.drivers == {} and file_drivers.sections(data) == ()
+    assert data.drivers == {} and node_provenance.driver_sections(data) == ()
     writes = {"environment": {"ROMIO_PRINT_HINTS": "1"}}
     states = [
         replace(each, step=each.step.model_copy(update=writes))
@@ -124,7 +124,7 @@ def test_the_driver_that_wrote_by_mpi_io_is_that_of_the_output(tmp_path: Path) -
     ]
     found = drivers_that_wrote(run, states, data.software)
     assert found == {"imb-pingpong": ("romio:nfs",), "imb-collectives": ()}
-    (made,) = file_drivers.sections(replace(data, drivers=found))
+    (made,) = node_provenance.driver_sections(replace(data, drivers=found))
     text = str(made)
     assert "imb-pingpong: romio:nfs" in text
     assert "imb-collectives: unknown" in text

@@ -15,7 +15,7 @@ from tests.fixtures.report_run import made_run, reported, troubled_run
 
 from proofmark.cli.main import main
 from proofmark.report.run_data import gather
-from proofmark.report.sections.next_steps import next_steps
+from proofmark.report.sections.signed_sheets import next_steps
 from proofmark.runs.run import Run
 
 RATES = {f"n{number}": (100.0, 100.5, 101.0) for number in range(1, 9)}

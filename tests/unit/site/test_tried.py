@@ -17,7 +17,7 @@ from proofmark.jobs.launcher import LAUNCHERS
 from proofmark.machine.bmc.back_end import BACK_ENDS
 from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.report.run_data import gather
-from proofmark.report.sections.exceptions import exceptions
+from proofmark.report.sections.signed_sheets import exceptions
 from proofmark.site.file_systems import Mount, Scratch, kinds
 from proofmark.site.firmware import Firmware
 from proofmark.site.partition import tried, untried

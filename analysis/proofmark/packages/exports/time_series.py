@@ -31,7 +31,7 @@ from proofmark.judge.results import WORDS, Results
 from proofmark.judge.verdict import Result, Verdict
 from proofmark.judge.verdict_files import SINGLE_RUN, figure_name
 from proofmark.records.columns import Floats, Measurand, Numbers, Records
-from proofmark.report.export import Export
+from proofmark.report.exports import Export
 from proofmark.runs.run import Run
 
 

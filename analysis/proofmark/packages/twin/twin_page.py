@@ -15,7 +15,7 @@ from proofmark.packages.twin.twin_files import ModelError, TwinFacts, TwinFiles
 from proofmark.packages.twin.twin_predictions import predictions_of
 from proofmark.report.additions import AddedSection, Addition, RunAddition
 from proofmark.report.page import Block, Column, Section, facts, numeric, titled
-from proofmark.report.predictions import assumptions_table
+from proofmark.report.sections.figure_tables import assumptions_table
 from proofmark.report.words import number
 from proofmark.runs.predictions import Predictions
 from proofmark.runs.run import Run

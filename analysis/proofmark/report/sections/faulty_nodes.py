@@ -1,4 +1,4 @@
-"""The bad nodes: name, deviation, likely cause; then the detection power of the comparison."""
+"""The bad nodes with their causes, the power of the comparison, and slow storage targets."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from proofmark.common.translation import N_, _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.judge.diagnosis.slow_figures import SlowFigure
 from proofmark.judge.fleet.fleet import FleetFigure
+from proofmark.judge.fleet.like_figures import LIKE_TARGETS
 from proofmark.judge.next_steps import node_advice
 from proofmark.report.page import Block, Cell, Fold, PageLink, Section, numeric, table, titled
 from proofmark.report.run_data import RunData
@@ -242,3 +243,47 @@ def _powerless(figures: Sequence[FleetFigure]) -> tuple[Cell | str, ...]:
     name = Cell(count(len(figures), "figure"), "strong", details=_name(figures[0]))
     limit = figures[0].fleet_limit
     return (name, str(limit.nodes), *["–"] * 2, localized(limit.powerless), *["–"] * 4)
+
+
+def target_sections(run_data: RunData) -> tuple[Section, ...]:
+    """Return the section; nothing for a run that compared no storage targets."""
+    compared = [
+        figure.fleet_limit.nodes
+        for figure in run_data.verdict.fleet.figures
+        if figure.members == LIKE_TARGETS
+    ]
+    if not compared:
+        return ()
+    slow = run_data.verdict.storage.targets
+    if not slow:
+        text = _("None of {targets} is slower than chance explains.").format(
+            targets=count(max(compared), "storage target")
+        )
+        return (Section("storage-targets", _("Storage targets"), (Block(paragraphs=(text,)),)),)
+    rows = []
+    for target in slow:
+        shown = [
+            f"{each.record.metric} {number(each.record.value)} {each.record.unit}: "
+            f"{localized(each.reason)}"
+            for each in target.results[:MOST_FIGURES]
+        ]
+        rows.append(
+            (
+                Cell(str(target.target), "strong"),
+                target.file_system,
+                f"{target.ratio:.2g}",
+                Cell(shown[0], "reason", details=tuple(shown[1:])),
+            )
+        )
+    columns = (
+        _("Storage target"),
+        _("File system"),
+        numeric(_("Worst figure ÷ median")),
+        _("Evidence"),
+    )
+    caption = _("{slow} of {all}").format(
+        slow=count(len(slow), "slow storage target"), all=max(compared)
+    )
+    shown_table = titled(caption, columns, rows)
+    block = Block(titles=(caption,), tables=(shown_table,))
+    return (Section("storage-targets", _("Storage targets"), (block,)),)

@@ -1,17 +1,24 @@
-"""Tables of the figures of a run: the judged figures, and all figures."""
+"""Tables of the figures of a run: the limits, the judged, the expected and all figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+import numpy as np
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import metrics_of
 from proofmark.common.message import localized
+from proofmark.common.nodesets import folded
 from proofmark.common.translation import N_, _, translated
+from proofmark.judge.acceptance import MOST_REASONS
 from proofmark.judge.baseline.comparison import KIND
+from proofmark.judge.limit_outcomes import LimitOutcome
+from proofmark.judge.node_checks import CheckOutcome
+from proofmark.judge.predictions import FigurePredictions
 from proofmark.judge.verdict import Judgement, Result
 from proofmark.judge.verdict_files import SINGLE_RUN
-from proofmark.report import predictions
 from proofmark.report.page import (
     Block,
     Cell,
@@ -20,12 +27,268 @@ from proofmark.report.page import (
     PageLink,
     Section,
     Table,
+    facts,
+    listed,
     numeric,
     table,
+    titled,
 )
 from proofmark.report.run_data import RunData
-from proofmark.report.sections import limit_table as limits
-from proofmark.report.words import accepted_text, count, number, pairs, sealing
+from proofmark.report.words import (
+    accepted_text,
+    check_text,
+    count,
+    number,
+    open_bounds_text,
+    pairs,
+    reference_text,
+    sealing,
+    visible,
+)
+from proofmark.runs.predictions import Assumption
+
+NUMBER = "number"
+
+
+def limit_blocks(run_data: RunData) -> Iterator[Block]:
+    """Yield the table of the contract limits and of the references that are for the suite."""
+    counts = run_data.verdict.limits
+    if not counts:
+        return
+    caption = _("Figures judged by each limit")
+    idle = sum(each.steps > 0 and not each.judged for each in counts)
+    explanation = _(
+        "A limit judges the figures that it selects and that are valid. A limit of another suite "
+        "is not in this suite and has no effect."
+    )
+    notes = [explanation]
+    if idle:
+        notes.append(
+            _("{limits} of this suite judged no figure.").format(limits=count(idle, "limit"))
+        )
+    if basis := run_data.verdict.hardware.basis:
+        notes.append(f"{localized(basis)}.")
+    columns = (
+        _("Limit"),
+        _("Accepted"),
+        numeric(_("Judged")),
+        numeric(_("PASS")),
+        numeric(_("FAIL")),
+        numeric(_("UNJUDGED")),
+        numeric(_("INVALID")),
+        _("Source"),
+    )
+    rows: list[tuple[Cell | str, ...]] = [
+        (
+            _name(each),
+            accepted_of(each),
+            _judged(each),
+            *(str(each.outcomes.get(word, 0)) for word in ("PASS", "FAIL", "UNJUDGED")),
+            str(each.invalid),
+            f"{translated(each.reference.kind)}: {each.reference.source}",
+        )
+        for each in counts
+    ]
+    yield Block(
+        titles=(caption,),
+        paragraphs=tuple(notes),
+        tables=(titled(caption, columns, rows),),
+    )
+
+
+def idle_limits(run_data: RunData) -> Iterator[Block]:
+    """Yield the contract limits of this suite that judged no figure."""
+    items = tuple(
+        _("{limit}: {unjudged} UNJUDGED, {invalid} INVALID").format(
+            limit=_text(each),
+            unjudged=count(sum(each.outcomes.values()), "figure"),
+            invalid=count(each.invalid, "figure"),
+        )
+        for each in run_data.verdict.limits
+        if each.reference.kind == "contract" and each.steps and not each.judged
+    )
+    if items:
+        yield listed(_("Contract limits that judged no figure"), items)
+
+
+def _text(each: LimitOutcome) -> str:
+    name = _name(each)
+    return f"{' '.join((name.text, *name.details))} ({each.reference.source})"
+
+
+def _name(each: LimitOutcome) -> Cell:
+    reference = each.reference
+    mode = _("mode {mode}").format(mode=reference.mode) if reference.mode else ""
+    system = _("system {system}").format(system=reference.system) if reference.system else ""
+    details = ", ".join(filter(None, (mode, system, pairs(reference.where))))
+    return Cell(f"{each.case} {reference.metric}", "strong", tuple(filter(None, (details,))))
+
+
+def accepted_of(each: LimitOutcome) -> str:
+    """Return the figures that a limit accepted in words: ``at least 0.9 × 85 GB/s``.
+
+    They are those of its judgements: nodes with other processors can have other tolerances.
+    """
+    of = reference_text(each.reference, each.case)
+    if not each.accepted:
+        return open_bounds_text(of)
+    return "; ".join(dict.fromkeys(accepted_text(bounds, of) for bounds in each.accepted))
+
+
+def _judged(each: LimitOutcome) -> Cell:
+    """Return the number of judged figures; 0 looks like the verdict UNJUDGED."""
+    if each.judged:
+        return Cell(str(each.judged), NUMBER)
+    if not each.steps:
+        return Cell("0", NUMBER, details=(_("not in this suite"),))
+    return Cell("0", "word UNJUDGED", details=(_("no figure was judged"),))
+
+
+_PHASES = (N_("functionality"), N_("performance"), N_("stability"))  # for the catalogue
+
+
+def contract_sections(run_data: RunData) -> tuple[Section, ...]:
+    """Return the section; nothing for a site without a contract."""
+    document = run_data.site.contract
+    if document is None:
+        return ()
+    planned = [each for each in run_data.verdict.contract if each.item]
+    checks = run_data.verdict.checks
+    others = len(document.items) - len(planned) - len(checks)
+    columns = (_("Item"), _("Phase"), _("Limit"), _("Figure"), _("Outcome"), _("Evidence"))
+    caption = _("Items of the contract")
+    parties = "; ".join(f"{role}: {name}" for role, name in document.parties.items())
+    notes = [visible(f"{document.title}. {parties}.")]
+    if others:
+        notes.append(_("{count} further items are for other suites.").format(count=others))
+    rows = [*map(_checked, checks), *map(_row, planned)]
+    shown = titled(caption, columns, rows)
+    block = Block(titles=(caption,), paragraphs=tuple(notes), tables=(shown,))
+    return (Section("contract", _("Contract"), (block,)),)
+
+
+def _checked(each: CheckOutcome) -> tuple[Cell | str, ...]:
+    """Return the row of a functional item."""
+    item, (met, total) = each.item, each.nodes
+    text = (visible(item.text), *([_("minor")] if item.severity == "minor" else []))
+    reasons: dict[str, list[str]] = {}
+    for figure in each.figures:
+        if figure.outcome != "PASS":
+            reasons.setdefault(localized(figure.reason), []).append(figure.node)
+    lines = [f"{folded(nodes)}: {why}" for why, nodes in reasons.items()]
+    return (
+        Cell(item.number, "strong", details=text),
+        translated(item.phase),
+        check_text(item),
+        Cell(_("{met} of {total} nodes meet it").format(met=met, total=total)),
+        Cell(translated(each.outcome), f"word {each.outcome}", details=tuple(lines[:MOST_REASONS])),
+        Cell(item.metric, "code"),
+    )
+
+
+def _row(each: LimitOutcome) -> tuple[Cell | str, ...]:
+    item, worst = each.item, each.worst
+    assert item is not None  # the caller takes items only
+    text = (visible(item.text), *([_("minor")] if item.severity == "minor" else []))
+    if worst is None:
+        accepted, measured, evidence = accepted_of(each), _("not compared"), "–"
+    else:
+        accepted = accepted_text(worst.accepted, unit=worst.unit)
+        measured = f"{number(worst.value)} {worst.unit}"
+        evidence = f"{worst.step}, {worst.node}"
+    details = []
+    # The nodes of INVALID figures are not among them: their number would say too much.
+    if each.nodes[1] > 1 and each.outcome in ("PASS", "FAIL"):
+        met, total = each.nodes
+        details.append(_("{met} of {total} nodes meet it").format(met=met, total=total))
+    waiver = each.waiver
+    why = (
+        _("waived by {by} on {date}: {reason}").format(
+            by=visible(waiver.by), date=waiver.date, reason=visible(waiver.reason)
+        )
+        if waiver
+        else ""
+    )
+    return (
+        Cell(item.number, "strong", details=text),
+        translated(item.phase),
+        accepted,
+        Cell(measured, details=tuple(details)),
+        Cell(translated(each.outcome), f"word {each.outcome}", details=(why,) if why else ()),
+        Cell(evidence, "code"),
+    )
+
+
+def prediction_heads() -> tuple[str, str]:
+    """Return the titles of the `prediction_texts` of a figure."""
+    return _("Expected"), _("Measured ÷ expected")
+
+
+def prediction_columns(run_data: RunData) -> tuple[Column, ...]:
+    """Return the columns for predictions. A measured run without predictions has none."""
+    own = tuple(map(numeric, prediction_heads())) if run_data.verdict.expected else ()
+    return (*own, *chain.from_iterable(each.columns() for each in run_data.additions))
+
+
+def prediction_cells(result: Result, run_data: RunData) -> tuple[str, ...]:
+    """Return one text for each of the `prediction_columns`, about the figure in `result`."""
+    own = prediction_texts(result) if run_data.verdict.expected else ()
+    return (*own, *chain.from_iterable(each.cells(result) for each in run_data.additions))
+
+
+def prediction_texts(result: Result) -> tuple[str, str]:
+    """Return the prediction of a figure with its range, and measured ÷ predicted; – if unknown."""
+    expected = result.expected
+    if expected is None:
+        return "–", "–"
+    value = f"{number(expected.value)} {result.record.unit}"
+    if expected.low is not None and expected.high is not None:
+        value = f"{value} ({number(expected.low)} … {number(expected.high)})"
+    return value, "–" if expected.ratio is None else number(expected.ratio, 3)
+
+
+def prediction_notes(expected: FigurePredictions) -> Iterator[tuple[str, str]]:
+    """Yield the source of the predictions, what was assumed and the error of the model."""
+    known, measured = expected.expected, int(expected.mask.sum())
+    yield _("Run of the twin"), known.run
+    yield _("Algorithms of collectives, as in"), known.selector
+    texts = _("{predicted} of {figures}")
+    figures = texts.format(predicted=f"{measured:,}", figures=f"{len(expected.figures):,}")
+    yield _("Figures with an expected value"), figures
+    assumed = [localized(each.what) for each in known.assumptions if not each.sourced]
+    yield _("Assumed, without a source"), ", ".join(dict.fromkeys(assumed)) or "–"
+    yield _("Error of the model (predicted ÷ measured)"), _error(expected)
+
+
+def _error(expected: FigurePredictions) -> str:
+    text = _("{case} {metric}: median {median}, from {smallest} to {largest}")
+    errors = (
+        text.format(
+            case=each.case,
+            metric=each.metric,
+            median=number(each.median, 3),
+            smallest=number(each.smallest, 3),
+            largest=number(each.largest, 3),
+        )
+        for each in expected.expected.errors
+    )
+    return "; ".join(errors) or _("not known")
+
+
+def assumptions_table(assumptions: Iterable[Assumption]) -> Table:
+    """Return a table with one row for each assumption."""
+    rows = [
+        (
+            localized(each.what),
+            localized(each.value),
+            _("source") if each.sourced else _("assumed"),
+            localized(each.why),
+        )
+        for each in assumptions
+    ]
+    heads = (_("Part of the model"), _("Value"), _("Kind"), _("Source or assumption"))
+    return titled(_("Assumptions of the model"), heads, rows)
+
 
 REST = N_("The complete list is in records.parquet.")
 
@@ -82,7 +345,7 @@ def judged_section(run_data: RunData) -> Section:
         none = _("No reference applies to a figure of this run: all figures are UNJUDGED.")
         only = _("Only accepted runs judge this run. No figure is worse.")
         text = only if run_data.verdict.judgements() else none
-        blocks = (Block(paragraphs=(text,)), *limits.blocks(run_data))
+        blocks = (Block(paragraphs=(text,)), *limit_blocks(run_data))
         return Section("judged", _("Judged figures"), blocks)
     explanation = _(
         "A ratio is the median divided by the reference, or the median of the ratios within the "
@@ -95,7 +358,7 @@ def judged_section(run_data: RunData) -> Section:
         "judged",
         _("Judged figures"),
         (
-            *limits.blocks(run_data),
+            *limit_blocks(run_data),
             Block(paragraphs=paragraphs, tables=(_judged_table(run_data, listed),)),
         ),
     )
@@ -130,7 +393,7 @@ def _judged_table(run_data: RunData, total: int) -> Table:
             figure_cell(result, run_data.benchmarks),
             result.record.node,
             median_text(result),
-            *predictions.cells(result, run_data),
+            *prediction_cells(result, run_data),
             repeats_text(result),
             _reference(result, judgement),
             number(judgement.ratio, 3),
@@ -147,7 +410,7 @@ def _judged_table(run_data: RunData, total: int) -> Table:
         _("Figure"),
         _("Node"),
         numeric(_("Median")),
-        *predictions.columns(run_data),
+        *prediction_columns(run_data),
         numeric(_("Repeats")),
         numeric(_("Reference")),
         numeric(_("Ratio")),
@@ -174,7 +437,7 @@ def all_section(run_data: RunData) -> Section:
             settings(result),
             result.record.node,
             median_text(result),
-            *predictions.cells(result, run_data),
+            *prediction_cells(result, run_data),
             repeats_text(result),
             Cell(localized(result.reason), "reason"),
         )
@@ -186,7 +449,7 @@ def all_section(run_data: RunData) -> Section:
         _("Setting"),
         _("Node"),
         numeric(_("Median")),
-        *predictions.columns(run_data),
+        *prediction_columns(run_data),
         numeric(_("Repeats")),
         _("Reason"),
     )
@@ -219,3 +482,46 @@ def all_section(run_data: RunData) -> Section:
     return Section(
         "all", _("All figures"), (Block(paragraphs=(noise, text), folds=(fold,), links=links),)
     )
+
+
+def predicted_sections(run_data: RunData) -> Iterator[Section]:
+    """Yield the section of the expected figures; nothing if the run has no predictions."""
+    expected = run_data.verdict.expected
+    if expected is None:
+        return
+    note = _(
+        "A twin predicts the expected figures on a model of the partition. They are information: "
+        "no figure passes or fails because of them."
+    )
+    about = facts(_("Predictions"), tuple(prediction_notes(expected)))
+    assumptions = expected.expected.assumptions
+    model = assumptions_table(assumptions)
+    fold = Fold(
+        _("Show {figures}").format(figures=count(len(assumptions), "assumption")),
+        Block(tables=(model,)),
+    )
+    figures = (_figures(run_data, expected),) if expected.mask.any() else ()
+    block = Block(paragraphs=(note,), tables=(about, *figures), folds=(fold,))
+    yield Section("expected", _("Expected figures"), (block,))
+
+
+def _figures(run_data: RunData, expected: FigurePredictions) -> Table:
+    verdict = run_data.verdict
+    chosen = np.flatnonzero(expected.mask).tolist()
+    rows = (
+        (
+            name(result),
+            settings(result),
+            result.record.node,
+            median_text(result),
+            *prediction_cells(result, run_data),
+        )
+        for result in (verdict.results[figure] for figure in chosen)
+    )
+    heads: tuple[Column | str, ...] = (
+        *(_("Figure"), _("Setting"), _("Node")),
+        numeric(_("Median")),
+        *prediction_columns(run_data),
+    )
+    rest = _("The complete list is in verdict.json.")
+    return table(_("Measured and expected"), heads, rows, rest=rest, total=len(chosen))

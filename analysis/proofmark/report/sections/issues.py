@@ -11,11 +11,13 @@ from itertools import chain
 from proofmark.common.files import is_regular
 from proofmark.common.message import Message, localized
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
-from proofmark.common.text import one_line
+from proofmark.common.text import one_line, percent
 from proofmark.common.translation import N_, _, translated
+from proofmark.judge.diagnosis.disagreeing import Disagreement, LikeExecutions
 from proofmark.judge.ending import named_nodes, named_steps, of_like_nodes
 from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.judge.results import CONFIRMING, Result
+from proofmark.judge.verdict import Verdict
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import EMULATED, Execution, Record
@@ -27,16 +29,137 @@ from proofmark.report.page import (
     Section,
     listed,
     numeric,
+    table,
     titled,
 )
 from proofmark.report.run_data import RunData
-from proofmark.report.sections import blas_kernels, disagreements
-from proofmark.report.sections import limit_table as limits
-from proofmark.report.sections.figure_tables import figure_cell, median_text, verdict_cell
+from proofmark.report.sections import peak
+from proofmark.report.sections.figure_tables import (
+    figure_cell,
+    idle_limits,
+    median_text,
+    name,
+    settings,
+    verdict_cell,
+)
 from proofmark.report.words import count, number, pairs
+from proofmark.runs.adopted import dates_in
 from proofmark.runs.attempts import numbered_execution
 from proofmark.runs.progress import StepState
 from proofmark.site.partition import Partition, untried
+
+MOST_NAMED = 4
+"""The most executions of a state that are named."""
+
+
+def disagreement_blocks(run_data: RunData) -> Iterator[Block]:
+    """Yield the table of the cases whose repeats disagree."""
+    verdict = run_data.verdict
+    if not verdict.executions.disagreements:
+        return
+    why = _(
+        "A row shows the figure of a case with the largest difference between its repeats, or "
+        "between its dates. They have two states. The cause is the machine, the program or its "
+        "settings."
+    )
+    columns = (
+        _("Figure"),
+        _("Node"),
+        numeric(_("Difference")),
+        numeric(_("Spread of like nodes")),
+        _("Lower values"),
+        _("Higher values"),
+        numeric(_("Such figures")),
+    )
+    rows: list[tuple[Cell | str, ...]] = [
+        (
+            figure_cell(result := verdict.results[each.figure], run_data.benchmarks),
+            result.record.node,
+            f"{percent(each.difference)} %",
+            _spread(each) or "–",
+            *(_values(state, result.record.unit) for state in each.states),
+            _("{figures} of {compared}").format(figures=each.figures, compared=each.compared),
+        )
+        for each in verdict.executions.disagreements
+    ]
+    caption = _("Repeats and dates that disagree")
+    yield Block(titles=(caption,), paragraphs=(why,), tables=(table(caption, columns, rows),))
+
+
+def added_executions(run_data: RunData) -> Iterator[Block]:
+    """Yield the nodes that something disturbs mostly, and the executions that a site added."""
+    verdict = run_data.verdict
+    if verdict.executions.disturbed:
+        found = of_like_nodes((each.node, each.message) for each in verdict.executions.disturbed)
+        nodes = (f"{folded(hosts)}: {localized(why)}" for why, hosts in found.items())
+        yield listed(_("Nodes that are disturbed mostly"), nodes)
+    if verdict.conditions.replaced:
+        caption = _("Values of the inventory that options replaced")
+        yield listed(caption, map(localized, verdict.conditions.replaced))
+    if verdict.executions.added:
+        why = _(
+            "These steps were run again although they had a sound execution. All executions count, "
+            "and a figure fails if the planned ones alone fail."
+        )
+        caption = _("Executions that were added to the plan")
+        yield listed(caption, _added(verdict), why)
+
+
+def _added(verdict: Verdict) -> Iterator[str]:
+    """Yield a line for all steps of which as many executions were planned and added."""
+    groups: dict[tuple[int, int, str], list[str]] = {}
+    for each in verdict.executions.added:
+        why = localized(each.refused) if each.refused else ""
+        groups.setdefault((each.planned, each.added, why), []).append(each.step)
+    for (planned, added, why), steps in groups.items():
+        text = _("{step}: {planned} planned, {added} added").format(
+            step=named_steps(steps), planned=planned, added=added
+        )
+        yield f"{text}: {why}" if why else text
+
+
+def disagreement_text(found: Disagreement, verdict: Verdict) -> str:
+    """Return a disagreement as one sentence."""
+    result = verdict.results[found.figure]
+    repeats = _(
+        "{figure}: the repeats differ by {difference}, the spread of like nodes is {spread}: "
+        "{low}; {high}. {figures} of {compared} figures of the case are such"
+    )
+    dates = _(
+        "{figure}: the dates differ by {difference}, the spread of like nodes is {spread}: "
+        "{low}; {high}. {figures} of {compared} figures of the case are such"
+    )
+    text = dates if found.dates else repeats
+    low, high = (_values(state, result.record.unit) for state in found.states)
+    named: list[str] = []
+    for state in found.states:
+        for each in state.executions:
+            named += dates_in(each)
+    if not found.dates and len(days := sorted(set(named))) > 1:
+        text += _("; dates: {dates}").format(dates=", ".join(days))
+    return text.format(
+        figure=", ".join(filter(None, (name(result), settings(result)))),
+        difference=f"{percent(found.difference)} %",
+        spread=_spread(found) or _("not known"),
+        low=low,
+        high=high,
+        figures=found.figures,
+        compared=found.compared,
+    )
+
+
+def _spread(found: Disagreement) -> str:
+    return "" if found.spread is None else f"{percent(found.spread)} %"
+
+
+def _values(state: LikeExecutions, unit: str) -> str:
+    ends = dict.fromkeys((number(state.least), number(state.greatest)))
+    named = ", ".join(state.executions[:MOST_NAMED])
+    if (more := len(state.executions) - MOST_NAMED) > 0:
+        named += _(" and {count} more").format(count=more)
+    return _("{values} {unit} in {executions}").format(
+        values=" … ".join(ends), unit=unit, executions=named
+    )
 
 
 def output_links(run_data: RunData, record: Record) -> tuple[PageLink, ...]:
@@ -68,18 +191,18 @@ def section(run_data: RunData) -> Section:
         *_failures(run_data),
         *chain.from_iterable(each.issues() for each in run_data.additions),
         *_crashes(run_data),
-        *disagreements.executions(run_data),
+        *added_executions(run_data),
         *_file_systems(run_data),
         *_before_jobs(run_data),
         *_unmet(run_data),
         *_excused(run_data),
         *fleet_blocks(run_data),
         *_retest(run_data),
-        *limits.idle(run_data),
+        *idle_limits(run_data),
         *_not_run(run_data),
         *_stopped(run_data),
         *_counters(run_data, invalid=True),
-        *disagreements.blocks(run_data),
+        *disagreement_blocks(run_data),
     ]
     none = Block(paragraphs=(_("None."),))
     return Section("attention", _("Issues"), tuple(blocks) or (none,))
@@ -90,7 +213,7 @@ def observations(run_data: RunData) -> Iterator[Section]:
     blocks = [
         *_other_modes(run_data),
         *_findings(run_data),
-        *blas_kernels.blocks(run_data),
+        *peak.blas_kernel_blocks(run_data),
         *_counters(run_data, invalid=False),
         *_disturbed_executions(run_data),
         *_rounds(run_data),

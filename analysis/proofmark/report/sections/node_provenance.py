@@ -19,6 +19,7 @@ from proofmark.report.page import (
     Section,
     Table,
     facts,
+    listed,
     numeric,
     table,
     titled,
@@ -495,3 +496,17 @@ def _mounts(mounts: Iterable[MountedFileSystem]) -> str:
         for mount in mounts
         if mount.target == "/" or mount.kind not in IGNORED
     )
+
+
+def driver_sections(run_data: RunData) -> tuple[Section, ...]:
+    """Return the section; nothing for a run without a program that writes by MPI-IO."""
+    if not run_data.drivers:
+        return ()
+    lines = [
+        f"{case}: {', '.join(names)}"
+        if names
+        else _("{case}: unknown, neither its output nor its MPI states it").format(case=case)
+        for case, names in sorted(run_data.drivers.items())
+    ]
+    caption = _("The driver decides whether stripes and collective buffers fit the file system")
+    return (Section("file-drivers", _("Drivers of MPI-IO"), (listed(caption, lines),)),)

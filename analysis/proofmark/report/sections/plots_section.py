@@ -20,7 +20,7 @@ from proofmark.report.drawing.series import Sample, samples_of
 from proofmark.report.page import Block, PageLink, Picture, Section, listed, table
 from proofmark.report.plot import Plot, PlotContext, plots, shows
 from proofmark.report.run_data import RunData
-from proofmark.report.sections import blas_kernels, peak
+from proofmark.report.sections import peak
 from proofmark.report.sections.main_figures import nominal
 from proofmark.report.words import count
 from proofmark.site.partition import PREDICTED
@@ -38,9 +38,7 @@ def section(run_data: RunData) -> tuple[Section, Files]:
     """Return the section of the plots, and the contents of their files by name."""
     context = PlotContext(
         peak_gflops=peak.peak_of_run(run_data),
-        choice_labels={
-            (BLAS_KERNEL, key): name for key, name in blas_kernels.kernels(run_data).items()
-        },
+        choice_labels={(BLAS_KERNEL, key): name for key, name in peak.kernels(run_data).items()},
         machine=machine_of(run_data.run),
         missing_steps=_missing_steps(run_data),
         derived={step.id: step.derived for step in run_data.run.plan.steps()},

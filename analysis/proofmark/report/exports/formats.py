@@ -1,16 +1,40 @@
-"""The files of a submission to the HPL list."""
+"""The formats of ``proofmark export`` for tables and submissions."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from proofmark.common.files import copy_whole, is_regular
+import polars as pl
+
+from proofmark.common.files import (
+    copy_whole,
+    is_regular,
+    parquet,
+    replacing,
+    write_whole,
+    write_whole_bytes,
+)
+from proofmark.common.text import csv_cell
 from proofmark.judge.verdict import Verdict
+from proofmark.judge.verdict_files import write_junit
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import Records
-from proofmark.report.export import Export
+from proofmark.report.exports import Export, labelled
 from proofmark.runs.attempts import numbered_execution
 from proofmark.runs.run import Run
+
+
+class Csv(Export):
+    """Writes all records, as one table."""
+
+    content = "all records, as one table"
+
+    def write(self, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
+        """Write ``records.csv``."""
+        path = folder / "records.csv"
+        texts = pl.col(pl.String).map_elements(csv_cell, return_dtype=pl.String)
+        write_whole(path, labelled(run, records, verdict).with_columns(texts).write_csv())
+        return [path]
 
 
 class HplSubmission(Export):
@@ -41,3 +65,28 @@ class HplSubmission(Export):
             copy_whole(software, folder / software.name)
             written.append(folder / software.name)
         return written
+
+
+class Junit(Export):
+    """Writes the verdict of each figure as a test case."""
+
+    content = "the verdict of each figure as a test case"
+
+    def write(self, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
+        """Write one file."""
+        path = folder / run.files.junit.name
+        with replacing(path) as file:
+            write_junit(file, verdict)
+        return [path]
+
+
+class Parquet(Export):
+    """Writes all records, as one table."""
+
+    content = "all records, as one table"
+
+    def write(self, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
+        """Write ``records.parquet``."""
+        path = folder / run.files.records.name
+        write_whole_bytes(path, parquet(labelled(run, records, verdict)))
+        return [path]

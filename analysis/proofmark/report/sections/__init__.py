@@ -1,1 +1,0 @@
-"""The sections of the report: each module makes one, from the data of a run."""
