@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from proofmark.records.columns import Record as Record
     from proofmark.report.drawing.charts import Drawing as Drawing
     from proofmark.report.drawing.series import Sample as Sample
-    from proofmark.report.plot import Plot as Plot
-    from proofmark.report.plot import PlotContext as PlotContext
+    from proofmark.report.plots import Plot as Plot
+    from proofmark.report.plots import PlotContext as PlotContext
     from proofmark.runs.job_state import JobStatus as JobStatus
     from proofmark.runs.job_state import State as State
     from proofmark.runs.run import Run as Run
@@ -78,8 +78,8 @@ MODULES = {
     "NodeStatus": "proofmark.machine.scheduler",
     "NodeUse": "proofmark.machine.scheduler",
     "Outcome": "proofmark.machine.outcome",
-    "Plot": "proofmark.report.plot",
-    "PlotContext": "proofmark.report.plot",
+    "Plot": "proofmark.report.plots",
+    "PlotContext": "proofmark.report.plots",
     "ProofmarkError": "proofmark.common.errors",
     "Provided": "proofmark.software.installed",
     "Provider": "proofmark.software.provider",

@@ -28,13 +28,12 @@ from proofmark.packages.papers import network_plots
 from proofmark.packages.papers.claim import PAPERS
 from proofmark.packages.papers.network_plots import PUBLISHED
 from proofmark.packages.papers.p5 import COLLECTIVES, RATIOS
+from proofmark.packages.papers.panels import Axis, Chart, Panel, draw_panels
 from proofmark.records.read import Record
 from proofmark.report.drawing import charts
-from proofmark.report.drawing.chart import Axis, Chart, Panel
 from proofmark.report.drawing.charts import STYLE, Drawing, png_file, svg_file
-from proofmark.report.drawing.panels import draw_panels
 from proofmark.report.drawing.series import PlotPoint, Sample, Series
-from proofmark.report.plot import PlotContext, plots
+from proofmark.report.plots import PlotContext, plots
 from proofmark.report.products import write_page
 from proofmark.report.run_data import gather
 from proofmark.runs.run import Run

@@ -18,7 +18,7 @@ from proofmark.jobs import launchers
 from proofmark.jobs.launcher import LAUNCHERS, launcher
 from proofmark.machine.bmc.back_end import BACK_ENDS
 from proofmark.machine.scheduler import SCHEDULERS
-from proofmark.report.plot import PLOTS
+from proofmark.report.plots import PLOTS
 from proofmark.site.execution import LaunchSettings
 from proofmark.software.provider import PROVIDERS, check_provider, packages_at
 from proofmark.software.request import ProvisionRequest

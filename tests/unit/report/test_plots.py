@@ -27,7 +27,7 @@ from proofmark.report.drawing.series import (
     parameter,
     samples_of,
 )
-from proofmark.report.plot import Plot, PlotContext, plots
+from proofmark.report.plots import Plot, PlotContext, plots
 from proofmark.report.plots.core_plots import BlasKernels, Collectives, FileSize, PointToPoint
 from proofmark.report.sections.plots_section import csv_of
 

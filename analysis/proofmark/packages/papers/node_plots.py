@@ -8,27 +8,42 @@ from dataclasses import replace
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.expressions import GRID_RATIO
 from proofmark.common.translation import N_, _
+from proofmark.packages.papers.panels import (
+    Axis,
+    Chart,
+    Panel,
+    draw_panels,
+    layout_name,
+    lines_by_label,
+    memory_name,
+    mode_name,
+    scaled,
+    with_fit,
+)
 from proofmark.records.read import Record
-from proofmark.report.drawing.chart import Axis, Chart, Panel
 from proofmark.report.drawing.charts import Drawing
-from proofmark.report.drawing.panels import draw_panels, scaled
 from proofmark.report.drawing.series import (
     METRICS,
     Sample,
     Series,
     file_bytes,
     gigaflops,
-    layout_name,
-    lines_by_label,
     megabytes_per_second,
-    memory_name,
-    mode_name,
     parameter,
-    with_fit,
 )
-from proofmark.report.drawing.stream import is_stream, threads_of
-from proofmark.report.plot import Plot, PlotContext
+from proofmark.report.plots import Plot, PlotContext
 from proofmark.report.words import count
+
+
+def threads_of(record: Record) -> float | None:
+    """Return the number of threads; None if the parameters lack it."""
+    return parameter(record, "threads")
+
+
+def is_stream(record: Record) -> bool:
+    """Return whether `record` is a bandwidth of the case stream on a known number of threads."""
+    known = threads_of(record) is not None and megabytes_per_second(record) is not None
+    return record.case == "stream" and known
 
 
 def nodes_of(record: Record) -> float | None:

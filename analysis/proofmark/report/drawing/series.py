@@ -1,7 +1,6 @@
 """The data of plots: samples from the valid results of a run, grouped into lines.
 
-Labels of modes, memories and file layouts, ticks of axes, and the sizes of messages and files are
-the same in all plots.
+Ticks of axes, and the sizes of messages and files, are the same in all plots.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.nodesets import folded
 from proofmark.common.text import factor
-from proofmark.common.translation import N_, _, translated
+from proofmark.common.translation import N_
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.verdict import Results
 from proofmark.records.columns import Record
@@ -190,18 +189,6 @@ def _label(setting: Mapping[str, Scalar]) -> str:
     return label if len(label) <= 60 else f"{label[:59]}…"
 
 
-def lines_by_label(
-    samples: Sequence[Sample], label: Callable[[Record], str], x: Measure, factor: Measure
-) -> list[Series]:
-    """Return lines over `x`, one for each label, in the order in which labels first occur."""
-    alike: dict[str, list[Sample]] = {}
-    for sample in samples:
-        alike.setdefault(label(sample.record), []).append(sample)
-    return [
-        Series(visible(name), plot_points_of(members, x, factor)) for name, members in alike.items()
-    ]
-
-
 def plot_points_of(samples: Iterable[Sample], x: Measure, factor: Measure) -> tuple[PlotPoint, ...]:
     """Return a point for each value of `x`: the median and the range of its samples."""
     groups: dict[float, list[tuple[float, float, float]]] = {}
@@ -282,46 +269,6 @@ _LOCAL = re.compile(r"local", re.IGNORECASE)
 _PAIRS = re.compile(
     r"PingPong|PingPing|Uniband|Biband|Sendrecv|Exchange|(Uni|Bi|Co)random|Bandwidth|Latency"
 )
-_MODES = {
-    "a2a": "All2All",
-    "quadrant": "Quadrant",
-    "hemisphere": "Hemisphere",
-    "snc2": "SNC-2",
-    "snc4": "SNC-4",
-}
-_MEMORIES = {"ddr": "DDR", "mcdram": "MCDRAM", "hbm": "HBM", "cxl": "CXL", "nvm": "NVM"}
-_LAYOUTS = {"single-shared-file": N_("shared file"), "file-per-process": N_("file per process")}
-
-
-def mode_name(mode: str) -> str:
-    """Return the name of a mode as in the papers. Flat is omitted: they measure no other mode."""
-    cluster, _, memory = mode.partition("-")
-    name = _MODES.get(cluster)
-    if name is None:
-        return "" if mode == "current" else mode
-    return name if memory == "flat" else f"{name} {memory}"
-
-
-def memory_name(memory: object) -> str:
-    """Return the name of a kind of memory as in the papers."""
-    return _MEMORIES.get(str(memory), str(memory or ""))
-
-
-def layout_name(layout: object) -> str:
-    """Return the short name of a file layout."""
-    return translated(_LAYOUTS.get(str(layout), str(layout or "")))
-
-
-def with_fit(name: str, placement: str) -> str:
-    """Return `name`, with ``not fitted`` if the placement is not fitted to the NUMA domains."""
-    return ", ".join(filter(None, (name, _("not fitted")))) if placement == "unfitted" else name
-
-
-def block_name(size: object) -> str:
-    """Return the block size of a file system as in the paper; ``blocks of N B`` for other sizes."""
-    return {524288: _("512 KB blocks"), 1048576: _("1 MB blocks")}.get(
-        size if isinstance(size, int) else 0, _("blocks of {size} B").format(size=size)
-    )
 
 
 def is_collective(benchmark: str) -> bool:

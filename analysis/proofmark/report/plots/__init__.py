@@ -1,6 +1,93 @@
-"""The plots of the kit: subclasses of `proofmark.report.plot.Plot`, by their names."""
+"""The plots: which records a plot wants, how it draws them, and all plots by their names."""
 
 from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import ClassVar
+
+from proofmark.common.plugins import Plugins
+from proofmark.judge.claim_source import NodeHardware
+from proofmark.records.read import Record
+from proofmark.report.drawing.charts import Drawing
+from proofmark.report.drawing.series import Sample
+from proofmark.report.page import Cell, Column
+
+
+@dataclass(frozen=True)
+class PlotContext:
+    """Facts about a run besides its records.
+
+    Attributes:
+        peak_gflops: Rpeak nominal of the only node in GFlop/s; None if it is unknown.
+        choice_labels: text for a choice of a variant, by variant and choice:
+            ``("blas_kernel", "right")`` gives the name of the kernel.
+        machine: a node of the run's system; None if it is unknown.
+        missing_steps: by case, the number of planned steps without a valid figure, and of planned
+            steps.
+        derived: by step, the values that its case computed (`proofmark.plan.step.Step.derived`).
+    """
+
+    peak_gflops: float | None
+    choice_labels: Mapping[tuple[str, str], str]
+    machine: NodeHardware | None = None
+    missing_steps: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    derived: Mapping[str, Mapping[str, str | int | float]] = field(default_factory=dict)
+
+
+class Plot(ABC):
+    """A plot of the report.
+
+    Attributes:
+        title: quantity and axes; the report lists it if a run has no records for the plot.
+        suite: suite of the paper that has the plot as a figure; only runs of this suite list it as
+            missing. Empty: every run without its records lists it.
+        position: sort key of the plot in the report.
+        exclusive: whether plots without a suite leave out the records of this one.
+    """
+
+    title: ClassVar[str]
+    suite: ClassVar[str] = ""
+    position: ClassVar[int]
+    exclusive: ClassVar[bool] = False
+
+    @abstractmethod
+    def wants(self, record: Record) -> bool:
+        """Return whether the plot shows `record`."""
+
+    @abstractmethod
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
+        """Return the drawings of `samples`; nothing if the samples are too few.
+
+        Args:
+            samples: at least one sample that the plot wants; all have the same origin.
+            context: facts about the run.
+        """
+
+    def table(self, samples: Sequence[Sample]) -> PlotTable | None:
+        """Return the table of `samples`, all of the same origin; None if the plot has none."""
+        return None
+
+
+@dataclass(frozen=True)
+class PlotTable:
+    """A table of a plot.
+
+    Attributes:
+        name: of its file, without ending.
+        about: a sentence about its cells.
+        csv: the rows of the file, the first with the names of the columns.
+    """
+
+    name: str
+    title: str
+    about: str
+    columns: Sequence[Column | str]
+    rows: Sequence[Sequence[Cell | str]]
+    csv: Sequence[Sequence[object]]
+
 
 PLUGINS = {
     "blas_kernel": "core_plots:BlasKernels",
@@ -8,3 +95,20 @@ PLUGINS = {
     "file_size": "core_plots:FileSize",
     "point_to_point": "core_plots:PointToPoint",
 }
+"""The plots of the kit, by their names."""
+
+PLOTS = Plugins(Plot, "proofmark.report.plots", "plots")
+"""All plots: those of the kit, and those of a site by entry points of this group."""
+
+
+def shows(plot: Plot, record: Record) -> bool:
+    """Return whether `plot` shows `record`: it wants it, and no exclusive plot takes it."""
+    taken = not plot.suite and any(each.exclusive and each.wants(record) for each in plots())
+    return plot.wants(record) and not taken
+
+
+@cache
+def plots() -> tuple[Plot, ...]:
+    """Return all plots in the order of the report."""
+    instances = (PLOTS.get(name)() for name in PLOTS.names())
+    return tuple(sorted(instances, key=lambda plot: (plot.position, plot.title)))

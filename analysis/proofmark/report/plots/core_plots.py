@@ -31,7 +31,7 @@ from proofmark.report.drawing.series import (
     microseconds,
     parameter,
 )
-from proofmark.report.plot import Plot, PlotContext
+from proofmark.report.plots import Plot, PlotContext
 from proofmark.report.words import number, sentence
 
 HPL = ("rmax", "hpl_rmax")

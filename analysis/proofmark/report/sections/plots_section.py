@@ -18,7 +18,7 @@ from proofmark.records.columns import VIRTUAL, Record
 from proofmark.report.drawing.charts import Drawing, plot_style, png_file, svg_element, svg_file
 from proofmark.report.drawing.series import Sample, samples_of
 from proofmark.report.page import Block, PageLink, Picture, Section, listed, table
-from proofmark.report.plot import Plot, PlotContext, plots, shows
+from proofmark.report.plots import Plot, PlotContext, plots, shows
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import peak
 from proofmark.report.sections.main_figures import nominal

@@ -1,11 +1,12 @@
-"""Charts of several panels with a common legend, as the papers have them."""
+"""Charts of several panels with a common legend, as the papers have them, and their labels."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import matplotlib
 from matplotlib.artist import Artist
@@ -13,8 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from proofmark.common.translation import _
-from proofmark.report.drawing.chart import Axis, Chart, Panel, expected_x
+from proofmark.common.translation import N_, _, translated
+from proofmark.records.columns import Record
 from proofmark.report.drawing.charts import (
     COLOURS,
     DASHES,
@@ -26,15 +27,100 @@ from proofmark.report.drawing.charts import (
     draw_limits,
 )
 from proofmark.report.drawing.series import (
+    Measure,
     Sample,
     Series,
     byte_label,
     byte_ticks,
     log_ticks,
     number_label,
+    plot_points_of,
 )
-from proofmark.report.plot import PlotContext
+from proofmark.report.plots import PlotContext
 from proofmark.report.words import count, number, visible
+
+Scale = Literal["linear", "bytes", "doubling", "log"]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Quantity, unit and scale of an axis.
+
+    Attributes:
+        scale: ``bytes`` and ``doubling`` are logarithmic to base 2, ``log`` to base 10.
+        zero: a linear axis begins at 0.
+        counted: returns an x in words: ``8 threads``.
+    """
+
+    label: str
+    scale: Scale = "linear"
+    zero: bool = True
+    counted: Callable[[int], str] = str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes.
+
+    Attributes:
+        level: the label and the x of a vertical line.
+        marks: words by their x.
+    """
+
+    title: str
+    lines: Sequence[Series]
+    y: str | None = None
+    level: tuple[str, float] | None = None
+    marks: Mapping[float, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Title, axes and style of a plot, without its data.
+
+    Attributes:
+        name: stem of its file names.
+        title: paper, number of its figure, quantity and axes.
+        unit: unit of the values in the text below the plot.
+        columns: the largest number of panels in a row.
+        ordered: lines are in the order of a growing number, and get colours from dark to light.
+        signed: the y axis includes 0 and negative values.
+        own_x: only lines with the same label, in any panel, have the same x values; else all lines
+            of a panel.
+        cases: the text below the plot counts the steps of these cases without a valid figure.
+    """
+
+    name: str
+    title: str
+    x: Axis
+    y: Axis
+    unit: str
+    columns: int = 2
+    ordered: bool = False
+    legend_columns: int = 2
+    signed: bool = False
+    own_x: bool = False
+    cases: Sequence[str] = field(default_factory=tuple)
+
+
+def expected_x(
+    chart: Chart, content: Sequence[Panel], panel: Panel
+) -> Mapping[str, Sequence[float]]:
+    """Return each x that the lines of `panel` should have, by label."""
+
+    def of(lines: Iterable[Series]) -> list[float]:
+        values = set()
+        for line in lines:
+            values |= {point.x for point in line.points}
+        return sorted(values)
+
+    if not chart.own_x:
+        return dict.fromkeys((line.label for line in panel.lines), of(panel.lines))
+    return {
+        line.label: of(o for each in content for o in each.lines if o.label == line.label)
+        for line in panel.lines
+    }
+
 
 BOLD = {"size": 9.5, "weight": "bold"}
 WIDTH, HEIGHT = 4.6, 2.55  # inches of one panel
@@ -313,4 +399,62 @@ def _incomplete(chart: Chart, context: PlotContext) -> str:
         ).format(missing=missing, planned=planned, case=case)
         for case, missing, planned in counts
         if missing
+    )
+
+
+def lines_by_label(
+    samples: Sequence[Sample], label: Callable[[Record], str], x: Measure, factor: Measure
+) -> list[Series]:
+    """Return lines over `x`, one for each label, in the order in which labels first occur."""
+    alike: dict[str, list[Sample]] = {}
+    for sample in samples:
+        alike.setdefault(label(sample.record), []).append(sample)
+    return [
+        Series(visible(name), plot_points_of(members, x, factor)) for name, members in alike.items()
+    ]
+
+
+_MODES = {
+    "a2a": "All2All",
+    "quadrant": "Quadrant",
+    "hemisphere": "Hemisphere",
+    "snc2": "SNC-2",
+    "snc4": "SNC-4",
+}
+
+
+_MEMORIES = {"ddr": "DDR", "mcdram": "MCDRAM", "hbm": "HBM", "cxl": "CXL", "nvm": "NVM"}
+
+
+_LAYOUTS = {"single-shared-file": N_("shared file"), "file-per-process": N_("file per process")}
+
+
+def mode_name(mode: str) -> str:
+    """Return the name of a mode as in the papers. Flat is omitted: they measure no other mode."""
+    cluster, _, memory = mode.partition("-")
+    name = _MODES.get(cluster)
+    if name is None:
+        return "" if mode == "current" else mode
+    return name if memory == "flat" else f"{name} {memory}"
+
+
+def memory_name(memory: object) -> str:
+    """Return the name of a kind of memory as in the papers."""
+    return _MEMORIES.get(str(memory), str(memory or ""))
+
+
+def layout_name(layout: object) -> str:
+    """Return the short name of a file layout."""
+    return translated(_LAYOUTS.get(str(layout), str(layout or "")))
+
+
+def with_fit(name: str, placement: str) -> str:
+    """Return `name`, with ``not fitted`` if the placement is not fitted to the NUMA domains."""
+    return ", ".join(filter(None, (name, _("not fitted")))) if placement == "unfitted" else name
+
+
+def block_name(size: object) -> str:
+    """Return the block size of a file system as in the paper; ``blocks of N B`` for other sizes."""
+    return {524288: _("512 KB blocks"), 1048576: _("1 MB blocks")}.get(
+        size if isinstance(size, int) else 0, _("blocks of {size} B").format(size=size)
     )
