@@ -22,9 +22,11 @@ class Export(ABC):
     """A format of ``proofmark export``.
 
     Attributes:
+        name: of a format of the kit; that of a site has the name of its entry point.
         content: what its files have, for the help of the command.
     """
 
+    name: ClassVar[str]
     content: ClassVar[str]
 
     @abstractmethod
@@ -36,15 +38,7 @@ class Export(ABC):
         """
 
 
-PLUGINS = {
-    "csv": "formats:Csv",
-    "hpl": "formats:HplSubmission",
-    "junit": "formats:Junit",
-    "parquet": "formats:Parquet",
-}
-"""The formats of the kit, by their names."""
-
-EXPORTS = Plugins(Export, "proofmark.report.exports", "--format")
+EXPORTS = Plugins(Export, "proofmark.report.exports", "--format", named=True)
 """All formats: those of the kit, and those of other packages by entry points of this group."""
 
 

@@ -27,6 +27,7 @@ from proofmark.runs.run import Run
 class Csv(Export):
     """Writes all records, as one table."""
 
+    name = "csv"
     content = "all records, as one table"
 
     def write(self, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
@@ -40,6 +41,7 @@ class Csv(Export):
 class HplSubmission(Export):
     """Writes input, output, script and binding of each HPL step, for a submission."""
 
+    name = "hpl"
     content = "input, output, script and binding of each HPL step, for a submission"
 
     def write(self, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
@@ -70,6 +72,7 @@ class HplSubmission(Export):
 class Junit(Export):
     """Writes the verdict of each figure as a test case."""
 
+    name = "junit"
     content = "the verdict of each figure as a test case"
 
     def write(self, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
@@ -83,6 +86,7 @@ class Junit(Export):
 class Parquet(Export):
     """Writes all records, as one table."""
 
+    name = "parquet"
     content = "all records, as one table"
 
     def write(self, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:

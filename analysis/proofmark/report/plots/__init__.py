@@ -41,6 +41,7 @@ class Plot(ABC):
     """A plot of the report.
 
     Attributes:
+        name: of a plot of the kit; that of a site has the name of its entry point.
         title: quantity and axes; the report lists it if a run has no records for the plot.
         suite: suite of the paper that has the plot as a figure; only runs of this suite list it as
             missing. Empty: every run without its records lists it.
@@ -48,6 +49,7 @@ class Plot(ABC):
         exclusive: whether plots without a suite leave out the records of this one.
     """
 
+    name: ClassVar[str]
     title: ClassVar[str]
     suite: ClassVar[str] = ""
     position: ClassVar[int]
@@ -89,15 +91,7 @@ class PlotTable:
     csv: Sequence[Sequence[object]]
 
 
-PLUGINS = {
-    "blas_kernel": "core_plots:BlasKernels",
-    "collectives": "core_plots:Collectives",
-    "file_size": "core_plots:FileSize",
-    "point_to_point": "core_plots:PointToPoint",
-}
-"""The plots of the kit, by their names."""
-
-PLOTS = Plugins(Plot, "proofmark.report.plots", "plots")
+PLOTS = Plugins(Plot, "proofmark.report.plots", "plots", named=True)
 """All plots: those of the kit, and those of a site by entry points of this group."""
 
 

@@ -82,6 +82,7 @@ def _limits(samples: Sequence[Sample]) -> list[tuple[str, float]]:
 class BlasKernels(Plot):
     """Bars of HPL Rmax and of DGEMM × ranks for each kernel that the BLAS used."""
 
+    name = "blas_kernel"
     title = N_("HPL and DGEMM by BLAS kernel")
     position = 60
 
@@ -124,6 +125,7 @@ class BlasKernels(Plot):
 class Collectives(Plot):
     """Average time of collective operations over message size, a line for each operation."""
 
+    name = "collectives"
     title = N_("Time of collective operations over message size")
     position = 63
 
@@ -146,6 +148,7 @@ class FileSize(Plot):
     The runs of P1 are excluded: `IorOverFileSize` draws them (P1, figures 10 and 11).
     """
 
+    name = "file_size"
     title = N_("File system bandwidth over file size")
     position = 61
 
@@ -178,6 +181,7 @@ class PointToPoint(Plot):
     and `SimultaneousPairs` draw them (P3, figures 4 and 5).
     """
 
+    name = "point_to_point"
     title = N_("Point-to-point messages: time and bandwidth over message size")
     position = 62
 
