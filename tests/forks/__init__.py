@@ -37,7 +37,7 @@ class Wanted(TypedDict):
 READ = "tests.forks.read_once"
 SHARED = "multiprocessing.shared_memory"
 PLAYED = (
-    *("proofmark.api", "proofmark.site.extra_vars", "proofmark.software.own_programs"),
+    *("proofmark.api", "proofmark.site.extra_vars", "proofmark.software.environments"),
     *("multiprocessing.popen_fork", "multiprocessing.synchronize", SHARED),
     *("cmd", "pprint", "tomllib", "xml.dom.minidom"),
 )

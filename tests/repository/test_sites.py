@@ -43,9 +43,9 @@ from proofmark.plan.lacking import (
 )
 from proofmark.plan.plan import Plan
 from proofmark.site.inventory import Site
+from proofmark.software.installed import ProvisionRequest
 from proofmark.software.providers.spack import Spack
-from proofmark.software.request import ProvisionRequest
-from proofmark.software.spack.system import this_system
+from proofmark.software.spack.installation import this_system
 
 ENVIRONMENTS = ROOT / "environments"
 ORIGINS = ("system", "spack", "easybuild", "preinstalled", "twin")

@@ -9,7 +9,7 @@ import pytest
 from tests.folders import ROOT
 
 from proofmark.software.spack.lock_file import read_lock
-from proofmark.software.spack.lock_sources import SourceFile, read_sources
+from proofmark.software.spack.mirror import SourceFile, read_sources
 
 LOCKS = sorted(ROOT.glob("environments/*/*/spack.lock"))
 COMMITTED: dict[str, tuple[SourceFile, ...]] = {

@@ -24,9 +24,9 @@ from tests.processes import running
 from tests.roles.kit import Kit, Played, processes_of
 
 from proofmark.software.providers.easybuild import AS_ROOT
-from proofmark.software.spack.lock_rules import canonicalise, overlay_digest
-from proofmark.software.spack.lock_sources import canonical
-from proofmark.software.spack.system import this_system
+from proofmark.software.spack.installation import this_system
+from proofmark.software.spack.lock_check import canonicalise, overlay_digest
+from proofmark.software.spack.mirror import canonical_sources
 
 pytestmark = pytest.mark.slow
 
@@ -104,7 +104,7 @@ def spack(kit: Kit) -> Kit:
     for path, text in {
         place / "spack.lock": canonicalise(lock),
         place / "overlay.sha256": overlay_digest(overlay),
-        place / "sources.json": canonical({"lib-one@1.0": (), "shell@1.0": ()}),
+        place / "sources.json": canonical_sources({"lib-one@1.0": (), "shell@1.0": ()}),
         place.parent / "spack.yaml": yaml.safe_dump(environment),
         common / "spack-pins.yaml": yaml.safe_dump(pins),
         common / "programs.yml": "{spack: {}, easybuild: {shell: {name: Shell}}, "
@@ -215,7 +215,7 @@ def site_lock(kit: Kit) -> None:
     lock["concrete_specs"][LIBRARY]["version"] = "2.0"
     text = canonicalise(lock).replace(SHELL, SITE_SHELL)
     (site / "spack.lock").write_text(canonicalise(json.loads(text)))
-    (site / "sources.json").write_text(canonical({"lib-one@2.0": (), "shell@1.0": ()}))
+    (site / "sources.json").write_text(canonical_sources({"lib-one@2.0": (), "shell@1.0": ()}))
     shutil.copy(ours.parent / "spack.yaml", site)
 
 

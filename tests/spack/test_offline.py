@@ -19,9 +19,9 @@ from tests.folders import ROOT
 from tests.spack.test_install import NEEDED
 
 from proofmark.common.errors import BadInput
-from proofmark.software.request import ProvisionRequest, Sources
+from proofmark.software.installed import ProvisionRequest, Sources
 from proofmark.software.spack.install import choose_lock, install, prepare
-from proofmark.software.spack.system import this_system
+from proofmark.software.spack.installation import this_system
 
 pytestmark = [
     pytest.mark.slow,

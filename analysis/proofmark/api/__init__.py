@@ -54,12 +54,12 @@ if TYPE_CHECKING:
     from proofmark.site.groups import resolved_groups as resolved_groups
     from proofmark.site.inventory import has_contract as has_contract
     from proofmark.site.node.facts import parse_probe as parse_probe
-    from proofmark.software.blas import candidate_kernels as candidate_kernels
+    from proofmark.software.environments import system_needs as system_needs
     from proofmark.software.installed import Installed as Installed
     from proofmark.software.installed import Provided as Provided
+    from proofmark.software.installed import ProvisionRequest as ProvisionRequest
+    from proofmark.software.program import candidate_kernels as candidate_kernels
     from proofmark.software.provider import Provider as Provider
-    from proofmark.software.request import ProvisionRequest as ProvisionRequest
-    from proofmark.software.system_file import system_needs as system_needs
 
 MODULES = {
     "BackEnd": "proofmark.machine.bmc.back_end",
@@ -83,7 +83,7 @@ MODULES = {
     "ProofmarkError": "proofmark.common.errors",
     "Provided": "proofmark.software.installed",
     "Provider": "proofmark.software.provider",
-    "ProvisionRequest": "proofmark.software.request",
+    "ProvisionRequest": "proofmark.software.installed",
     "RESOLVED": "proofmark.site.groups",
     "Record": "proofmark.records.columns",
     "Request": "proofmark.machine.scheduler",
@@ -96,8 +96,8 @@ MODULES = {
     "Verdict": "proofmark.judge.verdict",
     "apply_limit": "proofmark.site.groups",
     "bmcs_of_facts": "proofmark.machine.bmc.back_end",
-    "candidate_kernels": "proofmark.software.blas",
-    "connection_variables": "proofmark.site.access",
+    "candidate_kernels": "proofmark.software.program",
+    "connection_variables": "proofmark.site.ansible_access",
     "judge_run": "proofmark.judge.judging",
     "has_contract": "proofmark.site.inventory",
     "keywords_of": "proofmark.site.access",
@@ -111,7 +111,7 @@ MODULES = {
     "refused_of_inventory": "proofmark.site.extra_vars",
     "resolved_groups": "proofmark.site.groups",
     "result_folder": "proofmark.common.kit",
-    "system_needs": "proofmark.software.system_file",
+    "system_needs": "proofmark.software.environments",
 }
 """The module of each name."""
 

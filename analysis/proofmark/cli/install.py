@@ -30,16 +30,25 @@ from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.site.partition import Toolchain
-from proofmark.software.own_programs import build, not_built, own_packages, with_own
+from proofmark.software.environments import build, not_built, own_packages, with_own
+from proofmark.software.installed import ProvisionRequest, Sources
 from proofmark.software.provider import PROVIDERS
-from proofmark.software.request import ProvisionRequest, Sources
-from proofmark.software.spack import buildcache
 from proofmark.software.spack import bundle as bundles
 from proofmark.software.spack import install as spack
-from proofmark.software.spack.installation import SpackInstallation, bootstrap, installation_in
-from proofmark.software.spack.lock_sources import read_sources
-from proofmark.software.spack.mirror import Located, SourceState, locate
-from proofmark.software.spack.system import this_system
+from proofmark.software.spack.installation import (
+    SpackInstallation,
+    bootstrap,
+    installation_in,
+    this_system,
+)
+from proofmark.software.spack.mirror import (
+    Located,
+    SourceState,
+    cached_manifests,
+    locate,
+    push_to_cache,
+    read_sources,
+)
 
 MISSING = 1
 """The exit code if the mirror lacks a source."""
@@ -367,8 +376,8 @@ def cache(options: Namespace) -> int:
         if missing := sorted(chosen.lock.specs[root].label for root in roots - installed.keys()):
             found = f"{', '.join(missing)}, which is not installed"
             raise bad_input("cache", "", found, "installed packages")
-        buildcache.push(installation, prepared.environment, roots, options.target, options.key)
-    print_line(f"{options.target}: {len(buildcache.cached_manifests(options.target))} specs")
+        push_to_cache(installation, prepared.environment, roots, options.target, options.key)
+    print_line(f"{options.target}: {len(cached_manifests(options.target))} specs")
     return 0
 
 

@@ -20,7 +20,7 @@ from proofmark.common.kit import kit_folder
 from proofmark.common.processes import run_command
 from proofmark.common.progress_lines import say, while_working
 from proofmark.site.inventory import Inventory, read_sites
-from proofmark.software.probed_programs import module_variables
+from proofmark.software.installed import module_variables
 from proofmark.software.spack.lock_check import (
     check,
     check_externals,
@@ -28,20 +28,26 @@ from proofmark.software.spack.lock_check import (
     read_spack_yaml,
 )
 from proofmark.software.spack.lock_file import Lock, lock_changes, read_lock
-from proofmark.software.spack.lock_hashes import HashState, hashes_of_lock
-from proofmark.software.spack.lock_make import Checkouts, copied_environment, make, make_from
+from proofmark.software.spack.lock_make import (
+    Checkouts,
+    HashState,
+    copied_environment,
+    hashes_of_lock,
+    make,
+    make_from,
+)
 from proofmark.software.spack.site_choice import (
     KIT,
-    choose_blas,
-    choose_mpi,
-    programs_of_choice,
-    wanted_blas,
-)
-from proofmark.software.spack.site_environment import (
     SiteParts,
+    choose_blas,
+    choose_compiler,
+    choose_mpi,
     environment_text,
+    find_tools,
     is_open_mpi,
+    programs_of_choice,
     site_environment,
+    wanted_blas,
 )
 from proofmark.software.spack.site_parts import (
     SitePart,
@@ -50,7 +56,6 @@ from proofmark.software.spack.site_parts import (
     find_mpis,
     with_build,
 )
-from proofmark.software.spack.site_tools import choose_compiler, find_tools
 
 FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
 """Folders of programs of a system."""

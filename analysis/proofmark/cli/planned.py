@@ -30,7 +30,7 @@ from proofmark.runs.run_files import WorkFiles, launch_command
 from proofmark.runs.work_folder import planned_work
 from proofmark.site.inventory import Site
 from proofmark.site.machines import Machine
-from proofmark.software.planned_programs import planned_software
+from proofmark.software.provision import planned_software
 from proofmark.software.software import Software, software_of
 
 MOST_LINES = 6

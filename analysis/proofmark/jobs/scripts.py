@@ -38,7 +38,7 @@ from proofmark.runs.disturbed_steps import EXECUTIONS, LOST_S, LOST_STEPS
 from proofmark.runs.run_files import RunFiles, WorkFiles
 from proofmark.runs.work_folder import work_files, write_scripts_of
 from proofmark.site.partition import Partition
-from proofmark.software.planned_programs import PREFIX
+from proofmark.software.provision import PREFIX
 from proofmark.software.software import Software
 
 

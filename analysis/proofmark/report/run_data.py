@@ -33,8 +33,8 @@ from proofmark.runs.run_files import StepFiles, launch_command
 from proofmark.runs.run_lock import is_locked
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts
-from proofmark.software.blas import reported_kernels
 from proofmark.software.mpi import reported_drivers, writing_drivers
+from proofmark.software.program import reported_kernels
 from proofmark.software.software import BLAS_KERNEL, Software
 
 MOST_COMMANDS = 500

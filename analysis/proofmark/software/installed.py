@@ -1,18 +1,21 @@
-"""The packages that a provider installed or found, in one form for all providers."""
+"""The request to a provider, and the packages that it installed or found, in one form for all."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 
 from pydantic import Field
 
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.message import Message
+from proofmark.common.processes import is_secret
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
+from proofmark.site.partition import Preinstalled, Toolchain
 
 PROGRAM_FOLDERS = ("bin", "libexec")
 """Folders of a prefix that contain programs; those of OSU are deep in the second."""
@@ -149,3 +152,140 @@ def find_programs(prefix: Path, names: Iterable[str], files: Mapping[str, str]) 
 def _some(names: Iterable[str], most: int = 12) -> str:
     listed = sorted(names)
     return ", ".join(listed[:most]) + (", …" if len(listed) > most else "") or "programs"
+
+
+def preinstalled(
+    entries: Mapping[str, Preinstalled],
+    programs: Mapping[str, Collection[str]],
+    module_output: Mapping[str, str],
+) -> Installed:
+    """Return the packages in `programs` as the inventory describes them.
+
+    Args:
+        entries: ``partition.preinstalled``, by package.
+        programs: the programs that are needed, by package.
+        module_output: the output of ``modules.sh``, by package.
+
+    Raises:
+        BadInput: the inventory does not name a package.
+    """
+    mistakes = [
+        InputError(
+            "partition.preinstalled",
+            name,
+            "no entry for this package",
+            f"its prefix and version (entries: {', '.join(entries) or 'none'})",
+        )
+        for name in programs
+        if name not in entries
+    ]
+    if mistakes:
+        raise BadInput(*mistakes)
+    packages = {
+        name: _provided(name, entries[name], programs[name], module_output.get(name, ""))
+        for name in programs
+    }
+    return Installed(origin="preinstalled", packages=packages)
+
+
+def _provided(
+    name: str, entry: Preinstalled, programs: Collection[str], module_output: str
+) -> Provided:
+    paths = {name: program_path(entry, name) for name in programs}
+    variables, secrets = module_variables(module_output)
+    hidden = sorted(set(secrets) - entry.environment.keys())
+    findings = (
+        [Message("modules-secret", package=name, variables=", ".join(hidden))] if hidden else []
+    )
+    return Provided(
+        version=entry.version,
+        spec=" ".join(entry.modules),
+        target=entry.target,
+        prefix=entry.prefix,
+        programs=paths,
+        environment={**variables, **entry.environment},
+        findings=tuple(findings),
+    )
+
+
+def program_path(entry: Preinstalled, program: str) -> str:
+    """Return the path of `program` of a package of the site."""
+    return str(PurePosixPath(entry.prefix) / entry.programs.get(program, f"bin/{program}"))
+
+
+def module_variables(text: str) -> tuple[dict[str, str], list[str]]:
+    """Return the variables that modules set or change, and the names of secrets among them.
+
+    `text` is the output of ``modules.sh``. It has no values of secrets.
+    """
+    variables: dict[str, str] = {}
+    secrets: list[str] = []
+    for line in text.split("\n"):
+        kind, _, rest = line.partition(" ")
+        name, sign, value = rest.partition("=")
+        if kind == "secret" or (kind == "set" and is_secret(name)):
+            secrets.append(name)
+        elif kind == "set" and sign:
+            variables[name] = value.replace("\x01", "\n")
+    return variables, secrets
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Sources of Spack and of what it installs; None is the public address.
+
+    Attributes:
+        spack: the site's own checkout of Spack, at the pinned commit.
+        packages: the site's own checkout of spack-packages, at the pinned commit.
+        bundle: an unpacked bundle; nothing then comes from the network.
+        cache: a folder with a build cache, signed by `key`.
+        key: the file with the public key of the site.
+        upstream: whether the addresses of the recipes are asked too, if `bundle` or `mirror` is
+            given.
+    """
+
+    spack: Path | None = None
+    packages: Path | None = None
+    bundle: Path | None = None
+    mirror: Path | None = None
+    cache: Path | None = None
+    key: Path | None = None
+    upstream: bool = False
+
+    @property
+    def offline(self) -> bool:
+        """Whether the sources of programs come from `bundle` and `mirror` only."""
+        return bool(self.bundle or self.mirror) and not self.upstream
+
+
+@dataclass(frozen=True)
+class ProvisionRequest:
+    """The programs that are needed, and the inputs of a provider.
+
+    Attributes:
+        kit: the checkout of Proofmark.
+        arch: the environment's folder in ``environments/``.
+        programs: the programs that are needed, by package.
+        prefixes: the folder under which programs are installed.
+        sources: the sources of Spack; EasyBuild reads only its mirror.
+        site_locks: the folder of the site's own locks, ``<arch>/<os>/spack.lock``.
+        bundle: the file of a bundle, for an installation without a network.
+        toolchain: the compiler, MPI and BLAS of EasyBuild's programs.
+        jobs: the number of processes of a build; 0 is the default of the builder.
+        facts: the facts of the partition, for the names of programs.
+        preinstalled: the packages that the inventory names, by package.
+        module_output: the output of ``modules.sh``, by package.
+    """
+
+    kit: Path
+    arch: str
+    programs: Mapping[str, Collection[str]]
+    prefixes: Path
+    sources: Sources = field(default_factory=Sources)
+    site_locks: Path | None = None
+    bundle: Path | None = None
+    toolchain: Toolchain = Toolchain.FOSS
+    jobs: int = 0
+    facts: Mapping[str, object] = field(default_factory=dict)
+    preinstalled: Mapping[str, Preinstalled] = field(default_factory=dict)
+    module_output: Mapping[str, str] = field(default_factory=dict)

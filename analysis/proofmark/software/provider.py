@@ -11,8 +11,7 @@ from proofmark.common.errors import bad_input, nearest
 from proofmark.common.plugins import Plugins
 from proofmark.site.inventory import Site
 from proofmark.software.build_process import Say
-from proofmark.software.installed import Installed
-from proofmark.software.request import ProvisionRequest
+from proofmark.software.installed import Installed, ProvisionRequest
 
 
 class Provider(ABC):
@@ -130,12 +129,12 @@ def packages_at(kit: Path, site: Site) -> Mapping[str, Collection[str] | None] |
     Raises:
         BadInput: there is no such provider, or see `Provider.packages`.
     """
-    from proofmark.software.own_programs import own_packages
+    from proofmark.software.environments import own_packages
 
     name, environment = site.partition.provision_from, site.partition.environment
     if name == SYSTEM:
         # Its models take time to import; most commands need only the names of the providers.
-        from proofmark.software.system_file import programs_of_system
+        from proofmark.software.environments import programs_of_system
 
         return programs_of_system(kit / "environments", environment)
     provider = PROVIDERS.get(name)

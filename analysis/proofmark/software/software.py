@@ -16,9 +16,8 @@ from proofmark.common.strict_model import StrictModel
 from proofmark.runs.run import Run
 from proofmark.site.execution import LaunchSettings, doubtful
 from proofmark.site.node.facts import NodeFacts
-from proofmark.software.blas import blas_variants
 from proofmark.software.installed import DerivedPart
-from proofmark.software.program import Launcher, Program
+from proofmark.software.program import Launcher, Program, blas_variants
 
 BLAS_KERNEL = "blas_kernel"
 """The variant whose choices select the kernel of the BLAS."""

@@ -18,7 +18,7 @@ from tests.folders import ROOT
 
 from proofmark.cli.main import main
 from proofmark.software.providers.easybuild import AS_ROOT
-from proofmark.software.spack.system import operating_system
+from proofmark.software.spack.installation import operating_system
 
 WITH_LOCK = "debian12"
 CODE = re.compile(r"partition\.provision_from: ([A-Z_]+): found .*?(?:; run: (.+))?$", re.M)

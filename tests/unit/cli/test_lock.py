@@ -14,13 +14,11 @@ from proofmark.cli import install as software
 from proofmark.cli import lock
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
-from proofmark.software.request import ProvisionRequest
-from proofmark.software.spack import lock_make, site_tools
+from proofmark.software.installed import ProvisionRequest
+from proofmark.software.spack import lock_make, site_choice
 from proofmark.software.spack.install import choose_lock
-from proofmark.software.spack.installation import SpackInstallation
-from proofmark.software.spack.lock_check import OVERLAY
-from proofmark.software.spack.lock_rules import overlay_digest
-from proofmark.software.spack.system import OperatingSystem
+from proofmark.software.spack.installation import OperatingSystem, SpackInstallation
+from proofmark.software.spack.lock_check import OVERLAY, overlay_digest
 
 FAKE_SPACK = """#!/bin/sh
 # An emulated Spack. It has the commands that `proofmark lock` calls. Its lock has stream only.
@@ -76,7 +74,7 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     installation = SpackInstallation(tmp_path / "own", tmp_path / "spack", tmp_path / "packages")
     debian = OperatingSystem("debian", "12")
     monkeypatch.setattr(lock, "ROOT", root)
-    monkeypatch.setattr(site_tools, "ARCHIVE", root / "no-autoconf-archive")
+    monkeypatch.setattr(site_choice, "ARCHIVE", root / "no-autoconf-archive")
     monkeypatch.setattr(lock, "ready", lambda options, kit: installation)
     monkeypatch.setattr(lock_make, "not_pinned", lambda checkout, pin: "")
     monkeypatch.setattr(lock_make, "this_system", lambda: debian)

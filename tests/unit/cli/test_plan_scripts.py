@@ -23,7 +23,7 @@ from proofmark.runs.run_files import launch_command
 from proofmark.site.contract_document import StabilityTerms
 from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
-from proofmark.software.planned_programs import PREFIX, planned_software
+from proofmark.software.provision import PREFIX, planned_software
 from proofmark.software.software import software_of
 
 STRIDE = 5

@@ -20,8 +20,8 @@ from proofmark.machine.bmc.back_end import BACK_ENDS
 from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.report.plots import PLOTS
 from proofmark.site.execution import LaunchSettings
+from proofmark.software.installed import ProvisionRequest
 from proofmark.software.provider import PROVIDERS, check_provider, packages_at
-from proofmark.software.request import ProvisionRequest
 
 LAUNCHER = """
 from proofmark.jobs.launcher import Launcher

@@ -108,7 +108,7 @@ def test_one_module_writes_yaml_of_inventories() -> None:
         "software/providers/easybuild.py",
         "software/spack/installation.py",
         "software/spack/lock_make.py",
-        "software/spack/site_environment.py",
+        "software/spack/site_choice.py",
     }
 
 

@@ -10,16 +10,18 @@ from tests.folders import PACKAGE, PROBES
 
 from proofmark.common.message import Message
 from proofmark.site.node.facts import NodeFacts, parse_probe
-from proofmark.software.blas import (
+from proofmark.software.program import (
     AS_INSTALLED,
     RIGHT,
+    Blas,
     BlasVariants,
+    Program,
     blas_variants,
     candidate_kernels,
     families,
+    parse_program,
     reported_kernels,
 )
-from proofmark.software.program import Blas, Program, parse_program
 
 PROBE = PACKAGE / "software/probe-program.sh"
 ZEN3 = "live-kvm-zen3"

@@ -15,8 +15,8 @@ from tests.folders import ROOT
 
 from proofmark.common.progress_lines import IDLE_S
 from proofmark.software.build_process import run
-from proofmark.software.spack.build_progress import BuildProgress
-from proofmark.software.spack.build_times import (
+from proofmark.software.spack.build_progress import (
+    BuildProgress,
     MeasuredTime,
     expected,
     known_times,

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from proofmark.common.errors import BadInput
-from proofmark.software.spack.buildcache import (
+from proofmark.software.spack.bundle import Manifest, digest, pack, python_version, unpack
+from proofmark.software.spack.installation import SpackInstallation
+from proofmark.software.spack.mirror import (
     MANIFESTS,
     SUFFIX,
     import_key,
     kill_agents,
-    verify,
+    verify_signatures,
 )
-from proofmark.software.spack.bundle import Manifest, digest, pack, python_version, unpack
-from proofmark.software.spack.installation import SpackInstallation
 
 HASH = "x" * 32
 
@@ -246,7 +246,7 @@ def test_a_signature_by_the_site_is_accepted(
     tmp_path: Path, keys: Path, installation: SpackInstallation
 ) -> None:
     signed(tmp_path / "cache", keys, "site")
-    verify(installation, tmp_path / "cache", {HASH})
+    verify_signatures(installation, tmp_path / "cache", {HASH})
 
 
 @pytest.mark.fault("cache-not-signed")
@@ -256,7 +256,7 @@ def test_a_manifest_without_the_sites_signature_is_refused(
 ) -> None:
     path = signed(tmp_path / "cache", keys, by)
     with pytest.raises(BadInput, match=why) as raised:
-        verify(installation, tmp_path / "cache", {HASH})
+        verify_signatures(installation, tmp_path / "cache", {HASH})
     assert str(path) in str(raised.value)
 
 
@@ -267,7 +267,7 @@ def test_a_manifest_changed_after_signing_is_refused(
     path = signed(tmp_path / "cache", keys, "site")
     path.write_text(path.read_text().replace("3", "4", 1))
     with pytest.raises(BadInput, match="a signature that does not match the file"):
-        verify(installation, tmp_path / "cache", {HASH})
+        verify_signatures(installation, tmp_path / "cache", {HASH})
 
 
 def test_a_build_cache_without_a_key_is_refused(tmp_path: Path) -> None:

@@ -11,14 +11,17 @@ from proofmark.software import build_failure as easybuild_failure
 from proofmark.software.build_failure import (
     BuildCause,
     BuildFailure,
+    ErrorKind,
+    FirstError,
     error_of_build,
+    failed_test,
+    first_error,
     package_with,
     read_log,
     refused,
     system_packages,
     what_to_do,
 )
-from proofmark.software.first_error import ErrorKind, FirstError, failed_test, first_error
 from proofmark.software.spack.build_progress import read_failure
 
 LOGS = ROOT / "tests/data/build-logs"

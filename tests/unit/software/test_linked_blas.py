@@ -11,9 +11,9 @@ from tests.unit.software.test_site_locks import OPENMP, PTHREADS, SERIAL
 
 from proofmark.common.errors import BadInput
 from proofmark.common.kit import result_folder
-from proofmark.software.linked_blas import linked_file, other_blas, outside_blas
 from proofmark.software.providers import easybuild
 from proofmark.software.providers.easybuild import easybuild_command, easybuild_variables
+from proofmark.software.spack.mpi_and_blas import linked_file, other_blas, outside_blas
 
 
 def library(path: Path, content: bytes) -> Path:

@@ -19,25 +19,27 @@ from proofmark.common.errors import BadInput, InputError
 from proofmark.software.environments import check_environment
 from proofmark.software.spack import lock_make
 from proofmark.software.spack.install import check_recipes
-from proofmark.software.spack.installation import SpackInstallation, not_pinned
+from proofmark.software.spack.installation import (
+    OperatingSystem,
+    SpackInstallation,
+    not_pinned,
+    operating_system,
+)
 from proofmark.software.spack.lock_check import (
     OVERLAY,
-    check,
-    check_externals,
-    guard,
-    read_environment,
-)
-from proofmark.software.spack.lock_make import Checkouts, make
-from proofmark.software.spack.lock_rules import (
     LockedEnvironment,
     LockText,
     canonicalise,
+    check,
+    check_externals,
     check_lock,
     forbidden_instructions,
+    guard,
     overlay_digest,
+    read_environment,
     root_names,
 )
-from proofmark.software.spack.system import OperatingSystem, operating_system
+from proofmark.software.spack.lock_make import Checkouts, make
 
 ARCHITECTURES = sorted(path.parent.name for path in ROOT.glob("environments/*/spack.yaml"))
 LOCKS = sorted(ROOT.glob("environments/*/*/spack.lock"))

@@ -14,8 +14,8 @@ from tests.folders import ROOT
 from proofmark.software import mpi
 from proofmark.software.spack.lock_check import read_spack_yaml
 from proofmark.software.spack.lock_file import build_of, read_lock
-from proofmark.software.spack.measured_variants import lock_at, parts_of_mpi, unchosen_variants
-from proofmark.software.spack.site_environment import SiteParts, site_environment
+from proofmark.software.spack.mpi_and_blas import lock_at, parts_of_mpi, unchosen_variants
+from proofmark.software.spack.site_choice import SiteParts, site_environment
 from proofmark.software.spack.site_parts import find_file_systems
 
 POWER10 = ROOT / "environments/power10/debian12/spack.lock"

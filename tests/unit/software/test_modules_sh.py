@@ -13,7 +13,7 @@ from tests.folders import ROOT
 
 from proofmark.common.processes import NO_SECRET, SECRET
 from proofmark.site.partition import Preinstalled
-from proofmark.software.probed_programs import module_variables, preinstalled
+from proofmark.software.installed import module_variables, preinstalled
 
 SCRIPT = ROOT / "roles/provision/files/modules.sh"
 MODULES = r"""

@@ -12,8 +12,8 @@ import pytest
 
 from proofmark.common.errors import BadInput
 from proofmark.software import mpi
-from proofmark.software.spack.linked_libraries import check_installed_mpi, mpi_mistakes
 from proofmark.software.spack.lock_file import Spec, read_lock
+from proofmark.software.spack.mpi_and_blas import check_installed_mpi, mpi_mistakes
 from proofmark.software.spack.site_choice import choose_mpi, programs_of_choice
 from proofmark.software.spack.site_parts import find_mpis, with_build
 

@@ -14,9 +14,15 @@ import pytest
 from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
+from proofmark.software.environments import (
+    build,
+    not_built,
+    own_packages,
+    own_prefix,
+    system_needs,
+    with_own,
+)
 from proofmark.software.installed import Installed, Provided
-from proofmark.software.own_programs import build, not_built, own_packages, own_prefix, with_own
-from proofmark.software.system_file import system_needs
 
 ENVIRONMENTS = ROOT / "environments"
 BUSY = "while :; do :; done"

@@ -11,8 +11,8 @@ from tests.folders import ROOT
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
+from proofmark.software.installed import ProvisionRequest
 from proofmark.software.provider import check_provider
-from proofmark.software.request import ProvisionRequest
 from proofmark.software.spack.install import missing_specs
 from proofmark.software.spack.installation import BELOW, LONGEST, SHEBANG_LIMIT, check_length
 

@@ -15,8 +15,7 @@ from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
 from proofmark.site.partition import Preinstalled
-from proofmark.software.installed import find_programs
-from proofmark.software.probed_programs import preinstalled
+from proofmark.software.installed import find_programs, preinstalled
 from proofmark.software.providers.easybuild import read_plan
 from proofmark.software.spack.lock_check import read_target
 from proofmark.software.spack.lock_file import (

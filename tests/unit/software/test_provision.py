@@ -26,6 +26,7 @@ from proofmark.runs.run import Run
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.machines import Machine
 from proofmark.site.node.facts import parse_probe
+from proofmark.software.environments import System, system_needs
 from proofmark.software.installed import Installed, Provided
 from proofmark.software.program import parse_programs, unprobed
 from proofmark.software.provision import (
@@ -35,7 +36,6 @@ from proofmark.software.provision import (
     without_romio,
 )
 from proofmark.software.software import Package, Software
-from proofmark.software.system_file import System, system_needs
 
 DATA = ROOT / "tests/data/probe"
 LOCAL = ROOT / "environments/local/system.yml"

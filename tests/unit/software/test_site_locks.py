@@ -11,14 +11,20 @@ import yaml
 from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
-from proofmark.software.spack.linked_libraries import blas_mistakes, read_ldd
 from proofmark.software.spack.lock_check import read_environment, read_spack_yaml
 from proofmark.software.spack.lock_file import Spec
-from proofmark.software.spack.site_choice import WantedBlas, choose_blas, choose_mpi, wanted_blas
-from proofmark.software.spack.site_environment import (
+from proofmark.software.spack.mpi_and_blas import blas_mistakes, read_ldd
+from proofmark.software.spack.site_choice import (
     SiteParts,
+    WantedBlas,
+    archive_version,
+    choose_blas,
+    choose_compiler,
+    choose_mpi,
     environment_text,
+    read_found,
     site_environment,
+    wanted_blas,
 )
 from proofmark.software.spack.site_parts import (
     Problem,
@@ -27,7 +33,6 @@ from proofmark.software.spack.site_parts import (
     find_mpis,
     openblas_of,
 )
-from proofmark.software.spack.site_tools import archive_version, choose_compiler, read_found
 
 OPEN_MPI = """
 #define OMPI_MAJOR_VERSION 4

@@ -16,21 +16,28 @@ from tests.folders import ROOT
 from proofmark.cli import install as of_install
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.software.request import ProvisionRequest, Sources
+from proofmark.software.installed import ProvisionRequest, Sources
 from proofmark.software.spack import install
 from proofmark.software.spack.install import ChosenLock
-from proofmark.software.spack.installation import SpackInstallation, installation_in
+from proofmark.software.spack.installation import (
+    OperatingSystem,
+    SpackInstallation,
+    installation_in,
+)
 from proofmark.software.spack.lock_file import Lock, Spec, read_lock
-from proofmark.software.spack.lock_sources import (
-    FILE,
+from proofmark.software.spack.mirror import (
+    SOURCES_FILE,
+    Located,
     SourceFile,
     SourcesOfLock,
-    canonical,
+    SourceState,
+    canonical_sources,
     check_sources,
+    link,
+    locate,
     read_sources,
+    search_sources,
 )
-from proofmark.software.spack.mirror import Located, SourceState, link, locate, search_sources
-from proofmark.software.spack.system import OperatingSystem
 
 CONTENT = b"the source of IOR"
 SUM = hashlib.sha256(CONTENT).hexdigest()
@@ -53,7 +60,7 @@ IOR: SourcesOfLock = {"ior@4.0.0": (source(),), "gcc-runtime@12": ()}
 def lock(folder: Path, sources: SourcesOfLock = IOR) -> Lock:
     """Return a lock of one package and of the runtime of gcc, with a list of sources beside it."""
     folder.mkdir(exist_ok=True)
-    (folder / FILE).write_text(canonical(sources))
+    (folder / SOURCES_FILE).write_text(canonical_sources(sources))
     specs = [
         Spec("ior", "4.0.0", "i", "zen3", "ior@4.0.0", False, ("r", "g"), ()),
         Spec("gcc-runtime", "12", "r", "zen3", "gcc-runtime@12", False, (), ()),
@@ -179,11 +186,11 @@ def test_a_lock_without_a_list_of_sources_is_searched_by_names_of_spack(
     mirror: Path, tmp_path: Path
 ) -> None:
     made, lines = lock(tmp_path / "lock"), list[str]()
-    (tmp_path / "lock" / FILE).unlink()
+    (tmp_path / "lock" / SOURCES_FILE).unlink()
     sources = Sources(mirror=mirror)
     installation = installation_in(tmp_path / "prefixes", sources)
     search_sources(made, ["ior"], installation, sources, lines.append)
-    assert FILE in lines[0]
+    assert SOURCES_FILE in lines[0]
 
 
 def configured(folder: Path, sources: Sources) -> tuple[dict[str, Any], dict[str, str]]:
@@ -220,9 +227,9 @@ def test_without_a_mirror_or_bundle_the_addresses_are_asked(tmp_path: Path) -> N
 @pytest.mark.parametrize("path", ["/etc/passwd", "../up", ""])
 def test_a_path_that_leaves_the_mirror_is_refused(tmp_path: Path, field: str, path: str) -> None:
     made = lock(tmp_path / "lock")
-    raw = json.loads((tmp_path / "lock" / FILE).read_text())
+    raw = json.loads((tmp_path / "lock" / SOURCES_FILE).read_text())
     raw["ior@4.0.0"][0][field] = path
-    (tmp_path / "lock" / FILE).write_text(json.dumps(raw))
+    (tmp_path / "lock" / SOURCES_FILE).write_text(json.dumps(raw))
     with pytest.raises(BadInput, match=f"ior@4.0.0.0.{field}"):
         read_sources(made)
 
@@ -240,7 +247,7 @@ def test_a_list_that_does_not_fit_its_lock_is_refused(tmp_path: Path) -> None:
     made = lock(tmp_path / "lock", {**IOR, "ior@4.0.0": (source(place="ior/ior-4.0.0.tar.gz"),)})
     assert [mistake.key for mistake in check_sources(made)] == ["ior@4.0.0"]
     made = lock(tmp_path / "lock")
-    (tmp_path / "lock" / FILE).write_text(json.dumps(json.loads(canonical(IOR))))
+    (tmp_path / "lock" / SOURCES_FILE).write_text(json.dumps(json.loads(canonical_sources(IOR))))
     assert [mistake.found for mistake in check_sources(made)] == ["a file that is not canonical"]
 
 

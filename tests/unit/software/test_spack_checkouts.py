@@ -13,7 +13,7 @@ from tests.folders import ROOT
 from proofmark.common import progress_lines
 from proofmark.common.errors import BadInput
 from proofmark.common.progress_lines import while_working
-from proofmark.software.request import Sources
+from proofmark.software.installed import Sources
 from proofmark.software.spack.installation import SpackInstallation, bootstrap, installation_in
 from proofmark.software.spack.lock_make import Checkouts
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
-from proofmark.software.request import Sources
-from proofmark.software.spack.installation import SpackInstallation
-from proofmark.software.spack.system import (
+from proofmark.software.installed import Sources
+from proofmark.software.spack.installation import (
     OperatingSystem,
+    SpackInstallation,
     operating_system,
     release_variables,
     this_system,

@@ -52,9 +52,9 @@ from proofmark.site.inventory import Site, load_site
 from proofmark.site.machines import machines_of, probe_here
 from proofmark.site.node.facts import parse_probe
 from proofmark.site.partition import PREDICTED
+from proofmark.software.installed import ProvisionRequest, Sources
 from proofmark.software.provider import PROVIDERS
 from proofmark.software.provision import ProgramProbe, ProgramProbes, provide_software
-from proofmark.software.request import ProvisionRequest, Sources
 
 PROVIDER = "twin"
 """The provider of programs that are compiled for SimGrid."""

@@ -17,7 +17,7 @@ from proofmark.report.sections.figure_tables import figure_cell, name
 from proofmark.report.words import number, pairs
 from proofmark.site.hardware import StatedNode
 from proofmark.site.node.facts import NodeFacts
-from proofmark.software.blas import AS_INSTALLED, RIGHT
+from proofmark.software.program import AS_INSTALLED, RIGHT
 from proofmark.software.software import BLAS_KERNEL, Package, Software
 
 

@@ -36,16 +36,16 @@ from proofmark.software.installed import (
     spellings,
     with_facts,
 )
-from proofmark.software.linked_blas import (
+from proofmark.software.provider import Provider
+from proofmark.software.spack.lock_check import read_target
+from proofmark.software.spack.mpi_and_blas import (
     DEFAULT_BLAS,
     LIBBLAS,
     linked_file,
+    loaded_libraries,
     other_blas,
     outside_blas,
 )
-from proofmark.software.provider import Provider
-from proofmark.software.spack.linked_libraries import loaded_libraries
-from proofmark.software.spack.lock_check import read_target
 from proofmark.software.target import controller_gcc, gcc_flags
 
 EASYCONFIGS = Path("environments/common/easyconfigs")

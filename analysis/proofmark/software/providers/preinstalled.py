@@ -7,8 +7,7 @@ from pathlib import Path
 
 from proofmark.site.inventory import Site
 from proofmark.software.build_process import Say
-from proofmark.software.installed import Installed
-from proofmark.software.probed_programs import preinstalled
+from proofmark.software.installed import Installed, preinstalled
 from proofmark.software.provider import Provider
 
 

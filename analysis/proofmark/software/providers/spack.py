@@ -7,14 +7,12 @@ from pathlib import Path
 
 from proofmark.site.inventory import Site
 from proofmark.software.build_process import Say
-from proofmark.software.installed import Installed
+from proofmark.software.installed import Installed, ProvisionRequest
 from proofmark.software.provider import Provider
-from proofmark.software.request import ProvisionRequest
 from proofmark.software.spack.install import choose_lock, install, missing_specs
-from proofmark.software.spack.installation import check_blanks, check_length
+from proofmark.software.spack.installation import check_blanks, check_length, this_system
 from proofmark.software.spack.lock_check import read_target
-from proofmark.software.spack.measured_variants import lock_at, parts_of_mpi
-from proofmark.software.spack.system import this_system
+from proofmark.software.spack.mpi_and_blas import lock_at, parts_of_mpi
 
 
 class Spack(Provider):

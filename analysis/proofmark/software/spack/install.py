@@ -31,11 +31,22 @@ from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import duration
 from proofmark.software.build_failure import error_of_build, read_log, refused
 from proofmark.software.build_process import Say, complete_installation, run
-from proofmark.software.installed import DerivedPart, Installed, Provided, find_programs, spellings
-from proofmark.software.request import ProvisionRequest, Sources
-from proofmark.software.spack import buildcache
-from proofmark.software.spack.build_progress import BuildProgress, read_failure
-from proofmark.software.spack.build_times import known_times, measured_times, read_times
+from proofmark.software.installed import (
+    DerivedPart,
+    Installed,
+    Provided,
+    ProvisionRequest,
+    Sources,
+    find_programs,
+    spellings,
+)
+from proofmark.software.spack.build_progress import (
+    BuildProgress,
+    known_times,
+    measured_times,
+    read_failure,
+    read_times,
+)
 from proofmark.software.spack.bundle import unpack
 from proofmark.software.spack.installation import (
     SpackInstallation,
@@ -44,11 +55,21 @@ from proofmark.software.spack.installation import (
     check_length,
     installation_in,
 )
-from proofmark.software.spack.linked_libraries import check_installed_mpi, check_linked
 from proofmark.software.spack.lock_check import PINS, check, read_target
 from proofmark.software.spack.lock_file import Lock, Spec, build_of, derived_parts, read_lock
-from proofmark.software.spack.measured_variants import unchosen_variants
-from proofmark.software.spack.mirror import located_sources, search_sources
+from proofmark.software.spack.mirror import (
+    cached_manifests,
+    import_key,
+    kill_agents,
+    located_sources,
+    search_sources,
+    verify_signatures,
+)
+from proofmark.software.spack.mpi_and_blas import (
+    check_installed_mpi,
+    check_linked,
+    unchosen_variants,
+)
 from proofmark.software.target import controller_gcc, gcc_flags
 
 POLL_S = 0.5
@@ -263,7 +284,7 @@ def missing_specs(request: ProvisionRequest, system: str) -> list[Spec]:
     lock = choose_lock(request, system).lock
     check_installed_mpi(lock, request.programs)
     installation = installation_in(request.prefixes, request.sources)
-    cached = buildcache.cached_manifests(request.sources.cache)
+    cached = cached_manifests(request.sources.cache)
     located_sources(lock, request.programs, installation, request.sources)
     return lock.missing(request.programs, installation.installed(), cached)
 
@@ -315,10 +336,10 @@ def prepare(request: ProvisionRequest, chosen: ChosenLock, say: Say) -> Iterator
         installation.configure(sources, request.jobs)
         with ExitStack() as ends:
             if sources.cache:
-                buildcache.import_key(installation, sources.key)
-                ends.callback(buildcache.kill_agents, installation)
+                import_key(installation, sources.key)
+                ends.callback(kill_agents, installation)
                 missing = chosen.lock.missing(request.programs, installation.installed())
-                buildcache.verify(installation, sources.cache, {spec.hash for spec in missing})
+                verify_signatures(installation, sources.cache, {spec.hash for spec in missing})
             environment = _copy_environment(request, chosen.lock, root / "kit")
             yield PreparedSpack(installation, environment, sources.cache)
 
@@ -342,7 +363,7 @@ def _copy_environment(request: ProvisionRequest, lock: Lock, folder: Path) -> Pa
 
 
 def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack, say: Say) -> None:
-    installation, cached = spack.installation, buildcache.cached_manifests(spack.cache)
+    installation, cached = spack.installation, cached_manifests(spack.cache)
     missing = chosen.lock.missing(request.programs, installation.installed(), cached)
     if not missing:
         return  # the installation for which this one waited has installed them

@@ -25,6 +25,9 @@ PATCHES, DIGITS = "patches", 7
 NETWORK = ("libfabric", "ucx", "rdma-core")
 """The libraries below an MPI that drive the network."""
 
+PARALLEL = ("gpfs", "lustre")
+"""The drivers of ROMIO for parallel file systems that an MPI of the kit can have."""
+
 COMPILERS = ("gcc", "llvm", "intel-oneapi-compilers", "aocc", "nvhpc", "cce", "acfl", "armgcc")
 """The packages of Spack that are compilers."""
 

@@ -1,4 +1,11 @@
-"""Makes locks at the pinned commits: those of ``environments/``, and those of a site."""
+"""Makes locks at the pinned commits, and compares them with the pinned recipes by Spack's hashes.
+
+Spack computes two hashes of a spec that it builds. The hash of the recipe is over the methods of
+the recipe, the checksum of the source and the patches. The hash of the spec is over its version,
+variants, target, recipe and dependencies. A comparison takes seconds, because nothing is solved. It
+does not notice a directive of a recipe that would change the solution, such as a new dependency,
+and it reads no external: these are no part of the hashes.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +15,35 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
+from pydantic import TypeAdapter
 
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import of_spack, run_command
 from proofmark.common.progress_lines import while_working
-from proofmark.software.spack.installation import CopiedEnvironment, not_pinned
+from proofmark.common.strict_model import StrictModel
+from proofmark.software.spack.installation import (
+    CopiedEnvironment,
+    not_pinned,
+    release_variables,
+    this_system,
+    write_release,
+)
 from proofmark.software.spack.lock_check import (
     OVERLAY,
     PACKAGES,
     PINS,
+    canonicalise,
     load_mapping,
+    overlay_digest,
     read_environment,
 )
-from proofmark.software.spack.lock_rules import canonicalise, overlay_digest
-from proofmark.software.spack.lock_sources import FILE, sources_from_spack
-from proofmark.software.spack.system import release_variables, this_system, write_release
+from proofmark.software.spack.mirror import SOURCES_FILE, sources_from_spack
 
 
 @dataclass(frozen=True)
@@ -124,7 +140,7 @@ def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> N
         digest = overlay_digest(copied.folder.parents[1] / OVERLAY)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "spack.lock").write_text(canonicalise(lock))
-    (folder / FILE).write_text(sources)
+    (folder / SOURCES_FILE).write_text(sources)
     (folder / "overlay.sha256").write_text(digest + "\n")
 
 
@@ -166,3 +182,56 @@ def _output(*command: str, env: dict[str, str]) -> str:
     done = run_command(command, environment=env)
     done.check_returncode()
     return done.stdout.strip()
+
+
+SCRIPT = Path(__file__).with_name("hash_script.py")
+
+
+class HashState(StrEnum):
+    """How a spec of a lock differs from the pinned recipes."""
+
+    EQUAL = "equal"
+    NO_RECIPE = "no-recipe"
+    RECIPE = "recipe"
+    """The recipe, its source or a patch is another one."""
+    SPEC = "spec"
+    """The lock was edited: the hash is not that of its content."""
+
+
+class SpecHashes(StrictModel):
+    """The hashes of a spec in a lock, and the same ones computed now.
+
+    Attributes:
+        label: name and version.
+        locked_spec: the hash of the spec in the lock.
+        spec: the hash of the content of the spec in the lock.
+        locked_recipe: the hash of the recipe in the lock.
+        recipe: the hash of the pinned recipe; None: there is none.
+    """
+
+    label: str
+    locked_spec: str
+    spec: str
+    locked_recipe: str
+    recipe: str | None
+
+    @property
+    def state(self) -> HashState:
+        """How the spec differs from the pinned recipes."""
+        if self.recipe is None:
+            return HashState.NO_RECIPE
+        if self.spec != self.locked_spec:
+            return HashState.SPEC
+        return HashState.EQUAL if self.recipe == self.locked_recipe else HashState.RECIPE
+
+
+_HASHES = TypeAdapter(tuple[SpecHashes, ...])
+
+
+def hashes_of_lock(environment: CopiedEnvironment) -> tuple[SpecHashes, ...]:
+    """Return the hashes of each spec that the lock in `environment` builds.
+
+    Raises:
+        BadInput: Spack failed.
+    """
+    return _HASHES.validate_json(environment.output_of(SCRIPT))

@@ -1,21 +1,239 @@
-"""Finds the sources of a lock in folders, also under other names, and links them for Spack."""
+"""The sources of a lock, their files in folders, and signed build caches.
+
+The address, checksum and place in a mirror of each archive and patch are in ``sources.json`` beside
+the lock, so that they can be listed without Spack and without a network. `proofmark lock` writes
+it. Files are found in the folders of a site also under other names, and linked for Spack.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import subprocess
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.files import new_folder
+from proofmark.common.processes import run_command
+from proofmark.common.strict_model import StrictModel
 from proofmark.software.build_process import Say
-from proofmark.software.request import Sources
-from proofmark.software.spack.buildcache import cached_manifests
+from proofmark.software.installed import Sources
 from proofmark.software.spack.bundle import digest
-from proofmark.software.spack.installation import SpackInstallation
+from proofmark.software.spack.installation import CopiedEnvironment, SpackInstallation
 from proofmark.software.spack.lock_file import Lock
-from proofmark.software.spack.lock_sources import FILE, SourceFile, SourcesOfLock, read_sources
+
+MANIFESTS = "v3/manifests/spec"
+"""Layout since Spack 1.0: ``<name>/<name>-<version>-<hash>.spec.manifest.json``."""
+SUFFIX = ".spec.manifest.json"
+
+
+def cached_manifests(cache: Path | None) -> dict[str, Path]:
+    """Return the manifests of a build cache by the hash of the spec; empty without a cache."""
+    if cache is None:
+        return {}
+    paths = (cache / MANIFESTS).glob(f"*/*{SUFFIX}")
+    return {path.name.removesuffix(SUFFIX).rpartition("-")[2]: path for path in paths}
+
+
+def import_key(installation: SpackInstallation, key: Path | None) -> None:
+    """Make a new keyring that contains only the site's key.
+
+    Raises:
+        BadInput: `key` is None, or the file is not a public key.
+    """
+    if key is None:
+        raise bad_input(
+            "provision_cache_key", "", "nothing", "the public key that signed the cache"
+        )
+    shutil.rmtree(installation.keyring, ignore_errors=True)
+    installation.keyring.mkdir(parents=True, mode=0o700)
+    done = _gpg(installation, "--import", str(key))
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise bad_input(key, "", last, "a public key of GnuPG")
+
+
+def kill_agents(installation: SpackInstallation) -> None:
+    """End the agents that gpg started for the keyring."""
+    run_command(["gpgconf", "--homedir", str(installation.keyring), "--kill", "all"])
+
+
+def verify_signatures(
+    installation: SpackInstallation, cache: Path, hashes: Collection[str]
+) -> None:
+    """Check the signatures of those specs of `hashes` that are in the cache.
+
+    Spack builds a spec from source if its signature is wrong. That would hide an attack or a
+    mistake, and the programs would not be those of the cache. So it is an error.
+
+    Raises:
+        BadInput: manifests without a signature by the site's key; names all of them.
+    """
+    mistakes = []
+    for spec_hash, path in sorted(cached_manifests(cache).items()):
+        if spec_hash in hashes:
+            done = _gpg(installation, "--status-fd=1", "--verify", str(path))
+            if done.returncode != 0 or "[GNUPG:] VALIDSIG " not in done.stdout:
+                accepted = "a signature by the site's key"
+                mistakes.append(InputError(str(path), "", _signature_error(done), accepted))
+    if mistakes:
+        raise BadInput(*mistakes)
+
+
+def _signature_error(done: subprocess.CompletedProcess[str]) -> str:
+    for word, meaning in (
+        ("NO_PUBKEY", "signed by another key"),
+        ("BADSIG", "a signature that does not match the file"),
+        ("EXPKEYSIG", "signed by a key that has expired"),
+    ):
+        if f"[GNUPG:] {word}" in done.stdout:
+            return meaning
+    return "no signature"
+
+
+def _gpg(installation: SpackInstallation, *words: str) -> subprocess.CompletedProcess[str]:
+    command = ["gpg", "--homedir", str(installation.keyring), "--batch", "--no-tty", *words]
+    try:
+        return run_command(command)
+    except FileNotFoundError:
+        raise bad_input("gpg", "", "no such command", "GnuPG, to check signatures") from None
+
+
+def push_to_cache(
+    installation: SpackInstallation,
+    environment: Path,
+    hashes: Collection[str],
+    cache: Path,
+    key: str,
+) -> None:
+    """Push installed specs into a build cache, signed with `key` of the caller's GnuPG home.
+
+    Raises:
+        BadInput: Spack failed.
+    """
+    gnupg_home = os.environ.get("GNUPGHOME", str(Path.home() / ".gnupg"))
+    command = installation.command("-e", str(environment), "buildcache", "push", "--key", key)
+    command += [
+        "--update-index",
+        str(cache.resolve()),
+        *(f"/{spec_hash}" for spec_hash in sorted(hashes)),
+    ]
+    variables = {**installation.environment(), "SPACK_GNUPGHOME": gnupg_home}
+    with new_folder(cache):
+        done = run_command(command, environment=variables)
+        if done.returncode != 0:
+            last = " / ".join((done.stdout + done.stderr).strip().splitlines()[-3:])
+            raise bad_input("spack buildcache push", "", last, "a signed push with exit code 0")
+
+
+SOURCES_FILE = "sources.json"
+SCRIPT = Path(__file__).with_name("source_script.py")
+
+
+def _below(path: str) -> str:
+    parts = PurePosixPath(path)
+    if parts.is_absolute() or ".." in parts.parts or f"{parts}" in ("", "."):
+        raise ValueError("a path that leaves the mirror")
+    return path
+
+
+RelativePath = Annotated[str, AfterValidator(_below)]
+
+
+class SourceFile(StrictModel):
+    """One file that a build needs.
+
+    Attributes:
+        addresses: where the recipe gets it, in the order in which Spack tries them; of a file in
+            PyPI its package URL (``pkg:pypi/cython@3.1.7``).
+        name: the name that Spack gives to its copy; ``ior-4.0.0.tar.gz``.
+        place: the path of the file in a mirror of Spack.
+        sha256: its checksum; None if the recipe has none, so that Spack refuses the file.
+    """
+
+    addresses: tuple[str, ...]
+    name: RelativePath
+    place: RelativePath
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None
+
+
+SourcesOfLock = dict[str, tuple[SourceFile, ...]]
+"""The files of each spec, by ``name@version``. A spec without sources has none."""
+_SOURCES: TypeAdapter[SourcesOfLock] = TypeAdapter(SourcesOfLock)
+
+
+def read_sources(lock: Lock) -> SourcesOfLock:
+    """Return the sources of `lock`.
+
+    Raises:
+        BadInput: ``sources.json`` beside the lock is missing, has another form, or lacks a package
+            that the lock builds.
+    """
+    path = lock.source.with_name(SOURCES_FILE)
+    sources = _parse(_content(path), path)
+    if missing := sorted(_built(lock) - sources.keys()):
+        raise bad_input(path, ", ".join(missing), "nothing", "the packages of the lock: make lock")
+    return sources
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        accepted = "the file that `make lock` writes beside the lock"
+        raise bad_input(path, "", error.strerror or "unreadable", accepted) from None
+
+
+def _parse(text: str, path: Path) -> SourcesOfLock:
+    try:
+        return _SOURCES.validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise bad_input(path, key, str(first["msg"]), "the sources of a lock") from None
+
+
+def _built(lock: Lock) -> set[str]:
+    return {spec.label for spec in lock.specs.values() if not spec.external}
+
+
+def canonical_sources(sources: SourcesOfLock) -> str:
+    """Return the canonical text of ``sources.json``."""
+    content = _SOURCES.dump_python(sources, mode="json")
+    return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def check_sources(lock: Lock) -> Iterator[InputError]:
+    """Yield the errors of ``sources.json`` beside `lock`.
+
+    Raises:
+        BadInput: see `read_sources`.
+    """
+    path, sources = lock.source.with_name(SOURCES_FILE), read_sources(lock)
+    if _content(path) != canonical_sources(sources):
+        yield InputError(str(path), "", "a file that is not canonical", "the text of `make lock`")
+    for label in sorted(sources.keys() - _built(lock)):
+        yield InputError(str(path), label, "a package that the lock does not build", "its packages")
+    for label, files in sources.items():
+        for file in files:
+            if file.sha256 and file.sha256 not in file.place:
+                yield InputError(str(path), label, file.place, f"a place with {file.sha256}")
+
+
+def sources_from_spack(environment: CopiedEnvironment) -> str:
+    """Return the canonical text of ``sources.json`` for the lock in an environment.
+
+    Raises:
+        BadInput: Spack failed.
+    """
+    return canonical_sources(_parse(environment.output_of(SCRIPT), SCRIPT))
 
 
 class SourceState(StrEnum):
@@ -127,8 +345,9 @@ def search_sources(
     Raises:
         BadInput: see `located_sources`.
     """
-    if _folder(sources) and not lock.source.with_name(FILE).is_file():
-        say(f"{lock.source.with_name(FILE)} is missing: only files with Spack's names are found")
+    if _folder(sources) and not lock.source.with_name(SOURCES_FILE).is_file():
+        file = lock.source.with_name(SOURCES_FILE)
+        say(f"{file} is missing: only files with Spack's names are found")
     link(located_sources(lock, packages, installation, sources), installation.mirror)
 
 
@@ -141,7 +360,7 @@ def located_sources(
         BadInput: the mirror is no folder; or no other address is asked and a source is missing.
     """
     folder = _folder(sources)
-    if not folder or not lock.source.with_name(FILE).is_file():
+    if not folder or not lock.source.with_name(SOURCES_FILE).is_file():
         return []
     labels = {spec.label for spec in lock.missing(packages, ())}
     located = locate(read_sources(lock), labels, [folder, installation.root / "source"])

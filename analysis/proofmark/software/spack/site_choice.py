@@ -1,15 +1,27 @@
-"""Chooses the MPI and the BLAS of a site's lock among those that were found."""
+"""The ``spack.yaml`` of a site: an environment of the kit with the parts that the site has.
+
+It chooses the MPI and the BLAS among those that were found, and the compiler and build tools among
+those that Spack itself finds at its pinned commit.
+"""
 
 from __future__ import annotations
 
+import copy
 import os
 import re
-from collections.abc import Mapping, Sequence
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.processes import of_spack, run_command
+from proofmark.software.spack.lock_file import NETWORK, PARALLEL
+from proofmark.software.spack.lock_make import Checkouts
 from proofmark.software.spack.site_parts import MPICC, Problem, SitePart
 
 KIT = "kit"
@@ -152,3 +164,231 @@ def choose_blas(found: Sequence[SitePart], wanted: WantedBlas, choice: str) -> S
 def _wrong_threads(part: SitePart, wanted: WantedBlas) -> InputError:
     accepted = f"threads={wanted.threads}, which HPL of this environment needs"
     return InputError("--blas", part.file, part.variants, accepted)
+
+
+COMPILERS = "../common/compilers-$operating_system.yaml"
+GENERIC = ("nfs", "ufs")
+"""The drivers of ROMIO that every MPI of the kit has."""
+
+HEADER = """\
+# What this site has, for the programs of environments/{arch} on {system}. Made by
+#   proofmark lock {arch} -i SITE --find
+# Edit it if needed; `proofmark lock {arch} -i SITE` then makes spack.lock from it.
+# The paths of `include` start in environments/{arch} of the kit.
+"""
+
+
+@dataclass(frozen=True)
+class SiteParts:
+    """The parts of a site for one environment.
+
+    Attributes:
+        mpi: the MPI; None: the kit's own is built.
+        blas: the BLAS; None: the kit's own is built.
+        compiler: the entry of `externals` of another gcc than the kit's; None: the kit's.
+        scratches: the types of the file systems to which the programs write.
+        file_systems: those whose headers the system has.
+    """
+
+    mpi: SitePart | None
+    blas: SitePart | None
+    tools: Sequence[SitePart]
+    compiler: Mapping[str, Any] | None = None
+    scratches: Collection[str] = ()
+    file_systems: Sequence[SitePart] = ()
+
+    @property
+    def drivers(self) -> list[str]:
+        """The drivers of ROMIO for the scratches, those that every Unix has first."""
+        with_headers = {each.package for each in self.file_systems}
+        return [*GENERIC, *sorted(with_headers & set(self.scratches))]
+
+    @property
+    def without_headers(self) -> list[str]:
+        """The parallel file systems of the scratches whose headers the system lacks."""
+        with_headers = {each.package for each in self.file_systems}
+        return sorted(set(self.scratches) & set(PARALLEL) - with_headers)
+
+
+def site_environment(kit: Mapping[str, Any], parts: SiteParts) -> dict[str, Any]:
+    """Return the ``spack`` mapping of a site.
+
+    Args:
+        kit: the ``spack`` mapping of the kit's environment.
+        parts: what the site has.
+    """
+    made = copy.deepcopy(dict(kit))
+    packages = made["packages"]
+    for virtual, part in (("mpi", parts.mpi), ("blas", parts.blas)):
+        if part:
+            packages[virtual] = {"require": [f"{part.label} {part.variants}".strip()]}
+    if parts.mpi:
+        for name in NETWORK:  # requirements for them mean nothing beside the site's MPI
+            packages.pop(name, None)
+    else:
+        _choose_drivers(packages, parts)
+    for each in (parts.mpi, parts.blas, *parts.tools):
+        if each:
+            packages[each.package] = _external(each)
+    if parts.compiler:
+        made["include"] = [name for name in made["include"] if name != COMPILERS]
+        version = str(parts.compiler["spec"]).partition("@")[2].split()[0].split("+")[0]
+        packages["gcc"] = {
+            "buildable": False,
+            "require": [f"@{version}"],
+            "externals": [dict(parts.compiler)],
+        }
+    return made
+
+
+def _choose_drivers(packages: dict[str, Any], parts: SiteParts) -> None:
+    """Give the kit's Open MPI the drivers for the scratches; the recipe of MPICH has no choice."""
+    drivers, variants = parts.drivers, ("romio", "romio-filesystem", *PARALLEL)
+    words = ["+romio", f"romio-filesystem={','.join(drivers)}"]
+    words += [f"{'+' if name in drivers else '~'}{name}" for name in PARALLEL]
+    required = packages["mpi"]["require"]
+    of_kit = re.compile(rf"[+~]?({'|'.join(variants)})(=\S*)?")
+    packages["mpi"]["require"] = [
+        " ".join([*(word for word in each.split() if not of_kit.fullmatch(word)), *words])
+        if is_open_mpi(each)
+        else each
+        for each in required
+    ]
+    for each in parts.file_systems:
+        if each.package == "lustre" and "lustre" in drivers:
+            packages["lustre"] = _external(each)
+
+
+def is_open_mpi(requirement: str) -> bool:
+    """Return whether a requirement is of Open MPI, whose recipe has variants for drivers."""
+    return re.split(r"[^a-z0-9-]", requirement, maxsplit=1)[0] == "openmpi"
+
+
+def _external(part: SitePart) -> dict[str, Any]:
+    external: dict[str, Any] = {"spec": part.spec, "prefix": part.prefix}
+    if part.modules:
+        external["modules"] = list(part.modules)
+    # It replaces the version that the kit requires.
+    return {"buildable": False, "require": f"@{part.version}", "externals": [external]}
+
+
+def environment_text(arch: str, system: str, environment: Mapping[str, Any]) -> str:
+    """Return the text of the file ``spack.yaml``."""
+    text = yaml.safe_dump({"spack": dict(environment)}, sort_keys=False, width=100)
+    return HEADER.format(arch=arch, system=system) + text
+
+
+TOOLS = (
+    *("autoconf", "automake", "libtool", "m4", "perl", "pkgconf", "gmake", "file", "python"),
+    *("diffutils", "findutils", "gettext", "tar", "sed", "cmake"),
+)
+"""Programs that only a build uses."""
+
+ARCHIVE = Path("/usr/share/aclocal/ax_prog_cc_mpi.m4")
+"""A file of autoconf-archive, which has no program by which Spack could find it."""
+
+
+@dataclass(frozen=True)
+class FoundTools:
+    """Build tools, and the entries of `externals` of gcc."""
+
+    tools: tuple[SitePart, ...]
+    compilers: tuple[Mapping[str, Any], ...]
+
+
+def find_tools(checkouts: Checkouts, folders: Sequence[str]) -> FoundTools:
+    """Run ``spack external find`` with the folders of programs `folders`.
+
+    Raises:
+        BadInput: Spack failed.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        (folder / "system").mkdir()
+        variables = of_spack({**checkouts.variables(folder), "PATH": ":".join(folders)})
+        words = ["external", "find", "gcc", *TOOLS]
+        done = run_command(checkouts.command(*words), environment=variables)
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise bad_input("spack external find", "", last, "build tools")
+        packages = folder / "user/packages.yaml"
+        text = packages.read_text(encoding="utf-8") if packages.is_file() else "packages: {}"
+    return read_found(text, _archive_version())
+
+
+def read_found(text: str, archive: str = "") -> FoundTools:
+    """Return the tools and compilers of a ``packages.yaml`` of Spack, the newest of each tool.
+
+    Args:
+        archive: the version of the system's autoconf-archive; empty if it has none.
+    """
+    packages = yaml.load(text, Loader=yaml.CSafeLoader)["packages"]
+    tools = [
+        max(parts, key=lambda part: [int(number) for number in re.findall(r"\d+", part.version)])
+        for name, entry in sorted(packages.items())
+        if name in TOOLS and (parts := list(_parts(name, entry)))
+    ]
+    if archive:
+        tools.append(SitePart("autoconf-archive", archive, "/usr", file=str(ARCHIVE)))
+    compilers = packages.get("gcc", {}).get("externals", [])
+    return FoundTools(tuple(tools), tuple(compilers))
+
+
+def _parts(name: str, entry: Mapping[str, Any]) -> Iterator[SitePart]:
+    for external in entry["externals"]:
+        match = re.match(r"[\w-]+@=?([\w.]+)(.*)", str(external["spec"]))
+        if match:
+            yield SitePart(name, match[1], str(external["prefix"]), match[2].strip())
+
+
+def _archive_version() -> str:
+    if not ARCHIVE.is_file():
+        return ""
+    for command in (
+        ["dpkg-query", "-W", "-f", "${Version}", "autoconf-archive"],
+        ["rpm", "-q", "--qf", "%{VERSION}", "autoconf-archive"],
+    ):
+        if shutil.which(command[0]):
+            done = run_command(command)
+            if done.returncode == 0:
+                return archive_version(done.stdout)
+    return ""
+
+
+def archive_version(package: str) -> str:
+    """Return Spack's version of the version of a package: 2022.09.03 of ``20220903-3``."""
+    digits = re.match(r"(\d{4})\.?(\d{2})\.?(\d{2})", package)
+    return ".".join(digits.groups()) if digits else ""
+
+
+def choose_compiler(
+    found: Sequence[Mapping[str, Any]], kit: Mapping[str, Any] | None, choice: str
+) -> Mapping[str, Any] | None:
+    """Return the entry of the gcc to use; None for the one that the kit's file names.
+
+    Args:
+        found: the entries that Spack found.
+        kit: the kit's entry for this operating system; None if the kit has none.
+        choice: ``gcc@<version>`` or a prefix; empty if the site chooses none.
+
+    Raises:
+        BadInput: the choice is not found, there is no gcc, or there are several.
+    """
+    listed = "; ".join(f"{each['spec']} ({each['prefix']})" for each in found) or "none"
+    usable = [each for each in found if _version(each) and "fortran" in str(each["spec"])]
+    if choice:
+        usable = [each for each in found if choice in (f"gcc@{_version(each)}", each["prefix"])]
+    elif kit and any(_same(each, kit) for each in usable):
+        return None
+    if len(usable) != 1:
+        raise bad_input("--compiler", choice, listed, "one gcc with C, C++ and Fortran")
+    return None if kit and _same(usable[0], kit) else usable[0]
+
+
+def _version(entry: Mapping[str, Any]) -> str:
+    match = re.match(r"gcc@=?([\d.]+)", str(entry["spec"]))
+    return match[1] if match else ""
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return (_version(one), one["prefix"]) == (_version(other), other["prefix"])

@@ -1,0 +1,392 @@
+"""The MPI and the BLAS of a lock, and those that programs load.
+
+A lock names an external by what somebody has written: another version in its text, or an update of
+the system, does not change its hash. The linker of EasyBuild gets a folder (``-L``), and the loader
+does not: on Debian it takes the library behind the alternatives, which can have other threads than
+the one that was linked. So the libraries that a program loads are compared with the lock or with
+what was linked.
+
+Some variants decide what is measured: the network, the scheduler, the drivers of files and the GPU
+of an MPI, and the threads of a BLAS. The facts of the site choose a variant, or the environment
+does; else it is the default of a recipe, which knows neither, and a plan and a report name it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from proofmark.cases.vocabulary import ROMIO
+from proofmark.common.errors import BadInput, InputError
+from proofmark.common.message import Message
+from proofmark.common.printed_command import PrintedCommand, of_person
+from proofmark.common.processes import run_command
+from proofmark.software import mpi
+from proofmark.software.spack.lock_check import read_spack_yaml
+from proofmark.software.spack.lock_file import (
+    PARALLEL,
+    VIRTUALS,
+    Lock,
+    Spec,
+    read_lock,
+    states,
+)
+from proofmark.software.spack.site_parts import find_mpis, openblas_of
+
+BLAS_LIBRARIES = {
+    "openblas": r"libopenblas\w*\.",
+    "blis": r"libblis[\w-]*\.",
+    "amdblis": r"libblis[\w-]*\.",
+    "armpl-gcc": r"libarmpl\w*\.",
+    "nvpl-blas": r"libnvpl_blas_core\.",
+    "essl": r"libessl\w*\.",
+    "intel-oneapi-mkl": r"libmkl_core\.",
+    "cray-libsci": r"libsci_\w+\.",
+}
+"""The file name of the library of a BLAS, by Spack's package."""
+
+ROOT = Path("/")
+
+
+def check_linked(lock: Lock, package: str, programs: Iterable[str]) -> tuple[Message, ...]:
+    """Refuse programs that load another MPI or BLAS than their spec; return what is not known.
+
+    A program that loads no BLAS, or no MPI, is not compared with it. Of a BLAS the threads are
+    compared too.
+
+    Raises:
+        BadInput: names each such program, its library and the spec.
+    """
+    virtuals = lock.root(package).virtuals
+    mistakes: list[InputError] = []
+    unread: dict[Message, None] = {}
+    for program in programs:
+        libraries = loaded_libraries(program)
+        if "blas" in virtuals:
+            mistakes += blas_mistakes(program, libraries, lock.specs[virtuals["blas"]])
+        if "mpi" in virtuals:
+            wanted = lock.specs[virtuals["mpi"]]
+            states = {file: mpi.library_states(file) for file in mpi_libraries(libraries)}
+            mistakes += mpi_mistakes(program, states, wanted)
+            for file, text in states.items():
+                if not mpi.release_of(text)[0]:
+                    unread[Message("mpi-unread", library=str(file), wanted=wanted.label)] = None
+    if mistakes:
+        raise BadInput(*mistakes)
+    return tuple(unread)
+
+
+def loaded_libraries(program: str) -> dict[str, Path]:
+    """Return the libraries that the dynamic linker loads for `program`, by name."""
+    return read_ldd(run_command(["ldd", program]).stdout)
+
+
+def read_ldd(text: str) -> dict[str, Path]:
+    """Return the libraries in an output of ``ldd`` that were found, by name."""
+    return {name: Path(path) for name, path in re.findall(r"^\s*(\S+) => (/\S+)", text, re.M)}
+
+
+def blas_mistakes(program: str, libraries: Mapping[str, Path], wanted: Spec) -> list[InputError]:
+    """Return how the BLAS among the libraries of a program differs from the spec `wanted`."""
+    expected = f"{wanted.label} threads={wanted.threads}" if wanted.threads else wanted.label
+    mistakes = []
+    for name, path in sorted(libraries.items()):
+        families = [each for each, file in BLAS_LIBRARIES.items() if re.match(file, name)]
+        if not families:
+            continue
+        if wanted.name not in families:
+            found = f"{families[0]} ({path})"
+        elif wanted.name == "openblas":
+            version, threads = openblas_of(path.read_bytes())
+            if (version, threads) == (wanted.version, wanted.threads or threads):
+                continue
+            found = f"openblas@{version} threads={threads} ({path.resolve()})"
+        else:
+            continue
+        mistakes.append(InputError(program, "BLAS", found, f"{expected}, the spec of the lock"))
+    return mistakes
+
+
+def mpi_libraries(libraries: Mapping[str, Path]) -> list[Path]:
+    """Return the files of the MPI among the libraries of a program."""
+    return [path for name, path in sorted(libraries.items()) if mpi.LIBRARY.match(name)]
+
+
+def mpi_mistakes(program: str, states: Mapping[Path, str], wanted: Spec) -> list[InputError]:
+    """Return how the MPI of a program differs from the spec `wanted`.
+
+    Args:
+        states: what each of its MPI libraries states.
+        wanted: the MPI of the lock; one of a package that states no release is not compared.
+    """
+    mistakes = []
+    for file, text in states.items():
+        package, version = mpi.release_of(text)
+        if not package or wanted.name not in mpi.RELEASES:
+            continue
+        if package != wanted.name or not mpi.same_release(version, wanted.version):
+            found = f"{package}@{version} ({file.resolve()})"
+            accepted = f"{wanted.label}, the spec of the lock"
+            mistakes.append(InputError(program, "MPI", found, accepted))
+    return mistakes
+
+
+def check_installed_mpi(lock: Lock, packages: Iterable[str], root: Path = ROOT) -> None:
+    """Refuse a lock whose MPI of the site is another one in its prefix, before anything is built.
+
+    Raises:
+        BadInput: names the file, the MPI of the lock and what its prefix has.
+    """
+    hashes = {lock.root(package).virtuals.get("mpi", "") for package in packages}
+    externals = [lock.specs[each] for each in sorted(hashes) if each and lock.specs[each].external]
+    if mistakes := list(_installed_mistakes(lock, externals, root)):
+        raise BadInput(*mistakes)
+
+
+def _installed_mistakes(lock: Lock, externals: Iterable[Spec], root: Path) -> Iterator[InputError]:
+    arch = of_person(lock.source.parents[1].name, "ARCH")
+    command = PrintedCommand("proofmark", "lock", arch, "-i", "SITE", "--find")
+    for spec in externals:
+        prefix = os.path.normpath(spec.prefix)
+        found = find_mpis(root, platform.machine(), [f"{prefix}/bin"])
+        there = [part for part in found if os.path.normpath(part.prefix) == prefix]
+        known = [part for part in there if part.package == spec.name]
+        if any(mpi.same_release(part.version, spec.version) for part in known):
+            continue
+        if not known and spec.name not in mpi.RELEASES:
+            continue  # no file states the release of this package
+        listed = "; ".join(part.label for part in known or there) or "no MPI with bin/mpicc"
+        accepted = f"{spec.label}, the spec of the lock; `{command}` makes it again"
+        yield InputError(str(lock.source), f"{spec.name} in {prefix}", listed, accepted)
+
+
+LIBBLAS = "LIBBLAS"
+"""The variable with the words of the linker for the BLAS, of the toolchain of the system."""
+DEFAULT_BLAS = "-lopenblas"
+"""The words without `LIBBLAS`, as the easyconfig of HPL has them."""
+FLEXIBLAS = r"libflexiblas\w*\."
+"""The BLAS of the toolchain foss, which loads an OpenBLAS of the toolchain."""
+UNKNOWN = "unknown"
+"""The version that `openblas_of` gives a file of another library."""
+CODE = "OTHER_BLAS"
+"""The code of a program that loads another BLAS than it was linked with."""
+
+
+def linked_file(words: str) -> Path | None:
+    """Return the shared BLAS that the linker takes for `words`; None if it takes none.
+
+    The first library of the words that is a BLAS by its name counts. A static one is not loaded.
+    """
+    folders: list[Path] = []
+    for word in shlex.split(words):
+        if word.startswith("-L"):
+            folders.append(Path(word[len("-L") :]))
+        elif word.startswith("-l"):
+            name = f"lib{word[len('-l') :]}.so"
+            if _is_blas(name) and (found := _found(name, folders)):
+                return found
+        elif _is_blas(Path(word).name) and ".so" in Path(word).suffixes and Path(word).is_file():
+            return Path(word)
+    return None
+
+
+def _found(name: str, folders: list[Path]) -> Path | None:
+    for folder in folders:
+        if (folder / name).is_file():
+            return folder / name
+    printed = run_command(["gcc", f"-print-file-name={name}"]).stdout.strip()
+    return Path(printed) if printed.startswith("/") else None
+
+
+def _is_blas(name: str) -> bool:
+    return any(re.match(rule, name) for rule in (*BLAS_LIBRARIES.values(), FLEXIBLAS))
+
+
+def blas_among(libraries: Mapping[str, Path]) -> Iterator[Path]:
+    """Yield each BLAS among the loaded libraries of a program."""
+    for name, path in sorted(libraries.items()):
+        if _is_blas(name):
+            yield path
+
+
+def other_blas(
+    program: str, libraries: Mapping[str, Path], linked: Path | None
+) -> Iterator[InputError]:
+    """Yield a mistake for each loaded BLAS that is not `linked`, nor the same OpenBLAS as it."""
+    for path in blas_among(libraries):
+        if linked is None or not _same(path, linked):
+            wanted = _named(linked) if linked else "no shared BLAS"
+            accepted = f"{wanted}, which {LIBBLAS} gives to the linker"
+            yield InputError(program, "BLAS", _named(path), accepted, CODE)
+
+
+def outside_blas(program: str, libraries: Mapping[str, Path], prefix: Path) -> Iterator[InputError]:
+    """Yield a mistake for each loaded BLAS that is not below `prefix`, and one if there is none."""
+    found = [*blas_among(libraries)]
+    accepted = f"a BLAS of the toolchain, below {prefix}"
+    for path in found:
+        if not path.resolve().is_relative_to(prefix.resolve()):
+            yield InputError(program, "BLAS", _named(path), accepted, CODE)
+    if not found:
+        yield InputError(program, "BLAS", "none", accepted, CODE)
+
+
+def _same(one: Path, other: Path) -> bool:
+    if one.resolve() == other.resolve():
+        return True
+    facts = [openblas_of(path.read_bytes()) for path in (one, other)]
+    return facts[0][0] != UNKNOWN and facts[0] == facts[1]
+
+
+def _named(path: Path) -> str:
+    version, threads = openblas_of(path.read_bytes())
+    if version == UNKNOWN:
+        return f"{path.resolve()}"
+    return f"openblas@{version} threads={threads} ({path.resolve()})"
+
+
+_GPU = ("cuda", "rocm")
+DRIVERS = "romio-filesystem"
+"""The variant of Open MPI for the drivers of its ROMIO."""
+DECIDING: Mapping[str, tuple[str, ...]] = {
+    "openmpi": (
+        *("fabrics", "schedulers", "pmi", ROMIO, DRIVERS, "lustre", "gpfs"),
+        *_GPU,
+    ),
+    "mpich": ("device", "netmod", "slurm", "pmi", ROMIO, *_GPU),
+    "mvapich": ("netmod", "process_managers", "threads", "file_systems"),
+    "mvapich2": ("fabrics", "process_managers", "threads", "file_systems", "cuda"),
+    "ucx": ("verbs", "rc", "ud", "dc", "mlx5_dv", "cma", *_GPU),
+    "libfabric": ("fabrics", *_GPU),
+    **{name: ("threads",) for name in ("openblas", "blis", "amdblis", "essl", "armpl-gcc")},
+    **{name: ("threads",) for name in ("nvpl-blas", "intel-oneapi-mkl")},
+}
+"""The variants that decide, by package of Spack."""
+
+WITHOUT_DRIVERS = frozenset({"mpich"})
+"""Packages with ROMIO whose recipe has no variant for its drivers of files."""
+
+CONDITIONAL = frozenset({"pmi", DRIVERS})
+"""Variants that a package has only beside a value of another one: their absence is no lack."""
+
+
+def lock_at(kit: Path, site: Path, arch: str, system: str) -> Lock | None:
+    """Return the lock of the site `site`, else that of the kit; None if there is none.
+
+    Args:
+        system: the operating system, as Spack names it.
+
+    Raises:
+        BadInput: the file is no lock.
+    """
+    folders = (site / "locks" / arch / system, kit / "environments" / arch / system)
+    found = next((each for each in folders if (each / "spack.lock").is_file()), None)
+    return read_lock(found / "spack.lock") if found else None
+
+
+def environment_of(lock: Lock) -> dict[str, Any]:
+    """Return the ``spack`` mapping from which a lock was made; empty if its file is gone.
+
+    Raises:
+        BadInput: the file is damaged.
+    """
+    beside = lock.source.with_name("spack.yaml")
+    source = beside if beside.is_file() else lock.source.parents[1] / "spack.yaml"
+    return read_spack_yaml(source) if source.is_file() else {}
+
+
+def parts_of_mpi(lock: Lock) -> Collection[str] | None:
+    """Return ``romio`` if the MPI of a lock has it; None if that is not known."""
+    known = {spec.hash: spec.variants.get(ROMIO) for spec in _virtuals(lock, "mpi")}
+    values = set(known.values())
+    if values == {True}:
+        return (ROMIO,)
+    return () if False in values else None
+
+
+def _virtuals(lock: Lock, *names: str) -> list[Spec]:
+    """Return the MPI and the BLAS of the programs of a lock."""
+    hashes = {
+        virtuals[name]
+        for root in lock.roots.values()
+        for virtuals in (lock.specs[root].virtuals,)
+        for name in names
+        if name in virtuals
+    }
+    return sorted((lock.specs[each] for each in hashes), key=lambda spec: spec.label)
+
+
+def unchosen_variants(lock: Lock, packages: Iterable[str] | None = None) -> list[Message]:
+    """Return what neither the site nor the environment chose of what decides a measurement.
+
+    Args:
+        packages: only what these roots load; None: all roots.
+
+    Raises:
+        BadInput: the file from which the lock was made is missing.
+    """
+    environment = environment_of(lock)
+    roots = lock.roots if packages is None else {name: lock.roots[name] for name in packages}
+    found = []
+    for spec in _below(Lock(lock.source, lock.specs, dict(roots))):
+        words = " ".join(_words(environment, spec.name))
+        deciding = DECIDING[spec.name]
+        free = [each for each in deciding if not states(words, each)]
+        default = [_text(each, spec.variants[each]) for each in free if each in spec.variants]
+        unknown = [each for each in free if each not in spec.variants and each not in CONDITIONAL]
+        if default:
+            found.append(Message("variants-default", part=spec.label, variants=", ".join(default)))
+        if spec.external and unknown:
+            found.append(Message("variants-unknown", part=spec.label, variants=", ".join(unknown)))
+        if spec.name in WITHOUT_DRIVERS and not spec.external and spec.variants.get(ROMIO):
+            found.append(Message("drivers-default", part=spec.label))
+        if (drivers := _drivers(spec)) and not spec.external and not {*PARALLEL} & {*drivers}:
+            names = ", ".join(drivers)
+            found.append(Message("drivers-generic", part=spec.label, drivers=names))
+    return found
+
+
+def _drivers(spec: Spec) -> Collection[str]:
+    """Return the drivers of ROMIO that a variant chose; nothing without ROMIO or choice."""
+    drivers = spec.variants.get(DRIVERS) if spec.variants.get(ROMIO) else None
+    return drivers if isinstance(drivers, list) and drivers != ["none"] else ()
+
+
+def _below(lock: Lock) -> Iterator[Spec]:
+    """Yield MPI and BLAS of a lock, and what they load of `DECIDING`, each once."""
+    waiting = _virtuals(lock, *VIRTUALS)
+    seen: dict[str, Spec] = {}
+    while waiting:
+        spec = waiting.pop(0)
+        if spec.hash not in seen and spec.name in DECIDING:
+            seen[spec.hash] = spec
+            waiting += [lock.specs[each] for each in spec.run]
+    yield from seen.values()
+
+
+def _words(environment: Mapping[str, Any], package: str) -> Iterator[str]:
+    """Yield the requirements and externals of an environment about a package."""
+    packages = environment.get("packages", {})
+    own = packages.get(package, {})
+    for key in ("require", "prefer", "variants"):
+        yield from _listed(own.get(key, ()))
+    yield from (str(each["spec"]) for each in own.get("externals", ()))
+    for virtual in VIRTUALS:
+        for text in _listed(packages.get(virtual, {}).get("require", ())):
+            if re.match(rf"{re.escape(package)}(?![\w-])", text):
+                yield text
+
+
+def _listed(value: str | Iterable[Any]) -> list[str]:
+    return [value] if isinstance(value, str) else [str(each) for each in value]
+
+
+def _text(variant: str, value: str | bool | list[str]) -> str:
+    if isinstance(value, bool):
+        return f"{'+' if value else '~'}{variant}"
+    return f"{variant}={','.join(value) if isinstance(value, list) else value}"
