@@ -1,5 +1,5 @@
 """Connections to the BMCs of nodes: many at once, each operation with a named outcome.
 
-A back end is one class of `proofmark.machine.bmc.backends`; docs/backends.md describes how to add
-one.
+A back end is one class of `proofmark.machine.bmc.backends`; docs/design/nodes.md describes how to
+add one.
 """
