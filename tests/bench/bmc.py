@@ -24,8 +24,13 @@ from typing import Any
 from tests.fixtures.shells import remote_shell
 from tests.processes import running
 
-from proofmark.machine.bmc.back_end import BackEndContext, back_end
-from proofmark.machine.bmc.bmc_model import Credentials, FirmwareState, Host
+from proofmark.machine.bmc.back_end import (
+    BackEndContext,
+    Credentials,
+    FirmwareState,
+    Host,
+    back_end,
+)
 from proofmark.machine.outcome import fan_out, split
 from proofmark.site.firmware import Firmware
 

@@ -22,8 +22,8 @@ from proofmark.cli.check import print_findings
 from proofmark.cli.plan_summary import plan_summary
 from proofmark.common.errors import BadInput
 from proofmark.jobs.launcher import LAUNCHERS, launcher
-from proofmark.machine.bmc.bmc_model import Credentials
-from proofmark.machine.node_scripts import (
+from proofmark.machine.bmc.back_end import Credentials
+from proofmark.machine.node_commands import (
     BOUND_MEMORY,
     CalledProgram,
     Place,

@@ -14,7 +14,7 @@ from plugins.filter.kit import FilterModule
 from tests.folders import ROOT
 from tests.forks import tool
 
-from proofmark.machine.node_scripts import called
+from proofmark.machine.node_commands import called
 
 STEP_PACKAGES = FilterModule().filters()["step_packages"]
 

@@ -24,8 +24,7 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute, pick, rerun
 from proofmark.jobs.job_request import Arrivals
 from proofmark.judge.judging import judge_run
-from proofmark.machine.bmc.back_end import BackEndContext, back_end
-from proofmark.machine.bmc.bmc_model import Credentials, Host
+from proofmark.machine.bmc.back_end import BackEndContext, Credentials, Host, back_end
 from proofmark.machine.scheduler import NodeStatus
 from proofmark.machine.schedulers.slurm import Slurm as Scheduler
 from proofmark.packages.service.rolling_plan import rolling_plan

@@ -12,8 +12,13 @@ from tests.emulators.vcluster.slurm import KNL
 from tests.fixtures.kit import until
 from tests.fixtures.shells import remote_shell
 
-from proofmark.machine.bmc.back_end import BackEndContext, back_end
-from proofmark.machine.bmc.bmc_model import Credentials, FirmwareState, Host
+from proofmark.machine.bmc.back_end import (
+    BackEndContext,
+    Credentials,
+    FirmwareState,
+    Host,
+    back_end,
+)
 from proofmark.machine.outcome import NodeError
 from proofmark.site.execution import Queue
 from proofmark.site.firmware import Firmware

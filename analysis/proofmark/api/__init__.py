@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from proofmark.judge.verdict import Verdict as Verdict
     from proofmark.machine.bmc.back_end import BackEnd as BackEnd
     from proofmark.machine.bmc.back_end import BackEndContext as BackEndContext
+    from proofmark.machine.bmc.back_end import FirmwareState as FirmwareState
+    from proofmark.machine.bmc.back_end import Host as Host
     from proofmark.machine.bmc.back_end import bmcs_of_facts as bmcs_of_facts
-    from proofmark.machine.bmc.bmc_model import FirmwareState as FirmwareState
-    from proofmark.machine.bmc.bmc_model import Host as Host
-    from proofmark.machine.node_scripts import known_packages as known_packages
+    from proofmark.machine.node_commands import known_packages as known_packages
     from proofmark.machine.outcome import NodeError as NodeError
     from proofmark.machine.outcome import Outcome as Outcome
     from proofmark.machine.scheduler import DrainingScheduler as DrainingScheduler
@@ -67,8 +67,8 @@ MODULES = {
     "BadInput": "proofmark.common.errors",
     "DrainingScheduler": "proofmark.machine.scheduler",
     "Drawing": "proofmark.report.drawing.charts",
-    "FirmwareState": "proofmark.machine.bmc.bmc_model",
-    "Host": "proofmark.machine.bmc.bmc_model",
+    "FirmwareState": "proofmark.machine.bmc.back_end",
+    "Host": "proofmark.machine.bmc.back_end",
     "Installed": "proofmark.software.installed",
     "JobStatus": "proofmark.runs.job_state",
     "Launch": "proofmark.jobs.launcher",
@@ -102,7 +102,7 @@ MODULES = {
     "has_contract": "proofmark.site.inventory",
     "keywords_of": "proofmark.site.access",
     "limit_of_names": "proofmark.site.choice",
-    "known_packages": "proofmark.machine.node_scripts",
+    "known_packages": "proofmark.machine.node_commands",
     "open_run": "proofmark.runs.run",
     "parse_probe": "proofmark.site.node.facts",
     "refuse_sources": "proofmark.site.choice",

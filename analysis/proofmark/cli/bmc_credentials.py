@@ -9,7 +9,7 @@ from pathlib import Path
 from proofmark.cli.command import SECRETS, Words, complete
 from proofmark.cli.input import read_limited
 from proofmark.common.input_limits import MAX_SMALL_BYTES
-from proofmark.machine.bmc.bmc_model import Credentials, credentials
+from proofmark.machine.bmc.back_end import Credentials, credentials
 
 
 def credentials_argument(parser: ArgumentParser) -> None:

@@ -25,8 +25,7 @@ from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.processes import on_stop_signal
 from proofmark.common.progress_lines import say
 from proofmark.common.text import duration
-from proofmark.machine.bmc.back_end import NO_BMC, bmc_range
-from proofmark.machine.bmc.bmc_model import Host
+from proofmark.machine.bmc.back_end import NO_BMC, Host, bmc_range
 from proofmark.machine.modes.drains import ModeResult, failures, history_of, results_of, summary
 from proofmark.machine.modes.rollout import (
     ModeRollout,
@@ -36,8 +35,7 @@ from proofmark.machine.modes.rollout import (
     rollout_of,
     target_mode,
 )
-from proofmark.machine.node_commands import PROBE
-from proofmark.machine.node_scripts import run_text
+from proofmark.machine.node_commands import PROBE, run_text
 from proofmark.machine.outcome import NodeError, Outcome, fan_out, split
 from proofmark.machine.scheduler import present
 from proofmark.plan.kinds import kind_of

@@ -34,7 +34,7 @@ from proofmark.common.printed_command import setting
 from proofmark.common.progress_lines import say
 from proofmark.common.text import duration
 from proofmark.judge.foreseen import ACCEPT, Unjudged, refusals, refusing, unjudged_of
-from proofmark.machine.node_scripts import run_text
+from proofmark.machine.node_commands import run_text
 from proofmark.machine.preflight import refuse_unseen
 from proofmark.machine.scheduler import present
 from proofmark.plan.kinds import kind_of

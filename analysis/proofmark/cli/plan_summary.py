@@ -7,7 +7,7 @@ from typing import Any
 
 from proofmark.common.nodesets import fold
 from proofmark.common.text import duration, size
-from proofmark.machine.node_scripts import step_programs
+from proofmark.machine.node_commands import step_programs
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
 

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from proofmark.cli.command import Command
 from proofmark.cli.command_inputs import arguments as run_arguments
 from proofmark.cli.command_inputs import open_or_plan_run
-from proofmark.machine.node_scripts import check_programs
+from proofmark.machine.node_commands import check_programs
 
 
 def arguments(parser: ArgumentParser) -> None:

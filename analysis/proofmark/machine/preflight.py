@@ -25,13 +25,13 @@ from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.common.printed_command import setting
 from proofmark.common.text import duration
-from proofmark.machine.bmc.back_end import BACK_ENDS, BackEndContext, back_end
-from proofmark.machine.bmc.bmc_model import Credentials
+from proofmark.machine.bmc.back_end import BACK_ENDS, BackEndContext, Credentials, back_end
 from proofmark.machine.modes.rollout import hosts_of
-from proofmark.machine.node_commands import NodeProcess, RemoteShell
-from proofmark.machine.node_scripts import SCRIPT as MISSING_PROGRAMS
-from proofmark.machine.node_scripts import (
+from proofmark.machine.node_commands import SCRIPT as MISSING_PROGRAMS
+from proofmark.machine.node_commands import (
     CalledProgram,
+    NodeProcess,
+    RemoteShell,
     lacking,
     run_on_nodes,
     run_text,

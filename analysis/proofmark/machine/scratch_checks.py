@@ -13,7 +13,7 @@ from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.nodesets import folded
 from proofmark.common.progress_lines import say
 from proofmark.common.text import size
-from proofmark.machine.node_scripts import check_failure_budget, run_on_nodes
+from proofmark.machine.node_commands import check_failure_budget, run_on_nodes
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.run import Run
 from proofmark.site.file_systems import Scratch, same_type

@@ -19,7 +19,7 @@ from proofmark.common.errors import BadInput, bad_input, nearest
 from proofmark.common.files import parse_json, read_bytes, write_whole
 from proofmark.common.nodesets import fold, folded, unfold
 from proofmark.common.progress_lines import say
-from proofmark.machine.node_scripts import (
+from proofmark.machine.node_commands import (
     Script,
     check_failure_budget,
     refuse_failures,

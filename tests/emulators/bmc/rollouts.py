@@ -11,11 +11,14 @@ from typing import Any
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.fixtures.shells import remote_shell
 
-from proofmark.machine.bmc.back_end import BackEndContext, back_end
-from proofmark.machine.bmc.bmc_model import Credentials, Host
+from proofmark.machine.bmc.back_end import BackEndContext, Credentials, Host, back_end
 from proofmark.machine.modes.rollout import ModeRollout
-from proofmark.machine.modes.target_mode import ExpectedState, TargetMode, verify_mode
-from proofmark.machine.modes.transition import ModeTransition
+from proofmark.machine.modes.transition import (
+    ExpectedState,
+    ModeTransition,
+    TargetMode,
+    verify_mode,
+)
 from proofmark.machine.scheduler import draining
 from proofmark.runs.claims import Claims
 from proofmark.site.firmware import Firmware, wanted

@@ -11,7 +11,7 @@ from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.emulators.bmc.tree import TreeEmulator, members
 
 from proofmark.cases.vocabulary import SENSOR
-from proofmark.machine.bmc.bmc_model import Credentials, Host
+from proofmark.machine.bmc.back_end import Credentials, Host
 from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings
 from proofmark.machine.bmc.https import tls_context
 from proofmark.machine.outcome import NodeError

@@ -16,7 +16,7 @@ from tests.emulators.bmc.tree import machines, members
 from tests.fixtures.phi import FLAT, Phi, phi_site
 
 from proofmark.common.rights import this_user
-from proofmark.machine.bmc.bmc_model import Credentials
+from proofmark.machine.bmc.back_end import Credentials
 from proofmark.machine.modes.rollout import unprovable_modes
 from proofmark.machine.preflight import preflight
 from proofmark.runs.run import Run

@@ -23,7 +23,7 @@ from proofmark.common.processes import (
     without_secrets,
 )
 from proofmark.jobs.execute import execute
-from proofmark.machine.bmc.bmc_model import credentials
+from proofmark.machine.bmc.back_end import credentials
 from proofmark.machine.node_commands import NodeProcess, run_commands
 from proofmark.machine.scheduler_commands import ask_scheduler, ask_tool
 from proofmark.software.build_process import run as build

@@ -15,8 +15,7 @@ from tests.folders import ROOT
 
 from proofmark.cli.main import main
 from proofmark.common.processes import run_command, stop_signals
-from proofmark.machine.bmc.back_end import BackEndContext, back_end
-from proofmark.machine.bmc.bmc_model import Credentials, Host
+from proofmark.machine.bmc.back_end import BackEndContext, Credentials, Host, back_end
 from proofmark.machine.node_commands import run_commands
 from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import load_site

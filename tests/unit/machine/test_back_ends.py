@@ -10,20 +10,23 @@ from tests.emulators.bmc.rollouts import path_with
 from tests.fixtures.shells import remote_shell
 
 from proofmark.common.errors import BadInput
-from proofmark.machine.bmc.back_end import BACK_ENDS, BackEnd, BackEndContext, back_end
-from proofmark.machine.bmc.backends.without_bmc import read_settings
-from proofmark.machine.bmc.bmc_model import (
+from proofmark.machine.bmc.back_end import (
+    BACK_ENDS,
     AttributeSpec,
+    BackEnd,
+    BackEndContext,
     Condition,
     Credentials,
     FirmwareState,
     Host,
     RegistryRule,
+    back_end,
     credentials,
     foreign_pending,
     refused_settings,
     typed,
 )
+from proofmark.machine.bmc.backends.without_bmc import read_settings
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.execution import Queue
 from proofmark.site.firmware import Firmware

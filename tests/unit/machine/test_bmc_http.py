@@ -25,9 +25,8 @@ from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.fixtures.shells import remote_shell
 
 from proofmark.machine.bmc import client
-from proofmark.machine.bmc.back_end import BackEndContext, back_end
+from proofmark.machine.bmc.back_end import BackEndContext, Credentials, Host, back_end
 from proofmark.machine.bmc.backends.redfish import Etags, conditions
-from proofmark.machine.bmc.bmc_model import Credentials, Host
 from proofmark.machine.bmc.client import MAX_REDIRECTS, follow
 from proofmark.machine.bmc.https import (
     LARGEST,

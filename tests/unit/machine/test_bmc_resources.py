@@ -11,9 +11,8 @@ import pytest
 from tests.emulators.bmc.server import PASSWORD, USER
 from tests.emulators.bmc.tree import TreeEmulator, members
 
-from proofmark.machine.bmc.attribute_registry import read_registry
+from proofmark.machine.bmc.back_end import Credentials
 from proofmark.machine.bmc.backends.redfish import GENERIC
-from proofmark.machine.bmc.bmc_model import Credentials
 from proofmark.machine.bmc.client import (
     NEXT,
     ConnectionPool,
@@ -23,6 +22,7 @@ from proofmark.machine.bmc.client import (
     read_members,
 )
 from proofmark.machine.bmc.https import tls_context
+from proofmark.machine.bmc.redfish_resources import read_registry
 from proofmark.machine.outcome import NodeError
 
 ROOT = "/redfish/v1"

@@ -15,10 +15,10 @@ from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.emulators.bmc.tree import TreeEmulator, machines, members
 from tests.folders import ROOT
 
-from proofmark.machine.bmc.bmc_jobs import OFF, ON, RESTARTS, reset_way
-from proofmark.machine.bmc.bmc_model import Credentials, Host
+from proofmark.machine.bmc.back_end import Credentials, Host
 from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings, path_of_system
 from proofmark.machine.bmc.https import tls_context
+from proofmark.machine.bmc.redfish_resources import OFF, ON, RESTARTS, reset_way
 from proofmark.machine.outcome import NodeError
 from proofmark.packages.tools import telemetry
 from proofmark.packages.tools.telemetry import BmcSensors

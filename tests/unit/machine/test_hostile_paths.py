@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from proofmark.machine.node_scripts import SCRIPTS, script_text
+from proofmark.machine.node_commands import SCRIPTS, script_text
 
 pytestmark = pytest.mark.root
 ALICE = 65534

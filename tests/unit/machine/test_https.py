@@ -18,8 +18,7 @@ from tests.fixtures.kit import until
 from tests.fixtures.shells import remote_shell
 
 from proofmark.machine.bmc import https
-from proofmark.machine.bmc.back_end import BackEndContext, back_end
-from proofmark.machine.bmc.bmc_model import Credentials, Host
+from proofmark.machine.bmc.back_end import BackEndContext, Credentials, Host, back_end
 from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings
 from proofmark.machine.bmc.https import HttpsConnection, ProtocolError, tls_context
 from proofmark.machine.outcome import NodeError, Outcome

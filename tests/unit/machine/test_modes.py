@@ -20,7 +20,7 @@ from tests.emulators.bmc.rollouts import EmulatedSite, FileSlurm, path_with
 from tests.emulators.bmc.server import PASSWORD, ROOT, SETTINGS, SYSTEM, Emulator, Timing
 
 from proofmark.common.errors import BadInput
-from proofmark.machine.bmc.bmc_model import Host
+from proofmark.machine.bmc.back_end import Host
 from proofmark.machine.modes.drains import ModeResult, failures, summary
 from proofmark.machine.modes.rollout import forecast
 from proofmark.machine.outcome import NodeError

@@ -22,9 +22,15 @@ from tests.processes import running
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import fold, folded, unfold
 from proofmark.common.processes import stop_signals
-from proofmark.machine import node_scripts
-from proofmark.machine.node_commands import NodeResult, Result, run_commands
-from proofmark.machine.node_scripts import SCRIPT, check_failure_budget, run_on_nodes
+from proofmark.machine import node_commands
+from proofmark.machine.node_commands import (
+    SCRIPT,
+    NodeResult,
+    Result,
+    check_failure_budget,
+    run_commands,
+    run_on_nodes,
+)
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.access import Access, HostAccess
 from proofmark.site.firmware import Firmware
@@ -187,7 +193,7 @@ RUNS_SCRIPT = """
 import sys
 from pathlib import Path
 from proofmark.common.errors import Stopped
-from proofmark.machine.node_scripts import run_on_nodes
+from proofmark.machine.node_commands import run_on_nodes
 from proofmark.site.inventory import Site
 try:
     run_on_nodes(Site.model_validate_json(Path(sys.argv[1]).read_text()), ["n1", "n2", "n3"])
@@ -268,7 +274,7 @@ def inventory(folder: Path, server: Sshd, hosts: Mapping[str, Mapping[str, Any]]
 def test_of_three_nodes_one_answers_one_refuses_and_one_hangs(
     tmp_path: Path, server: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_scripts, "TIMEOUT_S", 20.0)
+    monkeypatch.setattr(node_commands, "TIMEOUT_S", 20.0)
     loopback = {"ansible_host": "127.0.0.1"}
     with socket.create_server(("127.0.0.1", 0)) as silent, reserved_port() as closed:
         ports = {"refuses": closed, "hangs": silent.getsockname()[1], "answers": server.port}

@@ -11,8 +11,7 @@ import pytest
 from pydantic import SecretStr
 from tests.fixtures.kit import make_kit
 
-from proofmark.machine.node_commands import SUDO_WITH_PASSWORD, node_command
-from proofmark.machine.node_scripts import run_text
+from proofmark.machine.node_commands import SUDO_WITH_PASSWORD, node_command, run_text
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.access import Access, HostAccess
 from proofmark.site.inventory import Site

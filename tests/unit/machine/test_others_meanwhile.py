@@ -11,9 +11,8 @@ import pytest
 from tests.emulators.bmc.rollouts import EmulatedSite, FileSlurm, path_with
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 
-from proofmark.machine.bmc.back_end import BackEndContext
+from proofmark.machine.bmc.back_end import BackEndContext, Credentials
 from proofmark.machine.bmc.backends.redfish import Redfish
-from proofmark.machine.bmc.bmc_model import Credentials
 from proofmark.machine.modes.drains import ModeResult
 from proofmark.machine.schedulers import slurm
 

@@ -15,9 +15,8 @@ from tests.fixtures.stated import stated_node
 from tests.folders import PROBES
 
 from proofmark.machine import preflight as checks
-from proofmark.machine.bmc.bmc_model import Credentials
-from proofmark.machine.node_commands import NodeProcess
-from proofmark.machine.node_scripts import CalledProgram
+from proofmark.machine.bmc.back_end import Credentials
+from proofmark.machine.node_commands import CalledProgram, NodeProcess
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.preflight import preflight
 from proofmark.machine.schedulers.none import NoScheduler

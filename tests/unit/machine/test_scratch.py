@@ -22,8 +22,8 @@ from tests.processes import namespace
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import fold
 from proofmark.common.rights import this_user
-from proofmark.machine import node_scripts
-from proofmark.machine.node_scripts import SCRIPTS, script_text
+from proofmark.machine import node_commands
+from proofmark.machine.node_commands import SCRIPTS, script_text
 from proofmark.machine.scratch_stage import check, nodes_of, unmount, verify
 from proofmark.runs.format import write_identity
 from proofmark.runs.journal import Journal, unverified
@@ -533,7 +533,7 @@ def test_glusterfs_is_mounted_verified_and_unmounted(gluster: World) -> None:
 
 
 def test_a_node_that_hangs_is_left_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_scripts, "TIMEOUT_S", 1.0)
+    monkeypatch.setattr(node_commands, "TIMEOUT_S", 1.0)
     world.start(table=True)
     run = world.run(lustre(world), max_failures=1)
     world.tool("mount", f'[ "$NODE" != n3 ] || sleep 5\n{LUSTRE_MOUNT}')

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.folders import PACKAGE
 
 from proofmark.common.errors import BadInput
-from proofmark.machine.node_scripts import script_text
+from proofmark.machine.node_commands import script_text
 from proofmark.machine.scratch_checks import ScratchFacts, judge_scratch, read_scratch
 from proofmark.site.file_systems import Scratch
 

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.machine.bmc.back_end import BackEnd, BackEndContext
-from proofmark.machine.bmc.bmc_model import FirmwareState, Host
-from proofmark.machine.modes.target_mode import TargetMode
-from proofmark.machine.modes.transition import ModeTransition
+from proofmark.machine.bmc.back_end import BackEnd, BackEndContext, FirmwareState, Host
+from proofmark.machine.modes.transition import ModeTransition, TargetMode
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.runs.journal import Journal
 from proofmark.site.firmware import Firmware, Settings

@@ -19,12 +19,21 @@ from tests.emulators.bmc.vendors import VENDORS
 from tests.fixtures.shells import remote_shell
 
 from proofmark.common.errors import BadInput
-from proofmark.machine.bmc.back_end import BackEndContext, back_end
-from proofmark.machine.bmc.bmc_model import Credentials, FirmwareState, Host
+from proofmark.machine.bmc.back_end import (
+    BackEndContext,
+    Credentials,
+    FirmwareState,
+    Host,
+    back_end,
+)
 from proofmark.machine.modes.drains import ModeResult
 from proofmark.machine.modes.rollout import ModeRollout, forecast, seen_settings
-from proofmark.machine.modes.target_mode import ExpectedState, TargetMode, verify_mode
-from proofmark.machine.modes.transition import ModeTransition
+from proofmark.machine.modes.transition import (
+    ExpectedState,
+    ModeTransition,
+    TargetMode,
+    verify_mode,
+)
 from proofmark.machine.node_commands import PROBE
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import draining

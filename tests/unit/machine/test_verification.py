@@ -13,7 +13,7 @@ from tests.emulators.bmc.rollouts import ATTRIBUTES, EXPECTED_STATES, GIB, MODES
 from tests.fixtures.shells import remote_shell
 from tests.folders import ROOT
 
-from proofmark.machine.modes.target_mode import (
+from proofmark.machine.modes.transition import (
     ExpectedState,
     Observation,
     look_alikes,

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from proofmark.machine.bmc.back_end import AttributeSpec
 from proofmark.machine.bmc.backends.redfish import offered_name, resolve, settable
-from proofmark.machine.bmc.bmc_model import AttributeSpec
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.firmware import (
     SETTINGS,

@@ -23,7 +23,7 @@ from urllib.parse import urljoin, urlsplit
 from proofmark.common.errors import ProofmarkError
 from proofmark.common.processes import traced
 from proofmark.common.text import one_line
-from proofmark.machine.bmc.bmc_model import Credentials
+from proofmark.machine.bmc.back_end import Credentials
 from proofmark.machine.bmc.https import (
     Answer,
     BodyPart,

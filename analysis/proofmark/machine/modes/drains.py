@@ -16,7 +16,7 @@ from time import monotonic
 
 from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded
-from proofmark.machine.bmc.bmc_model import Host
+from proofmark.machine.bmc.back_end import Host
 from proofmark.machine.modes.transition import ModeTransition
 from proofmark.machine.node_commands import HOLDER
 from proofmark.machine.outcome import NodeError, Outcome, call_for_nodes, fan_out, split

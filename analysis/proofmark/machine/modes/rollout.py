@@ -14,11 +14,20 @@ from time import monotonic
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.nodesets import folded
-from proofmark.machine.bmc.back_end import BACK_ENDS, BackEndContext, address_of, back_end
-from proofmark.machine.bmc.bmc_model import Credentials, FirmwareState, Host, to_change
+from proofmark.machine.bmc.back_end import (
+    BACK_ENDS,
+    BackEndContext,
+    Credentials,
+    FirmwareState,
+    Host,
+    address_of,
+    back_end,
+    to_change,
+)
 from proofmark.machine.modes.drains import Drains, ModeResult, held_by, history_of, results_of
-from proofmark.machine.modes.target_mode import (
+from proofmark.machine.modes.transition import (
     ExpectedState,
+    ModeTransition,
     Observation,
     TargetMode,
     look_alikes,
@@ -26,7 +35,6 @@ from proofmark.machine.modes.target_mode import (
     refuse_changed,
     verify_mode,
 )
-from proofmark.machine.modes.transition import ModeTransition
 from proofmark.machine.node_commands import RemoteShell
 from proofmark.machine.outcome import STOP_SIGNALS, NodeError, Outcome, fan_out, node_error, split
 from proofmark.machine.scheduler import DrainingScheduler, draining

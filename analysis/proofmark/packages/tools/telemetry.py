@@ -22,7 +22,7 @@ from proofmark.cli.command import Command, run_argument
 from proofmark.cli.command_inputs import site_arguments, site_of_run
 from proofmark.common.errors import bad_input
 from proofmark.common.progress_lines import say
-from proofmark.machine.bmc.bmc_model import Host
+from proofmark.machine.bmc.back_end import Host
 from proofmark.machine.bmc.client import (
     SYSTEMS,
     ConnectionPool,

@@ -16,26 +16,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from proofmark.machine.bmc.attribute_registry import (
-    Registry,
-    doubtful,
-    read_registry,
-)
-from proofmark.machine.bmc.back_end import BackEnd, BackEndContext
-from proofmark.machine.bmc.bmc_jobs import (
-    ACCEPTED,
-    ConfigJobs,
-    ResetWay,
-    Waits,
-    await_task,
-    monitor_of,
-    open_update,
-    reset_way,
-    restart,
-    switch_on,
-)
-from proofmark.machine.bmc.bmc_model import (
+from proofmark.machine.bmc.back_end import (
     AttributeSpec,
+    BackEnd,
+    BackEndContext,
     FirmwareState,
     Host,
     foreign_pending,
@@ -51,6 +35,21 @@ from proofmark.machine.bmc.client import (
     path_of_system,
 )
 from proofmark.machine.bmc.https import BodyPart, is_path, tls_context
+from proofmark.machine.bmc.redfish_resources import (
+    ACCEPTED,
+    ConfigJobs,
+    Registry,
+    ResetWay,
+    Waits,
+    await_task,
+    doubtful,
+    monitor_of,
+    open_update,
+    read_registry,
+    reset_way,
+    restart,
+    switch_on,
+)
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.firmware import BmcVendor, Firmware, Scalar, Settings, VendorBlock, vendor
 

@@ -21,8 +21,15 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from proofmark.machine.bmc.back_end import BackEnd, BackEndContext, only
-from proofmark.machine.bmc.bmc_model import AttributeSpec, FirmwareState, Host, format_settings
+from proofmark.machine.bmc.back_end import (
+    AttributeSpec,
+    BackEnd,
+    BackEndContext,
+    FirmwareState,
+    Host,
+    format_settings,
+    only,
+)
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler_commands import ask_tool, of_cluster, queue_options
 from proofmark.site.firmware import Settings
