@@ -41,10 +41,8 @@ class ActiveJob:
 
     Attributes:
         job: the job of the plan, or a part of it.
-        submission: its entry in ``ticket.json``.
         steps_left: number of steps without a result when it was submitted.
         resumed: whether an earlier process submitted it, and its state was not queried yet.
-        status: its last reported status.
         state_since: when this state began, by the monotonic clock.
         stuck_since: when it became stuck (`State.stuck`); None if it is not.
         requeues: how often it went from running back to waiting.

@@ -48,7 +48,6 @@ class ReadySteps:
     of which all executions were disturbed before is returned.
 
     Args:
-        group: jobs of one mode.
         figures: reads the figures of finished steps; None if the plan has no search.
         say: called with one line when a search ends, or when a step cannot run.
 
@@ -369,11 +368,7 @@ def poll_until_done(task: Pollable, report: Callable[[], None]) -> None:
 
 
 class NodeLooks:
-    """Keeps what the scheduler says of the nodes of a run, when its jobs begin, run and end.
-
-    Args:
-        jobs: asks the scheduler.
-    """
+    """Keeps what the scheduler says of the nodes of a run, when its jobs begin, run and end."""
 
     def __init__(self, run: Run, jobs: JobMonitor) -> None:
         self._run, self._jobs, self._next = run, jobs, 0.0

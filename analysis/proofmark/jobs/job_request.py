@@ -66,7 +66,6 @@ def request(job: Job, name: str, log: Path, batch: BatchQueue, *, was_cut: bool 
     as many as the step uses that uses the most.
 
     Args:
-        log: the file for its messages.
         was_cut: whether its last attempt ended at its time limit. Then its time limit is at least
             that of its longest step.
     """
@@ -234,7 +233,6 @@ class JobSupply:
         """Return the jobs that are not submitted now, each with the nodes that it waits for.
 
         Args:
-            jobs: the jobs that are left.
             nodes: the states of their nodes, as `Scheduler.nodes` returns them.
         """
         if self.arrivals is None:

@@ -17,7 +17,6 @@ class Execution:
 
     Attributes:
         say: called with one line when the state of a job, or a count, changed.
-        prepare: writes the scripts of the jobs of a run.
         manner: which steps run, and when the jobs stop.
     """
 

@@ -23,7 +23,6 @@ class Launch:
     Attributes:
         program: absolute path of the program.
         environment: the variables of the package, the variant and the case, in that order.
-        hosts: the name of each node.
         cpus: the CPUs of each rank, on a node of `hosts`; empty if the program binds its own
             processes.
         prefix: the folder of the MPI of the package.

@@ -62,7 +62,6 @@ def write_job(
 
     Args:
         job: the job; a pair is not measured if one of its nodes is not in the job.
-        manner: which steps it runs, and when it stops.
 
     Returns:
         The request of the job to the scheduler.
@@ -141,9 +140,7 @@ class Scripts:
     """What the scripts of a run are made from.
 
     Attributes:
-        site: the programs, and how they are started.
         scratch: the scratch folder of steps that name no file system.
-        batch: where the jobs are submitted.
         stability: the thresholds of a disturbance, by case. A step of another case is not repeated.
         file_systems: the scratch folders of the other steps, by the name of their file system.
     """

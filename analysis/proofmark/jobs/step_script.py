@@ -188,9 +188,6 @@ def layout_functions(layout: FileLayout, folder: str) -> list[str]:
     """Return the lines of ``set_layout`` and ``print_layout FILE``.
 
     Both use the first tool of the file system that the node has. Each word is quoted.
-
-    Args:
-        folder: the scratch folder of the step.
     """
 
     def set_words(tool: LayoutTool) -> str:
@@ -233,7 +230,6 @@ class LaunchSite:
     """The programs of a run, and how its site starts them.
 
     Attributes:
-        settings: how the site launches ranks.
         host_cpus: the CPUs of the machine below virtual nodes; None: the nodes are real.
         aliases: further names that a node may report, by node.
         replaced_launchers: those of the scheduler (`Scheduler.replaced_launchers`).
@@ -281,7 +277,6 @@ def step_script(
     """Return the self-contained ``run.sh`` of `step`, or of one of its instances.
 
     Args:
-        site: the programs, and how they are started.
         stability: the thresholds of a disturbance; None: nothing disturbs the step.
 
     Raises:

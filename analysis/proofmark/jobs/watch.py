@@ -60,7 +60,6 @@ class AskedScheduler:
 
     Args:
         in_queue: whether jobs of this run are in its queue.
-        user: who submits the jobs.
         reservation: that of the jobs; empty if they have none.
     """
 
@@ -158,8 +157,6 @@ class JobMonitor:
     """Submits and monitors all unfinished jobs of one mode; `poll` is called until it is done.
 
     Args:
-        supply: the jobs that can run.
-        batch: where they are submitted.
         say: called with one line for each change of a job that the user must know.
         manner: which steps the jobs run, and when they stop.
 

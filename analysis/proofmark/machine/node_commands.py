@@ -99,10 +99,7 @@ def run_commands(
     """Run the commands of all nodes; return the result of each, in the order of `commands`.
 
     Args:
-        commands: the program and its arguments, by node.
-        text: the standard input of each command.
         timeout_s: a command that runs longer is killed. The time of each begins with its start.
-        at_once: the number of commands that run at one time.
         signals: the first signal kills all the commands.
 
     Raises:
@@ -282,7 +279,6 @@ class NodeCommand(NamedTuple):
     """A command that runs ``sh -s`` on a node.
 
     Attributes:
-        words: the program and its arguments.
         secret: text that its standard input must have before the script. It is never traced.
     """
 
@@ -306,7 +302,6 @@ def host_command(node: str, host: HostAccess, shell: str = "sh -s") -> NodeComma
     """Return the command that runs ``sh -s`` on `node`, which is reached as `host` states.
 
     Args:
-        host: how the node is reached.
         shell: the command on the node if `host` has no user to become.
 
     Raises:
@@ -639,10 +634,6 @@ def _nodes_by_failure(failed: Mapping[str, NodeError]) -> dict[NodeFailure, list
 
 def check_programs(run: Run, site: Site, paths: Sequence[str]) -> None:
     """Check that every node of `run` can execute the programs at `paths` and those of its steps.
-
-    Args:
-        site: how its nodes are reached.
-        paths: absolute paths of programs.
 
     Raises:
         BadInput: a node lacks one.

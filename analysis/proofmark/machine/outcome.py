@@ -185,8 +185,6 @@ def node_error(error: BaseException, host: object, begin: float) -> NodeError:
     An unexpected exception is traced with the place in the code that raised it.
 
     Args:
-        error: the exception.
-        host: the host, for the trace.
         begin: the `time.monotonic` at which the work began.
     """
     if isinstance(error, NodeError):

@@ -84,10 +84,8 @@ class Finding:
     """The result of one check.
 
     Attributes:
-        what: the subject of the check.
         outcome: ``OK``, one of `NO_PROBLEM`, or the name of a problem.
         text: the nodes and the details.
-        nodes: the nodes with this outcome; empty if the subject is no node.
     """
 
     what: str
@@ -114,12 +112,6 @@ def preflight(
     """Return the findings of all checks, which change nothing.
 
     A plan that changes no mode needs neither BMCs nor the permission to drain.
-
-    Args:
-        site: the site with the nodes to check.
-        plan: the plan that the site shall run.
-        window_end: the end of the maintenance window, if there is one.
-        user: the user who runs the steps.
     """
     firmware = site.partition.firmware
     changing = any(group.mode != plan.current_mode for group in plan.groups)

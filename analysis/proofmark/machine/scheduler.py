@@ -109,8 +109,6 @@ class Request:
 
     Attributes:
         name: unique to this job of this run; at most 15 characters, the first one a letter.
-        nodes: the job gets exactly these.
-        seconds: the time limit of the job.
         log: absolute path; the output of the job is appended.
         queue: the site's settings of its scheduler.
         independent: whether each node measures alone, so that the job continues if a node fails.
@@ -312,8 +310,6 @@ class NodeStatus:
 
     Attributes:
         out: whether the node gets no new jobs.
-        idle: whether no job runs on the node.
-        reason: why the node is out; empty if no reason was given.
         states: the states for which the node is out, in the words of the scheduler.
         reserved: whether the node is only out because it is in a reservation, whose jobs start.
         listed: whether the scheduler lists the node.

@@ -85,7 +85,6 @@ def job_id(program: str, output: str, pattern: str) -> str:
     """Return the id of a job that `program` printed as the last line with one; empty if no output.
 
     Args:
-        output: what it printed.
         pattern: a regular expression of an id, which is the first group of it in a line.
 
     Raises:
@@ -324,7 +323,6 @@ def ask_tool(*command: str, timeout_s: float, unavailable: Collection[str] = ())
     """Run a command and return what it prints. It gets the variables of `ask_scheduler`.
 
     Args:
-        timeout_s: the time limit, in seconds.
         unavailable: parts of the messages that the command prints if its server does not answer.
 
     Raises:

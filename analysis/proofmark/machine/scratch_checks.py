@@ -137,7 +137,6 @@ def judge_scratch(
     """Return the problems of the scratch directory, each with the nodes that report it.
 
     Args:
-        demand: what the site requires.
         peak_bytes: the most that the plan keeps there at one time.
         may_create: whether the directory itself may still be missing; its parent must exist.
     """
@@ -232,7 +231,6 @@ def refuse_scratch(
 
     Args:
         peak_bytes: the most that the plan keeps there at one time.
-        demand: what the site requires.
         user: the user that must have written; None: any.
         token: the text that one node wrote for the others to read.
         block_bytes: the block size that the tool of the file system must print; None: any.

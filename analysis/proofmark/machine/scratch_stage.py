@@ -136,7 +136,6 @@ class ScratchUse:
 
     Attributes:
         user: the user that runs the benchmarks; empty: the user of this process.
-        may_create: whether a missing directory is made.
     """
 
     user: str = ""
@@ -153,7 +152,6 @@ class ScratchTarget:
     Attributes:
         state: the folder of the run's state, with the journals and the list of mounts.
         block_bytes: the required block size of the file system; None: any.
-        use: who uses it, and who makes it.
     """
 
     run: Run
@@ -240,7 +238,6 @@ def nodes_of(
     Args:
         mode: only the nodes with waiting steps of this mode; empty: those of `due_nodes`.
         scratch_dir: the directory, if it is not that of the inventory.
-        use: who uses it, and who makes it.
 
     Raises:
         BadInput: the run was planned with another directory than `scratch_dir`.
@@ -357,9 +354,6 @@ def _verify_one(
 
 def unmount(state: Path, site: Site) -> list[str]:
     """Unmount what the run mounted; return the nodes on which something was unmounted.
-
-    Args:
-        state: the folder of the run's state.
 
     Raises:
         BadInput: nodes are no hosts of the site, or the unmount failed on them.

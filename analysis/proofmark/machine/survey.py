@@ -312,7 +312,6 @@ class _Listed:
 
     Attributes:
         listing: None if no scheduler lists its nodes.
-        problem: why it does not list them.
     """
 
     scheduler: str

@@ -87,8 +87,6 @@ def make_plan(
     """Return the plan of `suite` on the partition of `site`.
 
     Args:
-        benchmarks: all cases and suites.
-        machines: the machine, or a function from a mode to the machine in this mode.
         repeats: how often each step runs; None is the number of the suite. With `AutoRepeats` it is
             at least `FIRST`, and the plan has the time for more.
         digest: whether the plan gets its digest, which takes a fifth of the time.

@@ -98,7 +98,6 @@ def hints_input(point: Mapping[str, Any], file: str) -> dict[str, str]:
 
     Args:
         point: the values of the axes. The hints are ``key=value`` pairs, joined by commas.
-        file: the case, for errors.
 
     Raises:
         BadInput: the hints have another form.

@@ -54,7 +54,6 @@ class Refusal:
 
     Attributes:
         lacks: what the origin lacks, at least one.
-        has: the packages that the origin has.
         nearest: the suite with the most cases in common that lacks nothing; empty if there is none,
             and None if the other suites were not planned.
     """
@@ -118,7 +117,6 @@ def lacking(
 
     Args:
         needed: the programs of a plan by package (`proofmark.plan.plan.Plan.packages`).
-        available: what the origin has.
     """
     if available is None:
         return ()
@@ -155,8 +153,6 @@ def refusal(
 
     Args:
         plans: the plans of all suites of the partition, among which the nearest one is chosen.
-        available: what its origin has; None if that is not known.
-        benchmarks: all cases and suites.
     """
     lacks = lacking(plan.packages(), available)
     if not lacks:
@@ -209,10 +205,8 @@ def lacking_mistakes(
     """Yield a mistake if the origin of `site` lacks programs of the suite that would run.
 
     Args:
-        available: what its origin has; None if that is not known.
         asked: the suite that the user names. None is the default suite, or any suite if the
             partition cannot run a step of that.
-        benchmarks: all cases and suites.
     """
     wanted = [plan for plan in plans if plan.suite == (asked or DEFAULT_SUITE)]
     if not wanted and plans:
@@ -226,10 +220,6 @@ def refuse_lacking(
     plan: Plan, benchmarks: Benchmarks, site: Site, machines: Machines, packages: Packages
 ) -> None:
     """Refuse a plan whose programs the origin of `site` lacks, before anything is built.
-
-    Args:
-        benchmarks: all cases and suites.
-        machines: the machine, or a function from a mode to the machine in this mode.
 
     Raises:
         BadInput: the message names what is lacking, and the nearest suite that works.

@@ -48,8 +48,6 @@ def schedule(
 
     Args:
         switches: the numbers of hosts of successive switches, one tuple for each level.
-        hosts: the number of hosts.
-        most: the largest number of rounds or waves.
         measured: ``together`` gives rounds, ``alone`` gives waves.
     """
     numbers = [np.repeat(np.arange(len(sizes)), sizes) for sizes in switches]
@@ -113,8 +111,6 @@ def waves(
 
     Args:
         switches: the fabric, of shape (levels, hosts).
-        together: the rounds from which the pairs are chosen.
-        number: the largest number of waves.
     """
     hosts = switches.shape[1]
     nearest = nested(switches)[1]

@@ -29,11 +29,8 @@ class PlacementRequest:
     """Ranks and threads to place on nodes of one topology.
 
     Attributes:
-        topology: the topology of each node.
         name: the name of the placement, one of `proofmark.plan.placement.RULES`.
         ranks: number of ranks on all nodes together.
-        nodes: number of nodes.
-        threads: number of threads of each rank.
         pus_per_core: number of hardware threads of a core that may be used. The second one is used
             only if there are more threads than cores.
         oversubscribe: whether threads may share hardware threads if there are too few of them.
@@ -77,12 +74,7 @@ class PlacementRequest:
         return f"ranks of at most {counted(cores * self.pus_per_core, 'thread')}"
 
     def error(self, asked: str, available: str) -> PlacementError:
-        """Return the error that this placement is not possible.
-
-        Args:
-            asked: what was requested.
-            available: what the nodes can hold.
-        """
+        """Return the error that this placement is not possible."""
         key = f"placement {self.name}"
         return PlacementError(InputError(self.asked_in, key, f"a request for {asked}", available))
 

@@ -88,11 +88,9 @@ class Plan(StrictModel):
 
     Attributes:
         digest: SHA-256 of the plan and of the facts of its partition.
-        cases: the digest of each case.
         current_mode: the mode of the machine now. Groups of other modes need a confirmed reboot.
         left_out: the parts of the suite that the plan lacks, each with the message of its reason.
         assumed: the assumed facts of the hardware, by key.
-        searches: the searches that choose among steps during the run.
         fewer_nodes: the cases whose largest step has fewer nodes than on the whole partition, each
             with the number of nodes that it has there (docs/design/cases.md).
         at_once: the number of jobs that run at the same time; 1 if that is not known.
@@ -214,7 +212,6 @@ def instance_named(word: str, steps: Iterable[Step], run: str) -> tuple[Step, St
 
     Args:
         word: as of `step_named`, or this and ``/<node>`` or ``/<node>+<node>``.
-        run: the name of the run, for messages.
 
     Raises:
         BadInput: as of `step_named`; or no such node or pair measures the step alone.

@@ -35,7 +35,6 @@ class NodeRange:
     """Consecutive nodes with the same CPUs for their ranks.
 
     Attributes:
-        nodes: number of nodes.
         cpus: for each rank of such a node, in rank order, the hardware thread (os index) of each
             thread; empty for idle nodes.
     """

@@ -32,7 +32,6 @@ class Candidate(StrictModel):
     """A point of a search.
 
     Attributes:
-        values: the values of the axes of the search.
         steps: the ids of its steps: one for each repeat.
     """
 
@@ -45,10 +44,6 @@ class Search(StrictModel):
 
     Attributes:
         id: the name of the case, and what tells several searches of this case apart.
-        case: the name of the case.
-        rule: the axes, the metric and the end of the search.
-        better: whether the metric is better if it is higher or lower.
-        unit: of the metric.
     """
 
     id: str

@@ -207,12 +207,7 @@ class Suites:
 
 
 def selection(reference: Reference, case: str, plan: Plan, benchmarks: Benchmarks) -> Selection:
-    """Return the steps of `plan` whose figures `reference` can select.
-
-    Args:
-        reference: a limit, or a reference of a case.
-        case: the case that it is for.
-    """
+    """Return the steps of `plan` whose figures `reference` can select."""
     steps = []
     for group in plan.groups:
         steps += [(group.mode, step) for step in group.steps()]
@@ -264,11 +259,6 @@ def selection_mistakes(
     """Yield the mistakes in a reference that selects no figure of any suite.
 
     Its names must be known, see `proofmark.cases.loading.reference_mistakes`.
-
-    Args:
-        key: the place of the reference in the file.
-        reference: a limit, or a reference of a case.
-        case: the case that it is for.
     """
     by_suite = {
         suite: _figures(steps, cases_of(reference, case), suites.system, benchmarks)
@@ -380,7 +370,6 @@ class _Check:
     """Makes the mistakes of one reference, or of the reference result that it names.
 
     Attributes:
-        key: the place in the file.
         refused: the suites that the partition cannot run.
     """
 

@@ -189,7 +189,6 @@ class Step(StrictModel):
         parameters: the values of the axes of the sweep.
         derived: the values that the case computes from them.
         cpus: the CPUs of each rank; empty if the program binds its own processes.
-        seconds: the expected wall time.
         bytes: the most data that it leaves in scratch.
         pairing: number of the pairing of neighbours, see `instances`.
         round: the round of pairs; None for pairs of neighbours. A plan without it does not name it.

@@ -24,7 +24,6 @@ class Draft:
     """A step and its point.
 
     Attributes:
-        use: the use of the case that it belongs to.
         number: the number of this use in its suite, from 0.
         axes: the values of the swept axes.
     """

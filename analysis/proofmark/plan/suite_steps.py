@@ -55,9 +55,6 @@ def beside(step: Step, load: Load, case: Case, sweep: Sweep) -> list[Step]:
     The nodes of a step whose load runs on other nodes are spread evenly over the hosts: pairs of
     ranks i and i + n are then far apart, and the load has nodes at every switch.
 
-    Args:
-        step: a step without a load.
-
     Raises:
         BadInput: the step leaves no core free, or the load has not exactly one point.
     """
@@ -160,7 +157,6 @@ def linked(
     Args:
         drafts: all steps of the case, with their ids and nodes.
         hosts: the nodes of the site under its limit.
-        file: the file of the case, for messages.
         leave_out: called with the reason for each reading step that cannot run.
 
     Raises:
@@ -259,8 +255,6 @@ def unmet(condition: str, names: Mapping[str, Any], file: str) -> Message:
 
     Args:
         condition: an expression in braces whose value is false.
-        names: the values of its names.
-        file: the file of the case, for messages.
 
     Raises:
         BadInput: a part cannot be computed.
@@ -528,8 +522,6 @@ def pair_rounds(site: Site, hosts: Sequence[str], most: int, measured: Measured)
 
     Args:
         hosts: at least two hosts.
-        most: the largest number of rounds or waves.
-        measured: ``together`` or ``alone``.
     """
     fabric = site.partition.fabric
     groups = nested(_switches(site, hosts))[1:-1]

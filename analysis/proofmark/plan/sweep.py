@@ -87,11 +87,6 @@ class Layouts:
     def of(self, point: Mapping[str, Any], counts: Mapping[str, int], file: str) -> Placement:
         """Return the placement of `point`.
 
-        Args:
-            point: the values of the axes.
-            counts: its numbers of nodes, ranks and threads.
-            file: the file of the case, for messages.
-
         Raises:
             BadInput: there is no such placement, or a count is not possible.
             PlacementError: the nodes cannot hold the ranks.

@@ -31,11 +31,7 @@ def nodes_to_reset(plan: Plan) -> list[int]:
 
 
 def resets_s(nodes: Sequence[int], firmware: Firmware | None) -> float:
-    """Return the seconds of all resets: into each mode but the current one, and back.
-
-    Args:
-        firmware: None: no reset.
-    """
+    """Return the seconds of all resets: into each mode but the current one, and back."""
     if firmware is None:
         return 0.0
     batches = [-(-number // firmware.batch_size) for number in nodes]
@@ -174,7 +170,6 @@ class JobTime:
     Attributes:
         job: the job, of a search with the steps of one pass over its axes.
         expected_s: the expected time of its steps in seconds.
-        requested_s: its time limit in seconds.
     """
 
     mode: str

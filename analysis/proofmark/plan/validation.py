@@ -43,7 +43,6 @@ def system_mistakes(benchmarks: Benchmarks, inventories: Path) -> list[InputErro
     A system is a partition with a stated topology in one of the inventories. No node is probed.
 
     Args:
-        benchmarks: all cases and suites.
         inventories: the folder with a folder for each site.
     """
     references = list(_of_systems(benchmarks))
@@ -150,13 +149,7 @@ def described(reference: Reference, case: str) -> str:
 def without_figures(
     plan: Plan, benchmarks: Benchmarks, site: Site, machines: Machines
 ) -> Iterator[str]:
-    """Yield a line for each limit of `site` that judges no figure of `plan`.
-
-    Args:
-        plan: the plan of one suite of the partition.
-        benchmarks: all cases and suites.
-        machines: its machine, or a function from a mode to the machine in this mode.
-    """
+    """Yield a line for each limit of `site` that judges no figure of `plan`."""
     idle: list[ContractItem] = []
     for limit in site.items.values():
         selected = selection(limit, limit.case, plan, benchmarks)
@@ -249,8 +242,6 @@ def validate(
 
     Args:
         limit: pattern of hosts, as in Ansible's ``-l``.
-        benchmarks: all cases and suites.
-        checks: the checks that need more than the inventory.
         suite: the only suite; None for all suites. The origin of the programs must lack nothing of
             this suite, or of the default suite.
         repeats: how often each step runs; None: as often as its suite states.

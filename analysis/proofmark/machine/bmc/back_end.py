@@ -87,13 +87,11 @@ class AttributeSpec:
     """The specification of one firmware attribute.
 
     Attributes:
-        read_only: whether the attribute cannot be set.
         gray_out: whether other settings keep it from being set now.
         kind: its type in the registry: Enumeration, Integer, Boolean, String; empty if unknown.
         values: the values that may be set; empty if any value may.
         lower: the lowest number, for a number with a limit.
         upper: the highest number, for a number with a limit; for a text its length.
-        step: the difference of two numbers that may be set.
         rules: the dependencies that determine the attribute.
         damage: why the specification cannot be used; empty if it can.
     """

@@ -51,10 +51,6 @@ def follow(
 ) -> Answer:
     """Send a request to `path`, and again to each path that the BMC names; return the answer.
 
-    Args:
-        send: sends the request to a path.
-        path: its first path.
-
     Raises:
         ProtocolError: a redirect leaves the BMC, or there are more than `MAX_REDIRECTS` of them.
     """
@@ -129,7 +125,6 @@ class Response:
         etag: the header ``ETag``; empty if there is none.
         body_etag: ``@odata.etag`` of the body; empty if there is none.
         location: path and query of the header ``Location``.
-        token: the header ``X-Auth-Token``.
         retry_after: the header ``Retry-After`` in seconds; 0 if it has no number.
     """
 

@@ -301,7 +301,6 @@ class ConfigJob:
 
     Attributes:
         kind: its ``JobType``.
-        running: whether it has begun.
     """
 
     name: str
@@ -444,7 +443,6 @@ class ResetWay:
     """How a system is restarted.
 
     Attributes:
-        target: the path of the action.
         kinds: the reset types of one request, in the order in which they are tried.
         off: the reset types that switch the host off; needed if `kinds` is empty.
         on: the reset types that switch it on.

@@ -77,8 +77,6 @@ class Drains:
 
     Attributes:
         run: the folder of the run's state, with the journals.
-        claims: the nodes that the run holds.
-        hosts: the nodes that may be changed.
         reservation: that of the site's own jobs; empty if there is none.
     """
 

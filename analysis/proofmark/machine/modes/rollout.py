@@ -84,10 +84,6 @@ class ModeRollout:
 
     Attributes:
         run: the folder of the run's state, with the journals.
-        claims: the nodes that the run holds. Only nodes that were drained with a reason of its
-            journals are resumed.
-        hosts: the nodes that may be changed.
-        say: gets each line of progress.
         reservation: that of the site's own jobs; empty if there is none. Nodes in a reservation of
             others are not changed.
     """
@@ -272,7 +268,6 @@ class ModeRollout:
         """Change the nodes that can be changed, batch by batch; return the results of all.
 
         Args:
-            good: the nodes that can be changed.
             final_state: ``open`` or ``resume``.
             max_failures: the number of failures in the check or in a batch that stops the change.
         """
@@ -401,10 +396,7 @@ def rollout_of(
     """Return the rollout that changes the modes of the nodes of a run.
 
     Args:
-        folder: the folder of the run's state.
-        claims: the nodes that the run holds.
         site: of the inventory. Only the nodes that it selects are changed.
-        say: gets each line of progress.
         stop: no new action is started after it is set.
 
     Raises:

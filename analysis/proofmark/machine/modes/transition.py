@@ -81,7 +81,6 @@ def read_observation(text: str, source: str, smbios: Literal["knl"] | None) -> O
     """Read the output of ``mode-probe.sh``.
 
     Args:
-        source: the node, for messages.
         smbios: whose SMBIOS tables contain the mode; None if no table does.
 
     Raises:
@@ -140,7 +139,6 @@ def look_alikes(
     """Return the modes that no observation distinguishes from `mode`.
 
     Args:
-        expected_states: all modes of the partition.
         smbios: whose SMBIOS tables contain a mode; None if no table does.
     """
     goal = expected_states[mode]
@@ -164,7 +162,6 @@ def verify_mode(
     """Accept a node that shows `mode` and cannot be in another mode.
 
     Args:
-        expected_states: all modes of the partition.
         smbios: whose SMBIOS tables contain the mode; None if no table does.
 
     Raises:
