@@ -448,32 +448,8 @@ RULES |= {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Ranks placed on nodes.
-
-    Attributes:
-        threads: threads of each rank.
-        node_ranges: the nodes in order. Thousands of like nodes are one entry.
-    """
-
-    name: str
-    threads: int
-    node_ranges: tuple[NodeRange, ...]
-
-    @property
-    def ranks(self) -> PlacedRanks:
-        """The CPUs of every rank, in rank order; `node` counts the requested nodes from 0."""
-        return PlacedRanks(self.node_ranges)
-
-    @property
-    def nodes(self) -> int:
-        """The number of requested nodes; some may be idle."""
-        return sum(each.nodes for each in self.node_ranges)
-
-
-def place(request: PlacementRequest) -> Placement:
-    """Return the placement of ranks on nodes of one topology.
+def place(request: PlacementRequest) -> PlacedRanks:
+    """Return the placed ranks of a request; `RankCpus.node` counts the requested nodes from 0.
 
     Two threads never share a hardware thread, and two ranks never share a core, unless there are
     more ranks than cores and `pus_per_core` > 1 or `oversubscribe` of the request allows it.
@@ -495,7 +471,7 @@ def place(request: PlacementRequest) -> Placement:
         for count, per_node in rule.over(request)
         if count
     )
-    return Placement(request.name, request.threads, tuple(node_ranges))
+    return PlacedRanks(tuple(node_ranges))
 
 
 def _rule(name: str, asked_in: str) -> Rule:

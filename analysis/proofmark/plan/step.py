@@ -423,7 +423,7 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
         | hints_input(point.values, file),
         output=case.output,
         variants={key: str(scope[key]) for key in case.variants if key in point.values},
-        cpus=point.placement.ranks if point.placement else [],
+        cpus=point.placement or [],
         seconds=seconds,
         timeout=int(timeout),
         bytes=whole(case.cost.bytes, "cost.bytes"),

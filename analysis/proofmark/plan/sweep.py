@@ -21,11 +21,11 @@ from proofmark.common.message import Message
 from proofmark.plan.file_layout import FileLayout, file_layout
 from proofmark.plan.placement import (
     LackingError,
-    Placement,
     PlacementError,
     PlacementRequest,
     place,
 )
+from proofmark.plan.rank_cpus import PlacedRanks
 from proofmark.site.file_systems import layout_axes
 from proofmark.site.inventory import Site
 from proofmark.site.machines import (
@@ -42,7 +42,7 @@ class Layouts:
 
     def __init__(self, topology: Topology, rails: Mapping[str, int | None] | None = None) -> None:
         self.topology, self.rails = topology, rails or {}
-        self._placements: dict[tuple[object, ...], Placement | PlacementError] = {}
+        self._placements: dict[tuple[object, ...], PlacedRanks | PlacementError] = {}
 
     @property
     def several_kinds_of_memory(self) -> bool:
@@ -84,7 +84,7 @@ class Layouts:
         of_rail = self.rails.get(str(point.get(RAIL)))
         return of_rail if of_rail is not None else next(iter(known), None)
 
-    def of(self, point: Mapping[str, Any], counts: Mapping[str, int], file: str) -> Placement:
+    def of(self, point: Mapping[str, Any], counts: Mapping[str, int], file: str) -> PlacedRanks:
         """Return the placement of `point`.
 
         Raises:
@@ -114,7 +114,7 @@ class Layouts:
             raise placement
         return placement
 
-    def memory(self, kind: str, placement: Placement | None, file: str) -> list[NumaDomain]:
+    def memory(self, kind: str, placement: PlacedRanks | None, file: str) -> list[NumaDomain]:
         """Return the NUMA domains with memory of `kind` next to the cores of `placement`.
 
         All domains of the kind are returned if none of them is next to these cores, or if
@@ -130,7 +130,7 @@ class Layouts:
         if placement is None:
             return domains
         used = set()
-        for nodes in placement.node_ranges:
+        for nodes in placement.ranges:
             for cpus in nodes.cpus:
                 used |= {self.topology.core_of[cpu].index for cpu in cpus}
         return [domain for domain in domains if not used.isdisjoint(domain.near)] or domains
@@ -247,7 +247,7 @@ class Point:
     values: Mapping[str, Any]
     axes: tuple[str, ...]
     lets: tuple[str, ...]
-    placement: Placement | None
+    placement: PlacedRanks | None
     membind: tuple[int, ...]
     layout: FileLayout | None = None
 
@@ -321,7 +321,7 @@ class Sweep:
         axes = tuple(point)
         if not point.keys().isdisjoint(PART_AXES):
             point["part_cores"] = len(self.layouts.of_part(point).cores)
-        binding: tuple[Placement | None, tuple[int, ...]] | None = None
+        binding: tuple[PlacedRanks | None, tuple[int, ...]] | None = None
         for letter, expression in lets.items():
             key = f"let.{letter}"
             if binding is None and BOUND_BYTES in names_in(expression):
@@ -350,7 +350,7 @@ class Sweep:
         layout = file_layout(point, self.site.partition, self.file)
         return Point(point, axes, derived, placement, membind, layout)
 
-    def _binding(self, point: dict[str, Any]) -> tuple[Placement | None, tuple[int, ...]]:
+    def _binding(self, point: dict[str, Any]) -> tuple[PlacedRanks | None, tuple[int, ...]]:
         """Return the placement and the NUMA domains of `point`, if it has a kind of memory.
 
         The sizes that follow from its memory and its file system are added to `point`. On a node
@@ -374,7 +374,7 @@ class Sweep:
         point[BOUND_BYTES] = min(bound_bytes, requested or bound_bytes)
         return placement, tuple(domain.os_index for domain in domains) if bound else ()
 
-    def _placed(self, point: dict[str, Any]) -> Placement | None:
+    def _placed(self, point: dict[str, Any]) -> PlacedRanks | None:
         for axis in COUNTS:
             point[axis] = count(point[axis], self.file, f"sweep.{axis}", least=1)
         if self.case.launch in _UNPLACED:

@@ -45,7 +45,7 @@ def objects(name: str, kind: str, pus: list[int]) -> int:
 
 
 def firsts(name: str, placement: str, ranks: int) -> list[int]:
-    return [rank.cpus[0] for rank in place(PlacementRequest(NODES[name], placement, ranks)).ranks]
+    return [rank.cpus[0] for rank in place(PlacementRequest(NODES[name], placement, ranks))]
 
 
 def number_of(name: str, level: str) -> int:
@@ -98,7 +98,7 @@ def test_distributed_is_as_even_as_hwloc_distrib(name: str, step: int) -> None:
 def test_fitted_ranks_are_next_to_one_memory() -> None:
     name = "knl_snc4_flat_uneven"
     seen = []
-    for rank in place(PlacementRequest(NODES[name], "fitted", 4, threads=16)).ranks:
+    for rank in place(PlacementRequest(NODES[name], "fitted", 4, threads=16)):
         where = [f"pu:{pu}" for pu in rank.cpus]
         ddr, mcdram = calc(
             name, "--physical-input", "--physical-output", "--intersect", "numanode", *where
@@ -107,7 +107,7 @@ def test_fitted_ranks_are_next_to_one_memory() -> None:
         assert len(rank.cpus) == 16
         seen.append((ddr, mcdram))
     assert seen == [(0, 4), (1, 5), (2, 6), (3, 7)]
-    crossing = place(PlacementRequest(NODES[name], "unfitted", 4, threads=17)).ranks[1]
+    crossing = place(PlacementRequest(NODES[name], "unfitted", 4, threads=17))[1]
     assert objects(name, "numanode", list(crossing.cpus)) == 4  # two of DDR, two of MCDRAM
 
 
@@ -126,6 +126,6 @@ def test_fitted_ranks_are_next_to_one_memory() -> None:
 def test_pairs_are_in_the_objects_that_hwloc_calc_says(
     name: str, placement: str, kind: str, number: int
 ) -> None:
-    pus = [rank.cpus[0] for rank in place(PlacementRequest(NODES[name], placement, 2)).ranks]
+    pus = [rank.cpus[0] for rank in place(PlacementRequest(NODES[name], placement, 2))]
     assert objects(name, "pu", pus) == 2
     assert objects(name, kind, pus) == number

@@ -143,9 +143,7 @@ def test_libgomp_reports_the_same_on_this_machine(program: Path, bind: str) -> N
     for threads in range(2, 2 * cores + 1):
         settings = {"OMP_PLACES": "cores", "OMP_PROC_BIND": bind, "OMP_NUM_THREADS": str(threads)}
         theirs = reported(program, **settings)
-        placed = place(
-            PlacementRequest(topology, bind, 1, threads=threads, oversubscribe=True)
-        ).ranks[0]
+        placed = place(PlacementRequest(topology, bind, 1, threads=threads, oversubscribe=True))[0]
         ours = dict(enumerate(frozenset(topology.core_of[cpu].pus) for cpu in placed.cpus))
         assert Counter(theirs.values()) == Counter(ours.values())
         if threads <= cores or threads % cores == 0:
@@ -156,11 +154,8 @@ def test_libgomp_reports_the_same_on_this_machine(program: Path, bind: str) -> N
 def test_one_place_per_thread_binds_each_thread_as_computed(program: Path, threads: int) -> None:
     """A rank's hardware threads given as OMP_PLACES: the numbering is ours in any runtime."""
     topology = Topology.from_lstopo()
-    pus = (
-        place(PlacementRequest(topology, "close", 1, threads=threads, oversubscribe=True))
-        .ranks[0]
-        .cpus
-    )
+    request = PlacementRequest(topology, "close", 1, threads=threads, oversubscribe=True)
+    pus = place(request)[0].cpus
     places = ",".join(f"{{{pu}}}" for pu in pus)
     settings = {"OMP_PLACES": places, "OMP_PROC_BIND": "close", "OMP_NUM_THREADS": str(threads)}
     assert reported(program, **settings) == {n: frozenset([pu]) for n, pu in enumerate(pus)}

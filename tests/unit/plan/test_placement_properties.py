@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import examples
 
 from proofmark.common.errors import BadInput
-from proofmark.plan.placement import RULES, Placement, PlacementRequest, place
-from proofmark.plan.rank_cpus import RankCpus
+from proofmark.plan.placement import RULES, PlacementRequest, place
+from proofmark.plan.rank_cpus import PlacedRanks, RankCpus
 from proofmark.site.node.topology import Core, NumaDomain, Topology
 
 PAIRS = ("same-tile", "same-socket", "other-socket", "1-hop", "2-hop")
@@ -33,7 +33,7 @@ class Request:
     threads: int
     pus_per_core: int
 
-    def placed(self, name: str, *, oversubscribe: bool = False) -> Placement:
+    def placed(self, name: str, *, oversubscribe: bool = False) -> PlacedRanks:
         return place(
             PlacementRequest(
                 self.node,
@@ -46,7 +46,7 @@ class Request:
             )
         )
 
-    def placed_if_it_fits(self, name: str) -> Placement:
+    def placed_if_it_fits(self, name: str) -> PlacedRanks:
         try:
             return self.placed(name)
         except BadInput:
@@ -117,9 +117,9 @@ def cores_of(node: Topology, rank: RankCpus) -> list[Core]:
     return [node.core_of[cpu] for cpu in rank.cpus]
 
 
-def on_nodes(placement: Placement) -> dict[int, list[RankCpus]]:
+def on_nodes(placement: PlacedRanks) -> dict[int, list[RankCpus]]:
     nodes: dict[int, list[RankCpus]] = {}
-    for rank in placement.ranks:
+    for rank in placement:
         nodes.setdefault(rank.node, []).append(rank)
     return nodes
 
@@ -131,7 +131,7 @@ def test_every_rank_is_placed_once_and_shares_nothing_by_default(
     name: str, request_: Request
 ) -> None:
     placement = request_.placed_if_it_fits(name)
-    ranks = placement.ranks
+    ranks = placement
     assert len(ranks) == request_.ranks
     assert all(0 <= rank.node < request_.nodes for rank in ranks)
     assert [rank.node for rank in ranks] == sorted(rank.node for rank in ranks)
@@ -209,7 +209,7 @@ def test_oversubscription_is_even(name: str, request_: Request, factor: int) -> 
     request_.threads, request_.nodes = 1, 1
     request_.ranks *= factor
     placement = request_.placed(name, oversubscribe=True)
-    firsts = [rank.cpus[0] for rank in placement.ranks]
+    firsts = [rank.cpus[0] for rank in placement]
     assert len(firsts) == request_.ranks
     held = Counter(request_.node.core_of[cpu].index for cpu in firsts)
     counts = [held[core.index] for core in request_.node.cores]
@@ -254,7 +254,7 @@ def test_spread_leaves_even_gaps_and_close_none(request_: Request) -> None:
     request_.threads = request_.nodes = 1
     request_.ranks = min(request_.ranks, len(request_.node.cores))
     close, spread = (
-        [cores_of(request_.node, rank)[0].index for rank in request_.placed(name).ranks]
+        [cores_of(request_.node, rank)[0].index for rank in request_.placed(name)]
         for name in ("close", "spread")
     )
     assert close == list(range(request_.ranks))
@@ -300,7 +300,7 @@ def test_fitted_is_possible_whenever_the_smallest_domain_has_room(
     ranks = len(node.numa_domains) * multiple
     if multiple <= smallest:
         assert (
-            len(place(PlacementRequest(node, "fitted", ranks, threads=smallest // multiple)).ranks)
+            len(place(PlacementRequest(node, "fitted", ranks, threads=smallest // multiple)))
             == ranks
         )
     elif ranks != len(node.cores):
@@ -326,7 +326,7 @@ def test_a_pair_is_at_its_distance_or_there_is_none(name: str, node: Topology) -
     except BadInput:
         assert not possible
         return
-    one, other = (cores_of(node, rank)[0] for rank in placement.ranks)
+    one, other = (cores_of(node, rank)[0] for rank in placement)
     assert one != other
     assert holds[name](one, other)
     if name == "other-socket" and hops:
@@ -339,7 +339,7 @@ def test_a_pair_is_at_its_distance_or_there_is_none(name: str, node: Topology) -
 @given(node=topologies(), pairs=st.integers(1, 40))
 def test_pairs_between_nodes_are_on_the_same_core_of_each(node: Topology, pairs: int) -> None:
     assume(pairs <= len(node.cores))
-    ranks = place(PlacementRequest(node, "other-node", 2 * pairs, nodes=2)).ranks
+    ranks = place(PlacementRequest(node, "other-node", 2 * pairs, nodes=2))
     for pair in range(pairs):
         one, other = ranks[pair], ranks[pair + pairs]
         assert (one.node, other.node) == (0, 1)

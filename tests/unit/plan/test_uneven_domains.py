@@ -157,7 +157,7 @@ def test_fitted_ranks_never_cross_a_domain_or_share_a_core(
     room = sum(each // threads for each in cores)
     ranks = data.draw(st.sampled_from([room, len(cores)]))
     try:
-        placed = place(PlacementRequest(topology, "fitted", ranks, threads=threads)).ranks
+        placed = place(PlacementRequest(topology, "fitted", ranks, threads=threads))
     except BadInput:
         assert not ranks or ranks > room or min(cores) < threads
         return
