@@ -136,6 +136,9 @@ def test_init_lists_the_nodes() -> None:
         ListedNode("a1", ("cores=2", "gpus=1"), groups=("batch", "debug")),
         ListedNode("a2", ("cores=4",)),
     ]
+    alike = [("b1", ("cores=4",)), ("a2", ("cores=2", "gpus=1")), ("a1", ("cores=4",))]
+    turned = FluxNodes().nodes(lambda *words: ask(*words).replace("a[1-2]", "a[2,1]"))
+    assert [(node.name, node.kind) for node in turned] == alike
     for damaged in ("", "{}", "[]", R.replace("b1,a[1-2]", "a1"), R.replace('"0,2"', '"x"')):
         with pytest.raises(NodeError):
             FluxNodes().nodes(lambda *_, text=damaged: text)

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from proofmark.common.errors import bad_input
 from proofmark.common.files import parse_json
-from proofmark.common.nodesets import hostlist, unfold
+from proofmark.common.nodesets import hostlist, in_order, unfold
 from proofmark.common.text import one_line
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import (
@@ -72,9 +72,6 @@ _ACTIVE = (State.WAITING, State.HELD, State.RUNNING, State.UNKNOWN)
 
 _ID = r"\s*([fƒ][0-9A-Za-z]+)\s*"
 
-_HOSTS = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
-"""The parts of a list of hosts: a node set would sort them."""
-
 _FIELDS = "{id.f58plain}|{status_abbrev}|{urgency}|{exception.type}"
 
 
@@ -96,10 +93,7 @@ class FluxNodes(NodeListing):
             kinds: dict[int, tuple[str, ...]] = {}
             for entry in execution["R_lite"]:
                 kinds |= dict.fromkeys(_numbers(entry["rank"]), _kind(entry["children"]))
-            words = _HOSTS.findall(",".join(execution["nodelist"]))
-            hosts = []
-            for word in words:
-                hosts += unfold([word])
+            hosts = in_order(",".join(execution["nodelist"]))
             of_host = dict(zip(hosts, (kinds[rank] for rank in sorted(kinds)), strict=True))
         except (AttributeError, TypeError, ValueError, LookupError) as error:
             raise no_listing(self.source, f"not R of RFC 20: {error!r}") from None
