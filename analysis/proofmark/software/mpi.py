@@ -16,12 +16,12 @@ from pathlib import Path
 from proofmark.common.processes import run_command
 
 RELEASES = {
-    "intel-oneapi-mpi": r"Intel\(R\) MPI Library (?:for .* Version )?(\d[\w.]*)",
-    "cray-mpich": r"CRAY MPICH version (\d[\w.]*)",
-    "mvapich2": r"MVAPICH2[\w-]* (?:Version\s*:\s*)?(\d[\w.]*)",
-    "mvapich": r"MVAPICH[\w-]* (?:Version\s*:\s*)?(\d[\w.]*)",
-    "openmpi": r"Open MPI v(\d[\w.]*)",
-    "mpich": r"MPICH Version:\s*(\d[\w.]*)",
+    "intel-oneapi-mpi": r"Intel\(R\) MPI Library (?:for .* Version )?(\d[\w.-]*)",
+    "cray-mpich": r"CRAY MPICH version (\d[\w.-]*)",
+    "mvapich2": r"MVAPICH2[\w-]* (?:Version\s*:\s*)?(\d[\w.-]*)",
+    "mvapich": r"MVAPICH[\w-]* (?:Version\s*:\s*)?(\d[\w.-]*)",
+    "openmpi": r"Open MPI v(\d[\w.-]*)",
+    "mpich": r"MPICH Version:\s*(\d[\w.-]*)",
 }
 """How each MPI states its release, by Spack's package; those derived from MPICH are first."""
 
@@ -85,13 +85,13 @@ def release_of(text: str) -> tuple[str, str]:
     """Return Spack's package and the release in what an MPI states; empty if it is unknown."""
     for package, pattern in RELEASES.items():
         if found := re.search(pattern, text):
-            return package, found[1].rstrip(".")
+            return package, found[1].rstrip(".-")
     return "", ""
 
 
 def same_release(one: str, other: str) -> bool:
-    """Return whether two releases are equal as far as both state them: 2021.11 and 2021.11.0."""
-    pairs = zip(one.split("."), other.split("."), strict=False)
+    """Return whether two releases are equal as far as both state them: 2.3.7 and 2.3.7-1."""
+    pairs = zip(re.split(r"[.-]", one), re.split(r"[.-]", other), strict=False)
     return bool(one and other) and all(first == second for first, second in pairs)
 
 

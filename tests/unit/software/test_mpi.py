@@ -9,11 +9,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
 from proofmark.software import mpi
 from proofmark.software.spack.lock_file import Spec, read_lock
-from proofmark.software.spack.mpi_and_blas import check_installed_mpi, mpi_mistakes
+from proofmark.software.spack.mpi_and_blas import (
+    blas_mistakes,
+    check_installed_mpi,
+    mpi_mistakes,
+)
 from proofmark.software.spack.site_choice import choose_mpi, programs_of_choice
 from proofmark.software.spack.site_parts import find_mpis, with_build
 
@@ -26,6 +31,7 @@ STATED = {
     "Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4": ("openmpi", "4.1.4"),
     "MPICH Version:\t4.0.2\nMPICH Device:\tch4:ucx\n": ("mpich", "4.0.2"),
     "MVAPICH2 Version      :\t2.3.7\nMVAPICH2 Device: ch3:mrail\n": ("mvapich2", "2.3.7"),
+    "MVAPICH2 Version      :\t2.3.7-1\nMVAPICH2 Release date :": ("mvapich2", "2.3.7-1"),
     "MVAPICH Version:\t4.0\nMVAPICH Device: ch4:ofi\n": ("mvapich", "4.0"),
     "Intel(R) MPI Library 2021.11 for Linux* OS\n": ("intel-oneapi-mpi", "2021.11"),
     "Intel(R) MPI Library for Linux* OS, Version 2021.11 Build 2023": (
@@ -70,6 +76,8 @@ def test_the_release_is_what_the_library_states(text: str) -> None:
     [
         ("4.1.4", "4.1.9", False),
         ("2021.11", "2021.11.0", True),
+        ("2.3.7", "2.3.7-1", True),
+        ("2.3.7-1", "2.3.7-2", False),
         ("8.1.28", "8.1.28.2", True),
         ("4.1", "4.10", False),
         ("unknown", "4.1.4", False),
@@ -241,3 +249,34 @@ def test_a_real_mpi_states_its_release_and_its_header_has_the_same(tmp_path: Pat
     stated = {mpi.release_of(mpi.library_states(file)) for file in files}
     found = find_mpis(Path("/"), os.uname().machine, [str(compiler.parent)])
     assert stated & {(part.package, part.version) for part in found if not part.problem}
+
+
+LOCKS = sorted((ROOT / "environments").glob("*/*/spack.lock"))
+MPI_STATES = {
+    "mvapich2": "MVAPICH2 Version      :\t{}\nMVAPICH2 Release date :\tx\n",
+    "mpich": "MPICH Version:      {}\nMPICH Release date: x\n",
+    "openmpi": "Open MPI v{}, package: Open MPI, ident: x\n",
+}
+"""What the library of each MPI of the locks prints (MPI_Get_library_version)."""
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=lambda path: "-".join(path.parts[-3:-1]))
+def test_the_libraries_of_each_shipped_lock_pass_the_check_after_the_build(
+    path: Path, tmp_path: Path
+) -> None:
+    lock = read_lock(path)
+    virtuals = lock.root("hpl").virtuals
+    wanted = lock.specs[virtuals["mpi"]]
+    library = tmp_path / "libmpi.so.12"
+    for version in (wanted.version, wanted.version.partition("-")[0]):
+        states = {library: MPI_STATES[wanted.name].format(version)}
+        assert mpi_mistakes("hpl", states, wanted) == []
+    states = {library: MPI_STATES[wanted.name].format(f"9{wanted.version}")}
+    assert [mistake.key for mistake in mpi_mistakes("hpl", states, wanted)] == ["MPI"]
+    blas = lock.specs[virtuals["blas"]]
+    file = tmp_path / "libopenblas.so.0"
+    function = "exec_blas_async" if blas.threads == "pthreads" else ""
+    openmp = "USE_OPENMP" if blas.threads == "openmp" else ""
+    file.write_text(f"OpenBLAS {blas.version} {openmp} NO_AFFINITY {function}")
+    found = blas_mistakes("hpl", {file.name: file}, blas)
+    assert [mistake.key for mistake in found] == ([] if blas.name == "openblas" else ["BLAS"])

@@ -103,7 +103,7 @@ def blas_mistakes(program: str, libraries: Mapping[str, Path], wanted: Spec) -> 
             found = f"{families[0]} ({path})"
         elif wanted.name == "openblas":
             version, threads = openblas_of(path.read_bytes())
-            if (version, threads) == (wanted.version, wanted.threads or threads):
+            if mpi.same_release(version, wanted.version) and wanted.threads in ("", threads):
                 continue
             found = f"openblas@{version} threads={threads} ({path.resolve()})"
         else:
