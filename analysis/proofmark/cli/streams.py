@@ -5,19 +5,24 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from locale import CODESET, nl_langinfo
+from locale import CODESET, LC_ALL, Error, nl_langinfo, setlocale
 
 _MODES = ("r", "w", "w")
 _UTF8 = "C.UTF-8"
 
 
 def use_utf8() -> None:
-    """Start this command again with UTF-8 if the locale has another encoding. Ansible refuses it.
+    """Start this command again with UTF-8 if Ansible would refuse the locale.
 
-    The process stays the same.
+    It refuses an encoding of few letters, and a locale that this system does not have: ssh sends
+    LANG of a desktop to a login node. The process stays the same.
     """
-    if "utf" in nl_langinfo(CODESET).lower() or os.environ.get("LC_ALL") == _UTF8:
+    if os.environ.get("LC_ALL") == _UTF8:
         return
+    with suppress(Error):
+        setlocale(LC_ALL, "")
+        if "utf" in nl_langinfo(CODESET).lower():
+            return
     environment = {**os.environ, "LC_ALL": _UTF8}
     os.execve(sys.executable, [sys.executable, "-X", "utf8", *sys.argv], environment)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -585,3 +586,22 @@ def test_a_crash_without_a_run_names_the_option(
     monkeypatch.setattr("proofmark.cli.cases.kit_benchmarks", lambda: 1 // 0)
     assert main(["cases"]) == 70
     assert "run it again with -v for the traceback" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "locale", [{"LANG": "xx_XX.UTF-8"}, {"LANG": "C.UTF-8", "LC_TIME": "xx_XX.UTF-8"}]
+)
+def test_a_locale_that_the_system_lacks_ends_no_command(locale: dict[str, str]) -> None:
+    """Ssh sends the variables of a desktop, and Ansible needs a locale of this system."""
+    others = {k: v for k, v in os.environ.items() if k != "LANG" and not k.startswith("LC_")}
+    program = str(Path(sys.executable).with_name("proofmark"))
+    done = subprocess.run(
+        [program, "plan", "-i", "inventory/local", "-l", "local", "--suite", "quick"],
+        cwd=ROOT,
+        env={**others, **locale},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "suite: quick, partition: local" in done.stdout, done.stderr
+    assert done.returncode == 0

@@ -30,6 +30,10 @@ OF_RHEL = 'ID_LIKE="rhel centos fedora"\n'
     [
         ('ID=debian\nVERSION_ID="12"\n', "debian12"),
         ('ID=ubuntu\nID_LIKE=debian\nVERSION_ID="24.04"\n', "ubuntu24.04"),
+        # distro and Spack lower the name of openEuler.
+        ('ID="openEuler"\nVERSION_ID="22.03"\n', "openeuler22"),
+        # Debian testing has no number.
+        ("ID=debian\nVERSION_CODENAME=forky\n", "debianforky"),
         ('ID="sles"\nID_LIKE="suse"\nVERSION_ID="15.6"\n', "sles15"),
         (RHEL + 'VERSION_ID="8.10"\nPLATFORM_ID="platform:el8"\n', "rhel8"),
         (RHEL + 'VERSION_ID="10.0"\nPLATFORM_ID="platform:el10"\n', "rhel10"),

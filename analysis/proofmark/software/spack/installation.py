@@ -68,9 +68,12 @@ def operating_system(os_release: str) -> OperatingSystem:
         BadInput: the text has no system, or no version.
     """
     release = _assignments(os_release.splitlines())
-    system, version = release.get("ID"), release.get("VERSION_ID")
+    # openEuler's ID has capitals, which distro and Spack lower. Debian testing has no VERSION_ID.
+    system = release.get("ID", "").lower()
+    version = release.get("VERSION_ID") or release.get("VERSION_CODENAME")
     if not system or not version:
-        raise bad_input(OS_RELEASE, "ID, VERSION_ID", str(release), "both keys")
+        accepted = "ID, and VERSION_ID or VERSION_CODENAME"
+        raise bad_input(OS_RELEASE, "ID, VERSION_ID", str(release), accepted)
     major = version.partition(".")[0]
     for rebuild in _rebuilds():
         if platform := re.fullmatch(rebuild.platform, release.get("PLATFORM_ID", "")):
