@@ -24,7 +24,7 @@ from typing import Any
 import polars as pl
 from tests.folders import DATA
 
-from proofmark.judge.claims_of_runs import answers_of
+from proofmark.judge.claims import answers_of
 from proofmark.judge.diagnosis.bad_nodes import as_csv, rma
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict_files import write_verdict

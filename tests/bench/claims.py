@@ -27,7 +27,7 @@ from rich.table import Table
 from tests.fixtures import sweeps as data
 from tests.fixtures.sweeps import Files, Layout, Machine, Placing, Sheet
 
-from proofmark.judge.claim_source import NodeHardware as Facts
+from proofmark.judge.claims import NodeHardware as Facts
 from proofmark.packages.papers.all_claims import CLAIMS, answers
 
 REPEATS, TRIALS = 3, 200

@@ -21,8 +21,7 @@ from tests.folders import DATA, ROOT
 from proofmark.cli.main import main
 from proofmark.common.rights import this_user
 from proofmark.judge.evidence import Evidence
-from proofmark.judge.judges import judge
-from proofmark.judge.judging import read_and_judge
+from proofmark.judge.judging import judge, read_and_judge
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.twin import twin_command as cli
 from proofmark.packages.twin.calibration import one_way_s

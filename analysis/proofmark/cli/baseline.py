@@ -63,7 +63,7 @@ def baseline(options: Namespace) -> int:
 def _accept(options: Namespace) -> None:
     """Add a signed run to a baseline of its partition."""
     # scipy takes a quarter of a second; other uses of this module do not need it.
-    from proofmark.judge.accepting import (
+    from proofmark.judge.baseline_files import (
         Acceptance,
         accepted_baseline,
         extended,
@@ -121,7 +121,7 @@ def _rows(site: Site, name: str) -> list[tuple[str, ...]]:
 
 def _export(options: Namespace) -> None:
     """Write the figures of a baseline, without names of hosts, for other sites."""
-    from proofmark.judge.exporting import exported
+    from proofmark.judge.baseline_files import exported
 
     site = site_of_run(options, open_run(options.folder))
     name, folder = options.name, _known_folder(options, site)

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 
 from proofmark.common.text import duration
 from proofmark.jobs.execute import RepeatedStep, rerun
-from proofmark.judge.judges import judge
-from proofmark.judge.judging import evidence_of
-from proofmark.judge.more_repeats import RepeatRound, needs, next_round
+from proofmark.judge.judging import evidence_of, judge
+from proofmark.judge.repeats import RepeatRound, needs, next_round
 from proofmark.plan.step import Step, StepInstance
 from proofmark.runs.attempts import has_result
 from proofmark.runs.decisions import add_decisions, read_decisions

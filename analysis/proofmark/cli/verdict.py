@@ -24,7 +24,7 @@ from proofmark.common.message import localized
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, in_language, translated
-from proofmark.judge.claims_of_runs import answers_of
+from proofmark.judge.claims import answers_of
 from proofmark.judge.diagnosis.disagreeing import Disagreement
 from proofmark.judge.ending import (
     counts_line,

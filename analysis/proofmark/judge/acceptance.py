@@ -18,8 +18,7 @@ from proofmark.common.host_names import HostTable
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.nodesets import HostName, folded, hosts_of
 from proofmark.common.strict_model import StrictModel
-from proofmark.judge.contract_rules import enough_nodes
-from proofmark.judge.item_figures import ItemFigure, item_figures
+from proofmark.judge.contract_items import ItemFigure, enough_nodes, item_figures
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan

@@ -9,9 +9,9 @@ from functools import cached_property
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
 from proofmark.judge.aggregate import Aggregates, aggregate
-from proofmark.judge.baseline.comparison import BaselineOfRun
+from proofmark.judge.baseline import BaselineOfRun
 from proofmark.judge.fleet.critical_values import FAMILY_LEVEL
-from proofmark.judge.fleet.like_figures import Distance
+from proofmark.judge.fleet.populations import Distance
 from proofmark.judge.references.derived import ANY_NODE
 from proofmark.judge.references.judgement import CaseReference, ordered_references
 from proofmark.judge.references.typical import Build

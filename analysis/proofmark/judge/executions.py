@@ -2,8 +2,8 @@
 
 A repetition of a crashed execution measures the figure. It does not show that the node is sound:
 the fault may come again. The pairs of a round must measure at the same time
-(docs/packages/fabric.md). Each node writes when its program ended, by its own clock, and how long
-it ran. So a clock that is wrong by seconds looks like a pair that measured too late.
+(docs/design/fabric.md). Each node writes when its program ended, by its own clock, and how long it
+ran. So a clock that is wrong by seconds looks like a pair that measured too late.
 """
 
 from __future__ import annotations

@@ -1,19 +1,36 @@
-"""The exit code and the first words of a verdict: what it is, and which kinds of limits judged."""
+"""The exit code and the first words of a verdict, and what a run must have judged for them.
+
+Items of the contract that the run measures replace the list of the suite: what the parties agreed
+decides, and nothing else has to be judged.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol, get_args
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Protocol, get_args
+
+import numpy as np
+from pydantic import BaseModel, Field
 
 from proofmark.cases.reference import ELSEWHERE as ELSEWHERE
 from proofmark.cases.reference import Kind
-from proofmark.common.message import Message, joined
-from proofmark.judge.baseline import comparison
-from proofmark.judge.references.judgement import PEERS
+from proofmark.cases.suite import Benchmarks, Required
+from proofmark.cases.telemetry import TELEMETRY
+from proofmark.cases.vocabulary import PART_AXES, RESOLVED_AXES, SENSOR
+from proofmark.common.message import Message, Term, joined
+from proofmark.judge import baseline
+from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.fleet.populations import Kinds
+from proofmark.judge.limit_outcomes import LimitOutcome
+from proofmark.judge.references.judgement import PEERS, traits
+from proofmark.judge.results import WORDS, Results
+from proofmark.plan.plan import Plan
+from proofmark.plan.selection import required_metrics
+from proofmark.records.columns import VIRTUAL
 
 CONTRACT, EXPECTED, FLOOR = get_args(Kind)
-BASELINE = comparison.KIND
+BASELINE = baseline.KIND
 PASSING = (CONTRACT, EXPECTED, ELSEWHERE, BASELINE)
 """The kinds of limits that make a PASS."""
 JUDGED_BY: Mapping[str, str] = {
@@ -152,3 +169,180 @@ def headline(code: int, kinds: Mapping[str, Judged], *, faulty: bool = False) ->
     else:
         word = "UNJUDGED"
     return Headline(word, used)
+
+
+_COUNTS = {"passed": "PASS", "failed": "FAIL", "invalid": "INVALID", "unjudged": "UNJUDGED"}
+
+
+PrintedKind = Annotated[str, Field(pattern=f"^({'|'.join((*PASSING, FLOOR, PEERS))})$")]
+
+
+class _Coverage(BaseModel):
+    expected: int
+    measured: int
+
+
+class _Headline(BaseModel):
+    word: str
+    kinds: dict[PrintedKind, Judged]
+
+
+class WrittenVerdict(BaseModel):
+    """The head of ``verdict.json``.
+
+    Attributes:
+        run: the id of the run.
+        headline: the verdict in a word, and what judged.
+        counts: the number of results by verdict.
+        coverage: the number of planned steps, and of measured ones.
+        unlisted: the number of results that only ``records.parquet`` has (`write_verdict`).
+    """
+
+    run: str
+    headline: _Headline
+    counts: dict[str, int]
+    coverage: _Coverage
+    unlisted: int = 0
+
+    @property
+    def line(self) -> Message:
+        """The verdict with its counts, as in the last lines of an acceptance."""
+        coverage = self.coverage.model_dump()
+        return line_of(self.headline.word, self.headline.kinds, {**self.counts, **coverage})
+
+
+def line_of(word: str, kinds: Mapping[str, Judged], counts: Mapping[str, int]) -> Message:
+    """Return a verdict with its counts, as in the last lines of an acceptance.
+
+    Args:
+        kinds: what each kind of limits judged.
+        counts: of results by verdict, and of steps: ``expected`` and ``measured``.
+    """
+    return Message(
+        "past-verdict",
+        text=Term(word),
+        judged=Headline(word, kinds).text,
+        **{key: counts.get(name, 0) for key, name in _COUNTS.items()},
+        measured=counts.get("measured", 0),
+        expected=counts.get("expected", 0),
+    )
+
+
+NOT_MEASURED = Message("no-row")
+
+
+@dataclass(frozen=True)
+class NodeClass:
+    """Nodes, pairs or sets of nodes of one kind of hardware in one mode.
+
+    Attributes:
+        hardware: the processor, sockets and cores; empty if they are not known.
+        nodes: the number of nodes that measured together.
+        part: the memory, the distance and the file system that were measured, if they were chosen.
+    """
+
+    hardware: str
+    nodes: int
+    mode: str
+    part: tuple[str, ...]
+
+    def __str__(self) -> str:
+        several = f"{self.nodes} nodes of " if self.nodes > 1 else ""
+        mode = () if self.mode == "current" else (f"mode {self.mode}",)
+        return "; ".join([f"{several}{self.hardware or 'unknown hardware'}", *mode, *self.part])
+
+
+@dataclass
+class _Found:
+    """The figures of one metric on one class of nodes."""
+
+    figures: list[int] = field(default_factory=list)
+    judged: bool = False
+
+
+def required_on_nodes(
+    plan: Plan, benchmarks: Benchmarks, limits: Sequence[LimitOutcome]
+) -> Sequence[Required]:
+    """Return the metrics that must be judged on a node: those of the items, or of the suite.
+
+    Args:
+        limits: what each limit judged.
+    """
+    items = [each.item for each in limits if each.item and each.binding and each.steps]
+    if of_suite := required_metrics(plan, benchmarks, items):
+        return of_suite
+    return [Required(case=each.case, metrics=[each.metric], where=each.where) for each in items]
+
+
+def unjudged(
+    required: Sequence[Required],
+    figures: Aggregates,
+    results: Results,
+    kinds: Kinds,
+    sanity: bool = False,
+) -> Iterator[Message]:
+    """Yield each required metric that has neither PASS nor FAIL on a class of nodes, and why.
+
+    A class is one on which the case was measured. An emulated figure only has to be valid, because
+    its speed is not that of a real machine. With `sanity` it has to be compared with a floor.
+
+    Args:
+        required: the required metrics of the suite.
+        sanity: whether the suite only looks for faults.
+    """
+    for each in required:
+        for metric in each.metrics:
+            for of, found in _classes(each, metric, figures, results, kinds).items():
+                floor = sanity and any(_with_floor(each, results) for each in found.figures)
+                if not (found.judged or floor):
+                    what = {"case": each.case, "metric": metric, "hardware": f"{of}"}
+                    yield Message("required-open", text=_reason(found.figures, results), **what)
+
+
+def _with_floor(figure: int, results: Results) -> bool:
+    answers = results.answers.get(figure, ())
+    return any(answer.evaluated and answer.kind == FLOOR for answer in answers)
+
+
+def _classes(
+    required: Required, metric: str, figures: Aggregates, results: Results, kinds: Kinds
+) -> dict[NodeClass, _Found]:
+    records = figures.records
+    kind, hardware = kinds.numbers(records.nodes)
+    passed, failed, invalid = (WORDS.index(word) for word in ("PASS", "FAIL", "INVALID"))
+    classes: dict[NodeClass, _Found] = {}
+    for number, measurand in enumerate(records.measurands):
+        if measurand.case != required.case:
+            continue
+        known = traits(records.of_measurand(number))
+        if (SENSOR in known) != (metric in TELEMETRY):
+            continue  # a job of several nodes has the sensors of each of them
+        if not known.keys().isdisjoint(PART_AXES):
+            continue  # a part of a node is compared with its other parts
+        if any(known.get(key, value) != value for key, value in required.where.items()):
+            continue
+        part = tuple(f"{axis} {known[axis]}" for axis in RESOLVED_AXES if axis in known)
+        wanted = measurand.metric == metric and required.where.keys() <= known.keys()
+        of_measurand = np.flatnonzero(figures.measurand == number)
+        of_kind = kind[figures.node[of_measurand]]
+        for place in np.unique(of_kind).tolist():
+            members = of_measurand[of_kind == place]
+            name, count = hardware[place]
+            of = NodeClass(name, count, measurand.mode, part)
+            found = classes.setdefault(of, _Found())
+            if not wanted:
+                continue
+            found.figures += members.tolist()
+            verdicts = results.verdict[members]
+            if measurand.origin in VIRTUAL:
+                found.judged |= bool((verdicts != invalid).any())
+            found.judged |= bool(np.isin(verdicts, (passed, failed)).any())
+    return classes
+
+
+def _reason(figures: Sequence[int], results: Results) -> Message:
+    """Return the reason of the first figure with a reference, else of the first figure."""
+    if not figures:
+        return NOT_MEASURED
+    with_reference = (figure for figure in figures if results.answers.get(figure))
+    return results[next(with_reference, figures[0])].reason

@@ -14,8 +14,7 @@ from typing import Any
 
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
-from proofmark.judge.contract_rules import enough_nodes
-from proofmark.judge.item_figures import FigureScope, ItemFigure
+from proofmark.judge.contract_items import FigureScope, ItemFigure, enough_nodes
 from proofmark.judge.references.judgement import Bounds
 from proofmark.judge.shared_traits import configuration
 from proofmark.runs.stability_log import Look

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.fleet.like_figures import Distance
+from proofmark.judge.fleet.populations import Distance
 from proofmark.records.columns import VIRTUAL, Record
 from proofmark.runs.predictions import ErrorRow, Predictions
 

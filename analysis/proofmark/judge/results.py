@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.translation import N_
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.baseline.comparison import BaselineComparison
+from proofmark.judge.baseline import BaselineComparison
+from proofmark.judge.confidence import Interval, interval, noise_in
 from proofmark.judge.fleet.fleet import Fleet
-from proofmark.judge.intervals import Interval, interval
-from proofmark.judge.power import noise_in
 from proofmark.judge.predictions import FigurePredictions, Prediction
 from proofmark.judge.references.judgement import PEERS, Judgement
 from proofmark.records.columns import Execution, Numbers, Record

@@ -19,10 +19,8 @@ import numpy as np
 from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of_nodes
 from proofmark.common.printed_command import SCRIPT, STEP, PrintedCommand, of_run
-from proofmark.judge.additions import Finding, Suspect
-from proofmark.judge.baseline.comparison import BaselineComparison
-from proofmark.judge.coverage import Coverage as Coverage
-from proofmark.judge.coverage import Degraded
+from proofmark.judge.additions import Finding, KindResult, Suspect
+from proofmark.judge.baseline import BaselineComparison
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.diagnosis.over_time import OverTime
 from proofmark.judge.diagnosis.storage_faults import StorageFaults
@@ -40,8 +38,8 @@ from proofmark.judge.headline import (
     headline,
 )
 from proofmark.judge.headline import exit_code as exit_code
-from proofmark.judge.kind_result import KindResult
-from proofmark.judge.limit_outcomes import LimitOutcome
+from proofmark.judge.limit_outcomes import Coverage as Coverage
+from proofmark.judge.limit_outcomes import Degraded, LimitOutcome
 from proofmark.judge.node_checks import CheckOutcome
 from proofmark.judge.predictions import FigurePredictions
 from proofmark.judge.references.judgement import PEERS

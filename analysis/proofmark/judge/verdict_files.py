@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from proofmark.common.message import SEVERAL, Message, fields_json
 from proofmark.common.text import one_line
-from proofmark.judge.claim_source import Answer
-from proofmark.judge.intervals import interval
+from proofmark.judge.claims import Answer
+from proofmark.judge.confidence import interval
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.node_checks import CheckOutcome
 from proofmark.judge.references.judgement import Judgement

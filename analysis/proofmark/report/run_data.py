@@ -19,8 +19,7 @@ from proofmark.common.files import (
     text_or_empty,
 )
 from proofmark.common.input_limits import MAX_SMALL_BYTES
-from proofmark.judge.claim_source import Answer
-from proofmark.judge.claims_of_runs import answers_of
+from proofmark.judge.claims import Answer, answers_of
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.file_layout import writes_by_mpi_io
 from proofmark.report.additions import RunAddition, additions_of

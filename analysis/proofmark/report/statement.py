@@ -29,8 +29,7 @@ from proofmark.judge.acceptance import (
     Terms,
     text_of,
 )
-from proofmark.judge.headline import Judged
-from proofmark.judge.written import Kind, line_of
+from proofmark.judge.headline import Judged, PrintedKind, line_of
 from proofmark.report.acceptance_page import acceptance_page
 from proofmark.report.products import Made, made_of, other_versions, versions, write_again
 from proofmark.runs.acceptance import Sha256, Statement, files_of
@@ -106,7 +105,7 @@ class Predicate(StrictModel):
     left_out: list[RunLeftOut] = []
     contract: str = ""
     word: str = ""
-    kinds: dict[Kind, Judged] = {}
+    kinds: dict[PrintedKind, Judged] = {}
     counts: dict[str, int] = {}
     made: Made
 

@@ -13,8 +13,8 @@ from tests.fixtures.stated import stated_node
 from tests.folders import BENCHMARKS
 
 from proofmark.cases.suite import Benchmarks
-from proofmark.judge.imported_rules import REASONS
 from proofmark.judge.judging import read_and_judge
+from proofmark.judge.reference_judge import REASONS
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.foreign.adoption import adopt_folder, site_of_hosts
 from proofmark.packages.foreign.adoption_request import AdoptionRequest

@@ -15,7 +15,7 @@ from tests.fixtures.kit import examples
 from tests.fixtures.past_runs import Value, run_id, write_evidence, write_past_run
 
 from proofmark.cases.reference import Metric
-from proofmark.judge.intervals import POWER
+from proofmark.judge.confidence import POWER
 from proofmark.judge.shared_traits import differences
 from proofmark.packages.history.change_points import Course, LevelSeries, courses
 from proofmark.packages.history.past_run import (

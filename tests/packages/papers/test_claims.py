@@ -14,8 +14,8 @@ from tests.fixtures import sweeps as data
 from tests.fixtures.kit import examples
 from tests.fixtures.sweeps import Files, Layout, Machine, Placing, Sheet
 
-from proofmark.judge.claim_source import Answer
-from proofmark.judge.claim_source import NodeHardware as Facts
+from proofmark.judge.claims import Answer
+from proofmark.judge.claims import NodeHardware as Facts
 from proofmark.packages.papers import p5
 from proofmark.packages.papers.all_claims import CLAIMS, answers
 from proofmark.packages.papers.claim import Claim, Values

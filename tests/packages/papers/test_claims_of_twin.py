@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from proofmark.judge.claim_source import Answer
+from proofmark.judge.claims import Answer
 from proofmark.packages.papers.all_claims import CLAIMS, answers
 from proofmark.packages.papers.claim import PAPERS
 from proofmark.packages.papers.p3 import INSIDE, LARGEST, SUM_OF_PAIRS

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.fixtures.fleet import fleet_run
 
 from proofmark.cases.suite import Required
+from proofmark.judge.confidence import too_noisy
 from proofmark.judge.judging import judge_run
-from proofmark.judge.power import too_noisy
 from proofmark.packages.service.gate_decisions import (
     LONGEST,
     NOT_JUDGED,

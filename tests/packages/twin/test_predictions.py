@@ -22,11 +22,10 @@ from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.common.message import Message
 from proofmark.common.rights import this_user
-from proofmark.judge.accepting import Acceptance, accepted_baseline, judged_figures
 from proofmark.judge.aggregate import aggregate
+from proofmark.judge.baseline_files import Acceptance, accepted_baseline, judged_figures
 from proofmark.judge.evidence import Evidence
-from proofmark.judge.judges import judge
-from proofmark.judge.judging import judge_run
+from proofmark.judge.judging import judge, judge_run
 from proofmark.judge.predictions import FigurePredictions, Prediction
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.history.compare import compare

@@ -20,9 +20,9 @@ from proofmark.cli.plan_summary import cost_line
 from proofmark.common.errors import BadInput
 from proofmark.common.printed_command import AutoRepeats, auto_repeats
 from proofmark.jobs.execute import execute
+from proofmark.judge.confidence import possible_miss
 from proofmark.judge.judging import judge_run
-from proofmark.judge.more_repeats import RepeatNeed, next_round, wanted_values
-from proofmark.judge.references.limit_confidence import possible_miss
+from proofmark.judge.repeats import RepeatNeed, next_round, wanted_values
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.decisions import read_decisions
 from proofmark.runs.run import Run

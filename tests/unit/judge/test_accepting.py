@@ -25,7 +25,7 @@ from proofmark.common.errors import BadInput
 from proofmark.common.nodesets import folded
 from proofmark.judge.ending import ending
 from proofmark.judge.evidence import Evidence
-from proofmark.judge.judges import judge
+from proofmark.judge.judging import judge
 from proofmark.judge.verdict import Verdict, exit_code
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step

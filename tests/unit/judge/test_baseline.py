@@ -25,7 +25,7 @@ from proofmark.cli.plan_command import with_baseline
 from proofmark.common.errors import BadInput
 from proofmark.common.files import sha256_of
 from proofmark.common.rights import this_user
-from proofmark.judge.baseline.comparison import LEAST_CHANGE
+from proofmark.judge.baseline import LEAST_CHANGE
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.service.gate_decisions import decide

@@ -14,15 +14,17 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import examples
 
 from proofmark.common.message import Message
-from proofmark.judge.baseline.change_limits import FIGURE, LOWER, MATERIAL
-from proofmark.judge.baseline.comparison import BaselineComparison, compare_with_baseline
-from proofmark.judge.pooled_noise import (
+from proofmark.judge.baseline import BaselineComparison, compare_with_baseline
+from proofmark.judge.change_limits import (
+    FIGURE,
     LEAST_LIKE,
+    LOWER,
+    MATERIAL,
     PooledNoise,
     _inverse_trigamma,
     pooled_noise,
 )
-from proofmark.judge.power import noise_in
+from proofmark.judge.confidence import noise_in
 from proofmark.records.columns import Floats
 from proofmark.site.accepted_baseline import COLUMNS, AcceptedRun, Baseline
 

@@ -17,7 +17,7 @@ from proofmark.cases.suite import Benchmarks, Required
 from proofmark.judge.ending import ending
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.headline import PASSING, SANITY, Judged, headline
-from proofmark.judge.judges import judge
+from proofmark.judge.judging import judge
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Record, Records

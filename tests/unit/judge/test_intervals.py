@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.judge.intervals import ASSUMED_NOISE, CONFIDENCE, interval, noise
+from proofmark.judge.confidence import ASSUMED_NOISE, CONFIDENCE, interval, noise
 
 values = st.lists(st.floats(0.1, 1e6), min_size=2, max_size=60)
 

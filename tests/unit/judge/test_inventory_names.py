@@ -16,7 +16,7 @@ from tests.fixtures.kit import Kit, make_kit
 from proofmark.cli.main import main
 from proofmark.common.files import names_in
 from proofmark.jobs.execute import execute
-from proofmark.judge.accepting import Acceptance, accepted_baseline, judged_figures
+from proofmark.judge.baseline_files import Acceptance, accepted_baseline, judged_figures
 from proofmark.runs.evidence import seal
 from proofmark.runs.nodes import nodes_of, probed_nodes
 from proofmark.runs.run import Run, site_of

@@ -14,15 +14,17 @@ from tests.unit.judge.test_references import figures
 from tests.unit.judge.test_verdict import record, reference
 
 from proofmark.common.message import Message
-from proofmark.judge.power import MOST_REPEATS, median_variance, noise_in
-from proofmark.judge.references.figure_comparison import Comparison, Figure
-from proofmark.judge.references.judgement import Judgement
-from proofmark.judge.references.limit_confidence import (
+from proofmark.judge.confidence import (
     FACTOR_AT_ANY_NOISE,
+    MOST_REPEATS,
     OneRepeat,
     enough_repeats,
+    median_variance,
+    noise_in,
     possible_miss,
 )
+from proofmark.judge.references.figure_comparison import Comparison, Figure
+from proofmark.judge.references.judgement import Judgement
 
 RATIOS = st.lists(st.floats(0.2, 5), min_size=2, max_size=9)
 MATERIAL = 0.1

@@ -25,7 +25,7 @@ from proofmark.judge.diagnosis.bad_nodes import (
 )
 from proofmark.judge.ending import ending, failed_nodes
 from proofmark.judge.evidence import Evidence
-from proofmark.judge.judges import judge
+from proofmark.judge.judging import judge
 from proofmark.judge.verdict import Verdict
 from proofmark.judge.verdict_files import write_junit
 from proofmark.plan.plan import Plan

@@ -12,9 +12,9 @@ from tests.unit.judge.test_verdict import record
 
 from proofmark.cases.reference import NOISE
 from proofmark.cases.suite import Benchmarks
+from proofmark.judge.confidence import noise_in
 from proofmark.judge.evidence import Evidence
-from proofmark.judge.judges import judge
-from proofmark.judge.power import noise_in
+from proofmark.judge.judging import judge
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan

@@ -18,7 +18,7 @@ from tests.unit.judge.test_stated_parts import facts
 
 from proofmark.common.nodesets import folded
 from proofmark.judge.diagnosis.node_faults import rail_faults
-from proofmark.judge.judges import judge
+from proofmark.judge.judging import judge
 from proofmark.judge.references.derived import Derived, Nominal, derive
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Record

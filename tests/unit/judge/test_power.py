@@ -13,16 +13,17 @@ from tests.fixtures.fleet import fleet_run
 from tests.packages.service.test_gate import REFERENCE, decisions_of
 
 from proofmark.common.message import Message
-from proofmark.judge.fleet.critical_values import fleet_limit
-from proofmark.judge.intervals import POWER, ratio_interval
-from proofmark.judge.judging import judge_run
-from proofmark.judge.power import (
+from proofmark.judge.confidence import (
     MOST_REPEATS,
+    POWER,
     change_seen,
+    ratio_interval,
     repeats_needed,
     shift_seen,
     too_noisy,
 )
+from proofmark.judge.fleet.critical_values import fleet_limit
+from proofmark.judge.judging import judge_run
 
 WITHIN = (0.9, 1.0, 1.1)
 """Parts of a stated change: the change that is seen in 95 of 100 cases lies between the outer."""

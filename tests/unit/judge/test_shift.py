@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.judge.intervals import CONFIDENCE, EXACT_PAIRS, Interval, ratio, ratio_interval
+from proofmark.judge.confidence import CONFIDENCE, EXACT_PAIRS, Interval, ratio, ratio_interval
 
 samples = st.lists(st.floats(0.1, 1e6), min_size=2, max_size=30)
 

@@ -15,7 +15,7 @@ from tests.fixtures.kit import item
 from tests.fixtures.stated import sourced, stated_node
 from tests.folders import PROBES
 
-from proofmark.judge.baseline.changes import accepted_parts, capacity_of
+from proofmark.judge.baseline import accepted_parts, capacity_of
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.service.gate_decisions import decide
 from proofmark.packages.service.gate_evidence import evidence_of

@@ -22,7 +22,7 @@ from proofmark.common.message import NOTHING
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.diagnosis.storage_faults import slow_targets
 from proofmark.judge.fleet.fleet import Fleet, measure_fleet
-from proofmark.judge.fleet.like_figures import LIKE_TARGETS, Kinds
+from proofmark.judge.fleet.populations import LIKE_TARGETS, Kinds
 from proofmark.judge.results import WORDS, Results
 from proofmark.records.columns import Record, Records
 from proofmark.site.file_systems import Scratch

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from proofmark.judge.intervals import quantile_of_t
+from proofmark.judge.confidence import quantile_of_t
 
 
 @pytest.mark.parametrize(

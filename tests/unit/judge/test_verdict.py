@@ -19,10 +19,10 @@ from tests.fixtures.messages import said
 
 from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks
-from proofmark.judge.coverage import Uncovered
 from proofmark.judge.diagnosis.bad_nodes import Suspects, bad_nodes
 from proofmark.judge.evidence import Evidence
-from proofmark.judge.judges import judge
+from proofmark.judge.judging import judge
+from proofmark.judge.limit_outcomes import Uncovered
 from proofmark.judge.verdict import WORDS, Coverage, Verdict
 from proofmark.judge.verdict_files import write_junit
 from proofmark.plan.plan import Plan

@@ -21,8 +21,8 @@ import proofmark
 from proofmark.cli.main import main
 from proofmark.common.message import Message, rendered
 from proofmark.jobs.execute import execute
-from proofmark.judge.accepting import judged_figures
-from proofmark.judge.claims_of_runs import answers_of
+from proofmark.judge.baseline_files import judged_figures
+from proofmark.judge.claims import answers_of
 from proofmark.judge.judging import Read, judged, read_and_judge
 from proofmark.judge.verdict_files import write_verdict
 from proofmark.packages.twin.smpi import unpack

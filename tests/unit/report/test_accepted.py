@@ -19,7 +19,7 @@ from tests.unit.judge.test_verdict import record, reference
 from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks
 from proofmark.judge.evidence import Evidence
-from proofmark.judge.judges import judge
+from proofmark.judge.judging import judge
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.references import figure_comparison, typical
 from proofmark.judge.references.typical import Build

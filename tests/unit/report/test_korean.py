@@ -24,13 +24,13 @@ from proofmark.common import translation
 from proofmark.common.errors import BadInput
 from proofmark.common.message import Message, Term, joined, localized
 from proofmark.common.translation import in_language, with_particles
-from proofmark.judge.baseline import changes
-from proofmark.judge.baseline.change_limits import Limits
-from proofmark.judge.baseline.comparison import Compared
+from proofmark.judge import baseline
+from proofmark.judge.baseline import Compared
+from proofmark.judge.change_limits import Limits
+from proofmark.judge.confidence import too_noisy
 from proofmark.judge.ending import ending
-from proofmark.judge.imported_rules import REASONS
 from proofmark.judge.judging import read_and_judge
-from proofmark.judge.power import too_noisy
+from proofmark.judge.reference_judge import REASONS
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.packages.twin.smpi import unpack
 from proofmark.report.drawing import charts
@@ -403,7 +403,7 @@ def test_lost_hardware_has_a_message() -> None:
     before = Capacity(cores=8, sockets=2, numa=2, memory_bytes=2**34, dimms=4, ports=2)
     after = Capacity(cores=4, sockets=1, numa=1, memory_bytes=2**33, dimms=2, ports=1)
     states = (AcceptedNodes(nodes="n1", capacity=each, traits={}) for each in (before, after))
-    lost = missing_parts(*map(changes._parts, states))
+    lost = missing_parts(*map(baseline._parts, states))
     known = [name for name, value in before if value and isinstance(value, int)]
     assert {each.code for each in lost.values()} == {f"lost-{name}" for name in known}
 

@@ -20,7 +20,7 @@ import numpy as np
 from proofmark.common.message import NOTHING, Message, Term, joined
 from proofmark.common.nodesets import folded, hosts_of_nodes
 from proofmark.common.text import csv_cell
-from proofmark.judge.baseline.comparison import KIND as BASELINE
+from proofmark.judge.baseline import KIND as BASELINE
 from proofmark.judge.diagnosis.over_time import KIND
 from proofmark.judge.diagnosis.slow_figures import (
     SlowFigure,

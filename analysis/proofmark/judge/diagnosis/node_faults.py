@@ -24,13 +24,13 @@ from proofmark.common.host_names import canonical
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.baseline.change_limits import compared_metric
-from proofmark.judge.diagnosis.edited_copies import edited_copies
+from proofmark.judge.change_limits import compared_metric
 from proofmark.judge.diagnosis.implausible import (
     CHANCE,
     Faults,
     above_nominal,
     copied_outputs,
+    edited_copies,
     same_machines,
     too_good,
 )

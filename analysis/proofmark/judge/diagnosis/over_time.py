@@ -24,9 +24,9 @@ from proofmark.cases.telemetry import BENCHMARK, TELEMETRY, THROTTLED
 from proofmark.cases.vocabulary import SENSOR
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.confidence import quantile_of_t
+from proofmark.judge.confidence import ratio as shift_ratio
 from proofmark.judge.fleet.critical_values import FAMILY_LEVEL, MAD_TO_SIGMA, level_of_one
-from proofmark.judge.intervals import quantile_of_t
-from proofmark.judge.intervals import ratio as shift_ratio
 from proofmark.judge.references.judgement import Judgement
 from proofmark.records.columns import Floats
 

@@ -17,7 +17,7 @@ from proofmark.cases.vocabulary import FILE_SYSTEM, STORAGE_TARGET, Scalar
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.judge.evidence import Evidence
-from proofmark.judge.fleet.like_figures import LIKE_TARGETS
+from proofmark.judge.fleet.populations import LIKE_TARGETS
 from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.results import Result, Results
 from proofmark.plan.plan import Plan

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import hosts_of
-from proofmark.judge.intervals import POWER
+from proofmark.judge.confidence import POWER
 
 Floats = NDArray[np.float64]
 

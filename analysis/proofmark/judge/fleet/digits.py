@@ -1,20 +1,24 @@
-"""Digits that like nodes must share: a node that computes other ones computes wrongly.
+"""Like nodes by what they computed: the digits that they share, and the hosts that pairs connect.
 
 HPL with the same program, matrix, process grid, threads and BLAS kernel prints the same residual in
 every run. A build whose sums depend on timing does not. Therefore the digits of a node are judged
 only if repeats prove that the build is reproducible.
+
+Imported outputs have no hardware of their nodes. A sweep of pairs measures the hosts of one machine
+against each other. Hosts of another sweep may be another machine: a slower one is no fault.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
+from proofmark.common.nodesets import folded, hosts_of
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.fleet.like_figures import Kinds, like_nodes
+from proofmark.judge.fleet.populations import Kinds, like_nodes
 from proofmark.judge.references.judgement import PEERS, Judgement
 
 Repeats = Mapping[int, tuple[float, ...]]
@@ -111,3 +115,55 @@ def _judgement(digits: Digits, values: tuple[float, ...]) -> Judgement:
     else:
         reason = Message(DIGITS_ALIKE, agreeing=digits.agreeing, nodes=nodes)
     return Judgement(PEERS, source, outcome, reason, digits.value, None, None, None)
+
+
+LEAST_HOSTS = 3
+"""The least number of hosts that pairs connect: separate pairs of one machine are no groups."""
+
+
+def measured_groups(nodes: Iterable[str]) -> list[tuple[str, ...]]:
+    """Return the groups of hosts that were measured against each other; nothing if it is one.
+
+    Args:
+        nodes: the nodes of records: a host, or the set of hosts of one measurement.
+    """
+    above: dict[str, str] = {}
+    paired: dict[str, set[str]] = {}
+    for node in dict.fromkeys(nodes):
+        hosts = hosts_of(node)
+        for host in hosts:
+            above.setdefault(host, host)
+            above[_top(above, host)] = _top(above, hosts[0])
+        if len(hosts) == 2:
+            for host in hosts:
+                paired.setdefault(host, set()).update(hosts)
+    groups: dict[str, list[str]] = {}
+    for host in above:
+        groups.setdefault(_top(above, host), []).append(host)
+    swept = [
+        tuple(sorted(hosts))
+        for hosts in groups.values()
+        if any(len(paired.get(host, ())) >= LEAST_HOSTS for host in hosts)
+    ]
+    return sorted(swept) if len(swept) > 1 else []
+
+
+def kinds_of_groups(groups: Sequence[Sequence[str]]) -> dict[str, str]:
+    """Return the kind of each host of `groups`, as a text."""
+    kinds: dict[str, str] = {}
+    for hosts in groups:
+        kinds |= dict.fromkeys(hosts, f"measured together: {folded(hosts)}")
+    return kinds
+
+
+def unlike_groups(groups: Sequence[Sequence[str]]) -> Iterable[Message]:
+    """Yield the question whether the hosts of `groups` are alike."""
+    if groups:
+        hosts = "; ".join(folded(each) for each in groups)
+        yield Message("groups-unknown", count=len(groups), groups=hosts)
+
+
+def _top(above: Mapping[str, str], host: str) -> str:
+    while above[host] != host:
+        host = above[host]
+    return host

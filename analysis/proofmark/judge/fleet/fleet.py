@@ -18,6 +18,7 @@ from proofmark.cases.vocabulary import MESSAGE_SIZE, STORAGE_TARGET
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.confidence import material_of, median_variance, repeats_needed, too_noisy
 from proofmark.judge.fleet.critical_values import (
     DROPS,
     FAMILY_LEVEL,
@@ -28,22 +29,19 @@ from proofmark.judge.fleet.critical_values import (
     level_of_one,
     members_of,
 )
-from proofmark.judge.fleet.like_figures import (
+from proofmark.judge.fleet.populations import (
     LIKE_NODES,
     LIKE_TARGETS,
     Kinds,
-    like_nodes,
-    like_targets,
-)
-from proofmark.judge.fleet.populations import (
     Mask,
     PeerGroup,
     Places,
     are_a_kind,
+    like_nodes,
+    like_targets,
     populations_of,
     several,
 )
-from proofmark.judge.power import material_of, median_variance, repeats_needed, too_noisy
 from proofmark.judge.references.judgement import PEERS, Judgement
 from proofmark.records.columns import Floats, Numbers, Record
 

@@ -14,7 +14,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import Message
 from proofmark.common.text import factor, percent
-from proofmark.judge.intervals import quantile_of_t
+from proofmark.judge.confidence import quantile_of_t
 from proofmark.judge.references.derived import NOTHING_STATED, Nominal, as_ordered
 from proofmark.judge.references.typical import other_programs
 from proofmark.records.columns import Record

@@ -16,7 +16,16 @@ from proofmark.common.message import Message, joined, shared
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.text import factor, percent
 from proofmark.judge.aggregate import Aggregates, by_repeat
-from proofmark.judge.power import measured_once, possible_repeats, too_noisy
+from proofmark.judge.confidence import (
+    FACTOR_AT_ANY_NOISE,
+    OneRepeat,
+    enough_repeats,
+    measured_once,
+    possible_miss,
+    possible_repeats,
+    too_noisy,
+    within_by_factor,
+)
 from proofmark.judge.references.derived import (
     ANY_NODE,
     NOTHING_STATED,
@@ -36,13 +45,6 @@ from proofmark.judge.references.judgement import (
     fits,
     judging_bounds,
     traits,
-)
-from proofmark.judge.references.limit_confidence import (
-    FACTOR_AT_ANY_NOISE,
-    OneRepeat,
-    enough_repeats,
-    possible_miss,
-    within_by_factor,
 )
 from proofmark.judge.references.typical import (
     ONLY_SLOWER,

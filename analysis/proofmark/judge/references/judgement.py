@@ -14,7 +14,7 @@ from proofmark.cases.reference import OF_EXPECTED, TYPICAL, Reference
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import Message
-from proofmark.judge.intervals import noise
+from proofmark.judge.confidence import noise
 from proofmark.judge.references.elsewhere import elsewhere_references
 from proofmark.records.columns import Record, Records
 from proofmark.site.accepted_baseline import BaselineElsewhere

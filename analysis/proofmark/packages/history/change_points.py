@@ -8,7 +8,7 @@ corrected for all positions and all series. The parts on either side are then se
 way (binary segmentation).
 
 The variance is that of successive differences, without the one across the change point. Other
-change points hardly add to it. It is moderated by like series (`judge.pooled_noise`).
+change points hardly add to it. It is moderated by like series (`judge.change_limits.pooled_noise`).
 
 Sources: Worsley, On the likelihood ratio test for a shift in location of normal populations,
 Journal of the American Statistical Association 74 (1979); Vostrikova, Detecting disorder in
@@ -26,10 +26,9 @@ from itertools import pairwise
 import numpy as np
 
 from proofmark.common.message import NOTHING, Message
+from proofmark.judge.change_limits import PooledNoise, pooled_noise
+from proofmark.judge.confidence import quantile_of_t, step_seen
 from proofmark.judge.fleet.critical_values import level_of_one
-from proofmark.judge.intervals import quantile_of_t
-from proofmark.judge.pooled_noise import PooledNoise, pooled_noise
-from proofmark.judge.power import step_seen
 from proofmark.records.columns import Floats, Numbers
 
 LEAST_RUNS = 3

@@ -12,8 +12,16 @@ from statistics import median
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import bad_input
 from proofmark.common.message import NOTHING, Message
-from proofmark.judge.intervals import CONFIDENCE, Interval, ratio, ratio_interval
-from proofmark.judge.power import MaterialOf, change_seen, material_of, too_noisy
+from proofmark.judge.confidence import (
+    CONFIDENCE,
+    Interval,
+    MaterialOf,
+    change_seen,
+    material_of,
+    ratio,
+    ratio_interval,
+    too_noisy,
+)
 from proofmark.judge.shared_traits import build_traits, differences
 from proofmark.judge.verdict import Result
 from proofmark.software.software import Software
@@ -61,7 +69,7 @@ class Difference:
     Attributes:
         first, later: the medians of the runs, in `unit`.
         change: the ratio later / first minus 1, estimated from all pairs of values
-            (`judge.intervals`). If a value is not positive: the ratio of the medians minus 1. None
+            (`judge.confidence`). If a value is not positive: the ratio of the medians minus 1. None
             if the median of the first run is 0.
         interval: of the change, with its confidence. None if a run has a single value, or a value
             is not positive.

@@ -15,7 +15,7 @@ import polars as pl
 
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
-from proofmark.judge.intervals import interval
+from proofmark.judge.confidence import interval
 from proofmark.judge.shared_traits import differences, of_node, of_package
 from proofmark.packages.history.past_run import PastFigure, PastRun
 from proofmark.records.columns import Floats, Numbers

@@ -26,9 +26,9 @@ from proofmark.common.input_limits import MAX_VERDICT_BYTES
 from proofmark.common.message import Message
 from proofmark.common.text import one_line
 from proofmark.common.trust import refuse_untrusted
-from proofmark.judge.intervals import interval
+from proofmark.judge.confidence import interval
+from proofmark.judge.headline import WrittenVerdict
 from proofmark.judge.shared_traits import hardware_kind, machine_traits, program_traits
-from proofmark.judge.written import WrittenVerdict
 from proofmark.records.columns import Floats, Numbers
 from proofmark.runs.evidence import read_evidence
 from proofmark.runs.nodes import Node

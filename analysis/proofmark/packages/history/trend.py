@@ -11,9 +11,8 @@ import numpy as np
 
 from proofmark.cases.reference import MATERIAL, Metric
 from proofmark.common.message import NOTHING, Message
+from proofmark.judge.confidence import Interval, ratio, ratio_interval, too_noisy
 from proofmark.judge.fleet.critical_values import FAMILY_LEVEL
-from proofmark.judge.intervals import Interval, ratio, ratio_interval
-from proofmark.judge.power import too_noisy
 from proofmark.judge.shared_traits import differences
 from proofmark.packages.history.change_points import Course, LevelSeries, courses
 from proofmark.packages.history.history import Event, Points, events_of, family_of, history

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from proofmark.common.message import Message
-from proofmark.judge.claim_source import Answer, ClaimSource, Machines, Word
+from proofmark.judge.claims import Answer, ClaimSource, Machines, Word
 from proofmark.packages.papers import p1, p2, p3, p4, p5
 from proofmark.packages.papers.claim import (
     PAPERS,

@@ -13,7 +13,7 @@ import polars as pl
 
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import NOTHING, Message
-from proofmark.judge.claim_source import Machines, NodeHardware, Statement
+from proofmark.judge.claims import Machines, NodeHardware, Statement
 from proofmark.packages.papers.repeat_noise import Found, Noise
 
 Point = tuple[Scalar, ...]

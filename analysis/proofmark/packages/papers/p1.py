@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from proofmark.cases.vocabulary import Scalar
-from proofmark.judge.claim_source import Machines, NodeHardware
+from proofmark.judge.claims import Machines, NodeHardware
 from proofmark.packages.papers.claim import (
     PAPERS,
     Claim,

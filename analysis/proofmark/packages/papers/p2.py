@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from proofmark.cases.vocabulary import Scalar
-from proofmark.judge.claim_source import Machines, NodeHardware
+from proofmark.judge.claims import Machines, NodeHardware
 from proofmark.packages.papers.claim import (
     Claim,
     ClaimDecision,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from proofmark.judge.claim_source import Machines
+from proofmark.judge.claims import Machines
 from proofmark.packages.papers.claim import (
     Claim,
     ClaimDecision,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import combinations, pairwise
 from statistics import fmean
 
-from proofmark.judge.claim_source import Machines
+from proofmark.judge.claims import Machines
 from proofmark.packages.papers.claim import Claim, ClaimDecision, Measured, SweepNeed, Values
 from proofmark.packages.papers.repeat_noise import (
     Estimate,

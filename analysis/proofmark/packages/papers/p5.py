@@ -8,7 +8,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from proofmark.common.text import size as size_text
-from proofmark.judge.claim_source import Machines
+from proofmark.judge.claims import Machines
 from proofmark.packages.papers.claim import Claim, ClaimDecision, Measured, Point, SweepNeed, Values
 from proofmark.packages.papers.repeat_noise import Estimate, Found, effect_size, every, log_slope
 

@@ -14,7 +14,7 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from proofmark.judge.intervals import quantile_of_t
+from proofmark.judge.confidence import quantile_of_t
 
 Found = bool | None
 """A finding: None if the noise hides it."""

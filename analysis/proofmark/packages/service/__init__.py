@@ -17,7 +17,7 @@ PLUGINS: PluginTable = {
     "proofmark.plan.kinds": {
         "rolling": "rolling_plan:RollingRun",
     },
-    "proofmark.judge.kinds": {
+    "proofmark.judge.judging": {
         "rolling": "rolling_nodes:RollingJudge",
     },
     "proofmark.report.additions": {

@@ -12,9 +12,9 @@ from proofmark.cases.telemetry import TELEMETRY
 from proofmark.cases.vocabulary import RESOLVED_AXES, SENSOR
 from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of, hosts_of_nodes
+from proofmark.judge.confidence import noise_in
 from proofmark.judge.diagnosis.bad_nodes import rma, serial_number
 from proofmark.judge.ending import failed_nodes
-from proofmark.judge.power import noise_in
 from proofmark.judge.references.judgement import PEERS, traits
 from proofmark.judge.results import WORDS, Result, Results
 from proofmark.judge.verdict import Verdict

@@ -11,9 +11,9 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import metrics_of
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.critical_values import LEAST_NODES, fleet_limit, level_of_one
-from proofmark.judge.fleet.like_figures import LIKE_NODES
-from proofmark.judge.kinds import KindJudge
-from proofmark.judge.required import required_on_nodes
+from proofmark.judge.fleet.populations import LIKE_NODES
+from proofmark.judge.headline import required_on_nodes
+from proofmark.judge.judging import KindJudge
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.service.gate_decisions import Decision, decide
 from proofmark.packages.service.gate_evidence import evidence_of

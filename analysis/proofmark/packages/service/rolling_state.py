@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from proofmark.common.message import Message
-from proofmark.judge.kind_result import KindResult
+from proofmark.judge.additions import KindResult
 from proofmark.packages.service.rolling_plan import KIND
 
 Standing = Literal["accepted", "waiting", "failed", "unjudged"]

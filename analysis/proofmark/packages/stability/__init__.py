@@ -14,7 +14,7 @@ PLUGINS: PluginTable = {
     "proofmark.jobs.kinds": {
         "stability": "stability_jobs:StabilityJobs",
     },
-    "proofmark.judge.kinds": {
+    "proofmark.judge.judging": {
         "stability": "tally:StabilityJudge",
     },
     "proofmark.report.additions": {

@@ -9,8 +9,8 @@ from math import inf, isfinite
 from typing import Any
 
 from proofmark.common.message import NOTHING, Message
+from proofmark.judge.additions import KindResult
 from proofmark.judge.evidence import Doubt
-from proofmark.judge.kind_result import KindResult
 from proofmark.packages.stability.sampling import CONFIDENCE, Risks, mean_time_interval
 from proofmark.packages.stability.seen_nodes import SeenNodes
 from proofmark.packages.stability.stability_plan import KIND

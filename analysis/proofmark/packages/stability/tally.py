@@ -14,7 +14,7 @@ from proofmark.cases.reader.engine import read_output
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.judge.evidence import Evidence
-from proofmark.judge.kinds import KindJudge
+from proofmark.judge.judging import KindJudge
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.stability.counts import FailedJob
 from proofmark.packages.stability.counts import JobTally as JobTally

@@ -9,7 +9,7 @@ from functools import cache
 from typing import ClassVar
 
 from proofmark.common.plugins import Plugins
-from proofmark.judge.claim_source import NodeHardware
+from proofmark.judge.claims import NodeHardware
 from proofmark.records.read import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.series import Sample

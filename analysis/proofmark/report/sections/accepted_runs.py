@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from proofmark.common.message import localized
 from proofmark.common.text import percent
 from proofmark.common.translation import _
-from proofmark.judge.baseline.comparison import BaselineComparison, Compared
+from proofmark.judge.baseline import BaselineComparison, Compared
 from proofmark.judge.verdict import Verdict
 from proofmark.report.drawing.charts import COLOURS, INK, Drawing, plot_style, sheet
 from proofmark.report.page import Block, Section, Table, facts, table

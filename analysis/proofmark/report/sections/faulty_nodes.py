@@ -11,7 +11,7 @@ from proofmark.common.translation import N_, _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.judge.diagnosis.slow_figures import SlowFigure
 from proofmark.judge.fleet.fleet import FleetFigure
-from proofmark.judge.fleet.like_figures import LIKE_TARGETS
+from proofmark.judge.fleet.populations import LIKE_TARGETS
 from proofmark.judge.next_steps import node_advice
 from proofmark.report.page import Block, Cell, Fold, PageLink, Section, numeric, table, titled
 from proofmark.report.run_data import RunData

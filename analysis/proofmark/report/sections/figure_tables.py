@@ -13,7 +13,7 @@ from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.acceptance import MOST_REASONS
-from proofmark.judge.baseline.comparison import KIND
+from proofmark.judge.baseline import KIND
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.node_checks import CheckOutcome
 from proofmark.judge.predictions import FigurePredictions

@@ -9,7 +9,7 @@ from proofmark.common.files import read_json
 from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
 from proofmark.common.translation import _
-from proofmark.judge.imported_rules import REASONS, missing_proof
+from proofmark.judge.reference_judge import REASONS, missing_proof
 from proofmark.report.page import Block, Section, numeric, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.words import grouped

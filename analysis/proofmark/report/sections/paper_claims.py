@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from proofmark.common.message import localized
 from proofmark.common.translation import _, translated
-from proofmark.judge.claim_source import WORDS, Answer
+from proofmark.judge.claims import WORDS, Answer
 from proofmark.report.page import Block, Cell, PageLink, Section, Table, titled
 from proofmark.report.words import count
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from proofmark.common.files import write_whole_bytes
 from proofmark.common.message import localized
 from proofmark.common.translation import _, translated
-from proofmark.judge.claims_of_runs import machine_of
+from proofmark.judge.claims import machine_of
 from proofmark.records.columns import VIRTUAL, Record
 from proofmark.report.drawing.charts import Drawing, plot_style, png_file, svg_element, svg_file
 from proofmark.report.drawing.series import Sample, samples_of

@@ -1,4 +1,4 @@
-"""What other packages judge beside the core, by entry points of this group.
+"""What packages judge beside the core: added judges, and the results of kinds of runs.
 
 The kit works without each of them. What a package found is in the verdict by the name of its judge.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from proofmark.common.message import Message
 from proofmark.common.plugins import Plugins
@@ -94,3 +94,34 @@ def added_findings(evidence: Evidence, fleet: Fleet) -> dict[str, Finding]:
         if finding is not None:
             found[name] = finding
     return found
+
+
+class KindResult(ABC):
+    """The result of a run that is not a usual one.
+
+    Attributes:
+        kind: the name of the kind, and the key of this result in ``verdict.json``.
+        can_repeat: whether a step of the run can be measured again alone.
+    """
+
+    kind: ClassVar[str]
+    can_repeat: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def label(self) -> Message:
+        """The result in a few words, for the summary of the page."""
+
+    @property
+    def last_line(self) -> Message:
+        """The same for the last lines of an acceptance; empty: nothing."""
+        return self.label
+
+    @property
+    def failed_nodes(self) -> Mapping[str, str]:
+        """The nodes that failed, each with the reason, beside the nodes of the usual rules."""
+        return {}
+
+    @abstractmethod
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""

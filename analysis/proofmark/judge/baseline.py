@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from numpy.typing import NDArray
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message, Term, joined
+from proofmark.common.nodesets import folded
 from proofmark.common.text import percent
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.baseline.change_limits import (
+from proofmark.judge.change_limits import (
     FIGURE,
     OWN,
     QUANTITY,
@@ -29,19 +31,152 @@ from proofmark.judge.baseline.change_limits import (
     programs_of,
     values_table,
 )
-from proofmark.judge.baseline.changes import NodeChange, accepted_parts, changes
-from proofmark.judge.fleet.like_figures import Kinds
-from proofmark.judge.power import repeats_needed, too_noisy
+from proofmark.judge.confidence import repeats_needed, too_noisy
+from proofmark.judge.fleet.populations import Kinds
 from proofmark.judge.references.judgement import Judgement
-from proofmark.judge.shared_traits import hardware_kind, machine_traits, software_traits, traits_of
+from proofmark.judge.shared_traits import (
+    Traits,
+    differences,
+    hardware_kind,
+    machine_traits,
+    of_node,
+    software_traits,
+    traits_of,
+)
 from proofmark.records.columns import Floats, Numbers
-from proofmark.site.accepted_baseline import Baseline, read_baseline
+from proofmark.site.accepted_baseline import AcceptedNodes, Baseline, Capacity, read_baseline
 from proofmark.site.hardware import IMPORTED
-from proofmark.site.installed_parts import Parts
+from proofmark.site.installed_parts import (
+    UNKNOWN_RATE,
+    Parts,
+    parts_of,
+    usual_parts,
+    usual_processor,
+)
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import MountedFileSystem
 from proofmark.software.software import Software
+
+
+@dataclass(frozen=True)
+class NodeChange:
+    """A difference since the newest accepted run: a candidate cause of slower figures.
+
+    Attributes:
+        what: the trait of nodes or programs.
+        before, after: its values; empty if there is none.
+        nodes: the node set on which it changed; empty for the software of the run.
+    """
+
+    what: Message
+    before: str
+    after: str
+    nodes: str = ""
+
+    def __str__(self) -> str:
+        where = f" on {self.nodes}" if self.nodes else ""
+        return f"{self.what}: {self.before or '–'} → {self.after or '–'}{where}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+def capacity_of(facts: NodeFacts) -> Capacity:
+    """Return the hardware that a node offers."""
+    parts = parts_of(facts)
+    return Capacity(
+        cores=facts.cores,
+        sockets=facts.sockets,
+        numa=len(facts.numa),
+        memory_bytes=facts.memory_total_bytes,
+        dimms=len(facts.dimms),
+        ports=len(parts.ports or ()),
+        dimm_mt_per_s=parts.dimm_mt_per_s or 0,
+        port_gbit_per_s=parts.ports or (),
+        accelerators=parts.accelerators or 0,
+        virtual=facts.virtual or "",
+    )
+
+
+def accepted_parts(baseline: Baseline, hosts: Mapping[str, NodeFacts]) -> dict[str, Parts]:
+    """Return the parts that each node had in the newest accepted run.
+
+    For a node that was not in it: what most nodes with its processor had, or most nodes if none had
+    it.
+    """
+    states = baseline.states()
+    alike: dict[str, list[Parts]] = {}
+    for state in states.values():
+        parts = _parts(state)
+        alike.setdefault(parts.processor or "", []).append(parts)
+    usual = {model: replace(usual_parts(each), nics=None) for model, each in alike.items()}
+    every = [*chain.from_iterable(alike.values())]
+    of_all = replace(usual_parts(every), nics=None, processor=usual_processor(every))
+    return {
+        host: _parts(states[host]) if host in states else usual.get(facts.cpu_model, of_all)
+        for host, facts in hosts.items()
+    }
+
+
+def _parts(state: AcceptedNodes) -> Parts:
+    capacity = state.capacity
+    known = capacity.port_gbit_per_s or (UNKNOWN_RATE,) * capacity.ports
+    return Parts(
+        processor=state.traits.get("processor"),
+        cores=capacity.cores,
+        sockets=capacity.sockets,
+        numa=capacity.numa or None,
+        dimms=capacity.dimms or None,
+        dimm_mt_per_s=capacity.dimm_mt_per_s or None,
+        memory_bytes=capacity.memory_bytes,
+        ports=known,
+        accelerators=capacity.accelerators or None,
+    )
+
+
+def node_states(
+    traits: Mapping[str, Traits], capacities: Mapping[str, Capacity]
+) -> tuple[AcceptedNodes, ...]:
+    """Return the state of all nodes; nodes with the same state share one entry."""
+    alike: dict[tuple[object, ...], list[str]] = {}
+    for host, capacity in capacities.items():
+        key = (tuple(capacity.model_dump().values()), tuple(sorted(traits[host].items())))
+        alike.setdefault(key, []).append(host)
+    return tuple(
+        AcceptedNodes(
+            nodes=folded(hosts), capacity=capacities[hosts[0]], traits=dict(traits[hosts[0]])
+        )
+        for hosts in alike.values()
+    )
+
+
+def changes(
+    baseline: Baseline, traits: Mapping[str, Traits], libraries: Mapping[Message, str]
+) -> tuple[NodeChange, ...]:
+    """Return what differs since the newest accepted run: nodes, and packages that both runs use.
+
+    Args:
+        traits: of each node of the run.
+        libraries: the result of `judge.shared_traits.software_traits` for the run.
+    """
+    states = baseline.states()
+    nodes: dict[tuple[Message, str, str], list[str]] = {}
+    for host, now in traits.items():
+        if host not in states:
+            continue
+        for what, before, after in differences(states[host].traits, now):
+            nodes.setdefault((of_node(what), before, after), []).append(host)
+    used = {trait.fields["package"] for trait in libraries}
+    known = baseline.runs[-1].libraries
+    accepted = {trait: value for trait, value in known if trait.fields.get("package") in used}
+    software = differences(accepted, libraries)
+    return (
+        *(NodeChange(*each) for each in software),
+        *(NodeChange(*key, folded(hosts)) for key, hosts in nodes.items()),
+    )
+
 
 Mask = NDArray[np.bool_]
 KIND = "baseline"
@@ -254,7 +389,7 @@ def compare_with_baseline(
     """Return the comparison of a run with a baseline.
 
     Args:
-        run: the values of the run (`proofmark.judge.baseline.change_limits`).
+        run: the values of the run (`proofmark.judge.change_limits`).
         accepted: the figures of these runs.
         figures: the number of figures of the run, with those that are not in `run`.
         family_level: probability that any figure of an unchanged machine fails.
@@ -331,7 +466,7 @@ class Circumstances:
         return software_traits(self.software)
 
     def values(self, figures: Aggregates, benchmarks: Benchmarks) -> pl.DataFrame:
-        """Return the values of the run (`proofmark.judge.baseline.change_limits`)."""
+        """Return the values of the run (`proofmark.judge.change_limits`)."""
         # A signature accepts the hardware that it saw.
         found = {host: hardware_kind(facts) for host, facts in self.nodes.items()}
         kinds = Kinds(found, self.site.distance)

@@ -1,1 +1,0 @@
-"""Comparison of a run with the accepted runs of its site."""

@@ -1,1 +1,0 @@
-"""The plug-ins with claims are entry points of this group; the kit has those of its papers."""

@@ -1,0 +1,575 @@
+"""The noise of repeated measurements: intervals, the power of a comparison, and the true level.
+
+The model of a change is a shift of the logarithm: each value of the later sample is distributed as
+`ratio` times a value of the first. No other property of the distribution is assumed.
+
+A figure that is like its reference shows nothing if a change that matters would look the same. All
+comparisons, of limits, baselines, like nodes, runs and trends, use the power of this module.
+
+The logarithms of the ratios measured ÷ reference have a mean with the standard error s ÷ √n. The
+judged value is their median, whose variance is larger (`median_variance`). Student's t with n - 1
+degrees of freedom gives the one-sided bound. A figure that was measured once shows no noise:
+`OneRepeat` has the noise that other figures show, or that its case states.
+
+Sources: Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3rd edition (2014),
+sections 4.1 to 4.3; the estimate of the ratio is by Hodges and Lehmann (1963), its rank-based
+interval by Moses. Where noise is normal, the quantiles are those of Student's t distribution.
+Johnson, Kotz and Balakrishnan, Continuous Univariate Distributions, volume 2, chapter 28.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from math import comb, sqrt
+from statistics import NormalDist
+from typing import Literal, NamedTuple, TypeVar, cast
+
+import numpy as np
+
+from proofmark.cases.reference import MATERIAL, NOISE
+from proofmark.cases.suite import Benchmarks
+from proofmark.cases.telemetry import metrics_of
+from proofmark.common.message import NOTHING, Message
+from proofmark.common.text import percent
+from proofmark.plan.step import COUNTED
+from proofmark.records.columns import Floats, Record
+
+CONFIDENCE = 0.95
+"""The confidence of an interval, if the number of repeats allows it."""
+POWER = 0.95
+"""The power of a test for the change that it is said to see."""
+ASSUMED_NOISE = 0.05
+"""Relative noise of a figure that was measured once: its true noise is unknown."""
+
+Range = tuple[float, float]
+"""Lowest and highest value, in the unit of the figure."""
+
+
+class Interval(NamedTuple):
+    """The bounds between which the true value lies with this `confidence`."""
+
+    low: float
+    high: float
+    confidence: float
+
+
+def interval(values: Sequence[float]) -> Interval | None:
+    """Return the rank-based confidence interval of the median of `values`.
+
+    It lies between the k-th smallest and the k-th greatest value. The median of a continuous
+    distribution lies there with a probability that depends only on k and the number of values
+    (Conover, Practical Nonparametric Statistics, section 3.2). k is the greatest for which that is
+    at least `CONFIDENCE`.
+
+    Returns:
+        None for fewer than two values. For two to five values the whole range, with its true
+        confidence, which is less than `CONFIDENCE`.
+    """
+    if len(values) < 2:
+        return None
+    ordered = sorted(values)
+    rank, confidence = _rank(len(ordered))
+    return Interval(ordered[rank - 1], ordered[-rank], confidence)
+
+
+@lru_cache(maxsize=256)
+def _rank(count: int) -> tuple[int, float]:
+    """Return the rank of the bounds among `count` values, from 1, and the confidence."""
+    below = 0  # of 2 ** count: fewer than `rank` values lie below the median
+    rank = 1
+    while True:
+        below += comb(count, rank - 1)
+        following = below + comb(count, rank)
+        if 1 - 2 * following / 2**count < CONFIDENCE:
+            return rank, 1 - 2 * below / 2**count
+        rank += 1
+
+
+def noise(values: Sequence[float], middle: float) -> Range:
+    """Return the range of the true median: the interval of `values`.
+
+    Of a single measurement it is `middle` ± `ASSUMED_NOISE`.
+    """
+    bounds = interval(values)
+    if bounds is None:
+        return middle * (1 - ASSUMED_NOISE), middle * (1 + ASSUMED_NOISE)
+    return bounds.low, bounds.high
+
+
+Freedom = TypeVar("Freedom", float, Floats)
+
+
+def quantile_of_t(level: float, freedom: Freedom) -> Freedom:
+    """Return the value that Student's t exceeds with the probability `level`; NaN for no freedom.
+
+    Args:
+        freedom: degrees of freedom. Any shape.
+    """
+    from scipy.special import stdtrit  # 0.3 s, which a run without repeats does not need
+
+    known = np.where(np.asarray(freedom) > 0, freedom, np.nan)
+    return cast(Freedom, -stdtrit(known, level))
+
+
+def noncentrality(critical: Floats, freedom: Floats, power: float) -> Floats:
+    """Return the distance, in standard errors, that a test finds with the probability `power`.
+
+    The statistic of a test of a level that is really so far away has the noncentral t distribution
+    (Johnson, Kotz and Balakrishnan, Continuous Univariate Distributions, volume 2, chapter 31).
+
+    Args:
+        critical: the value of t from which the test finds a difference; shape (tests,).
+        freedom: degrees of freedom of each test; shape (tests,). NaN or 0 gives NaN.
+        power: probability that the test finds the distance.
+    """
+    from scipy.special import nctdtrinc
+
+    pairs, places = np.unique(np.stack([freedom, critical]), axis=1, return_inverse=True)
+    known = np.where(pairs[0] > 0, pairs[0], np.nan)
+    found = nctdtrinc(known, 1 - power, pairs[1])
+    return cast(Floats, found[places.reshape(-1)])
+
+
+EXACT_PAIRS = 10_000
+"""Pairs of a first and a later value up to which each ratio is computed and the distribution of U
+is exact."""
+
+
+def ratio(first: Sequence[float], later: Sequence[float]) -> float:
+    """Return the Hodges-Lehmann estimate of the ratio of two samples of positive values.
+
+    It is the median of later / first over all pairs. Of an even number of pairs, it is the
+    geometric mean of the middle two, as the median of the logarithms would be.
+    """
+    below, above = _sorted(first), _sorted(later)
+    pairs = len(below) * len(above)
+    low = _nth_ratio(below, above, (pairs + 1) // 2)
+    high = low if pairs % 2 else _nth_ratio(below, above, pairs // 2 + 1)
+    return low * sqrt(high / low)
+
+
+def ratio_interval(first: Sequence[float], later: Sequence[float]) -> Interval | None:
+    """Return the confidence interval of the ratio of two samples of positive values.
+
+    It lies between the k-th smallest and the k-th greatest of later / first over all pairs. Its
+    confidence is 1 - 2 P(U < k), with U of Mann and Whitney, and depends only on k and the sizes of
+    the samples. k is the greatest for which it is at least `CONFIDENCE`. For values with ties the
+    true confidence is not less.
+
+    Returns:
+        None if a sample has fewer than two values. For small samples (3 and 4, 2 and 7) the whole
+        range, with its true confidence, which is less than `CONFIDENCE`.
+    """
+    if min(len(first), len(later)) < 2:
+        return None
+    below, above = _sorted(first), _sorted(later)
+    rank, confidence = rank_of_bounds(len(below), len(above))
+    low = _nth_ratio(below, above, rank)
+    high = _nth_ratio(below, above, len(below) * len(above) + 1 - rank)
+    return Interval(low, high, confidence)
+
+
+def _sorted(values: Sequence[float]) -> Floats:
+    return np.sort(np.asarray(values, dtype=np.float64))
+
+
+def _nth_ratio(first: Floats, later: Floats, rank: int) -> float:
+    """Return the ratio later / first of a pair, by its rank among all pairs.
+
+    Two runs of a large machine have more pairs than fit into the memory. It is then found by
+    bisection: within rounding of a pair's ratio, and exact if that ratio is 1.
+
+    Args:
+        first: sorted positive values.
+        later: sorted positive values.
+        rank: 1 for the smallest.
+    """
+    if len(first) * len(later) <= EXACT_PAIRS:
+        ratios = np.divide.outer(later, first).ravel()
+        return float(np.partition(ratios, rank - 1)[rank - 1])
+
+    def reached(value: float) -> bool:
+        return bool(np.searchsorted(later, first * value, side="right").sum() >= rank)
+
+    low, high = float(later[0] / first[-1]), float(later[-1] / first[0])
+    if reached(low):
+        return low
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
+
+
+def rank_of_bounds(first: int, later: int) -> tuple[int, float]:
+    """Return the rank of the bounds among all pairs of two samples, from 1, and the confidence."""
+    return _rank_of_interval(*sorted((first, later)))
+
+
+@lru_cache(maxsize=256)
+def _rank_of_interval(fewer: int, more: int) -> tuple[int, float]:
+    pairs = fewer * more
+    below = _exact(fewer, more) if pairs <= EXACT_PAIRS else _normal(fewer, more)
+    low, high = 1, pairs // 2 + 1  # the first rank is taken in any case
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if 1 - 2 * below(middle) >= CONFIDENCE else (low, middle)
+    return low, 1 - 2 * below(low)
+
+
+def _exact(fewer: int, more: int) -> Callable[[int], float]:
+    """Return the function P(U < k) of two samples, by the recurrence of Mann and Whitney (1947).
+
+    The greatest of all values is in the sample of m values with probability m / (m + n). It exceeds
+    all n values of the other sample:
+    P(u; m, n) = (m P(u - n; m - 1, n) + n P(u; m, n - 1)) / (m + n).
+    """
+    row = [np.ones(1)] * (more + 1)
+    for m in range(1, fewer + 1):
+        previous, row = row, [np.ones(1)]
+        for n in range(1, more + 1):
+            chances = np.zeros(m * n + 1)
+            chances[n:] += previous[n] * m / (m + n)
+            chances[: m * (n - 1) + 1] += row[n - 1] * n / (m + n)
+            row.append(chances)
+    cumulated = np.cumsum(row[more])
+    return lambda k: float(cumulated[k - 1])
+
+
+def _normal(fewer: int, more: int) -> Callable[[int], float]:
+    """Return the normal approximation of P(U < k), with the correction for continuity."""
+    pairs = fewer * more
+    normal = NormalDist(pairs / 2, sqrt(pairs * (fewer + more + 1) / 12))
+    return lambda k: normal.cdf(k - 0.5)
+
+
+MOST_REPEATS = 1000
+"""The largest number of repeats that a reason recommends."""
+_SAMPLES, _SIMULATED_PAIRS, _SEED = 1_000_000, 100, 35
+
+NOISY = ("noisy", "noisy-once")
+"""The codes of the statements that a comparison would not see a material change, or a miss."""
+
+REPEATS: Literal["needs-repeats"] = "needs-repeats"
+"""The code of a number of repeats of a run."""
+
+MaterialOf = Callable[[Record], float]
+"""Returns the least change of a figure that matters, as a part of its value."""
+NoiseOf = Callable[[Record], float]
+"""Returns the noise of one repeat of a figure that its case states, as a part of its value."""
+
+
+def material_of(benchmarks: Benchmarks | None = None) -> MaterialOf:
+    """Return the function with the material changes of the metrics of `benchmarks`."""
+
+    def found(record: Record) -> float:
+        case = benchmarks.cases.get(record.case) if benchmarks else None
+        metric = metrics_of(case).get(record.metric) if case else None
+        return metric.material_change if metric else MATERIAL
+
+    return found
+
+
+def noise_of(benchmarks: Benchmarks | None = None) -> NoiseOf:
+    """Return the function with the stated noises of the metrics of `benchmarks`."""
+
+    def found(record: Record) -> float:
+        case = benchmarks.cases.get(record.case) if benchmarks else None
+        if case and case.launch == COUNTED:
+            return 0.0  # a number of jobs is counted
+        metric = metrics_of(case).get(record.metric) if case else None
+        return metric.noise if metric else NOISE
+
+    return found
+
+
+def too_noisy(
+    change: float,
+    material: float,
+    repeats: float,
+    what: Literal["needs-repeats", "needs-runs"] = REPEATS,
+) -> Message:
+    """Return that a material change would not be seen; `NOTHING` if it would be.
+
+    Args:
+        change: the change that would be seen, as a part of the value; of a limit how far the true
+            level can be beyond it.
+        material: the least change that matters, as a part of the value.
+        repeats: with how many repeats it would be seen. Infinite if no number is enough; NaN if
+            that is not known, because the noise of a repeat is not.
+        what: the code that says what is repeated.
+    """
+    if change <= material:
+        return NOTHING
+    needed = _needed(repeats, what)
+    return Message("noisy", change=percent(change), material=percent(material), needed=needed)
+
+
+def measured_once(noise: float, change: float, repeats: float) -> Message:
+    """Return that a figure that was measured once can miss its limit.
+
+    Args:
+        noise: the noise of a repeat that its case states, as a part of the value.
+        change: the part of the limit by which the true level can miss it.
+        repeats: with how many repeats that would be seen; infinite if no number is enough.
+    """
+    needed = _needed(repeats, REPEATS)
+    return Message("noisy-once", noise=percent(noise), change=percent(change), needed=needed)
+
+
+def _needed(repeats: float, what: str) -> Message:
+    if math.isnan(repeats):
+        return Message("needs-unknown")
+    if repeats > MOST_REPEATS:
+        return Message("needs-none", most=MOST_REPEATS)
+    return Message(what, repeats=f"{repeats:.0f}")
+
+
+def noise_in(message: Message) -> Message:
+    """Return that a change or a miss would not be seen, if `message` states it, or `NOTHING`."""
+    return next((each for each in message.nested() if each.code in NOISY), NOTHING)
+
+
+def possible_repeats(repeats: float) -> int:
+    """Return a number of repeats; 0 if it is not known, or more than `MOST_REPEATS`."""
+    return 0 if math.isnan(repeats) or repeats > MOST_REPEATS else round(repeats)
+
+
+def repeats_needed(
+    ratio: Floats | float,
+    variance: Floats | float,
+    per_repeat: Floats | float,
+    repeats: Floats | float,
+) -> Floats:
+    """Return with how many repeats a comparison would see a change that is `ratio` times as large.
+
+    The variance of the comparison is a + b ÷ repeats. The change that is seen is proportional to
+    its root. Infinite if a alone is too large; NaN if `per_repeat` is NaN. Arrays of one shape.
+
+    Args:
+        ratio: the wanted change ÷ the change that would be seen.
+        per_repeat: b, the part of one repeat.
+        repeats: the number of repeats that were measured.
+    """
+    ratio, per_repeat = np.asarray(ratio, dtype=float), np.asarray(per_repeat, dtype=float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        wanted = ratio**2 * variance - (variance - per_repeat / repeats)
+        enough = np.where(wanted > 0, np.ceil(per_repeat / wanted), np.inf)
+    return np.where(np.isnan(per_repeat), np.nan, enough)
+
+
+def median_variance(count: int) -> float:
+    """Return the variance of the median of normal values × their number ÷ their variance.
+
+    An approximation within 3 %: π ÷ 2 for many values, and 1 for one and two (Hodges and Lehmann,
+    The efficiency of some nonparametric competitors, Annals of Mathematical Statistics 27, 1956,
+    give the first).
+    """
+    return math.pi / 2 * count / (count + (math.pi / 2 - 1) * (2 - count % 2))
+
+
+def change_seen(
+    first: Sequence[float], later: Sequence[float], material: float
+) -> tuple[float, float]:
+    """Return the change between two samples of positive values that would be seen.
+
+    The second number is that of the values of each sample with which `material` would be seen.
+    """
+    counts = len(first), len(later)
+    logs = [np.log(first), np.log(later)]
+    squares = sum(float(((each - each.mean()) ** 2).sum()) for each in logs)
+    spread = math.sqrt(squares / (sum(counts) - 2))
+    shift = shift_seen(*counts)
+    visible = shift if math.isinf(shift) else shift * spread
+    wanted = -math.log1p(-material)
+    most = math.isqrt(_SIMULATED_PAIRS)
+    few = (each for each in range(min(counts), most + 1) if math.isfinite(shift_seen(each, each)))
+    enough = (each for each in few if shift_seen(each, each) * spread <= wanted)
+    of_many = math.ceil(2 * (_efficient_shift(1.0) * spread / wanted) ** 2)
+    repeats = next(enough, max(of_many, *counts))
+    return -math.expm1(-visible), float(repeats)
+
+
+@lru_cache(maxsize=256)
+def shift_seen(first: int, later: int) -> float:
+    """Return the shift between two samples that their interval excludes with the power `POWER`.
+
+    It is in standard deviations of a value. The interval is that of `interval`; infinite if
+    the samples are too small for its confidence. Few pairs are simulated with normal values. For
+    many the efficiency 3 ÷ π of the test is used (Hollander, Wolfe and Chicken, section 4.5).
+    """
+    if first * later > _SIMULATED_PAIRS:
+        return _efficient_shift(1 / first + 1 / later)
+    rank, confidence = rank_of_bounds(first, later)
+    if confidence < CONFIDENCE:
+        return math.inf
+    random = np.random.default_rng(_SEED)
+    trials = _SAMPLES // (first * later)
+    values = random.standard_normal((trials, first + later))
+    pairs = (values[:, first:, None] - values[:, None, :first]).reshape(trials, -1)
+    bounds = np.partition(pairs, rank - 1, axis=1)[:, rank - 1]
+    return float(-np.quantile(bounds, 1 - POWER))
+
+
+def _efficient_shift(variance: float) -> float:
+    """Return the shift of `shift_seen` for large samples whose means differ with `variance`."""
+    normal = NormalDist()
+    distance = normal.inv_cdf((1 + CONFIDENCE) / 2) + normal.inv_cdf(POWER)
+    return distance * math.sqrt(math.pi / 3 * variance)
+
+
+def step_seen(critical: float, freedom: float, length: int, share: float) -> float:
+    """Return the step in the middle of `length` values of a series that is seen (`POWER`).
+
+    It is in standard deviations of a value. The means must differ by more than `critical` standard
+    errors, and a `share` of the values on either side must be on their own side of the middle. Each
+    condition fails in half of the missed cases.
+    """
+    from scipy.special import betaincinv, ndtri
+
+    half, each = length // 2, 1 - (1 - POWER) / 2
+    of_means = noncentrality(np.array([critical]), np.array([freedom]), each)[0]
+    least = math.ceil(share * half)
+    of_shares = 2 * ndtri(betaincinv(least, half - least + 1, math.sqrt(each)))
+    return float(max(of_means * math.sqrt(1 / half + 1 / (length - half)), of_shares))
+
+
+DOUBT = 0.05
+"""The probability that the true level is further beyond the limit than stated."""
+MOST_LOGARITHM = math.log(1000)
+"""By more than 1,000 times no miss is stated."""
+FACTOR_AT_ANY_NOISE = 2.0
+"""A figure whose every repeat is by this factor on the accepted side of its limit meets it at any
+noise."""
+
+
+class OneRepeat(NamedTuple):
+    """The noise of a figure that was measured once.
+
+    Attributes:
+        spread: the standard deviation of the logarithm of one repeat.
+        freedom: the degrees of freedom of `spread`; infinite for a stated noise.
+    """
+
+    spread: float
+    freedom: float = math.inf
+
+    @property
+    def stated(self) -> bool:
+        """Whether the noise is stated, and no figures show it."""
+        return math.isinf(self.freedom)
+
+    @property
+    def interval(self) -> float:
+        """The half width of the one-sided interval of the level, as a logarithm."""
+        quantile = -NormalDist().inv_cdf(DOUBT) if self.stated else _quantile(self.freedom)
+        return quantile * self.spread
+
+
+def within_by_factor(ratios: Sequence[float], limit: float, *, least: bool) -> bool:
+    """Return whether each of `ratios` meets `limit` by the factor `FACTOR_AT_ANY_NOISE`."""
+    return (
+        min(ratios) >= FACTOR_AT_ANY_NOISE * limit
+        if least
+        else max(ratios) <= limit / FACTOR_AT_ANY_NOISE
+    )
+
+
+def possible_miss(
+    ratios: Sequence[float],
+    middle: float,
+    limit: float,
+    *,
+    least: bool,
+    once: OneRepeat | None = None,
+) -> float | None:
+    """Return the part of `limit` by which the true ratio can miss it; None if it is not known.
+
+    If the ratio must be at least `limit`, a repeat of 0 misses it wholly. If it must be at most
+    `limit`, the noise of a repeat of 0 is not known: it has no logarithm.
+
+    Args:
+        ratios: measured ÷ reference of each repeat.
+        middle: the ratio that is judged.
+        limit: the limit of the ratio.
+        least: whether the ratio must be at least `limit`, not at most.
+        once: the noise of a single repeat; None if it is not known. Without noise, as of a number
+            of jobs, nothing can be missed.
+    """
+    if len(ratios) < 2 and not (once and once.spread):
+        return None
+    if min(ratios) <= 0:
+        return 1.0 if least else None
+    if once and len(ratios) < 2:
+        return _missed(_margin(middle, limit, least=least) - once.interval, least)
+    quantile, error = _of_repeats(len(ratios))
+    margin, spread = _margin(middle, limit, least=least), _spread(ratios)
+    return _missed(margin - quantile * (spread * error), least)
+
+
+def enough_repeats(
+    ratios: Sequence[float],
+    middle: float,
+    limit: float,
+    material: float,
+    *,
+    least: bool,
+    once: OneRepeat | None = None,
+) -> float:
+    """Return the repeats with which `possible_miss` is at most `material`.
+
+    Infinite if `MOST_REPEATS` are too few. The noise and the middle are taken as they are.
+
+    Raises:
+        ValueError: a single repeat without `once`.
+    """
+    if min(ratios) <= 0:
+        return math.inf
+    accepted = -math.log1p(-material) if least else math.log1p(material)
+    margin = _margin(middle, limit, least=least)
+    if len(ratios) > 1:
+        spread = _spread(ratios)
+    elif once is not None:
+        spread = once.spread
+    else:
+        raise ValueError("a single repeat shows no noise")
+    for count in range(len(ratios) + 1, MOST_REPEATS + 1):
+        quantile, error = _of_repeats(count)
+        if margin - quantile * (spread * error) >= -accepted:
+            return count
+    return math.inf
+
+
+@lru_cache(maxsize=256)
+def _quantile(freedom: float) -> float:
+    return float(quantile_of_t(DOUBT, freedom))
+
+
+@lru_cache(maxsize=2 * MOST_REPEATS)
+def _of_repeats(count: int) -> tuple[float, float]:
+    """Return the quantile of t, and the standard error of the median, of `count` repeats.
+
+    The error is a part of the standard deviation of a repeat. The product of the three is the half
+    width of the one-sided interval.
+    """
+    return _quantile(count - 1.0), math.sqrt(median_variance(count) / count)
+
+
+def _spread(ratios: Sequence[float]) -> float:
+    """Return the standard deviation of the logarithms of at least two `ratios`.
+
+    `statistics.stdev` computes with fractions, which takes ten times as long.
+    """
+    logarithms = list(map(math.log, ratios))
+    mean = math.fsum(logarithms) / len(logarithms)
+    squares = math.fsum((each - mean) ** 2 for each in logarithms)
+    return math.sqrt(squares / (len(logarithms) - 1))
+
+
+def _margin(middle: float, limit: float, *, least: bool) -> float:
+    return math.log(middle / limit) if least else math.log(limit / middle)
+
+
+def _missed(margin: float, least: bool) -> float:
+    """Return a margin (logarithm) as the part of the limit that is missed, at least 0."""
+    return max(0.0, -math.expm1(margin) if least else math.expm1(min(-margin, MOST_LOGARITHM)))
