@@ -11,7 +11,7 @@ import pytest
 from tests.emulators.bmc.server import PASSWORD, USER
 from tests.emulators.bmc.tree import TreeEmulator, members
 
-from proofmark.machine.bmc.back_end import Credentials
+from proofmark.machine.bmc.back_end import Credentials, refused_settings
 from proofmark.machine.bmc.backends.redfish import GENERIC
 from proofmark.machine.bmc.client import (
     NEXT,
@@ -95,6 +95,68 @@ def test_a_registry_with_another_name_is_not_taken(tmp_path: Path) -> None:
         pytest.raises(NodeError, match=f"no attribute registry {NAME}"),
     ):
         read_registry(bmc, NAME, GENERIC)
+
+
+DPU = f"{ROOT}/Registries/DpuAttributeRegistry"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"Id": "DpuAttributeRegistry", "Location": []},
+        {"Id": "DpuAttributeRegistry", "Location": [{"Uri": "/not-there"}]},
+        {"Id": "DpuAttributeRegistry", "Location": [None]},
+        {"Id": "DpuAttributeRegistry", "Location": "none"},
+        {"Id": ["DpuAttributeRegistry"]},
+        None,
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_bad_entry_does_not_end_the_search_for_a_registry(
+    tmp_path: Path, bad: Any, first: bool
+) -> None:
+    """A Dell R750 lists a registry of a DPU that it does not have."""
+    paths = [DPU, LISTED] if first else [LISTED, DPU]
+    tree = {
+        f"{ROOT}/Registries": members(*paths),
+        LISTED: {"Id": "BiosAttributeRegistry.v1", "Location": [{"Uri": "/store/en"}]},
+        "/store/en": {
+            "Id": NAME,
+            "RegistryEntries": {"Attributes": [{"AttributeName": "Smt", "Type": "Boolean"}]},
+        },
+        **({DPU: bad} if bad is not None else {}),
+    }
+    with connection(tree, tmp_path) as bmc:
+        assert read_registry(bmc, NAME, GENERIC)["Smt"].kind == "Boolean"
+
+
+def test_a_registry_without_a_file_says_so(tmp_path: Path) -> None:
+    tree = {f"{ROOT}/Registries": members(LISTED), LISTED: {"Id": NAME, "Location": []}}
+    with (
+        connection(tree, tmp_path) as bmc,
+        pytest.raises(NodeError, match="has no file"),
+    ):
+        read_registry(bmc, NAME, GENERIC)
+
+
+@pytest.mark.parametrize(("lower", "upper", "fits"), [(0, -1, True), (0, 4, False)])
+def test_bounds_in_the_wrong_order_are_no_bounds(
+    tmp_path: Path, lower: int, upper: int, fits: bool
+) -> None:
+    attribute = {
+        "AttributeName": "Cap",
+        "Type": "Integer",
+        "LowerBound": lower,
+        "UpperBound": upper,
+    }
+    tree = {
+        f"{ROOT}/Registries": members(LISTED),
+        LISTED: {"Id": NAME, "Location": [{"Uri": "/store/en"}]},
+        "/store/en": {"RegistryEntries": {"Attributes": [attribute]}},
+    }
+    with connection(tree, tmp_path) as bmc:
+        specs = read_registry(bmc, NAME, GENERIC)
+    assert list(refused_settings({"Cap": 100}, specs)) is not fits
 
 
 def test_the_pages_of_a_collection(tmp_path: Path) -> None:

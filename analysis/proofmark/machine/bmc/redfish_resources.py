@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from proofmark.common.errors import nearest
 from proofmark.machine.bmc.back_end import (
@@ -34,6 +36,8 @@ from proofmark.site.firmware import BmcVendor, JobQueue, Scalar, Settings
 ROOT = "/redfish/v1"
 KIND = "attributeregistry"
 """A part of the names of registries that may be the one of the BIOS."""
+OF_MEMBER = (Outcome.REFUSED, Outcome.UNEXPECTED, Outcome.BUSY)
+"""The faults of one entry: a search goes to the next. Others are faults of the whole BMC."""
 MAKES = ("ReadOnly", "GrayOut", "CurrentValue")
 """The properties of an attribute that a dependency determines, and that a change depends on."""
 
@@ -76,37 +80,74 @@ def read_registry(bmc: RedfishConnection, name: str, vendor: BmcVendor) -> dict[
 
 
 def _file_of(bmc: RedfishConnection, name: str, vendor: BmcVendor) -> BodyPart:
-    """Return the file of the registry `name`: by its path, by its names, or by those of its file.
+    """Return the file of the registry `name`, of the first entry that has it.
+
+    An entry without a file, or whose file the BMC does not send, is not the one: a BMC lists
+    registries of parts that it does not have.
+    """
+    faults: list[NodeError] = []
+    for entry in _entries(bmc, name, vendor, faults):
+        with _faults_of_one(faults):
+            file = _located(bmc, entry.body, name)
+            if entry.named or name in (file.text("Id"), file.text("Registry")):
+                return file
+    if faults:
+        raise faults[0]
+    problem = f"no attribute registry {name}: settings cannot be checked"
+    raise NodeError(Outcome.REFUSED, problem)
+
+
+@contextmanager
+def _faults_of_one(faults: list[NodeError]) -> Iterator[None]:
+    """Add a fault of one member of a search to `faults`."""
+    try:
+        yield
+    except NodeError as error:
+        if error.outcome not in OF_MEMBER:
+            raise
+        faults.append(error)
+
+
+class _Entry(NamedTuple):
+    """An entry of the list of registries; `named` if it is that of the registry by its names."""
+
+    body: BodyPart
+    named: bool
+
+
+def _entries(
+    bmc: RedfishConnection, name: str, vendor: BmcVendor, faults: list[NodeError]
+) -> Iterator[_Entry]:
+    """Yield the entries that may be that of the registry `name`, the likeliest first.
 
     BMCs list a registry under another path than its name, without the last part of its version, or
-    with another version.
+    with another version. This function adds the entries that cannot be read to `faults`.
     """
     response = bmc.request("GET", f"{ROOT}/Registries/{name}", accept=(200, 404))
     if response.status == 200:
-        return _located(bmc, response.body, name)
-    paths = [path_of_member(each) for each in read_members(bmc, f"{ROOT}/Registries")]
-    listed = {path: path.rstrip("/").rpartition("/")[2] for path in paths}
-    if matches := [path for path, each in listed.items() if name.startswith(each)]:
-        return _located(bmc, bmc.get(max(matches, key=len)).body, name)
-    entries = [bmc.get(path).body for path in paths]
-    for entry in entries:
-        if name in (entry.text("Id"), entry.text("Registry")):
-            return _located(bmc, entry, name)
-    candidates = [
-        entry
-        for entry in entries
-        if any(KIND in entry.text(key).lower() for key in ("Id", "Registry", "Name"))
-    ]
-    files = [_located(bmc, entry, name) for entry in candidates]
-    for file in files:
-        if name in (file.text("Id"), file.text("Registry")):
-            return file
-    if vendor.registry:
-        for path, each in listed.items():
-            if each.startswith(vendor.registry):
-                return _located(bmc, bmc.get(path).body, name)
-    problem = f"no attribute registry {name}: settings cannot be checked"
-    raise NodeError(Outcome.REFUSED, problem)
+        yield _Entry(response.body, named=True)
+    listed: dict[str, str] = {}
+    for member in read_members(bmc, f"{ROOT}/Registries"):
+        with _faults_of_one(faults):
+            path = path_of_member(member)
+            listed[path] = path.rstrip("/").rpartition("/")[2]
+    by_path = {path for path, last in listed.items() if last and name.startswith(last)}
+    bodies: dict[str, BodyPart] = {}
+    for path in sorted(listed, key=lambda each: (each in by_path, len(each)), reverse=True):
+        with _faults_of_one(faults):
+            bodies[path] = bmc.get(path).body
+        if path in by_path and path in bodies:
+            yield _Entry(bodies[path], named=True)
+    for body in bodies.values():
+        if name in (body.content.get("Id"), body.content.get("Registry")):
+            yield _Entry(body, named=True)
+    for body in bodies.values():
+        names = (f"{body.content.get(key)}" for key in ("Id", "Registry", "Name"))
+        if any(KIND in each.lower() for each in names):
+            yield _Entry(body, named=False)
+    for path, body in bodies.items():
+        if vendor.registry and listed[path].startswith(vendor.registry):
+            yield _Entry(body, named=True)
 
 
 def _located(bmc: RedfishConnection, entry: BodyPart, name: str) -> BodyPart:
@@ -138,6 +179,8 @@ def _attribute_spec(item: BodyPart, key: str, rules: tuple[RegistryRule, ...]) -
             values = (True, False)
         limits = ("MinLength", "MaxLength") if kind == "String" else ("LowerBound", "UpperBound")
         lower, upper = (item.number(each) for each in limits)
+        if lower is not None and upper is not None and upper < lower:
+            lower = upper = None  # 0 and -1: the BMC states no limits
         return AttributeSpec(
             item.flag("ReadOnly"),
             values,
