@@ -167,6 +167,28 @@ def test_the_figures_of_two_nodes_are_not_guessed(tmp_path: Path, linked: str, s
         looked_at(blade(linked=linked), tmp_path, system)
 
 
+@pytest.mark.parametrize(("systems", "figures"), [(1, {"watts": 252}), (2, {})])
+def test_a_rack_has_the_power_of_its_only_system(
+    tmp_path: Path, systems: int, figures: dict[str, float]
+) -> None:
+    """The chassis of a Cisco C220 has the type Rack, and the only system links to it."""
+    names = [f"{SYSTEMS}/S{number}" for number in range(systems)]
+    links = {"ComputerSystems": [link(each) for each in names]}
+    tree: dict[str, dict[str, Any]] = {
+        CHASSIS: members(f"{CHASSIS}/1"),
+        SYSTEMS: members(*names),
+        **chassis("1", 252, 77.5, ChassisType="Rack", Links=links),
+    }
+    for each in names:
+        tree[each] = {"Bios": link(f"{each}/Bios")}
+    tree[names[0]]["Links"] = {"Chassis": [link(f"{CHASSIS}/1")]}
+    if figures:
+        assert looked_at(tree, tmp_path) == {**figures, "celsius": 77.5}
+    else:
+        with pytest.raises(NodeError):
+            looked_at(tree, tmp_path, "S0")
+
+
 def test_a_node_with_many_modules(tmp_path: Path) -> None:
     """The power of a module is not that of its node; the 30th chassis is read too."""
     names = [f"Module{number}" for number in range(30)]

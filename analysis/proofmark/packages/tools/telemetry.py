@@ -141,7 +141,9 @@ def _power_sources(
     bmc: RedfishConnection, chassis: BodyPart, systems: list[BodyPart]
 ) -> Iterator[Source]:
     """Yield the first resource with the power of a node; a part can show that of its system."""
-    whole = chassis.text("ChassisType") in NODES
+    # A rack is the chassis of many nodes; Cisco's CIMC gives this type to that of its one system.
+    only = chassis.text("ChassisType") == "Rack" and len(_systems_of(chassis)) == 1
+    whole = only or chassis.text("ChassisType") in NODES
     if whole:
         for source in _linked(chassis, "EnvironmentMetrics", "PowerWatts"):
             if _values(bmc, [source]):
