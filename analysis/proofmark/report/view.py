@@ -19,7 +19,6 @@ from proofmark.report.sections import (
     launch_commands,
     main_figures,
     node_provenance,
-    outputs_of_others,
     paper_claims,
     peak,
     plots_section,
@@ -57,10 +56,9 @@ def view(run_data: RunData, products: RunFiles | None = None) -> View:
     under_load, distribution = congestion.sections(run_data)
     of_baseline, changes = accepted_runs.sections(run_data)
     files = {**files, **curves, **distribution, **changes}
-    of_run = outputs_of_others.files if run_data.run.plan.imported else launch_commands.section
     # By the id of a section, which the page of a run need not have.
     places: dict[str, list[Section]] = {
-        BEGINNING: [*outputs_of_others.sections(run_data)],
+        BEGINNING: [],
         "contract": [*figure_tables.contract_sections(run_data)],
         "key-figures": [main_figures.section(run_data)],
         "next": [*signed_sheets.next_step_section(run_data)],
@@ -80,7 +78,7 @@ def view(run_data: RunData, products: RunFiles | None = None) -> View:
         "over-time": [*of_time],
         "slowdown": [*under_load],
         "provenance": [node_provenance.section(run_data)],
-        "commands": [of_run(run_data)],
+        "commands": [*launch_commands.sections(run_data)],
         "all": [figure_tables.all_section(run_data)],
     }
     for addition in run_data.additions:

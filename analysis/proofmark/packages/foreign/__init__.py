@@ -12,4 +12,7 @@ PLUGINS: PluginTable = {
         "adopt": "command_line:ADOPT",
         "io500": "command_line:IO500",
     },
+    "proofmark.report.additions": {
+        "adopted": "adopted_page:AdoptedOnPage",
+    },
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from proofmark.common.files import is_regular, sha256_of
@@ -19,9 +19,14 @@ from proofmark.runs.progress import StepState
 from proofmark.runs.run_files import StepFiles
 
 
-def section(run_data: RunData) -> Section:
-    """Return the section: how to repeat a step, then the steps by case."""
+def sections(run_data: RunData) -> Iterator[Section]:
+    """Yield the section: how to repeat a step, then the steps by case.
+
+    The run of outputs that others produced has no commands.
+    """
     run = run_data.run
+    if run.imported:
+        return
     example = next(
         (state.step.id for state in run_data.states if state.state == "done"),
         run_data.states[0].step.id if run_data.states else "STEP",
@@ -47,7 +52,7 @@ def section(run_data: RunData) -> Section:
     for state in run_data.states[:LONGEST_TABLE]:
         by_case.setdefault(state.step.case, []).append(state)
     blocks = [_case(run_data, case, states) for case, states in by_case.items()]
-    return Section(
+    yield Section(
         "commands",
         _("Commands"),
         (by_hand, judged, *blocks, *_not_needed(run_data), *_left_out(run_data)),

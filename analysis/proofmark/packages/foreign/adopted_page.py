@@ -1,38 +1,62 @@
-"""The sections of an imported run: the provenance that it lacks, and the adopted files."""
+"""The sections of an adopted run: the provenance that it lacks, and the adopted files."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from proofmark.common.files import read_json
 from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
 from proofmark.common.translation import _
 from proofmark.judge.reference_judge import REASONS, missing_proof
+from proofmark.judge.verdict import Verdict
+from proofmark.plan.plan import Plan
+from proofmark.report.additions import AddedSection, Addition, RunAddition
 from proofmark.report.page import Block, Section, numeric, titled
-from proofmark.report.run_data import RunData
 from proofmark.report.words import grouped
 from proofmark.runs.adopted import Adopted
+from proofmark.runs.run import Run, site_of
 
 MOST_LISTED = 200
 """The largest number of files that a list shows; ``inputs/adopted.json`` has all."""
 
 
-def sections(run_data: RunData) -> Iterator[Section]:
-    """Yield the section about missing provenance; nothing for a run of this kit."""
-    if run_data.run.plan.imported:
-        blocks = (_lacking(), *_unjudged(run_data))
-        yield Section("missing-provenance", _("Provenance that this run lacks"), tuple(blocks))
+class AdoptedOnPage(Addition):
+    """Shows what an adopted run is made of, and what it does not prove."""
+
+    def of_run(self, run: Run, verdict: Verdict) -> AdoptedPage | None:
+        """Return what is added to the page of an adopted run; None for a run of this kit."""
+        return AdoptedPage(run, verdict) if run.imported else None
 
 
-def files(run_data: RunData) -> Section:
-    """Return the section about the adopted files, in place of the commands of an own run."""
-    adopted = read_json(run_data.run.files.adopted, Adopted)
+@dataclass(frozen=True)
+class AdoptedPage(RunAddition):
+    """What is added to the page of an adopted run."""
+
+    run: Run
+    verdict: Verdict
+
+    def sections(self) -> Iterator[AddedSection]:
+        """Yield what no output proves, and the adopted files in place of the commands of a run.
+
+        Raises:
+            BadInput: ``adopted.json`` is missing or damaged.
+        """
+        blocks = (_lacking(), *_unjudged(self.verdict))
+        title = _("Provenance that this run lacks")
+        yield AddedSection(Section("missing-provenance", title, blocks))
+        yield AddedSection(_files(self.run), "commands")
+
+
+def _files(run: Run) -> Section:
+    adopted = read_json(run.files.adopted, Adopted)
+    site = site_of(run)
     rows = []
-    for case, nodes in _nodes_of_cases(run_data).items():
-        number = sum(step.measurements for step in run_data.run.plan.steps() if step.case == case)
-        hosts = run_data.site.partition_hosts or run_data.site.hosts
+    for case, nodes in _nodes_of_cases(run.plan).items():
+        number = sum(step.measurements for step in run.plan.steps() if step.case == case)
+        hosts = site.partition_hosts or site.hosts
         without = folded(host for host in hosts if host not in nodes)
         patterns = ", ".join(adopted.patterns[case])
         rows.append((case, patterns, grouped(number), grouped(len(nodes)), without or "–"))
@@ -135,10 +159,10 @@ def _lacking() -> Block:
     return Block(paragraphs=(note,), tables=(titled(caption, columns, rows),))
 
 
-def _unjudged(run_data: RunData) -> Iterator[Block]:
+def _unjudged(verdict: Verdict) -> Iterator[Block]:
     """Yield the number of judgements that each missing proof prevented."""
     proofs = []
-    for judgements in run_data.verdict.results.answers.values():
+    for judgements in verdict.results.answers.values():
         proofs += [proof for judgement in judgements if (proof := missing_proof(judgement))]
     counts = Counter(proofs)
     if counts:
@@ -150,8 +174,8 @@ def _unjudged(run_data: RunData) -> Iterator[Block]:
         yield Block(titles=(caption,), tables=(titled(caption, columns, rows),))
 
 
-def _nodes_of_cases(run_data: RunData) -> dict[str, set[str]]:
+def _nodes_of_cases(plan: Plan) -> dict[str, set[str]]:
     nodes: dict[str, set[str]] = {}
-    for step in run_data.run.plan.steps():
+    for step in plan.steps():
         nodes.setdefault(step.case, set()).update(step.nodes)
     return nodes
