@@ -35,8 +35,7 @@ from proofmark.records.columns import Records
 from proofmark.report.words import number
 from proofmark.runs.evidence import seal
 from proofmark.runs.format import write_identity
-from proofmark.runs.job_folder import JobFolder, JobSubmission
-from proofmark.runs.job_state import JobStatus, State
+from proofmark.runs.job_folder import JobFolder, JobStatus, JobSubmission, State
 from proofmark.runs.predictions import read_predictions
 from proofmark.runs.run import benchmarks_of, open_run
 from proofmark.site.inventory import Site, load_site

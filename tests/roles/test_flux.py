@@ -27,7 +27,7 @@ from proofmark.jobs.watch import JobMonitor
 from proofmark.judge.judging import judge_run
 from proofmark.machine.schedulers.flux import Flux as Scheduler
 from proofmark.plan.plan import Job
-from proofmark.runs.job_state import State
+from proofmark.runs.job_folder import State
 from proofmark.runs.run import Run, site_of
 from proofmark.site.execution import HostCpuMap, Queue
 from proofmark.site.inventory import load_sites

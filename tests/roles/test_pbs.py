@@ -25,7 +25,7 @@ from proofmark.judge.judging import judge_run
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import NO_SUCH_JOB
 from proofmark.machine.schedulers.pbs import Pbs
-from proofmark.runs.job_state import State
+from proofmark.runs.job_folder import State
 
 pytestmark = NEEDS_OPENPBS
 

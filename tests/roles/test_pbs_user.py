@@ -33,7 +33,7 @@ from tests.roles.person import Person
 
 from proofmark.judge.judging import judge_run
 from proofmark.machine.schedulers.pbs import Pbs
-from proofmark.runs.job_state import State
+from proofmark.runs.job_folder import State
 from proofmark.runs.run import Run
 
 pytestmark = NEEDS_OPENPBS

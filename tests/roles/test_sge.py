@@ -13,7 +13,7 @@ from tests.roles.batch import Batch, is_whole, make_batch, runs_on_all, ticket_o
 
 from proofmark.judge.judging import judge_run
 from proofmark.machine.schedulers.sge import GridEngine as Scheduler
-from proofmark.runs.job_state import State
+from proofmark.runs.job_folder import State
 
 pytestmark = pytest.mark.root
 

@@ -16,7 +16,7 @@ from tests.roles.test_slurm import WAITS, Site, ends
 from proofmark.judge.judging import judge_run
 from proofmark.machine.scheduler import NO_SUCH_JOB
 from proofmark.machine.schedulers.slurm import Slurm as Scheduler
-from proofmark.runs.job_state import State
+from proofmark.runs.job_folder import State
 from proofmark.site.execution import Queue
 
 pytestmark = [

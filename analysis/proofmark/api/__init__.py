@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from proofmark.report.drawing.series import Sample as Sample
     from proofmark.report.plots import Plot as Plot
     from proofmark.report.plots import PlotContext as PlotContext
-    from proofmark.runs.job_state import JobStatus as JobStatus
-    from proofmark.runs.job_state import State as State
+    from proofmark.runs.job_folder import JobStatus as JobStatus
+    from proofmark.runs.job_folder import State as State
     from proofmark.runs.run import Run as Run
     from proofmark.runs.run import open_run as open_run
     from proofmark.site.access import connection_variables as connection_variables
@@ -70,7 +70,7 @@ MODULES = {
     "FirmwareState": "proofmark.machine.bmc.back_end",
     "Host": "proofmark.machine.bmc.back_end",
     "Installed": "proofmark.software.installed",
-    "JobStatus": "proofmark.runs.job_state",
+    "JobStatus": "proofmark.runs.job_folder",
     "Launch": "proofmark.jobs.launcher",
     "Launcher": "proofmark.jobs.launcher",
     "NodeError": "proofmark.machine.outcome",
@@ -92,7 +92,7 @@ MODULES = {
     "Scheduler": "proofmark.machine.scheduler",
     "SchedulerError": "proofmark.machine.scheduler",
     "SchedulerUnavailable": "proofmark.machine.scheduler",
-    "State": "proofmark.runs.job_state",
+    "State": "proofmark.runs.job_folder",
     "Verdict": "proofmark.judge.verdict",
     "apply_limit": "proofmark.site.groups",
     "bmcs_of_facts": "proofmark.machine.bmc.back_end",

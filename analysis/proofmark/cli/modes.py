@@ -45,9 +45,8 @@ from proofmark.runs.claims import claims_of
 from proofmark.runs.journal import Journal, journals
 from proofmark.runs.progress import waiting_nodes
 from proofmark.runs.run import Run, enter_mode, open_run
-from proofmark.runs.run_lock import Busy, lock
 from proofmark.runs.stage_faults import noting_faults
-from proofmark.runs.state import RunState, begin, find, planned, site_folder
+from proofmark.runs.state import Busy, RunState, begin, find, lock, planned, site_folder
 from proofmark.site.inventory import Site
 
 FAILED = 1

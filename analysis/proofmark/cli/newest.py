@@ -9,7 +9,7 @@ from proofmark.cli.command import NEWEST
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.progress_lines import say
-from proofmark.runs.latest import Link, followed, newest_run, runs_below
+from proofmark.runs.run import Link, followed, newest_run, runs_below
 from proofmark.site.choice import chosen_site
 
 

@@ -10,9 +10,8 @@ from proofmark.judge.judging import evidence_of, judge
 from proofmark.judge.repeats import RepeatRound, needs, next_round
 from proofmark.plan.step import Step, StepInstance
 from proofmark.runs.attempts import has_result
-from proofmark.runs.decisions import add_decisions, read_decisions
 from proofmark.runs.journal import unverified
-from proofmark.runs.run import Run, site_of
+from proofmark.runs.run import Run, add_decisions, read_decisions, site_of
 from proofmark.runs.state import planned
 
 

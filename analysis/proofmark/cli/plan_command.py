@@ -44,10 +44,9 @@ from proofmark.plan.totals import JobTime, job_times
 from proofmark.runs.asked import asked_names, write_asked
 from proofmark.runs.busy_nodes import warning_of_probe
 from proofmark.runs.cost_history import measured_cost
-from proofmark.runs.latest import Link
 from proofmark.runs.predictions import Predictions
 from proofmark.runs.progress import due_nodes
-from proofmark.runs.run import Run
+from proofmark.runs.run import Link, Run
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
 from proofmark.site.accepted_baseline import ACCEPTED, NONE, chosen_baseline
 from proofmark.site.execution import Queue

@@ -30,11 +30,11 @@ from proofmark.plan.kinds import kind_of
 from proofmark.plan.search import Figures, Search
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.cost_history import measured_cost
-from proofmark.runs.decisions import add_decisions
 from proofmark.runs.evidence import SealedEvidence, read_evidence, seal
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import (
     Run,
+    add_decisions,
     benchmarks_of,
     leave_out,
     open_run,

@@ -29,9 +29,8 @@ from proofmark.machine.scratch_stage import (
 )
 from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.run import Run, open_run
-from proofmark.runs.run_lock import lock
 from proofmark.runs.stage_faults import noting_faults
-from proofmark.runs.state import RunState, begin, find, planned
+from proofmark.runs.state import RunState, begin, find, lock, planned
 from proofmark.site.inventory import Site
 
 

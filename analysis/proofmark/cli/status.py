@@ -19,14 +19,18 @@ from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
 from proofmark.runs.cost_history import earlier_seconds
-from proofmark.runs.decisions import read_decisions
-from proofmark.runs.disturbed_steps import EXECUTIONS, LEFT, RUNNING, Repeat
-from proofmark.runs.node_progress import NodeProgress, node_progress
-from proofmark.runs.overview import case_progress, other_modes, span, unfinished_jobs
-from proofmark.runs.plan_accuracy import TimeOfSteps, time_of_cases, time_of_steps
-from proofmark.runs.progress import Progress, StepState, progress
-from proofmark.runs.run import Run, open_run, with_decisions
-from proofmark.runs.run_lock import is_locked
+from proofmark.runs.overview import (
+    NodeProgress,
+    case_progress,
+    node_progress,
+    other_modes,
+    span,
+    unfinished_jobs,
+)
+from proofmark.runs.progress import Progress, TimeOfSteps, progress, time_of_cases, time_of_steps
+from proofmark.runs.run import Run, open_run, read_decisions, with_decisions
+from proofmark.runs.state import is_locked
+from proofmark.runs.step_state import EXECUTIONS, LEFT, RUNNING, Repeat, StepState
 from proofmark.site.inventory import choose_inventory
 
 MOST_LINES = 5

@@ -16,16 +16,22 @@ from proofmark.machine.scheduler import Request
 from proofmark.plan.plan import Job
 from proofmark.plan.totals import longest_step_s
 from proofmark.runs.attempts import has_result
-from proofmark.runs.disturbed_steps import (
+from proofmark.runs.job_folder import (
+    JobFolder,
+    JobStatus,
+    JobSubmission,
+    State,
+    status_text,
+    unfinished,
+)
+from proofmark.runs.run import Run
+from proofmark.runs.step_state import (
     EXECUTIONS,
     WAITING,
     Repeat,
     disturbing,
     needs_execution,
 )
-from proofmark.runs.job_folder import JobFolder, JobSubmission, status_text, unfinished
-from proofmark.runs.job_state import JobStatus, State
-from proofmark.runs.run import Run
 from proofmark.site.execution import Queue
 
 _SETTLE_S = 60.0

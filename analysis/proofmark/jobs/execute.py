@@ -27,15 +27,13 @@ from proofmark.plan.search import Figures, Search, available, decide
 from proofmark.plan.step import StepInstance
 from proofmark.runs.attempts import Attempt, attempts, has_result, last_words
 from proofmark.runs.busy_nodes import warning_of_job
-from proofmark.runs.decisions import SetAside, add_decisions, read_decisions
-from proofmark.runs.disturbed_steps import needs_execution
 from proofmark.runs.job_folder import JobFolder, complete, last_state
 from proofmark.runs.journal import unverified
 from proofmark.runs.progress import Progress, progress
-from proofmark.runs.run import Run, site_of, with_decisions
-from proofmark.runs.run_lock import lock
+from proofmark.runs.run import Run, SetAside, add_decisions, read_decisions, site_of, with_decisions
 from proofmark.runs.stability_log import LOOK_S, Look, add_look
-from proofmark.runs.state import planned
+from proofmark.runs.state import lock, planned
+from proofmark.runs.step_state import needs_execution
 
 FigureReader = Callable[[Run, Search, Collection[str]], Figures]
 """Returns the figures of finished steps of a search, by the ids of the steps."""

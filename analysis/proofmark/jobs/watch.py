@@ -40,8 +40,7 @@ from proofmark.machine.scheduler import (
 )
 from proofmark.machine.schedulers.none import ChildJobs
 from proofmark.plan.plan import Job
-from proofmark.runs.job_folder import JobFolder, status_text
-from proofmark.runs.job_state import JobStatus, State
+from proofmark.runs.job_folder import JobFolder, JobStatus, State, status_text
 from proofmark.runs.run import Run
 
 Given = ParamSpec("Given")

@@ -27,8 +27,8 @@ from proofmark.judge.repeats import Added, added_executions
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import EMULATED, Execution, Records
-from proofmark.runs.decisions import SetAside
-from proofmark.runs.noise_file import Shares, disturbers, mean_shares
+from proofmark.runs.run import SetAside
+from proofmark.runs.samples import Shares, disturbers, mean_shares
 from proofmark.runs.stage_faults import StageFault
 
 LEAST_TOGETHER = 0.75

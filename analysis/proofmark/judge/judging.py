@@ -74,12 +74,11 @@ from proofmark.records.parquet_table import parquet_of
 from proofmark.records.read import read_parts
 from proofmark.records.run_facts import RunParts, names_of_hosts
 from proofmark.runs.adopted import adopted_files
-from proofmark.runs.decisions import read_decisions
 from proofmark.runs.job_folder import stopped_jobs
 from proofmark.runs.journal import journals
 from proofmark.runs.nodes import Node, some_nodes
 from proofmark.runs.predictions import read_predictions
-from proofmark.runs.run import Run
+from proofmark.runs.run import Run, read_decisions
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.stability_log import looks_at
 from proofmark.runs.stage_faults import RESTORE, StageFault, read_stage_faults

@@ -14,7 +14,7 @@ from proofmark.common.translation import _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
 from proofmark.judge.results import ADVICE, CONFIRMING, UNCONFIRMED, Again, InvalidCause, Result
 from proofmark.judge.verdict import Verdict
-from proofmark.runs.noise_file import Shares, disturbers
+from proofmark.runs.samples import Shares, disturbers
 from proofmark.runs.stage_faults import RESTORES
 from proofmark.site.installed_parts import By
 

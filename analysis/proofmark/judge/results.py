@@ -20,7 +20,7 @@ from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.predictions import FigurePredictions, Prediction
 from proofmark.judge.references.judgement import PEERS, Judgement
 from proofmark.records.columns import Execution, Numbers, Record
-from proofmark.runs.noise_file import Shares, mean_shares
+from proofmark.runs.samples import Shares, mean_shares
 
 
 class InvalidCause(Enum):

@@ -19,7 +19,7 @@ from proofmark.common.plugins import Plugins
 from proofmark.common.progress_lines import say
 from proofmark.machine.outcome import NodeError, Outcome, call_for_nodes
 from proofmark.plan.kinds import kind_of
-from proofmark.runs.job_state import JobStatus, State
+from proofmark.runs.job_folder import JobStatus, State
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import JobFiles
 from proofmark.site.execution import Queue

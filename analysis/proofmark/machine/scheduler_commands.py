@@ -26,7 +26,7 @@ from proofmark.machine.scheduler import (
     SchedulerUnavailable,
     SubmitLimitReached,
 )
-from proofmark.runs.job_state import JobStatus, State
+from proofmark.runs.job_folder import JobStatus, State
 from proofmark.site.execution import Queue
 
 _TIMEOUT_S = 60

@@ -21,7 +21,7 @@ from proofmark.common.host_names import (
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
 from proofmark.plan.plan import Step, host_numa_domains, host_rank_cpus
-from proofmark.runs.binding_file import UNREADABLE, BindingReport, damage, read_binding
+from proofmark.runs.attempts import UNREADABLE, BindingReport, damage, read_binding
 from proofmark.site.execution import HostCpuMap
 from proofmark.site.node.cpu import cpu_list, cpu_list_text
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import NOTHING, Message
-from proofmark.runs.noise_file import Shares
+from proofmark.runs.samples import Shares
 from proofmark.site.partition import PREDICTED
 
 EMULATED = "emulated"

@@ -22,9 +22,8 @@ from proofmark.common.message import NOTHING, Message
 from proofmark.plan.step import StepLoad
 from proofmark.records.binding import HostNames, binding_error
 from proofmark.records.columns import VIRTUAL, Records, intern
-from proofmark.runs.attempts import Attempt
-from proofmark.runs.binding_file import UNREADABLE, damage, read_binding
-from proofmark.runs.noise_file import NodeNoise, disturbers
+from proofmark.runs.attempts import UNREADABLE, Attempt, damage, read_binding
+from proofmark.runs.samples import NodeNoise, disturbers
 from proofmark.site.execution import HostCpuMap
 from proofmark.site.hardware import IMPORTED
 

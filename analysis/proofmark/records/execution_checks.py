@@ -32,9 +32,14 @@ from proofmark.records.binding import BindingCheck
 from proofmark.records.disturbance import load_error
 from proofmark.records.requirements import read_before
 from proofmark.records.run_facts import RunFacts, scratch_error
-from proofmark.runs.attempts import Attempt, changed_output, last_words
-from proofmark.runs.binding_file import UNREADABLE
-from proofmark.runs.files_report import FilesReport, files_reports
+from proofmark.runs.attempts import (
+    UNREADABLE,
+    Attempt,
+    FilesReport,
+    changed_output,
+    files_reports,
+    last_words,
+)
 from proofmark.runs.run_files import StepFiles
 from proofmark.site.file_systems import LayoutTool, kinds
 

@@ -27,12 +27,16 @@ from proofmark.records.step_records import (
     StepRecords,
     read_output_file,
 )
-from proofmark.runs.attempts import Attempt, attempts
-from proofmark.runs.binding_file import UNREADABLE, damage
-from proofmark.runs.bmc_telemetry import BmcSeries
-from proofmark.runs.noise_file import read_noise, shares_of
+from proofmark.runs.attempts import UNREADABLE, Attempt, attempts, damage
 from proofmark.runs.run_files import StepFiles
-from proofmark.runs.telemetry_file import POWER_SENSORS, TelemetryInterval, read_telemetry
+from proofmark.runs.samples import (
+    POWER_SENSORS,
+    BmcSeries,
+    TelemetryInterval,
+    read_noise,
+    read_telemetry,
+    shares_of,
+)
 
 LEAST_S = 10.0
 """The shortest time with samples that gives power, temperature and clock: a shorter program heats

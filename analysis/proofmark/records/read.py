@@ -30,9 +30,8 @@ from proofmark.records.run_facts import RunFacts, RunParts, run_parts
 from proofmark.records.step_records import Instance, StepRecords, read_output_file
 from proofmark.runs.adopted import AdoptedFile, adopted_files, lines_of
 from proofmark.runs.attempts import Attempt, imported_attempts
-from proofmark.runs.decisions import read_decisions
 from proofmark.runs.nodes import probed_nodes
-from proofmark.runs.run import Run, benchmarks_of, site_of
+from proofmark.runs.run import Run, benchmarks_of, read_decisions, site_of
 from proofmark.software.software import Software
 
 

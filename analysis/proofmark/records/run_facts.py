@@ -33,14 +33,12 @@ from proofmark.plan.step import Step, WrittenFiles
 from proofmark.records.binding import HostNames
 from proofmark.records.columns import VIRTUAL
 from proofmark.records.network import NetworkCheck
-from proofmark.runs.attempts import Attempt
-from proofmark.runs.binding_file import UNREADABLE, damage
-from proofmark.runs.bmc_telemetry import read_looks
-from proofmark.runs.job_on_node import JobOnNode
+from proofmark.runs.attempts import UNREADABLE, Attempt, damage
 from proofmark.runs.journal import RESTORED, RESULT, Journal, journals
-from proofmark.runs.nodes import Node, nodes_of
+from proofmark.runs.nodes import JobOnNode, Node, nodes_of
 from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
 from proofmark.runs.run_files import StepFiles
+from proofmark.runs.samples import read_looks
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes, stated_ceilings
 from proofmark.site.file_systems import FileSystem, may_be_same, same_type
 from proofmark.site.hardware import IMPORTED

@@ -25,9 +25,8 @@ from proofmark.common.text import measure
 from proofmark.plan.plan import Step
 from proofmark.records.columns import NO_VALUE, Execution, Measurand, RecordBuilder, intern
 from proofmark.records.run_facts import RunFacts
-from proofmark.runs.attempts import Attempt
-from proofmark.runs.binding_file import damage
-from proofmark.runs.noise_file import Shares
+from proofmark.runs.attempts import Attempt, damage
+from proofmark.runs.samples import Shares
 from proofmark.site.ceilings import Ceilings
 from proofmark.site.partition import PREDICTED
 

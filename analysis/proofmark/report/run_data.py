@@ -23,13 +23,13 @@ from proofmark.judge.claims import Answer, answers_of
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.file_layout import writes_by_mpi_io
 from proofmark.report.additions import RunAddition, additions_of
-from proofmark.runs.attempts import finished_executions
-from proofmark.runs.binding_file import UNREADABLE
+from proofmark.runs.attempts import UNREADABLE, finished_executions
 from proofmark.runs.nodes import Node, nodes_of
-from proofmark.runs.progress import StepState, progress
+from proofmark.runs.progress import progress
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_files import StepFiles, launch_command
-from proofmark.runs.run_lock import is_locked
+from proofmark.runs.state import is_locked
+from proofmark.runs.step_state import StepState
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.mpi import reported_drivers, writing_drivers

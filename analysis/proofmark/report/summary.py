@@ -16,7 +16,7 @@ from proofmark.common.translation import N_, _, translated
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.report.run_data import RunData
 from proofmark.report.words import count, grouped, sentence, size_4_digits
-from proofmark.runs.plan_accuracy import time_of_steps
+from proofmark.runs.progress import time_of_steps
 from proofmark.site.hardware import IMPORTED
 
 MEANINGS = {

@@ -1,8 +1,12 @@
-"""Reads the executions of a step from its folder: exit code, times, nodes and last message.
+"""Reads the executions of a step from its folder: exit code, times, nodes, binding, last message.
 
 Each execution has a folder. While it runs this is ``unfinished-<n>``. At its end the script renames
 it to ``execution-<n>``. The folder of an execution that was interrupted keeps its name and does not
 count.
+
+After a failure, the script of a step writes the report of its node about the scratch folder beside
+the outputs. The script of the job then lets each of its nodes write a small file there, and has
+these reports in ``jobs/<id>/attempt-<n>``.
 """
 
 from __future__ import annotations
@@ -11,8 +15,8 @@ import errno
 import math
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -24,16 +28,146 @@ from proofmark.common.files import (
     moment_text,
     names_in,
     parse_json,
+    read_bytes,
     seconds_of,
     text_or_empty,
 )
-from proofmark.common.input_limits import MAX_BINDING_BYTES, MAX_SMALL_BYTES
+from proofmark.common.input_limits import MAX_BINDING_BYTES, MAX_OUTPUT_BYTES, MAX_SMALL_BYTES
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line
-from proofmark.runs.binding_file import UNREADABLE, BindingReport, damage, read_binding
-from proofmark.runs.read_once import ReadOnce
-from proofmark.runs.run_files import StepFiles, numbered
+from proofmark.plan.rank_cpus import RankCpus
+from proofmark.runs.run_files import RunFiles, StepFiles, numbered
+from proofmark.site.node.cpu import cpu_list
+
+
+@dataclass(frozen=True)
+class RankReport:
+    """The binding that a rank read from its kernel before it became the program.
+
+    Attributes:
+        rank: number of the rank, from 0.
+        cpus: its CPUs, on a node of `BindingReport.hosts`.
+        memory: the memory policy as in ``numa_maps``: ``default``, ``bind:1``; empty if the rank
+            did not report it.
+    """
+
+    rank: int
+    cpus: RankCpus
+    memory: str = ""
+
+
+@dataclass(frozen=True)
+class ThreadReport:
+    """The CPUs of one thread, as the OpenMP runtime printed them when a team started."""
+
+    thread: int
+    host: str
+    cpus: str
+
+
+@dataclass(frozen=True)
+class BindingReport:
+    """The content of ``binding.json``.
+
+    Attributes:
+        hosts: the hosts of the ranks, each once.
+        own_cpus: the CPUs that a thread is bound to alone, as the kernel reports them, by rank.
+    """
+
+    hosts: list[str]
+    ranks: list[RankReport]
+    threads: list[ThreadReport]
+    own_cpus: dict[int, frozenset[int]] = field(default_factory=dict)
+
+    @property
+    def all_hosts(self) -> list[str]:
+        """The hosts of the ranks and threads, each once."""
+        return list(dict.fromkeys([*self.hosts, *(thread.host for thread in self.threads)]))
+
+
+UNREADABLE = (ArithmeticError, AttributeError, KeyError, TypeError, ValueError)
+"""The exceptions of reading a damaged file of a step."""
+
+
+def damage(name: str, error: Exception) -> Message:
+    """Return the reason why an execution with the unreadable file `name` is INVALID."""
+    problem = error.strerror if isinstance(error, OSError) else str(error)
+    if isinstance(error, KeyError):
+        problem = f"no key {problem}"
+    shown = one_line((problem or type(error).__name__)[:200])
+    return Message("file-damaged", file=name, problem=shown)
+
+
+def read_binding(entries: Any) -> BindingReport:
+    """Return the content of a ``binding.json``.
+
+    Raises:
+        ValueError, KeyError or TypeError: it is damaged.
+    """
+    hosts: dict[str, int] = {}
+    ranks: list[RankReport] = []
+    threads: list[ThreadReport] = []
+    own_cpus: dict[int, frozenset[int]] = {}
+    for entry in entries:
+        host, text = check_name(str(entry["host"])), str(entry["cpus"])
+        cpus = cpu_list(text)
+        if "thread" in entry:
+            threads.append(ThreadReport(int(entry["thread"]), host, text))
+        elif "threads_of" in entry:
+            own_cpus[int(entry["threads_of"])] = frozenset(cpus)
+        else:
+            node = hosts.setdefault(host, len(hosts))
+            rank_cpus = RankCpus(node, tuple(sorted(cpus)))
+            ranks.append(RankReport(int(entry["rank"]), rank_cpus, str(entry.get("memory", ""))))
+    return BindingReport(list(hosts), ranks, threads, own_cpus)
+
+
+class ReadOnce:
+    """Reads files of a folder, and keeps what it read.
+
+    A file that is not in the list of the folder costs no system call: most executions lack half of
+    the files that an execution can have, and a run has 100,000 executions.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._contents: dict[str, bytes] = {}
+
+    @cached_property
+    def names(self) -> Set[str]:
+        """The names in the folder; empty if there is no such folder.
+
+        Raises:
+            OSError: the folder cannot be listed.
+        """
+        return frozenset(names_in(self.folder))
+
+    def read(self, name: str, limit: int = MAX_OUTPUT_BYTES) -> bytes:
+        """Return the content of the file `name`, as `read_bytes`.
+
+        Raises:
+            OSError: as `read_bytes`.
+        """
+        content = self._contents.get(name)
+        if content is None or len(content) > limit:  # a larger limit may have held before
+            path = f"{self.folder}/{name}"
+            if name not in self.names and "/" not in name:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            content = self._contents[name] = read_bytes(path, limit)
+        return content
+
+    def content(self, name: str, limit: int = MAX_OUTPUT_BYTES) -> bytes:
+        """Return the content of the file `name`; empty if it is missing or cannot be read."""
+        try:
+            return self.read(name, limit)
+        except OSError:
+            return b""
+
+    @property
+    def read_names(self) -> Set[str]:
+        """The names of the files that were read."""
+        return self._contents.keys()
 
 
 @dataclass(frozen=True)
@@ -294,3 +428,75 @@ def changed_output(contents: ReadOnce) -> Message:
             return Message("file-changed", file=name)
     evidence = {*(contents.names & _SOMETIMES), *contents.read_names} - {_DIGESTS, *digests}
     return Message("file-appeared", file=min(evidence)) if evidence else NOTHING
+
+
+_FULL = {os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT)}
+_JOB_ATTEMPT = re.compile(r"[A-Za-z0-9_-]+/attempt-[0-9]+", re.ASCII)
+"""The name of an attempt; another one was started by hand, or its file was changed."""
+
+
+@dataclass(frozen=True)
+class FilesReport:
+    """One try of a node to write a small file into the scratch folder.
+
+    Attributes:
+        folder: the scratch folder of the step.
+        answered: false if the try did not end within `seconds`.
+        why: the message of the failed try; empty if it did not fail.
+    """
+
+    host: str
+    folder: str
+    answered: bool
+    seconds: int
+    why: str
+
+    @property
+    def problem(self) -> Message:
+        """What failed, in words that are the same on all nodes; `NOTHING` if nothing failed."""
+        if not self.answered:
+            return Message("files-silent", seconds=self.seconds)
+        said = self.why.rpartition(": ")[2]
+        if not said:
+            return NOTHING
+        return Message("files-full" if said in _FULL else "files-said", problem=said)
+
+
+def read_files_report(path: Path) -> FilesReport | None:
+    """Return the report in `path`; None if there is none, or if it is damaged."""
+    try:
+        entry = parse_json(read_bytes(path, MAX_SMALL_BYTES))
+        return FilesReport(
+            host=check_name(str(entry["host"])),
+            folder=_text(entry["scratch"]),
+            answered=bool(entry["answered"]),
+            seconds=int(entry["seconds"]),
+            why=one_line(_text(entry["why"]))[-160:],
+        )
+    except (OSError, *UNREADABLE):
+        return None
+
+
+def read_files_reports(paths: Iterable[Path]) -> dict[str, FilesReport]:
+    """Return the reports in `paths`, by node; a later one of a node replaces an earlier one."""
+    found = (read_files_report(path) for path in paths)
+    return {report.host: report for report in found if report}
+
+
+def files_reports(files: RunFiles, step: str, attempt: Attempt) -> dict[str, FilesReport]:
+    """Return the reports after an execution of `step`, by node.
+
+    The report of the node that ran the command has priority: it was made first.
+    """
+    job = attempt.job_attempt or ""
+    paths = files.work.files_reports(step, job) if _JOB_ATTEMPT.fullmatch(job) else []
+    own = StepFiles(Path(attempt.path)).files_report
+    reports = []
+    for each in paths:
+        reports += each
+    return read_files_reports([*reports, own])
+
+
+def _text(value: object) -> str:
+    """Return a text. The script writes each byte of an unusual text as one character."""
+    return str(value).encode("latin-1").decode("utf-8", "replace")

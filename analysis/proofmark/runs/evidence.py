@@ -61,10 +61,9 @@ from proofmark.common.input_limits import (
 from proofmark.common.rights import rights_at, this_user
 from proofmark.common.text import size
 from proofmark.common.trust import refuse_untrusted
-from proofmark.runs.decisions import extends
 from proofmark.runs.format import Kit, this_kit
 from proofmark.runs.nodes import node_files
-from proofmark.runs.run import OWN_RUN, Run, Seal, open_run, sealed_run
+from proofmark.runs.run import OWN_RUN, Run, Seal, extends, open_run, sealed_run
 from proofmark.runs.run_files import TOP_RULES, JobFiles, RunFiles, SealRule, StepFiles
 from proofmark.runs.state import journals_of, state_lock
 from proofmark.runs.work_folder import use_work_folder

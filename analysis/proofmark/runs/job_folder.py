@@ -1,4 +1,4 @@
-"""The files of a job in the queue: its submission and its history.
+"""The files of a job in the queue: its submission, its history, and the states that it has.
 
 ``queue/<job>/ticket.json`` has the submission. It is written before the job is submitted and again
 when its id is known. A later process finds the job by this id, or by the name of the submission.
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
+from enum import Enum
 from typing import Any, TextIO
 
 from proofmark.common.errors import BadInput, bad_input
@@ -31,9 +32,69 @@ from proofmark.common.message import Message, Term
 from proofmark.common.text import one_line
 from proofmark.plan.plan import Job
 from proofmark.runs.attempts import has_result
-from proofmark.runs.job_state import JobStatus, State
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import QueueFiles
+
+
+class State(Enum):
+    """The states of a job. The states of every scheduler map onto these.
+
+    ENDED_UNKNOWN: the scheduler only reports that the job ended; the exit code is read from the
+    job's own file.
+    """
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    # A job does not leave these states without help. The watch waits for a limited time.
+    HELD = "held"
+    UNAVAILABLE = "its nodes are not available"
+    SUSPENDED = "suspended"
+    UNKNOWN = "in an unknown state"
+    UNREACHABLE = "the scheduler does not answer"
+    ENDED_UNKNOWN = "ended, and its results are still missing"
+    VANISHED = "vanished"
+    # Final states.
+    ENDED = "ended"
+    FAILED = "failed"
+    KILLED = "killed"
+    REFUSED = "refused"
+    CANCELLED = "cancelled by another user"
+    STOPPED = "its own command was stopped and cancelled it"
+    TIME_LIMIT = "stopped at its time limit"
+    NODE_FAILED = "lost a node"
+    PREEMPTED = "preempted"
+    REQUEUED = "requeued too often"
+    FAIL_FAST = "stopped by fail_fast"
+    DISTURBED = "ended early"
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the job needs help to continue."""
+        return self in _STUCK
+
+    @property
+    def final(self) -> bool:
+        """Whether the job has ended."""
+        return self not in _STUCK and self not in (State.WAITING, State.RUNNING)
+
+
+_STUCK = (
+    State.HELD,
+    State.UNAVAILABLE,
+    State.SUSPENDED,
+    State.UNKNOWN,
+    State.UNREACHABLE,
+    State.ENDED_UNKNOWN,
+    State.VANISHED,
+)
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """The state of a job, and the reason in the words of the scheduler."""
+
+    state: State
+    reason: str = ""
 
 
 @dataclass(frozen=True)

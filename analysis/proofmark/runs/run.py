@@ -1,33 +1,300 @@
-"""Opens the folder of a run. Nothing in it is overwritten."""
+"""Opens the folder of a run, with what joined it and what was decided after its start.
+
+- ``growth/<n>.json``: what joined a run that grows (`proofmark.plan.kinds`). No file of the run is
+  changed. A file has jobs and nodes only: the limits, the contract and everything else that judges
+  are those of the start.
+- ``decisions.json``: what the controller decided about steps of the plan. A step that a search did
+  not need, and a step whose files were not written, is not run. The reason is written when the
+  decision is made, and stays: the figures that it rests on do not change.
+- ``runs/latest-<site>``: the link to the newest acceptance of a site. Twins and adopted outputs
+  have links of their own. Runs of a gate have none. Another site or another kind of run never moves
+  a link. Another user of the same site does, so each command prints the run that it takes.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import Enum
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import RootModel
+from pydantic import Field, RootModel, ValidationError
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.archive import found_in
 from proofmark.common.errors import bad_input
-from proofmark.common.files import exists, read_json, read_text, text_or_empty, write_whole
+from proofmark.common.files import (
+    exists,
+    paths_in,
+    read_json,
+    read_text,
+    text_or_empty,
+    write_whole,
+)
 from proofmark.common.input_limits import MAX_PROBE_BYTES, MAX_SMALL_BYTES
 from proofmark.common.message import Message
+from proofmark.common.strict_model import StrictModel
 from proofmark.common.trust import refuse_untrusted
-from proofmark.plan.kinds import kind_of
-from proofmark.plan.plan import Plan
-from proofmark.runs.decisions import read_decisions
+from proofmark.plan.kinds import Part, kind_of
+from proofmark.plan.plan import Group, Plan
+from proofmark.plan.search import Search
 from proofmark.runs.format import check_inputs
-from proofmark.runs.growth import site_now, with_growth
-from proofmark.runs.latest import runs_below
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.work_folder import use_work_folder
+from proofmark.site.access import Access
 from proofmark.site.inventory import Site
+
+
+class SetAside(StrictModel):
+    """Executions of a step that a site sets aside, because it runs the step again.
+
+    Attributes:
+        attempts: the number of the last of these executions.
+        reason: why they say nothing about the nodes.
+    """
+
+    attempts: Annotated[int, Field(gt=0)]
+    reason: Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class Decisions(StrictModel):
+    """The decisions of a run.
+
+    Attributes:
+        searches: why each ended search ended, with its best point, by the id of the search.
+        not_needed: the steps that a search did not need, each with the reason.
+        not_run: the steps that cannot run, each with the reason: their files were not written, or
+            the MPI lacks ROMIO. They are INVALID.
+        set_aside: the executions that the site sets aside, by the folder of the step.
+        more: the number of executions that ``repeats=auto`` added, by step. All of them count.
+    """
+
+    searches: dict[str, Message] = {}
+    not_needed: dict[str, Message] = {}
+    not_run: dict[str, Message] = {}
+    set_aside: dict[str, SetAside] = {}
+    more: dict[str, int] = {}
+
+    def left_out(self) -> dict[str, Message]:
+        """Return the steps that are not run, each with the reason."""
+        return {**self.not_needed, **self.not_run}
+
+
+def read_decisions(files: RunFiles) -> Decisions:
+    """Return the decisions of a run; a run without the file has none.
+
+    Raises:
+        BadInput: the file cannot be read, or it is damaged.
+    """
+    path = files.decisions
+    return read_json(path, Decisions) if exists(path) else Decisions()
+
+
+def extends(old: bytes, new: bytes) -> bool:
+    """Return whether the file `new` has all decisions of the file `old`, and perhaps more."""
+    try:
+        before, after = (Decisions.model_validate_json(each) for each in (old, new))
+    except ValidationError:
+        return False
+    if any(count > after.more.get(step, 0) for step, count in before.more.items()):
+        return False
+    kinds = ("searches", "not_needed", "not_run", "set_aside")
+    return all(getattr(before, kind).items() <= getattr(after, kind).items() for kind in kinds)
+
+
+def add_decisions(
+    files: RunFiles,
+    *,
+    searches: Mapping[str, Message] | None = None,
+    not_needed: Mapping[str, Message] | None = None,
+    not_run: Mapping[str, Message] | None = None,
+    set_aside: Mapping[str, SetAside] | None = None,
+    more: Mapping[str, int] | None = None,
+) -> Decisions:
+    """Add decisions to those of a run, and return all of them.
+
+    Raises:
+        BadInput: the file cannot be read or written.
+    """
+    known = read_decisions(files)
+    changed = Decisions(
+        searches={**known.searches, **(searches or {})},
+        not_needed={**known.not_needed, **(not_needed or {})},
+        not_run={**known.not_run, **(not_run or {})},
+        set_aside={**known.set_aside, **(set_aside or {})},
+        more={**known.more, **(more or {})},
+    )
+    write_whole(files.decisions, changed.model_dump_json(indent=1) + "\n")
+    return changed
+
+
+class Growth(StrictModel):
+    """Jobs that joined a run.
+
+    Attributes:
+        hosts: the nodes that joined.
+        partition_hosts: the nodes of the partition at that time.
+        aliases: the further names of these nodes.
+        ssh: how the inventory reaches them; None: as before.
+    """
+
+    groups: list[Group]
+    searches: list[Search] = []
+    hosts: list[str]
+    partition_hosts: list[str]
+    aliases: dict[str, list[str]]
+    ssh: Access | None
+
+
+def _growths(folder: Path) -> list[Growth]:
+    """Return what joined the run in `folder`, the oldest first."""
+    return [read_json(path, Growth) for path in paths_in(RunFiles(folder).growth, "*.json")]
+
+
+def with_growth(folder: Path, plan: Plan) -> Plan:
+    """Return `plan`, that of the start of the run in `folder`, with all that joined it.
+
+    Raises:
+        BadInput: no installed package has the kind of the plan, or a file is damaged.
+    """
+    kind = kind_of(plan)
+    for each in _growths(folder) if kind.grows else ():
+        plan = kind.grown(plan, (each.groups, each.searches))
+    return plan
+
+
+def site_now(folder: Path) -> Site:
+    """Return the site of the run in `folder`: its partition at the start, with all nodes."""
+    site = read_json(RunFiles(folder).site, Site)
+    for each in _growths(folder):
+        site = _joined(site, each)
+    return site
+
+
+def add_growth(folder: Path, part: Part, joining: Site) -> None:
+    """Add `part`, and the hosts of the site `joining`, to the run in `folder`.
+
+    Raises:
+        BadInput: the file cannot be written.
+    """
+    growth = RunFiles(folder).growth
+    path = growth / f"{len(_growths(folder)) + 1:04d}.json"
+    growth.mkdir(exist_ok=True)
+    made = Growth(
+        groups=part[0],
+        searches=part[1],
+        hosts=list(joining.hosts),
+        partition_hosts=list(joining.partition_hosts),
+        aliases=joining.aliases,
+        ssh=joining.ssh,
+    )
+    write_whole(path, made.model_dump_json(indent=1) + "\n")
+
+
+def _joined(site: Site, joining: Growth) -> Site:
+    """Return `site` with the hosts of `joining`, as the inventory reached them at that time."""
+    access = site.ssh
+    if access is not None and joining.ssh is not None:
+        hosts = {host: joining.ssh.of(host) for host in joining.hosts}
+        others = {host: each for host, each in hosts.items() if each != access.usual}
+        access = Access(shell=access.shell, usual=access.usual, hosts={**access.hosts, **others})
+    return site.model_copy(
+        update={
+            "hosts": tuple(dict.fromkeys((*site.hosts, *joining.hosts))),
+            "partition_hosts": joining.partition_hosts,
+            "aliases": {**site.aliases, **joining.aliases},
+            "ssh": access,
+        }
+    )
+
+
+class Link(Enum):
+    """The kinds of links; the value begins the name."""
+
+    ACCEPTANCE = "latest"
+    TWIN = "twin"
+    ADOPTED = "adopted"
+
+    def path(self, root: Path, site: str) -> Path:
+        """Return the link to the newest run of `site` below `root`."""
+        return root / f"{self.value}-{site}"
+
+
+def is_reserved(name: str) -> bool:
+    """Return whether `name` is that of a link, so that no run can have it."""
+    kind, separator, site = name.partition("-")
+    return kind in {each.value for each in Link} and bool(site or not separator)
+
+
+def point(link: Path, run: str) -> str:
+    """Let `link` point to `run`, a folder beside it; return why it was not moved, or "".
+
+    A file or folder in the place of the link stays, and so does a link that this user cannot
+    replace.
+    """
+    if link.exists() and not link.is_symlink():
+        return f"{link}: no link; remove it, so that it can be the link to the newest run"
+    fresh = link.with_name(f".{link.name}-{secrets.token_hex(8)}")
+    try:
+        fresh.symlink_to(run)
+        fresh.rename(link)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        return f"{link}: not moved to {run}: {error.strerror}"
+    return ""
+
+
+def followed(path: Path) -> Path | None:
+    """Return `path` with the run in place of a link in it; None if it has no link to a run.
+
+    Raises:
+        BadInput: the run does not exist.
+    """
+    for place in (path, *path.parents):
+        if is_reserved(place.name) and place.is_symlink():
+            run = place.parent / place.readlink()
+            if not run.is_dir():
+                found = f"{place}: a link to {place.readlink()}, which does not exist"
+                raise bad_input("RUN", "", found, runs_below(place.parent))
+            return run / path.relative_to(place)
+    return None
+
+
+def newest_run(root: Path, site: str = "") -> Path:
+    """Return the link to the newest acceptance of `site`; without `site`, the only link in `root`.
+
+    Raises:
+        BadInput: there is no such link, or there are several.
+    """
+    if site:
+        link = Link.ACCEPTANCE.path(root, site)
+        if not link.is_symlink():
+            found = f"no link {link}: no run of the site {site}"
+            raise bad_input("run_id", "", found, runs_below(root))
+        return link
+    links = acceptance_links(root)
+    if len(links) != 1:
+        names = ", ".join(f"{link}" for link in links) or f"no link in {root}"
+        raise bad_input("--run", "", names, f"--run with one run: {runs_below(root)}")
+    return links[0]
+
+
+def acceptance_links(root: Path) -> list[Path]:
+    """Return the links to the newest acceptances in `root`, sorted by name."""
+    links = root.glob(f"{Link.ACCEPTANCE.value}-*")
+    return sorted(link for link in links if link.is_symlink())
+
+
+def runs_below(root: Path) -> str:
+    """Return the links and the newest runs in `root` as text."""
+    newest = sorted(path.name for path in root.glob("*Z-*") if not path.is_symlink())[-3:]
+    return ", ".join([*(link.name for link in acceptance_links(root)), *newest]) or "a run's folder"
 
 
 @dataclass(frozen=True)

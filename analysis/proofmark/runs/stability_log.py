@@ -21,8 +21,7 @@ from proofmark.common.files import exists, moment_of, open_to_append, parse_json
 from proofmark.common.input_limits import MAX_HISTORY_BYTES
 from proofmark.common.message import Message
 from proofmark.plan.plan import Job
-from proofmark.runs.job_folder import JobFolder, cut_end
-from proofmark.runs.job_state import State
+from proofmark.runs.job_folder import JobFolder, State, cut_end
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import QueueFiles, RunFiles
 

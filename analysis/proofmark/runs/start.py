@@ -23,14 +23,12 @@ from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
 from proofmark.runs.acceptance import is_signed
 from proofmark.runs.attempts import has_result
-from proofmark.runs.disturbed_steps import pending, repeats_of_job
 from proofmark.runs.format import write_identity
-from proofmark.runs.growth import add_growth
-from proofmark.runs.latest import Link, is_reserved, point
 from proofmark.runs.predictions import Predictions, write_predictions
-from proofmark.runs.run import Run, open_run
+from proofmark.runs.run import Link, Run, add_growth, is_reserved, open_run, point
 from proofmark.runs.run_files import RunFiles
-from proofmark.runs.run_lock import lock
+from proofmark.runs.state import lock
+from proofmark.runs.step_state import pending, repeats_of_job
 from proofmark.runs.work_folder import make_work_folder
 from proofmark.site.accepted_baseline import copy_baseline
 from proofmark.site.inventory import Site

@@ -13,6 +13,9 @@ a run can be removed before its nodes are restored. It gets a copy of the journa
 - ``reservations/<run>.json``: the reservation of the nodes of a run (`proofmark.runs.claims`)
 - ``gates/<gate>/``: a gate, with the journals of its nodes, of the package ``service``
 - ``checks.jsonl``, ``vendor.csv``: the decisions of all gates (`proofmark.runs.checks`)
+
+One process at a time works on a run: it holds the lock in the folder of the run. Commands that
+change nodes also hold the lock of the run's state, which stays if the folder is removed.
 """
 
 from __future__ import annotations
@@ -22,15 +25,18 @@ import hashlib
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TextIO
 
-from proofmark.common.errors import bad_input
+from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import (
     make_folder,
+    open_to_append,
     read_json,
     read_regular,
     write_whole_bytes,
@@ -278,3 +284,60 @@ def made(folder: Path) -> Path:
 def check_safe(folder: Path) -> None:
     """Refuse a folder that a user other than root and this one can change or replace."""
     refuse_untrusted(folder, f"folders that only root and {this_user().name} can write")
+
+
+_MAX_NOTE = 200
+"""Characters of the lock that name the process."""
+
+
+class Busy(BadInput):
+    """Another process works on the run."""
+
+
+@contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """Hold the lock of the run in `folder` for the block. It ends with the process.
+
+    Raises:
+        Busy: another process holds the lock.
+        BadInput: its file is a link, or cannot be opened.
+    """
+    with open_to_append(RunFiles(folder).lock) as file:
+        if not _taken(file, fcntl.LOCK_EX):
+            file.seek(0)
+            note = file.read(_MAX_NOTE).strip()
+            user = note if note and note.isprintable() else "another process"
+            found = f"{folder.name}: in use by {user}"
+            accepted = "one process at a time; another run id or fresh=true starts another run"
+            raise Busy(InputError("run_id", "", found, accepted))
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {os.uname().nodename}\n")
+        file.flush()
+        yield
+
+
+def is_locked(run: Run) -> bool:
+    """Return whether a process holds the lock of `run`. It writes nothing."""
+    return is_lock_held(run.folder)
+
+
+def is_lock_held(folder: Path) -> bool:
+    """Return whether a process holds the lock of the run in `folder`. It writes nothing."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        number = os.open(RunFiles(folder).lock, flags)
+    except OSError:
+        return False
+    with os.fdopen(number) as file:
+        return not _taken(file, fcntl.LOCK_SH)
+
+
+def _taken(file: TextIO, kind: int) -> bool:
+    """Return whether the lock was taken. `is_locked` holds it for an instant: try twice."""
+    for pause in (0.1, 0.0):
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            time.sleep(pause)
+    return False

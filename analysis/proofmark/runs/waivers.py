@@ -20,9 +20,9 @@ from proofmark.common.errors import bad_input
 from proofmark.common.files import exists, read_json, write_whole
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line
+from proofmark.runs.acceptance import keygen, run_keygen
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
-from proofmark.runs.ssh_keygen import keygen, run_keygen
 from proofmark.site.contract_document import Contract
 
 NAMESPACE = "proofmark-waiver"

@@ -11,7 +11,7 @@ from tests.packages.stability.test_stability import job
 
 from proofmark.packages.stability.job_causes import OF_COUNTERS, JobEnd, NodeShown, Shown, cause_of
 from proofmark.packages.stability.job_messages import Said
-from proofmark.runs.job_state import State
+from proofmark.runs.job_folder import State
 from proofmark.site.node.counters import meaning_of
 
 LINES = [

@@ -16,7 +16,7 @@ from proofmark.packages.stability.sampling import mean_time_interval, risks_of
 from proofmark.packages.stability.stability_plan import StabilityTest, lanes
 from proofmark.packages.stability.tally import tally
 from proofmark.plan.plan import Job, Step
-from proofmark.runs.job_state import State
+from proofmark.runs.job_folder import State
 from proofmark.runs.stability_log import JobRun, Look
 from proofmark.site.contract_document import ContractItem, StabilityTerms
 

@@ -36,7 +36,7 @@ from proofmark.plan.plan import Plan
 from proofmark.report.run_data import gather
 from proofmark.report.sections import issues
 from proofmark.runs import job_folder
-from proofmark.runs.job_state import JobStatus, State
+from proofmark.runs.job_folder import JobStatus, State
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.stability_log import job_runs
 from proofmark.site.contract_document import Contract, StabilityTerms

@@ -17,8 +17,8 @@ from proofmark.machine.bmc.https import tls_context
 from proofmark.machine.outcome import NodeError
 from proofmark.packages.tools.telemetry import BmcSensors
 from proofmark.records.measured_step import bmc_readings
-from proofmark.runs.bmc_telemetry import append_look, read_looks
 from proofmark.runs.run_files import RunFiles
+from proofmark.runs.samples import append_look, read_looks
 
 
 @pytest.fixture

@@ -17,10 +17,9 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute, pick
 from proofmark.judge.judging import judge_run
 from proofmark.machine.scratch_checks import clean
-from proofmark.runs.decisions import read_decisions
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.progress import progress
-from proofmark.runs.run import Run, open_run
+from proofmark.runs.run import Run, open_run, read_decisions
 
 PROGRAM = """
 cd "$3" || exit 9

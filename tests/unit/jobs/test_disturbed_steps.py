@@ -21,10 +21,10 @@ from proofmark.cli.main import main
 from proofmark.jobs.execute import execute
 from proofmark.jobs.scripts import Manner
 from proofmark.judge.judging import judge_run
-from proofmark.runs.disturbed_steps import LEFT, RUNNING, Repeat, disturbing, repeats_of_job
 from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
+from proofmark.runs.step_state import LEFT, RUNNING, Repeat, disturbing, repeats_of_job
 
 GO = 'until [ "${BINDING##*/unfinished-1/}" = binding ] || [ -e "$GO" ]; do sleep 0.02; done'
 """The first execution ends at once. Each later one waits for the test."""

@@ -33,7 +33,7 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute, summary
 from proofmark.judge.judging import judge_run
 from proofmark.runs.run import Run
-from proofmark.runs.run_lock import is_locked, lock
+from proofmark.runs.state import is_locked, lock
 from proofmark.runs.work_folder import write_scripts_of
 
 WAITING = (
@@ -126,7 +126,7 @@ class TestOneAtATime:
     def test_the_lock_ends_with_its_process(self, kit: Kit) -> None:
         run = kit.run()
         code = "import os, sys; from pathlib import Path"
-        code += "\nfrom proofmark.runs.run_lock import lock"
+        code += "\nfrom proofmark.runs.state import lock"
         code += "\nwith lock(Path(sys.argv[1])): print(flush=True); sys.stdin.read()"
         command = [sys.executable, "-c", code, str(run.folder)]
         pipe = subprocess.PIPE

@@ -24,8 +24,7 @@ from proofmark.judge.confidence import possible_miss
 from proofmark.judge.judging import judge_run
 from proofmark.judge.repeats import RepeatNeed, next_round, wanted_values
 from proofmark.plan.expansion import make_plan
-from proofmark.runs.decisions import read_decisions
-from proofmark.runs.run import Run
+from proofmark.runs.run import Run, read_decisions
 from proofmark.site.extra_vars import refused_extra_variables
 
 

@@ -19,7 +19,7 @@ from proofmark.jobs.job_request import BatchQueue, JobSupply
 from proofmark.jobs.watch import JobMonitor
 from proofmark.judge.judging import judge_run
 from proofmark.machine.scheduler import SchedulerUnavailable
-from proofmark.runs.job_state import JobStatus, State
+from proofmark.runs.job_folder import JobStatus, State
 from proofmark.runs.run import Run
 from proofmark.site.execution import Queue
 

@@ -30,7 +30,7 @@ from proofmark.report.products import write_page
 from proofmark.report.run_data import gather
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.run import Run
-from proofmark.runs.run_lock import lock
+from proofmark.runs.state import lock
 
 
 @pytest.fixture

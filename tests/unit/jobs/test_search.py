@@ -14,9 +14,8 @@ from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
 from proofmark.plan.search import Figures, Search
 from proofmark.records.read import figures_of
-from proofmark.runs.decisions import read_decisions
 from proofmark.runs.progress import progress
-from proofmark.runs.run import Run, open_run
+from proofmark.runs.run import Run, open_run, read_decisions
 
 RATES = {
     (1, 1): 100,

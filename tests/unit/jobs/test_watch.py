@@ -32,8 +32,7 @@ from proofmark.machine.scheduler import (
     SubmitLimitReached,
 )
 from proofmark.plan.plan import Job
-from proofmark.runs.job_folder import JobFolder
-from proofmark.runs.job_state import JobStatus, State
+from proofmark.runs.job_folder import JobFolder, JobStatus, State
 from proofmark.runs.run import Run, site_of
 from proofmark.site.execution import Queue
 

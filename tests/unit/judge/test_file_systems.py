@@ -20,7 +20,7 @@ from proofmark.judge.diagnosis.storage_faults import (
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.results import Result
 from proofmark.records.execution_checks import file_system_reason
-from proofmark.runs.files_report import FilesReport, read_files_report, read_files_reports
+from proofmark.runs.attempts import FilesReport, read_files_report, read_files_reports
 
 FULL = "dd: error writing 'x': No space left on device"
 HOSTS = [f"n{number}" for number in range(1, 5)]

@@ -31,8 +31,7 @@ from proofmark.judge.verdict_files import write_junit
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
 from proofmark.report.summary import headline
-from proofmark.runs.job_on_node import JobOnNode
-from proofmark.runs.nodes import Node
+from proofmark.runs.nodes import JobOnNode, Node
 from proofmark.site.node.counters import Counters
 from proofmark.site.node.provenance import NodeProvenance, node_provenance
 

@@ -21,8 +21,7 @@ from proofmark.judge.repeats import granted_more
 from proofmark.judge.verdict import Verdict
 from proofmark.report.run_data import gather
 from proofmark.report.sections import issues
-from proofmark.runs.decisions import add_decisions
-from proofmark.runs.run import Run
+from proofmark.runs.run import Run, add_decisions
 
 LIMIT = {
     "case": "fake",

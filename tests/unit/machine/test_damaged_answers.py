@@ -24,7 +24,7 @@ from proofmark.machine.scheduler import (
 )
 from proofmark.machine.schedulers import flux, loadleveler, lsf, pbs, sge, slurm
 from proofmark.machine.survey import listing_of
-from proofmark.runs.job_state import JobStatus
+from proofmark.runs.job_folder import JobStatus
 from proofmark.site.execution import Queue
 
 DATA = ROOT / "tests/data/schedulers"

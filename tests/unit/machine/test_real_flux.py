@@ -18,7 +18,7 @@ from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.scripts import write_job
 from proofmark.machine.scheduler import SchedulerError, SchedulerUnavailable, scheduler
 from proofmark.machine.schedulers.flux import FluxNodes
-from proofmark.runs.job_state import State
+from proofmark.runs.job_folder import State
 from proofmark.runs.run import Run
 from proofmark.site.execution import Queue
 

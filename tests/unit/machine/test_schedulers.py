@@ -34,7 +34,7 @@ from proofmark.machine.scheduler_commands import status_of_job
 from proofmark.machine.schedulers import sge
 from proofmark.machine.schedulers.pbs import Pbs
 from proofmark.machine.schedulers.slurm import Slurm
-from proofmark.runs.job_state import State
+from proofmark.runs.job_folder import State
 from proofmark.site.execution import Queue
 
 COMMANDS = {

@@ -10,7 +10,7 @@ from tests.fixtures.kit import Kit, make_kit
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.step import Step
 from proofmark.records.binding import binding_error
-from proofmark.runs.binding_file import read_binding
+from proofmark.runs.attempts import read_binding
 from proofmark.site.machines import Machine
 from proofmark.site.node.topology import Topology
 

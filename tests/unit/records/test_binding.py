@@ -29,7 +29,7 @@ from proofmark.records import binding
 from proofmark.records.binding import BindingCheck, HostNames, binding_error
 from proofmark.records.read import Record, read_run
 from proofmark.records.run_facts import RunParts
-from proofmark.runs.binding_file import BindingReport, RankReport, read_binding
+from proofmark.runs.attempts import BindingReport, RankReport, read_binding
 from proofmark.site.execution import HostCpuMap
 from proofmark.site.machines import Machine
 from proofmark.site.partition import Partition

@@ -14,9 +14,8 @@ from proofmark.judge.judging import judge_run
 from proofmark.plan.plan import SCRATCH, Step
 from proofmark.records.run_facts import Conditions, mount_of
 from proofmark.runs.attempts import Attempt
-from proofmark.runs.job_on_node import DamagedProbe
 from proofmark.runs.journal import Journal
-from proofmark.runs.nodes import Node, nodes_of
+from proofmark.runs.nodes import DamagedProbe, Node, nodes_of
 from proofmark.runs.run import Run, site_of
 from proofmark.site.inventory import Site
 from proofmark.site.node.parts import MountedFileSystem

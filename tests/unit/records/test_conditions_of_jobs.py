@@ -17,9 +17,8 @@ from proofmark.judge.judging import judge_run
 from proofmark.plan.expansion import make_plan
 from proofmark.records.run_facts import Conditions
 from proofmark.runs.attempts import Attempt
-from proofmark.runs.job_on_node import JobOnNode
 from proofmark.runs.journal import Journal
-from proofmark.runs.nodes import Node, nodes_of
+from proofmark.runs.nodes import JobOnNode, Node, nodes_of
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.machines import Machine

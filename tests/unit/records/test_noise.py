@@ -27,9 +27,9 @@ from proofmark.jobs.execute import execute
 from proofmark.jobs.step_script import THRESHOLDS
 from proofmark.judge.results import Result
 from proofmark.records.disturbance import noise_reason
-from proofmark.runs.noise_file import NodeNoise, Other, read_noise
-from proofmark.runs.read_once import ReadOnce
+from proofmark.runs.attempts import ReadOnce
 from proofmark.runs.run import Run
+from proofmark.runs.samples import NodeNoise, Other, read_noise
 
 BLOCK = "mkfifo fifo; (sleep 2; echo >fifo) & read -r _ <fifo; rm fifo"
 """The program waits for input."""

@@ -26,10 +26,8 @@ from proofmark.plan.plan import Step
 from proofmark.records import read
 from proofmark.records.columns import Record, Records
 from proofmark.records.run_facts import RunParts
-from proofmark.runs.decisions import add_decisions
-from proofmark.runs.job_on_node import JobOnNode
-from proofmark.runs.nodes import Node
-from proofmark.runs.run import Run
+from proofmark.runs.nodes import JobOnNode, Node
+from proofmark.runs.run import Run, add_decisions
 from proofmark.site.inventory import Site
 from proofmark.site.node.provenance import node_provenance
 from proofmark.site.partition import Partition

@@ -20,7 +20,7 @@ from proofmark.records.binding import binding_error
 from proofmark.records.columns import Record
 from proofmark.records.read import read_run
 from proofmark.records.run_facts import RunParts
-from proofmark.runs.binding_file import read_binding
+from proofmark.runs.attempts import read_binding
 
 THREADS = """
 #include <stdio.h>

@@ -19,8 +19,7 @@ from tests.unit.records.test_records import HOST, write
 
 from proofmark.cli.main import main
 from proofmark.judge.verdict import Verdict
-from proofmark.runs.job_folder import JobFolder
-from proofmark.runs.job_state import JobStatus, State
+from proofmark.runs.job_folder import JobFolder, JobStatus, State
 from proofmark.runs.nodes import nodes_of, probed_nodes
 from proofmark.runs.run import Run
 

@@ -25,14 +25,13 @@ from proofmark.common.archive import ArchiveWriter
 from proofmark.common.errors import BadInput
 from proofmark.common.input_limits import MAX_ARCHIVES
 from proofmark.jobs.execute import execute
-from proofmark.runs.decisions import add_decisions
 from proofmark.runs.evidence import (
     open_evidence,
     read_evidence,
     rule_of,
     seal,
 )
-from proofmark.runs.run import open_run
+from proofmark.runs.run import add_decisions, open_run
 from proofmark.runs.run_files import RunFiles, SealRule
 
 NOBODY = 65534

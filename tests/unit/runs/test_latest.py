@@ -13,8 +13,7 @@ from tests.folders import let_all_enter
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
-from proofmark.runs.latest import Link, followed, is_reserved, newest_run, point
-from proofmark.runs.run import Run
+from proofmark.runs.run import Link, Run, followed, is_reserved, newest_run, point
 from proofmark.runs.start import RunInputs, start_or_continue
 
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.common.test_files import special
 
-from proofmark.runs.attempts import changed_output
-from proofmark.runs.read_once import ReadOnce
+from proofmark.runs.attempts import ReadOnce, changed_output
 from proofmark.runs.run_files import StepFiles
 
 DIGESTS = StepFiles.digests.path

@@ -16,10 +16,8 @@ from proofmark.cli.main import main
 from proofmark.packages.twin.at_once import divided
 from proofmark.plan.plan import Plan
 from proofmark.runs.cost_history import earlier_seconds
-from proofmark.runs.node_progress import node_progress
-from proofmark.runs.overview import case_progress, span
-from proofmark.runs.prediction import predict
-from proofmark.runs.progress import progress
+from proofmark.runs.overview import case_progress, node_progress, span
+from proofmark.runs.progress import predict, progress
 from proofmark.runs.run import Run
 from proofmark.runs.step_state import StepState
 
@@ -68,7 +66,7 @@ def test_too_many_folders_are_not_read_and_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = fleet(tmp_path, rc=1, code_of=dict.fromkeys(NODES, 0))
-    monkeypatch.setattr("proofmark.runs.node_progress.MOST_INSTANCES", 3)
+    monkeypatch.setattr("proofmark.runs.overview.MOST_INSTANCES", 3)
     states = progress(run, active=False).steps
     found = node_progress(run, states)
     assert (list(found.unread), found.groups()) == ([states[0].step.id], {"failed": [*NODES]})

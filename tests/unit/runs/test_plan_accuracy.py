@@ -12,8 +12,7 @@ from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import make_kit, steps_of
 
 from proofmark.cli.main import main
-from proofmark.runs.plan_accuracy import FACTOR, TimeOfSteps, time_of_steps
-from proofmark.runs.progress import progress
+from proofmark.runs.progress import FACTOR, TimeOfSteps, progress, time_of_steps
 from proofmark.runs.run import Run
 
 SECONDS = st.floats(0.01, 1e6)

@@ -21,8 +21,7 @@ from proofmark.common.message import Message
 from proofmark.common.yaml_models import load
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
-from proofmark.runs.decisions import read_decisions
-from proofmark.runs.run import Run
+from proofmark.runs.run import Run, read_decisions
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.machines import Machine
 from proofmark.site.node.facts import parse_probe

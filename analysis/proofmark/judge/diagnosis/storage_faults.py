@@ -21,8 +21,7 @@ from proofmark.judge.fleet.populations import LIKE_TARGETS
 from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.results import Result, Results
 from proofmark.plan.plan import Plan
-from proofmark.runs.attempts import finished_executions
-from proofmark.runs.files_report import FilesReport, read_files_reports
+from proofmark.runs.attempts import FilesReport, finished_executions, read_files_reports
 from proofmark.runs.run_files import RunFiles
 
 _Measurand = tuple[str, str, tuple[tuple[str, Scalar], ...]]

@@ -35,7 +35,7 @@ from proofmark.machine.scheduler import (
     no_listing,
 )
 from proofmark.machine.scheduler_commands import ask_scheduler, job_id, submitted_id, unreadable
-from proofmark.runs.job_state import JobStatus, State
+from proofmark.runs.job_folder import JobStatus, State
 from proofmark.site.survey.answers import ListedNode
 
 _UNAVAILABLE = (

@@ -25,7 +25,7 @@ from proofmark.machine.scheduler_commands import (
     submitted_id,
     unreadable,
 )
-from proofmark.runs.job_state import JobStatus, State
+from proofmark.runs.job_folder import JobStatus, State
 
 _UNAVAILABLE = ("annot connect", "nable to connect", "annot contact", "timed out", "not responding")
 

@@ -16,7 +16,7 @@ from proofmark.common.files import open_to_append
 from proofmark.common.processes import of_jobs
 from proofmark.common.rights import starting_user
 from proofmark.machine.scheduler import DrainingScheduler, NodeState, NodeStatus, Request, Scheduler
-from proofmark.runs.job_state import JobStatus, State
+from proofmark.runs.job_folder import JobStatus, State
 
 _GRACE_S = 60
 """Time for a job to end after SIGTERM.

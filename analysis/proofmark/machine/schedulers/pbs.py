@@ -42,7 +42,7 @@ from proofmark.machine.scheduler_commands import (
     submitted_id,
     unreadable,
 )
-from proofmark.runs.job_state import JobStatus, State
+from proofmark.runs.job_folder import JobStatus, State
 from proofmark.site.survey.answers import ListedNode
 
 Entries = dict[str, dict[str, Any]]

@@ -47,7 +47,7 @@ from proofmark.machine.scheduler_commands import (
     submitted_id,
     unreadable,
 )
-from proofmark.runs.job_state import JobStatus
+from proofmark.runs.job_folder import JobStatus
 from proofmark.site.survey.answers import GroupLimits, ListedNode
 
 FLAGS = {

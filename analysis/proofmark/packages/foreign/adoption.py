@@ -27,8 +27,7 @@ from proofmark.plan.expansion import content_digest
 from proofmark.plan.plan import Group, Job, Plan, Totals
 from proofmark.plan.step import Step
 from proofmark.runs.adopted import Adopted, AdoptedFile, lines_of, shown
-from proofmark.runs.latest import Link, point
-from proofmark.runs.run import Run, open_run
+from proofmark.runs.run import Link, Run, open_run, point
 from proofmark.runs.run_files import RunFiles, StepFiles
 from proofmark.runs.start import RunInputs, check_run_id, make_run, new_run_id, write_inputs
 from proofmark.site.file_systems import Scratch

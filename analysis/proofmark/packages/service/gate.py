@@ -40,8 +40,7 @@ from proofmark.packages.service.rolling_nodes import decisions_of
 from proofmark.records.stored_readings import stored_or_read
 from proofmark.runs.checks import GateCheck, last_checks, read_checks, vendor_file
 from proofmark.runs.run import benchmarks_of
-from proofmark.runs.run_lock import is_lock_held
-from proofmark.runs.state import site_folder
+from proofmark.runs.state import is_lock_held, site_folder
 from proofmark.site.inventory import Site, load_site
 
 FAILED, STOPPED = 1, 130

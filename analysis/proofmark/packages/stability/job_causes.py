@@ -13,7 +13,7 @@ from typing import Literal
 
 from proofmark.judge.executions import CRASHES
 from proofmark.packages.stability.job_messages import Said, said
-from proofmark.runs.job_state import State
+from proofmark.runs.job_folder import State
 from proofmark.runs.stability_log import JobRun
 from proofmark.site.contract_document import JobCause
 

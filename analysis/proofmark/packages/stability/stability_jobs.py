@@ -30,10 +30,8 @@ from proofmark.packages.stability.stability_plan import (
     with_round,
 )
 from proofmark.plan.plan import Job
-from proofmark.runs.growth import add_growth
 from proofmark.runs.job_folder import JobFolder
-from proofmark.runs.run import site_of
-from proofmark.runs.run_lock import lock
+from proofmark.runs.run import add_growth, site_of
 from proofmark.runs.stability_log import (
     LOOK_S,
     JobRun,
@@ -45,6 +43,7 @@ from proofmark.runs.stability_log import (
     moment,
     seen_spans,
 )
+from proofmark.runs.state import lock
 
 _REPORT_EVERY_S = 30.0
 DEPTH = 2

@@ -27,9 +27,8 @@ from proofmark.plan.selection import StepFigures, figures_of
 from proofmark.plan.step import SCRATCH, Step, StepInstance
 from proofmark.plan.suite_steps import DEFAULT_FACTS, modes_of
 from proofmark.report.words import count
-from proofmark.runs.decisions import read_decisions
 from proofmark.runs.job_folder import JobFolder, last_state
-from proofmark.runs.run import Run, benchmarks_of, site_of
+from proofmark.runs.run import Run, benchmarks_of, read_decisions, site_of
 from proofmark.runs.run_files import StepFiles, launch_command
 from proofmark.site.inventory import Site
 from proofmark.site.machines import Machine, declared

@@ -25,7 +25,7 @@ from proofmark.report.words import number
 from proofmark.runs.attempts import Attempt, attempts
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run
-from proofmark.runs.run_lock import is_locked
+from proofmark.runs.state import is_locked
 from proofmark.runs.step_state import state_of
 from proofmark.software.software import Software
 

@@ -34,9 +34,9 @@ from proofmark.machine.bmc.client import (
 from proofmark.machine.bmc.https import BodyPart, tls_context
 from proofmark.machine.modes.rollout import firmware_of, hosts_of
 from proofmark.machine.outcome import NodeError, Outcome, fan_out, split
-from proofmark.runs.bmc_telemetry import append_look
 from proofmark.runs.run import Run, open_run
-from proofmark.runs.run_lock import is_locked
+from proofmark.runs.samples import append_look
+from proofmark.runs.state import is_locked
 
 CHASSIS = "/redfish/v1/Chassis"
 POWER, TEMPERATURE = "watts", "celsius"

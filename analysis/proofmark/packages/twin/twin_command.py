@@ -43,8 +43,7 @@ from proofmark.plan.plan import Group, Plan
 from proofmark.plan.step import Step
 from proofmark.plan.totals import totals
 from proofmark.runs.evidence import seal
-from proofmark.runs.latest import Link
-from proofmark.runs.run import Run, site_of
+from proofmark.runs.run import Link, Run, site_of
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
 from proofmark.site.execution import LaunchSettings, Queue
 from proofmark.site.file_systems import Scratch

@@ -45,7 +45,7 @@ from proofmark.report.sections.figure_tables import (
 from proofmark.report.words import count, number, pairs
 from proofmark.runs.adopted import dates_in
 from proofmark.runs.attempts import numbered_execution
-from proofmark.runs.progress import StepState
+from proofmark.runs.step_state import StepState
 from proofmark.site.partition import Partition, untried
 
 MOST_NAMED = 4

@@ -14,9 +14,9 @@ from proofmark.report.page import LONGEST_TABLE, Block, Fold, PageLink, Section,
 from proofmark.report.run_data import MOST_COMMANDS, RunData
 from proofmark.report.words import count
 from proofmark.runs.attempts import finished_executions
-from proofmark.runs.decisions import read_decisions
-from proofmark.runs.progress import StepState
+from proofmark.runs.run import read_decisions
 from proofmark.runs.run_files import StepFiles
+from proofmark.runs.step_state import StepState
 
 
 def sections(run_data: RunData) -> Iterator[Section]:

@@ -26,8 +26,7 @@ from proofmark.report.page import (
 )
 from proofmark.report.run_data import RunData, facts_of
 from proofmark.report.words import count, number, size_4_digits
-from proofmark.runs.job_on_node import JobOnNode
-from proofmark.runs.nodes import Node
+from proofmark.runs.nodes import JobOnNode, Node
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Dimm, MountedFileSystem, Nic, Port, ReportedDomain
 from proofmark.software.program import Program

@@ -1,20 +1,54 @@
-"""Reads ``noise.json``: what the sampler of each node of a step recorded while it ran."""
+"""What samplers recorded of the nodes of an execution, and what BMCs stated during a run.
+
+A line of ``telemetry.jsonl`` is one interval of one node, as JSON:
+
+===============  ==================================================================================
+``host``         the node
+``time``         the end of the interval, in seconds since 1970 by the clock of the node
+``span``         its length in seconds
+``rapl_w``       power of the processors and their memory, by the energy counters (powercap)
+``acpi_w``       power of the node by its ACPI power meter
+``ipmi_w``       power of the node by its BMC (``ipmitool dcmi power reading``)
+``celsius``      the highest temperature of a processor
+``mhz``          the mean clock of the cores of the ranks
+``mhz_least``    the lowest clock of one of them
+``throttled``    how often a processor reduced its clock (``thermal_throttle``)
+===============  ==================================================================================
+
+A sensor that is not there, or that the user of the job cannot read, has no key.
+
+A line of ``telemetry/bmc.jsonl`` is one look at all BMCs: ``time`` (seconds since 1970 by the clock
+of the controller), ``nodes`` with the values of each node that answered (``watts``, ``celsius``),
+and ``failed`` with the number of the others by outcome.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
 
-from proofmark.common.files import names_in, parse_json, text_or_empty
+from proofmark.common.files import (
+    names_in,
+    open_to_append,
+    parse_json,
+    read_bytes,
+    seconds_of,
+    text_or_empty,
+)
+from proofmark.common.host_names import HostTable
 from proofmark.common.input_limits import MAX_CPUS, MAX_NODES, MAX_NOISE_BYTES
 from proofmark.common.message import Message
 from proofmark.common.nodesets import check_name
 from proofmark.common.text import one_line
-from proofmark.runs.read_once import ReadOnce
-from proofmark.runs.run_files import StepFiles
+from proofmark.runs.attempts import ReadOnce
+from proofmark.runs.run_files import RunFiles, StepFiles
 
 MOST_NAMES = 5
 """The largest number of other processes of a node."""
@@ -190,3 +224,133 @@ def _amount(value: Any) -> float:
     if not (math.isfinite(number) and number >= 0):
         raise ValueError(f"{value!r} is no amount of time")
     return number
+
+
+MAX_TELEMETRY_BYTES = 64 << 20
+POWER_SENSORS = ("rapl", "acpi", "ipmi")
+"""The sensors of power, by the beginning of their keys."""
+_LIMITS = {
+    "span": (0.0, 1e7),
+    **{f"{sensor}_w": (0.0, 1e6) for sensor in POWER_SENSORS},
+    "celsius": (-100.0, 200.0),
+    "mhz": (0.0, 1e5),
+    "mhz_least": (0.0, 1e5),
+    "throttled": (0.0, 1e12),
+}
+
+
+class TelemetryInterval(NamedTuple):
+    """One line: the values of the sensors by the key of the file; `time` and `span` in seconds."""
+
+    host: str
+    time: float
+    span: float
+    values: dict[str, float]
+
+
+def read_telemetry(contents: ReadOnce) -> list[TelemetryInterval]:
+    """Return the intervals of all nodes of an execution; empty without a file.
+
+    Raises:
+        OSError: the file is too large, or no regular file.
+        ArithmeticError, AttributeError, KeyError, TypeError, ValueError: it is damaged.
+    """
+    try:
+        content = contents.read(StepFiles.telemetry.path, MAX_TELEMETRY_BYTES)
+    except FileNotFoundError:
+        return []
+    return [_interval(line) for line in content.splitlines()]
+
+
+def _interval(line: bytes) -> TelemetryInterval:
+    entry = parse_json(line)
+    host, time = check_name(str(entry.pop("host"))), seconds_of(entry.pop("time"))
+    values = {key: _checked(key, value) for key, value in entry.items()}
+    return TelemetryInterval(host, time, values.pop("span"), values)
+
+
+def _checked(key: str, value: object) -> float:
+    """Return the value of a sensor.
+
+    Raises:
+        KeyError, TypeError or ValueError: the key is unknown, or the value is impossible.
+    """
+    low, high = _LIMITS[key]
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+        raise ValueError(f"{key} {value!r}; accepted: a number from {low:g} to {high:g}")
+    return float(value)
+
+
+MAX_BMC_BYTES = 256 << 20
+"""The largest size of the file; then the BMCs are no longer asked."""
+
+
+@dataclass(frozen=True)
+class BmcSeries:
+    """The values of each node over time, by its name: times, and one dict for each time."""
+
+    times: Mapping[str, list[float]] = field(default_factory=dict)
+    values: Mapping[str, list[dict[str, float]]] = field(default_factory=dict)
+
+    def within(self, host: str, begin: float, end: float) -> list[dict[str, float]]:
+        """Return the values of `host` between two times."""
+        name = self._table.find(host) or host
+        times = self.times.get(name, [])
+        return self.values.get(name, [])[bisect_left(times, begin) : bisect_right(times, end)]
+
+    @cached_property
+    def _table(self) -> HostTable:
+        return HostTable.of(self.times)
+
+
+def append_look(
+    files: RunFiles,
+    time: float,
+    nodes: Mapping[str, Mapping[str, float]],
+    failed: Mapping[str, int],
+) -> bool:
+    """Add one look; return False if the file is full.
+
+    Raises:
+        BadInput: the file is a link, is not a regular file, or cannot be opened.
+    """
+    line = json.dumps({"time": round(time), "nodes": nodes, "failed": failed}, sort_keys=True)
+    files.bmc_telemetry.parent.mkdir(exist_ok=True)
+    with open_to_append(files.bmc_telemetry) as file:
+        if file.tell() + len(line) >= MAX_BMC_BYTES:
+            return False
+        file.write(f"{line}\n")
+    return True
+
+
+def read_looks(files: RunFiles) -> BmcSeries:
+    """Return all looks; empty if there is no file.
+
+    A damaged line, such as the last one of a command that was killed, is left out.
+    """
+    try:
+        content = read_bytes(files.bmc_telemetry, MAX_BMC_BYTES)
+    except OSError:
+        return BmcSeries()
+    times: dict[str, list[float]] = {}
+    values: dict[str, list[dict[str, float]]] = {}
+    last = -math.inf
+    for line in content.splitlines():
+        try:
+            look = parse_json(line)
+            time = seconds_of(look["time"])
+            nodes = {
+                check_name(str(node)): {
+                    key: float(value) for key, value in of_node.items() if math.isfinite(value)
+                }
+                for node, of_node in look["nodes"].items()
+            }
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+            continue
+        if time < last:
+            continue
+        last = time
+        for name, of_node in nodes.items():
+            times.setdefault(name, []).append(time)
+            values.setdefault(name, []).append(of_node)
+    return BmcSeries(times, values)
