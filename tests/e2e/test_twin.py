@@ -25,12 +25,10 @@ from proofmark.judge.judging import judge, read_and_judge
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.twin import twin_command as cli
 from proofmark.packages.twin.calibration import one_way_s
-from proofmark.packages.twin.interconnects import Interconnect
-from proofmark.packages.twin.node_graph import copy_rate
 from proofmark.packages.twin.platform import host_name, platform_xml, settings
 from proofmark.packages.twin.smpi import simulator_version
 from proofmark.packages.twin.twin_error import model_error_of
-from proofmark.packages.twin.twin_model import interconnect_of, twin_model
+from proofmark.packages.twin.twin_model import Interconnect, copy_rate, interconnect_of, twin_model
 from proofmark.records.columns import Records
 from proofmark.report.words import number
 from proofmark.runs.evidence import seal

@@ -26,7 +26,8 @@ from proofmark.common.text import one_line
 Base = TypeVar("Base")
 
 PluginTable = Mapping[str, Mapping[str, str]]
-"""By group, the name of each plug-in of a package and its class (``module:Class``)."""
+"""By group, the name of each plug-in of a package and its object: ``module:Class``, or ``:NAME`` if
+the ``__init__.py`` itself has the object."""
 
 
 PACKAGES = "proofmark.packages"
@@ -46,7 +47,8 @@ def _of_packages(group: str) -> tuple[EntryPoint, ...]:
     for module in iter_modules(import_module(PACKAGES).__path__):
         package = import_module(f"{PACKAGES}.{module.name}")
         for name, value in package.PLUGINS.get(group, {}).items():
-            found.append(EntryPoint(name, f"{package.__name__}.{value}", group))
+            path = value if value.startswith(":") else f".{value}"
+            found.append(EntryPoint(name, f"{package.__name__}{path}", group))
     return tuple(found)
 
 

@@ -30,9 +30,8 @@ from proofmark.judge.predictions import FigurePredictions, Prediction
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.history.compare import compare
 from proofmark.packages.tools.tune import tuned_facts
-from proofmark.packages.twin.twin_error import figures_of, model_error_of
+from proofmark.packages.twin.twin_error import figures_of, model_error_of, predictions_of
 from proofmark.packages.twin.twin_files import MeasuredFigures, SimulatedRun, TwinFacts, TwinFiles
-from proofmark.packages.twin.twin_predictions import predictions_of
 from proofmark.records.columns import Record, Records
 from proofmark.report.products import write_products
 from proofmark.runs.cost_history import measured_cost

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.packages.twin.test_twin_cost import NOTHING, plan_of
 
-from proofmark.packages.twin.at_once import divided
+from proofmark.packages.twin.simulated_jobs import divided
 from proofmark.packages.twin.twin_command import memory_bytes
 
 

@@ -12,11 +12,16 @@ from hypothesis import strategies as st
 from tests.fixtures.shipped import shipped_site
 
 from proofmark.packages.twin.calibration import cache_bytes, calibrated, fit, one_way_s
-from proofmark.packages.twin.interconnects import Interconnect, SourcedValue, interconnect
-from proofmark.packages.twin.network_graph import SWITCH_S, network_graph
-from proofmark.packages.twin.node_graph import copy_rate
 from proofmark.packages.twin.twin_files import Distance, MeasuredFigures, ModelFit, TwinFigure
-from proofmark.packages.twin.twin_model import twin_model
+from proofmark.packages.twin.twin_model import (
+    SWITCH_S,
+    Interconnect,
+    SourcedValue,
+    copy_rate,
+    interconnect,
+    network_graph,
+    twin_model,
+)
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.topology import Cache, Topology
 

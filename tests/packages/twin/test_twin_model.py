@@ -14,12 +14,16 @@ from hypothesis import strategies as st
 from tests.fixtures.shipped import shipped_site
 
 from proofmark.common.errors import BadInput
-from proofmark.packages.twin.graph import GATEWAY, Graph
-from proofmark.packages.twin.interconnects import interconnect
-from proofmark.packages.twin.network_graph import network_graph
-from proofmark.packages.twin.node_graph import cpu_name
 from proofmark.packages.twin.platform import host_name, platform_xml, settings
-from proofmark.packages.twin.twin_model import TwinModel, twin_model
+from proofmark.packages.twin.twin_model import (
+    GATEWAY,
+    Graph,
+    TwinModel,
+    cpu_name,
+    interconnect,
+    network_graph,
+    twin_model,
+)
 from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.topology import Topology

@@ -13,7 +13,7 @@ from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import Kit, execution, make_kit, steps_of
 
 from proofmark.cli.main import main
-from proofmark.packages.twin.at_once import divided
+from proofmark.packages.twin.simulated_jobs import divided
 from proofmark.plan.plan import Plan
 from proofmark.runs.cost_history import earlier_seconds
 from proofmark.runs.overview import case_progress, node_progress, span

@@ -13,7 +13,7 @@ from tests.fixtures.finished import write_execution
 from tests.fixtures.kit import execution, make_kit, steps_of
 
 from proofmark.common.text import duration, size
-from proofmark.packages.twin.at_once import divided
+from proofmark.packages.twin.simulated_jobs import divided
 from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run
 from proofmark.site.node.cpu import cpu_list

@@ -5,12 +5,16 @@ May import: every room.
 
 from __future__ import annotations
 
+from proofmark.cli.command import AddedCommand
 from proofmark.common.plugins import PluginTable
+
+ADOPT = AddedCommand("judge", "proofmark.packages.foreign.adopt", "outputs of others")
+IO500 = AddedCommand("judge", "proofmark.packages.foreign.io500", "score submissions again")
 
 PLUGINS: PluginTable = {
     "proofmark.cli.commands": {
-        "adopt": "command_line:ADOPT",
-        "io500": "command_line:IO500",
+        "adopt": ":ADOPT",
+        "io500": ":IO500",
     },
     "proofmark.report.additions": {
         "adopted": "adopted_page:AdoptedOnPage",

@@ -5,10 +5,15 @@ May import: every room.
 
 from __future__ import annotations
 
+from proofmark.cli.command import AddedCommand
 from proofmark.common.plugins import PluginTable
+
+TREND = AddedCommand(
+    "judge", "proofmark.packages.history.trend_command", "compare runs, two or all"
+)
 
 PLUGINS: PluginTable = {
     "proofmark.cli.commands": {
-        "trend": "command_line:TREND",
+        "trend": ":TREND",
     },
 }

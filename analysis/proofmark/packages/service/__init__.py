@@ -7,12 +7,17 @@ May import: every room.
 
 from __future__ import annotations
 
+from proofmark.cli.command import AddedCommand
 from proofmark.common.plugins import PluginTable
+
+MODULE = "proofmark.packages.service.gate"
+GATE = AddedCommand("sign and keep", MODULE, "return nodes to service")
+DECIDE = AddedCommand("stage", MODULE, "decide which nodes of a run return to service")
 
 PLUGINS: PluginTable = {
     "proofmark.cli.commands": {
-        "gate": "command_lines:GATE",
-        "stage gate-decide": "command_lines:DECIDE",
+        "gate": ":GATE",
+        "stage gate-decide": ":DECIDE",
     },
     "proofmark.plan.kinds": {
         "rolling": "rolling_plan:RollingRun",

@@ -5,12 +5,18 @@ May import: every room.
 
 from __future__ import annotations
 
+from proofmark.cli.command import AddedCommand
 from proofmark.common.plugins import PluginTable
+
+FOLDER = "proofmark.packages.tools"
+EXPLAIN = AddedCommand("judge", f"{FOLDER}.explain", "one step, whole")
+TELEMETRY = AddedCommand("run", f"{FOLDER}.telemetry", "read power, temperature")
+TUNE = AddedCommand("site", f"{FOLDER}.tune", "accept values of a search")
 
 PLUGINS: PluginTable = {
     "proofmark.cli.commands": {
-        "explain": "tool_commands:EXPLAIN",
-        "telemetry": "tool_commands:TELEMETRY",
-        "tune": "tool_commands:TUNE",
+        "explain": ":EXPLAIN",
+        "telemetry": ":TELEMETRY",
+        "tune": ":TUNE",
     },
 }

@@ -5,22 +5,25 @@ May import: every room.
 
 from __future__ import annotations
 
+from proofmark.cli.command import AddedCommand
 from proofmark.common.plugins import PluginTable
+
+TWIN = AddedCommand("before a run", "proofmark.packages.twin.twin_command", "simulate a suite")
 
 PLUGINS: PluginTable = {
     "proofmark.cli.commands": {
-        "twin": "command_line:TWIN",
+        "twin": ":TWIN",
     },
     "proofmark.report.additions": {
         "twin": "twin_page:TwinOfPartition",
     },
     "proofmark.jobs.launchers": {
-        "twin": "smpirun:SmpirunLauncher",
+        "twin": "simulated_jobs:SmpirunLauncher",
     },
     "proofmark.machine.schedulers": {
-        "simulated": "simulated_nodes:SimulatedNodes",
+        "simulated": "simulated_jobs:SimulatedNodes",
     },
     "proofmark.software.providers": {
-        "twin": "twin_programs:TwinPrograms",
+        "twin": "smpi:TwinPrograms",
     },
 }

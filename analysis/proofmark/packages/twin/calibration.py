@@ -13,15 +13,21 @@ from statistics import median
 
 from proofmark.common.message import Message
 from proofmark.common.text import measure
-from proofmark.packages.twin.interconnects import Bus, Interconnect, SourcedValue
-from proofmark.packages.twin.network_graph import SWITCH_S
-from proofmark.packages.twin.node_graph import LINE_BYTES, READ_AND_WRITTEN, copy_rate
 from proofmark.packages.twin.twin_files import (
     Distance,
     MeasuredFigures,
     ModelFit,
     Point,
     TwinFigure,
+)
+from proofmark.packages.twin.twin_model import (
+    LINE_BYTES,
+    READ_AND_WRITTEN,
+    SWITCH_S,
+    Bus,
+    Interconnect,
+    SourcedValue,
+    copy_rate,
 )
 from proofmark.site.node.topology import Topology
 

@@ -10,10 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from proofmark.packages.twin.graph import GATEWAY, Edge, Graph, GraphLink
-from proofmark.packages.twin.interconnects import Interconnect
-from proofmark.packages.twin.node_graph import copy_rate, cpu_name
-from proofmark.packages.twin.twin_model import TwinModel
+from proofmark.packages.twin.twin_model import (
+    GATEWAY,
+    Edge,
+    Graph,
+    GraphLink,
+    Interconnect,
+    TwinModel,
+    copy_rate,
+    cpu_name,
+)
 
 _DOCTYPE = "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
 ROUTING = "Floyd"

@@ -30,14 +30,18 @@ from proofmark.common.processes import run_command
 from proofmark.common.progress_lines import say
 from proofmark.common.text import size
 from proofmark.jobs.execute import execute, summary
-from proofmark.packages.twin.at_once import divided
 from proofmark.packages.twin.calibration import cache_bytes, calibrated, fit
-from proofmark.packages.twin.graph import Graph
-from proofmark.packages.twin.interconnects import Interconnect
 from proofmark.packages.twin.platform import platform_xml, settings
+from proofmark.packages.twin.simulated_jobs import divided
 from proofmark.packages.twin.smpi import SOURCES, Release, releases, simulator_version
 from proofmark.packages.twin.twin_files import MeasuredFigures, ModelFit, SimulatedRun, TwinFacts
-from proofmark.packages.twin.twin_model import TwinModel, interconnect_of, twin_model
+from proofmark.packages.twin.twin_model import (
+    Graph,
+    Interconnect,
+    TwinModel,
+    interconnect_of,
+    twin_model,
+)
 from proofmark.plan.expansion import content_digest, make_plan
 from proofmark.plan.plan import Group, Plan
 from proofmark.plan.step import Step

@@ -1,27 +1,284 @@
-"""The model of a partition: CPUs, links and routes, derived from its topology and its fabric."""
+"""The model of a partition: CPUs, links and routes, derived from its topology and its fabric.
+
+A message inside a node is copied by one core from the cache of another one. The rate of a copy is
+the number of cache lines that a core can have in flight ÷ the time to get one of them: half of the
+lines are read, half of them written (Little's law; J. D. McCalpin, "Memory bandwidth and machine
+balance", 1995, has the same bound for memory). So copies from another socket are slower than those
+inside a socket, and each core has two links: one for copies inside its socket, one for others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+from typing import Annotated, Literal, Self
 
+from archspec.cpu import TARGETS
+from pydantic import Field, model_validator
+
+from proofmark.cases.vocabulary import Text
 from proofmark.common.errors import bad_input
 from proofmark.common.message import NOTHING, Message, joined
-from proofmark.packages.twin.graph import Graph
-from proofmark.packages.twin.interconnects import (
-    Bus,
-    Interconnect,
-    SourcedValue,
-    interconnect,
-    interconnects,
-)
-from proofmark.packages.twin.network_graph import SWITCH_S, link_of_node, network_graph
-from proofmark.packages.twin.node_graph import node_graph
+from proofmark.common.strict_model import StrictModel
+from proofmark.common.yaml_models import shipped_data
 from proofmark.packages.twin.twin_files import ModelFit
 from proofmark.runs.predictions import Assumption
+from proofmark.site.fabric import Fabric, Level
+from proofmark.site.hardware import bytes_per_s
 from proofmark.site.hardware_limits import link as port_of_rate
 from proofmark.site.inventory import Site
 from proofmark.site.node.topology import Topology
+
+GATEWAY = "adapter"
+"""The end of the graph of a node that is connected with the network."""
+
+
+@dataclass(frozen=True)
+class GraphLink:
+    """A link of the model.
+
+    Attributes:
+        duplex: whether both directions have this rate; else they share it.
+    """
+
+    bytes_per_s: float
+    latency_s: float
+    duplex: bool = False
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A connection of two ends of a graph by the links that a message uses, by their names."""
+
+    one: str
+    other: str
+    links: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Ends with connections; a route between two ends has as few links as possible.
+
+    Attributes:
+        cpus: the ends that can run a rank; empty for the network.
+        routers: the other ends.
+    """
+
+    cpus: tuple[str, ...]
+    routers: tuple[str, ...]
+    links: Mapping[str, GraphLink]
+    edges: tuple[Edge, ...]
+
+
+Selector = Literal["impi", "mpich", "classic", "mvapich2", "ompi"]
+"""How the algorithms of collectives are chosen: as the MPI library of this name does, which SimGrid
+imitates (SMPI, ``smpi/coll-selector``). ``classic`` has published algorithms
+(`proofmark.packages.twin.platform.ALGORITHMS`)."""
+
+
+class SourcedValue(StrictModel):
+    """A value in SI units with its source, or with what was assumed if there is none."""
+
+    value: Annotated[float, Field(gt=0)]
+    source: Text | None = None
+    assumed: Text | None = None
+
+    @model_validator(mode="after")
+    def _either(self) -> Self:
+        if (self.source is None) == (self.assumed is None):
+            raise ValueError("exactly one of source and assumed")
+        return self
+
+
+class Bus(StrictModel):
+    """The latency in seconds and the rate in bytes/s of one direction of a link inside a node."""
+
+    latency_s: SourcedValue
+    bytes_per_s: SourcedValue
+
+
+class Interconnect(StrictModel):
+    """How messages travel inside the nodes of one processor family.
+
+    Attributes:
+        architecture: archspec's name of the processor.
+        line_s: transfer of a cache line between two cores of a socket.
+        lines_in_flight: cache lines of 64 bytes that one core can wait for at the same time.
+        socket: between two sockets of a book, or of a node without books.
+        book: between two processor books.
+        adapter: between a node and the adapter of its network.
+        software_s: the MPI library on each side of a message.
+        collectives: the possible selectors; several if the real algorithms are not known.
+        eager_bytes: smaller messages are sent without a rendezvous.
+        used_for: a processor without figures of its own, which has these; else empty.
+    """
+
+    architecture: Text
+    line_s: SourcedValue
+    lines_in_flight: SourcedValue
+    socket: Bus
+    book: Bus | None = None
+    adapter: Bus
+    software_s: SourcedValue
+    collectives: Annotated[tuple[Selector, ...], Field(min_length=1)]
+    eager_bytes: SourcedValue
+    used_for: str = ""
+
+
+@lru_cache(maxsize=1)
+def interconnects() -> tuple[Interconnect, ...]:
+    """Return the table."""
+    return shipped_data("proofmark.packages.twin", "interconnects.yml", tuple[Interconnect, ...])
+
+
+def interconnect(architecture: str) -> Interconnect | None:
+    """Return the row of a processor, or that of its nearest ancestor in archspec; None if none."""
+    rows = {row.architecture: row for row in interconnects()}
+    if architecture in rows:
+        return rows[architecture]
+    ancestors = TARGETS[architecture].ancestors if architecture in TARGETS else []
+    near = next((rows[each.name] for each in ancestors if each.name in rows), None)
+    return near and near.model_copy(update={"used_for": architecture})
+
+
+READ_AND_WRITTEN = 2
+"""A copy has a line in flight for each line that it reads, and one for each that it writes."""
+LINE_BYTES = 64
+"""A cache line. POWER6 has lines of 128 bytes, of which the table counts two."""
+
+
+def cpu_name(pu: int) -> str:
+    """Return the end of the hardware thread with the os index `pu` in the graph of a node."""
+    return f"cpu{pu}"
+
+
+def node_graph(topology: Topology, known: Interconnect) -> Graph:
+    """Return the CPUs, sockets and books of a node.
+
+    Sockets with a known distance of one hop are connected; those of two hops are not. Without
+    distances each socket is connected with each other socket of its book, or of the node. Each
+    book is connected with each other book. The adapter is at the first socket.
+    """
+    links: dict[str, GraphLink] = {"bus": _link(known.adapter)}
+    edges: list[Edge] = []
+    books: dict[int, int | None] = {}
+    near, far = known.line_s.value, known.line_s.value + known.socket.latency_s.value
+    for core in topology.cores:
+        books[core.socket] = core.book
+        inside, outside = f"core{core.index}", f"far{core.index}"
+        # Each end of a route has half of the latency; the links between sockets have the rest.
+        links[inside] = GraphLink(copy_rate(known, near), near / 2)
+        links[outside] = GraphLink(copy_rate(known, far), 0.0)
+        for pu in core.pus:
+            edges.append(Edge(cpu_name(pu), f"cache{core.socket}", (inside,)))
+            edges.append(Edge(cpu_name(pu), _socket(core.socket), (inside, outside)))
+    for one, other in _connected_sockets(topology, books):
+        name = f"socket{one}-{other}"
+        links[name] = _link(known.socket)
+        edges.append(Edge(_socket(one), _socket(other), (name,)))
+    numbers = sorted({book for book in books.values() if book is not None})
+    if len(numbers) > 1:
+        bus = known.book or known.socket
+        for socket, book in books.items():
+            links[f"port{socket}"] = GraphLink(bus.bytes_per_s.value, 0.0, duplex=True)
+            edges.append(Edge(_socket(socket), f"book{book}", (f"port{socket}",)))
+        for one, other in combinations(numbers, 2):
+            links[f"book{one}-{other}"] = _link(bus)
+            edges.append(Edge(f"book{one}", f"book{other}", (f"book{one}-{other}",)))
+    edges.append(Edge(_socket(min(books)), GATEWAY, ("bus",)))
+    routers = (
+        *(f"cache{socket}" for socket in books),
+        *map(_socket, books),
+        *(f"book{number}" for number in numbers if len(numbers) > 1),
+        GATEWAY,
+    )
+    cpu_names = []
+    for core in topology.cores:
+        cpu_names += [cpu_name(pu) for pu in core.pus]
+    cpus = tuple(cpu_names)
+    return Graph(cpus, routers, links, tuple(edges))
+
+
+def copy_rate(known: Interconnect, line_s: float) -> float:
+    """Return the rate of one core that copies lines of which each takes `line_s`, in bytes/s."""
+    return known.lines_in_flight.value / READ_AND_WRITTEN * LINE_BYTES / line_s
+
+
+def _socket(number: int) -> str:
+    return f"socket{number}"
+
+
+def _link(bus: Bus) -> GraphLink:
+    return GraphLink(bus.bytes_per_s.value, bus.latency_s.value, duplex=True)
+
+
+def _connected_sockets(
+    topology: Topology, books: Mapping[int, int | None]
+) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of sockets with a link of their own."""
+    hops = topology.socket_hops
+    for one, other in combinations(books, 2):
+        if books[one] == books[other] and hops.get((one, other), 1) == 1:
+            yield one, other
+
+
+SWITCH_S = 1.0e-7
+"""The assumed latency of one switch, in seconds."""
+
+
+def network_graph(site: Site, nodes: Sequence[str], fit: ModelFit | None = None) -> Graph:
+    """Return the switches above `nodes`.
+
+    The links between a switch and the level above are one link with the rate of all of them. If
+    they are not declared, they have the rate of the links below: the switch does not block.
+    """
+    fabric = site.partition.fabric
+    link_rate, between_s = link_of_node(fabric, fit)
+    found: list[str] = []
+    for host in site.partition_hosts or site.hosts:
+        found += _path(site, host)
+    below = Counter(found)
+    links: dict[str, GraphLink] = {}
+    edges: dict[str, Edge] = {}
+    for node in nodes:
+        one, link = node, GraphLink(link_rate, between_s / 2, duplex=True)
+        for switch, level in _path(site, node).items():
+            name = f"link-{one}"
+            links.setdefault(name, link)
+            edges.setdefault(name, Edge(one, switch, (name,)))
+            one, link = (
+                switch,
+                GraphLink(_up_rate(fabric, level, below[switch], link_rate), SWITCH_S, duplex=True),
+            )
+    routers = dict.fromkeys(edge.other for edge in edges.values())
+    return Graph((), tuple(routers), links, tuple(edges.values()))
+
+
+def _path(site: Site, host: str) -> dict[str, Level | None]:
+    """Return the switches from `host` to the top, each with its level; the top has none."""
+    levels = zip(site.switches(host), site.partition.fabric.levels, strict=True)
+    path: dict[str, Level | None] = {name: level for name, level in levels if name}
+    return {**path, site.partition.fabric.top: None}
+
+
+def link_of_node(fabric: Fabric, fit: ModelFit | None) -> tuple[float, float]:
+    """Return the rate of the link of a node, and the latency between two adapters."""
+    port = port_of_rate(fabric.rate) if isinstance(fabric.rate, str) else None
+    rate = fit.link_bytes_per_s if fit else None
+    latency = fit.adapters_s if fit else None
+    default_s = SWITCH_S + ((port.latency_s if port else None) or 0.0)
+    return rate or fabric.link_bytes_per_s, default_s if latency is None else latency
+
+
+def _up_rate(fabric: Fabric, level: Level | None, hosts: int, link_rate: float) -> float:
+    """Return the rate of all links from a switch, with `hosts` below it, to the level above."""
+    if level is None or level.uplinks is None:
+        return link_rate * hosts
+    rate = bytes_per_s(level.uplink_rate) or link_rate
+    return rate * level.uplinks
 
 
 def of_node(known: Interconnect, topology: Topology) -> Iterator[Assumption]:

@@ -10,9 +10,8 @@ from proofmark.common.files import exists, read_json
 from proofmark.common.message import localized
 from proofmark.common.translation import _
 from proofmark.judge.verdict import Result, Verdict
-from proofmark.packages.twin.twin_error import error_of_results, model_error_of
+from proofmark.packages.twin.twin_error import error_of_results, model_error_of, predictions_of
 from proofmark.packages.twin.twin_files import ModelError, TwinFacts, TwinFiles
-from proofmark.packages.twin.twin_predictions import predictions_of
 from proofmark.report.additions import AddedSection, Addition, RunAddition
 from proofmark.report.page import Block, Column, Section, facts, numeric, titled
 from proofmark.report.sections.figure_tables import assumptions_table
