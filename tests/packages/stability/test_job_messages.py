@@ -9,9 +9,15 @@ import pytest
 from tests.folders import DATA
 from tests.packages.stability.test_stability import job
 
-from proofmark.packages.stability.job_causes import OF_COUNTERS, JobEnd, NodeShown, Shown, cause_of
-from proofmark.packages.stability.job_messages import Said
-from proofmark.runs.job_folder import State
+from proofmark.packages.stability.job_causes import (
+    OF_COUNTERS,
+    JobEnd,
+    NodeShown,
+    Said,
+    Shown,
+    cause_of,
+)
+from proofmark.runs.job_state import State
 from proofmark.site.node.counters import meaning_of
 
 LINES = [

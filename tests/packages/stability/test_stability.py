@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from proofmark.packages.stability.evidence_of_jobs import nodes_lost
-from proofmark.packages.stability.job_causes import JobEnd, Shown, cause_of
-from proofmark.packages.stability.reachable import unreachable
-from proofmark.packages.stability.sampling import mean_time_interval, risks_of
+from proofmark.packages.stability.job_causes import JobEnd, Shown, cause_of, nodes_lost
+from proofmark.packages.stability.sampling import mean_time_interval, risks_of, unreachable
 from proofmark.packages.stability.stability_plan import StabilityTest, lanes
 from proofmark.packages.stability.tally import tally
 from proofmark.plan.plan import Job, Step

@@ -33,6 +33,7 @@ from proofmark.judge.judging import read_and_judge
 from proofmark.judge.reference_judge import REASONS
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.packages.twin.smpi import unpack
+from proofmark.report.drawing import charts
 from proofmark.report.run_data import gather
 from proofmark.report.sections.signed_sheets import next_steps
 from proofmark.runs.nodes import nodes_of

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from math import ceil, floor, inf
 
 from proofmark.common.message import Message
-from proofmark.common.text import percent
+from proofmark.common.text import factor, percent
 from proofmark.packages.stability.stability_plan import jobs_a_day, sizes_of, test_of
 from proofmark.plan.plan import Plan
-from proofmark.site.contract_document import ContractItem
+from proofmark.site.contract_document import ContractItem, StabilityTerms
 
 CONFIDENCE = 0.9
 """Of the two-sided interval of a mean time."""
@@ -161,3 +161,45 @@ def _of_jobs(number: str, most: int, jobs: int, good: float, bad: float) -> Risk
     shares = [min(1.0, mean / jobs) for mean in (good, bad)]
     accepted = [1.0 if most >= jobs else float(bdtr(most, jobs, share)) for share in shares]
     return Risks(number, most, jobs, good, bad, 1 - accepted[0], accepted[1])
+
+
+HOURS = 24.0
+"""Of a day."""
+
+
+def best_reached(metric: str, terms: StabilityTerms) -> tuple[float, str] | None:
+    """Return the figure of a machine without any interrupt, with its unit.
+
+    None: the contract states no time, or a machine can reach any figure of the metric.
+    """
+    shares = {"jobs_finished": 100.0, "availability": 100.0, "load": 100 * terms.load}
+    if metric in shares:
+        return shares[metric], "%"
+    if terms.days is None:
+        return None
+    hours = HOURS * terms.days
+    times = {"mtbi": hours, "hours": hours, "mtbi_low": mean_time_interval(hours, 0)[0]}
+    return (times[metric], "h") if metric in times else None
+
+
+def unreachable(item: ContractItem, terms: StabilityTerms) -> tuple[str, str] | None:
+    """Return what an item asks for and what can be met, if no machine can meet it; else None."""
+    best = best_reached(item.metric, terms) if item.case == CASE else None
+    if best is None or item.value is None or item.at_least is None:
+        return None
+    most, unit = best
+    times = factor(item.unit or unit, unit)
+    if times is None:  # the check of the item names the unit
+        return None
+    asked = item.at_least * item.value * times
+    if asked <= most:
+        return None
+    found = f"{item.metric} of at least {asked:g} {unit}"
+    if unit == "%":
+        return found, f"at most {most:g} %: a machine without any interrupt reaches that"
+    assert terms.days is not None  # else no time can be reached
+    needed = ceil(terms.days * asked / most)
+    return found, (
+        f"at most {most:.4g} {unit}: a machine without any interrupt reaches that in "
+        f"{terms.days:g} days; {needed} days are enough: stability.days"
+    )

@@ -21,7 +21,7 @@ from proofmark.machine.scheduler import (
     is_closed,
     scheduler,
 )
-from proofmark.packages.stability.evidence_of_jobs import causes_of
+from proofmark.packages.stability.job_causes import causes_of
 from proofmark.packages.stability.stability_plan import (
     StabilityTest,
     next_round,

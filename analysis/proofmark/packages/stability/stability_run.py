@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterator
 from proofmark.cli.amounts import above_zero
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.text import duration
-from proofmark.packages.stability.reachable import unreachable
-from proofmark.packages.stability.sampling import ahead
+from proofmark.packages.stability.sampling import ahead, unreachable
 from proofmark.packages.stability.stability_plan import (
     counted_plan,
     counted_step,
