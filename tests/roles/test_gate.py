@@ -15,8 +15,7 @@ from proofmark.common.rights import this_user
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import kept_for_others
 from proofmark.machine.schedulers.slurm import Slurm as Scheduler
-from proofmark.packages.service.gate_actions import NodeGate
-from proofmark.packages.service.gates import begin_gate, open_gate
+from proofmark.packages.service.gates import NodeGate, begin_gate, open_gate
 from proofmark.runs.checks import GateCheck, read_checks, vendor_file
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]

@@ -16,6 +16,7 @@ from proofmark.cases.suite import Required
 from proofmark.judge.confidence import too_noisy
 from proofmark.judge.judging import judge_run
 from proofmark.packages.service.gate_decisions import (
+    ANY,
     LONGEST,
     NOT_JUDGED,
     NOT_MEASURED,
@@ -25,8 +26,9 @@ from proofmark.packages.service.gate_decisions import (
     GateEvidence,
     NodeFigure,
     decide,
+    evidence_of,
+    vendor_entry,
 )
-from proofmark.packages.service.gate_evidence import ANY, evidence_of, vendor_entry
 from proofmark.runs.run import Run
 
 NODES = ["n1", "n2", "n3", "n4"]

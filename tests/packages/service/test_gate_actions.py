@@ -19,8 +19,14 @@ from proofmark.machine.scheduler import (
     ReservingScheduler,
     SchedulerUnavailable,
 )
-from proofmark.packages.service.gate_actions import ANSWER_S, NO_REASON, NOT_RESUMED, NodeGate
-from proofmark.packages.service.gates import GateState, begin_gate
+from proofmark.packages.service.gates import (
+    ANSWER_S,
+    NO_REASON,
+    NOT_RESUMED,
+    GateState,
+    NodeGate,
+    begin_gate,
+)
 from proofmark.runs.checks import GateCheck, read_checks
 
 IN_SERVICE = NodeStatus(out=False, idle=True)
@@ -243,7 +249,7 @@ class TestHold:
         self, made: Made, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         assert ANSWER_S == 120
-        monkeypatch.setattr("proofmark.packages.service.gate_actions.ANSWER_S", 0.01)
+        monkeypatch.setattr("proofmark.packages.service.gates.ANSWER_S", 0.01)
         gate, scheduler, _ = made()
         scheduler.silent = {"n3"}
         failed = held(gate)

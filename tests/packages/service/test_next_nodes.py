@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.packages.service.gate_nodes import next_nodes
+from proofmark.packages.service.gate import next_nodes
 
 NODES = [f"n{number}" for number in range(12)]
 costs = st.lists(st.floats(0.01, 5), min_size=12, max_size=12)

@@ -19,8 +19,8 @@ from proofmark.judge.ending import failed_nodes
 from proofmark.judge.judging import judge_run
 from proofmark.machine.scheduler import IDLE, NodeState, NodeUse, Request, present
 from proofmark.machine.schedulers.none import NoScheduler
+from proofmark.packages.service.rolling_nodes import RollingState
 from proofmark.packages.service.rolling_plan import rolling_plan
-from proofmark.packages.service.rolling_state import RollingState
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.report.products import write_products

@@ -28,8 +28,7 @@ from proofmark.common.rights import this_user
 from proofmark.judge.baseline import LEAST_CHANGE
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
-from proofmark.packages.service.gate_decisions import decide
-from proofmark.packages.service.gate_evidence import evidence_of
+from proofmark.packages.service.gate_decisions import decide, evidence_of
 from proofmark.report.products import write_products
 from proofmark.report.run_data import gather
 from proofmark.report.sections.signed_sheets import next_steps

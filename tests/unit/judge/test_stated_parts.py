@@ -17,8 +17,7 @@ from tests.folders import PROBES
 
 from proofmark.judge.baseline import accepted_parts, capacity_of
 from proofmark.judge.verdict import Verdict
-from proofmark.packages.service.gate_decisions import decide
-from proofmark.packages.service.gate_evidence import evidence_of
+from proofmark.packages.service.gate_decisions import decide, evidence_of
 from proofmark.runs.run import Run
 from proofmark.site.accepted_baseline import AcceptedNodes, Baseline
 from proofmark.site.hardware import StatedAccelerators, StatedNode

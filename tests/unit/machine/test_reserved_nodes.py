@@ -15,8 +15,7 @@ from proofmark.machine.scheduler import kept_for_others
 from proofmark.machine.schedulers import slurm
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.machine.schedulers.slurm import Slurm
-from proofmark.packages.service.gate_actions import NodeGate
-from proofmark.packages.service.gates import begin_gate
+from proofmark.packages.service.gates import NodeGate, begin_gate
 
 
 @pytest.fixture

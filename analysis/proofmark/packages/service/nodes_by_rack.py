@@ -9,7 +9,7 @@ from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.verdict import Verdict
-from proofmark.packages.service.rolling_state import RollingState
+from proofmark.packages.service.rolling_nodes import RollingState
 from proofmark.report.additions import AddedSection, Addition, RunAddition
 from proofmark.report.page import Block, Cell, Section, numeric, titled
 from proofmark.report.sections.main_figures import MAIN_FIGURES

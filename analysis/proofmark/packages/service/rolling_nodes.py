@@ -2,24 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import metrics_of
+from proofmark.common.message import Message
+from proofmark.judge.additions import KindResult
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.critical_values import LEAST_NODES, fleet_limit, level_of_one
 from proofmark.judge.fleet.populations import LIKE_NODES
 from proofmark.judge.headline import required_on_nodes
 from proofmark.judge.judging import KindJudge
 from proofmark.judge.verdict import Verdict
-from proofmark.packages.service.gate_decisions import Decision, decide
-from proofmark.packages.service.gate_evidence import evidence_of
-from proofmark.packages.service.rolling_state import NO_RACK, NodeStanding, PeersSince, RollingState
+from proofmark.packages.service.gate_decisions import Decision, Standing, decide, evidence_of
+from proofmark.packages.service.rolling_plan import KIND
 from proofmark.plan.plan import Plan
 from proofmark.runs.run import Run
+
+NO_RACK = "–"
+
+
+@dataclass(frozen=True)
+class NodeStanding:
+    """The standing of a node, with its rack (`NO_RACK` if that is not known) and the reason."""
+
+    node: str
+    rack: str
+    standing: Standing
+    reason: str
+
+
+@dataclass(frozen=True)
+class PeersSince:
+    """Since when like nodes judge a figure.
+
+    Attributes:
+        figure: the case, the metric and the setting.
+        nodes: the number of like nodes that were measured.
+        needed: with how many of them, of 4, 8, 16, …, it got its limit; 0: it has none.
+        since: when the last of these had measured, in seconds since 1970; NaN: it has no limit.
+    """
+
+    figure: str
+    nodes: int
+    needed: int
+    since: float
+
+    @property
+    def time(self) -> str:
+        """`since` as ``2026-11-26 05:00 UTC``; empty if it is not known."""
+        if math.isnan(self.since):
+            return ""
+        return f"{datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+@dataclass(frozen=True)
+class RollingState(KindResult):
+    """The state of a rolling run."""
+
+    kind = KIND
+    nodes: tuple[NodeStanding, ...]
+    peers: tuple[PeersSince, ...]
+
+    @property
+    def label(self) -> Message:
+        """The number of nodes with each standing."""
+        counts = Counter(each.standing for each in self.nodes)
+        named = {"open": counts["unjudged"]}
+        named |= {word: counts[word] for word in ("accepted", "waiting", "failed")}
+        return Message("rolling-nodes", **named)
+
+    def racks(self) -> Mapping[str, Mapping[str, list[str]]]:
+        """Return the nodes by rack and standing."""
+        found: dict[str, dict[str, list[str]]] = {}
+        for each in self.nodes:
+            found.setdefault(each.rack, {}).setdefault(each.standing, []).append(each.node)
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        peers = [{**vars(each), "since": each.time} for each in self.peers]
+        return {"nodes": [vars(each) for each in self.nodes], "peers": peers}
 
 
 def decisions_of(
