@@ -21,7 +21,7 @@ from proofmark.common.errors import BadInput
 from proofmark.common.message import NOTHING, Message
 from proofmark.judge.shared_traits import OF_FILES
 from proofmark.judge.verdict import Result
-from proofmark.packages.history.compare import Difference, compare, program_differences
+from proofmark.packages.history.trend_command import Difference, compare, program_differences
 from proofmark.software.software import Package, Software, software_of
 from proofmark.software.spack.lock_file import (
     COMPILERS,

@@ -28,7 +28,7 @@ from proofmark.judge.evidence import Evidence
 from proofmark.judge.judging import judge, judge_run
 from proofmark.judge.predictions import FigurePredictions, Prediction
 from proofmark.judge.verdict import Verdict
-from proofmark.packages.history.compare import compare
+from proofmark.packages.history.trend_command import compare
 from proofmark.packages.tools.tune import tuned_facts
 from proofmark.packages.twin.twin_error import figures_of, model_error_of, predictions_of
 from proofmark.packages.twin.twin_files import MeasuredFigures, SimulatedRun, TwinFacts, TwinFiles
