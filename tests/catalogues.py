@@ -21,7 +21,7 @@ from tests.folders import BENCHMARKS, PACKAGE, ROOT
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.telemetry import TELEMETRY
 from proofmark.common.message import WORDS
-from proofmark.common.message_table import MESSAGES
+from proofmark.common.message_table import MESSAGES, added_messages
 from proofmark.common.translation import CATALOGUES, DOMAIN, ENGLISH, LANGUAGES
 from proofmark.packages.papers.all_claims import CLAIMS
 
@@ -49,7 +49,7 @@ def texts() -> Iterator[Key]:
             for _line, _function, text, _comments in babel_extract(file, ["_"], (), OPTIONS):
                 assert isinstance(text, str), f"{path.name}: {text}"
                 yield text
-    yield from (*MESSAGES.values(), *WORDS)
+    yield from (*MESSAGES.values(), *added_messages().values(), *WORDS)
     yield from _of_cases()
     yield from (claim.statement for claim in CLAIMS)
 

@@ -17,12 +17,15 @@ from tests.fixtures.fleet import fleet_run
 from tests.folders import PACKAGE, ROOT
 
 from proofmark import __version__
+from proofmark.common import message_table
+from proofmark.common.plugins import installed
 from proofmark.runs.evidence import seal
 from proofmark.runs.run import Run
 
 PROGRAM = """\
 import contextlib, importlib.util, io, json, sys
 from proofmark.cli.main import main
+from proofmark.common.message_table import added_messages
 answers = []
 for words in json.loads(sys.argv[1]):
     printed = io.StringIO()
@@ -35,9 +38,10 @@ for words in json.loads(sys.argv[1]):
 names = json.loads(sys.argv[2])
 found = [each for each in names if importlib.util.find_spec(f"proofmark.packages.{each}")]
 loaded = [each for each in names if f"proofmark.packages.{each}" in sys.modules]
-print(json.dumps([found, loaded, answers]))
+print(json.dumps([found, loaded, answers, [*added_messages()]]))
 """
-"""Runs command lines; prints the packages that exist and are imported, exit codes and outputs."""
+"""Runs command lines; prints the packages that exist and are imported, exit codes and outputs, and
+the codes of the messages of packages."""
 SITE = ["-i", f"{ROOT / 'inventory/example-xeon'}", "-l", "xeon"]
 BASIC = [
     ["--version"],
@@ -77,15 +81,15 @@ def without(packages: Sequence[str], folder: Path) -> Path:
 
 
 def answers_of(
-    installed: Path, lines: list[list[str]]
-) -> tuple[list[str], list[str], list[tuple[int, str]]]:
-    """Return the packages that exist, those that are imported, and exit code and output by line."""
-    own = {"PYTHONPATH": f"{installed}", "PROOFMARK_KIT": f"{ROOT}", "SOURCE_DATE_EPOCH": "0"}
+    folder: Path, lines: list[list[str]]
+) -> tuple[list[str], list[str], list[tuple[int, str]], list[str]]:
+    """Return what `PROGRAM` prints."""
+    own = {"PYTHONPATH": f"{folder}", "PROOFMARK_KIT": f"{ROOT}", "SOURCE_DATE_EPOCH": "0"}
     call = [sys.executable, "-c", PROGRAM, json.dumps(lines), json.dumps([*OPTIONAL])]
     done = subprocess.run(call, env={**os.environ, **own}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    found, loaded, answers = json.loads(done.stdout)
-    return found, loaded, [(code, _without_claims(text)) for code, text in answers]
+    found, loaded, answers, codes = json.loads(done.stdout)
+    return found, loaded, [(code, _without_claims(text)) for code, text in answers], codes
 
 
 def _without_claims(text: str) -> str:
@@ -114,7 +118,7 @@ def judged(run: Run) -> list[list[str]]:
 @pytest.fixture(scope="module")
 def complete(judged: list[list[str]], run: Run) -> tuple[list[tuple[int, str]], str]:
     """Return the answers of the whole kit, and the page that it writes."""
-    found, _, answers = answers_of(PACKAGE.parent, [*BASIC, *judged])
+    found, _, answers, _ = answers_of(PACKAGE.parent, [*BASIC, *judged])
     assert found == [*OPTIONAL]
     return answers, run.files.report.read_text()
 
@@ -137,10 +141,13 @@ def test_the_kit_works_without_optional_packages(
 ) -> None:
     names = {"RUN": f"{run.folder}", "NEW": f"{tmp_path / 'new'}"}
     needs = [[names.get(word, word) for word in OPTIONAL[name]] for name in removed]
-    installed = without(removed, tmp_path / "installed")
-    found, loaded, answers = answers_of(installed, [*BASIC, *judged, *needs])
+    found, loaded, answers, codes = answers_of(
+        without(removed, tmp_path / "installed"), [*BASIC, *judged, *needs]
+    )
     assert found == [name for name in OPTIONAL if name not in removed]
     assert not {*removed} & {*loaded}
+    for name, table in installed(message_table.__name__).items():
+        assert ({*table.load()} <= {*codes}) is (name not in removed)
     alike = answers[: -len(needs)]
     assert alike == complete[0]
     assert [code for code, _ in alike[:3]] == [0, 0, 0]

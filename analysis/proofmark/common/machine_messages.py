@@ -9,8 +9,6 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "floor-only": "only a floor applies, which a figure cannot pass",
     "foreseen": "{kind}: {figure}: {text}",
     "foreseen-item": "{kind}: {figure}: {text}; an item of {file} enables a judgement",
-    "rolling-nodes": "nodes: {accepted} accepted, {waiting} waiting, {failed} failed, {open} not "
-    "judged",
     # site: facts that a probe does not report
     "absent-said": "{problem}",
     "absent-no-file": "no such file: {path}",
@@ -210,38 +208,6 @@ MACHINE_MESSAGES: Mapping[str, str] = {
     "the generic one, without stripes: the other needs lustre/lustreapi.h or gpfs.h on the system "
     "where the lock is made.",
     "derived-same": "the same versions, built in another way",
-    # twin: what the model contains
-    "model-value": "{value}",
-    "model-source": "{source}",
-    "model-fitted": "fitted to the PingPong of run {run}",
-    "model-processor": "processor",
-    "model-ancestor": "the nearest ancestor of {processor} in archspec whose figures the kit has",
-    "model-line": "cache line between two cores",
-    "model-lines": "cache lines of 64 bytes in flight, of one core",
-    "model-sockets": "link between two sockets",
-    "model-books": "link between two books",
-    "model-adapter": "bus to the adapter",
-    "model-software": "MPI on each side of a message",
-    "model-eager": "messages without a rendezvous, below",
-    "model-links": "links between sockets",
-    "model-links-all": "all",
-    "model-links-why": "the topology has no distances: each socket of a book has a link to each "
-    "other one",
-    "model-memory": "memory",
-    "model-memory-none": "none",
-    "model-memory-why": "messages inside a node fit into the caches, and one copy is the "
-    "bottleneck",
-    "model-place": "place of the adapter",
-    "model-place-first": "socket 0",
-    "model-place-why": "one adapter for a node",
-    "model-link": "link of a node",
-    "model-adapters": "between two adapters",
-    "model-adapters-switch": "between two adapters, with one switch",
-    "model-switch": "a switch",
-    "model-switch-why": "usual for InfiniBand",
-    "model-uplinks": "uplinks of a {level}",
-    "model-uplinks-many": "as many as hosts",
-    "model-uplinks-why": "no uplinks are declared: they do not block",
     # judge: comparisons of machines that would not see a material change
     "noisy": "too noisy: a difference of up to {change} % would not be seen, {material} % is "
     "material; {needed}",

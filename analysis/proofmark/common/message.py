@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from proofmark.common.message_table import MESSAGES
+from proofmark.common.message_table import template
 from proofmark.common.translation import ENGLISH, N_, language, translated
 
 Field = str | int | float | tuple[str, ...]
@@ -38,7 +38,7 @@ class Message(str):
     """A message; the default is the empty one, which states nothing.
 
     Attributes:
-        code: a key of `MESSAGES`; empty for the empty message.
+        code: of a template; empty for the empty message.
         fields: the values of the template.
     """
 
@@ -52,7 +52,7 @@ class Message(str):
             KeyError: there is no such code, or a value of its template is missing.
         """
         shown = {name: _joined_text(value, str) for name, value in fields.items()}
-        made = super().__new__(cls, MESSAGES[code].format(**shown) if code else "")
+        made = super().__new__(cls, template(code).format(**shown) if code else "")
         vars(made).update(code=code, fields=fields)
         return made
 
@@ -115,7 +115,7 @@ class Message(str):
     @property
     def begins_with_value(self) -> bool:
         """Whether the text begins with a value, for example with the name of a node."""
-        return MESSAGES.get(self.main_code, "").startswith("{")
+        return bool(self) and template(self.main_code).startswith("{")
 
     @property
     def main_code(self) -> str:
@@ -226,7 +226,7 @@ def rendered(message: Message) -> str:
     if message.code in OF_OTHERS and language() != ENGLISH:
         return English(message)
     shown = {name: _joined_text(value, _shown) for name, value in message.fields.items()}
-    return translated(MESSAGES[message.code]).format(**shown)
+    return translated(template(message.code)).format(**shown)
 
 
 def _shown(text: str) -> str:

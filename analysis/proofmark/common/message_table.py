@@ -2,14 +2,17 @@
 
 A template is the key of the catalogues. A code is stored in files: it stays when its words change.
 `machine_messages` and `output_messages` have the parts about nodes, programs, outputs and items.
+Packages and sites add tables of their own: their `PLUGINS` or entry points name them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from proofmark.common.machine_messages import MACHINE_MESSAGES
 from proofmark.common.output_messages import OUTPUT_MESSAGES
+from proofmark.common.plugins import installed
 
 MESSAGES: Mapping[str, str] = {
     "several": "{parts}",
@@ -21,8 +24,6 @@ MESSAGES: Mapping[str, str] = {
     "readings-damaged": "{path}: ignored: damaged ({problem}); the evidence is read",
     # plan: what a suite has and a plan has not
     "left-said": "{text}",
-    "left-rolling": "{case}: {count} steps of several nodes do not roll; -e run_id=RUN without "
-    "rolling=true adds them",
     "left-repeats": "{case}: {repeats} of {stated} repeats, within {within}",
     "left-unwritten": "{case}: {point}: no step of {writer} writes its files",
     "left-readers": "{case}: {point}: {needed} nodes that did not write its files are needed; the "
@@ -39,9 +40,6 @@ MESSAGES: Mapping[str, str] = {
     "left-waves": "{case}: {nodes} nodes, which are in none of the {rounds} waves of pairs alone",
     "left-rounds": "{case}: {nodes} nodes, which are in none of the {rounds} rounds of pairs "
     "together",
-    "left-load-size": "jobs of {nodes} nodes: more than the load leaves ({usable} nodes)",
-    "left-no-source": "{case}: {package} has no source for a simulation",
-    "left-no-program": "{case}: {program} of {package} has no source",
     "unmet-value": "{name} is {found}, and {needed} is needed",
     "unmet-least": "{name} is {found}, and at least {needed} is needed",
     "unmet-more": "{name} is {found}, and more than {needed} is needed",
@@ -201,10 +199,7 @@ MESSAGES: Mapping[str, str] = {
     "nodes-populations": "the nodes are not one population: {many} near {usual}, {few} near "
     "{other}; state their kinds or places, so that like nodes are compared",
     # judge: links, and the end of a run
-    "link-slow": "{ratio} × the usual value of {pairs} like pairs ({value}); slow: {element} "
-    "(confidence {percent} %)",
     "listed-and-more": "{listed} and {count} more",
-    "all-rounds": "all rounds",
     "since-start": "{ratio} × the first {minutes} minutes of the run; a repeat has a noise of "
     "{noise} %, and a change of {least} % counts",
     "first-minutes": "the first {minutes} minutes of the run",
@@ -267,24 +262,9 @@ MESSAGES: Mapping[str, str] = {
     "required-open": "{case} {metric} on {hardware}: {text}",
     "no-row": "no output has a matching row",
     # judge: claims of papers, past runs
-    "claim-elsewhere": "the figures are of {systems}; the claim is of {wanted}",
-    "claim-figures": "figures of {system}",
-    "claim-missing": "missing: {text}",
-    "claim-all-points": "all {points} points of {sweep}",
-    "claim-points": "{missing} of {points} points of {sweep}",
-    "past-unfinished": "unfinished: it has no {file}",
-    "past-unreadable": "unreadable: {problem}",
-    "past-damaged": "damaged {file}: {problem}",
-    "past-cut": "damaged {file}: it does not end as proofmark writes it",
-    "past-records": "damaged {file}: records.parquet beside it has other figures",
-    "past-empty": "damaged {file}: it has no valid figure",
-    "past-origins": "damaged {file}: it has figures of several origins",
-    "past-time": "damaged {file}: neither the run id {run} nor the facts of a node have a time",
     "past-copy": "a copy of the run in {folder}",
     "past-verdict": "{text}: {judged}; {passed} PASS, {failed} FAIL, {invalid} INVALID, "
     "{unjudged} UNJUDGED; {measured} of {expected} steps measured",
-    "past-file": "{file} is damaged",
-    "past-programs": "{file} is missing or damaged",
     # report: what differs in a signed folder
     "signed-unlisted": "{name}: not listed in the statement",
     "signed-missing": "{name}: listed in the statement, and missing",
@@ -309,19 +289,12 @@ MESSAGES: Mapping[str, str] = {
     "trait-network-built": "network libraries of the build",
     "trait-request": "request to the provider",
     "trait-target": "processor that it was built for",
-    "trait-only": "package",
     "trait-version": "version",
     "trait-provider": "provider",
     "trait-build": "build",
     "trait-blas": "BLAS",
     "trait-kernel": "BLAS kernel",
     "trait-mpi": "MPI",
-    # plan: the fit of a twin's model
-    "fit-no-pingpong": "no PingPong inside a socket: the figures of the table are not changed",
-    "fit-no-rate": "no PingPong with a rendezvous that fits into the cache: no rate is fitted",
-    "fit-like-sockets": "messages between sockets are not slower than inside a socket",
-    "fit-fast-message": "a message between nodes is faster than its adapters in the table",
-    "fit-no-latency": "the latency of the fabric is not fitted",
     # records: the end of an execution
     "timed-out": "timed out after {seconds} s (limit {limit} s)",
     "killed": "killed by {signal}",
@@ -461,3 +434,21 @@ MESSAGES: Mapping[str, str] = {
     **MACHINE_MESSAGES,
     **OUTPUT_MESSAGES,
 }
+
+
+@cache
+def added_messages() -> Mapping[str, str]:
+    """Return the templates of packages and of sites, by code."""
+    added: dict[str, str] = {}
+    for table in installed(__name__).values():
+        added.update(table.load())
+    return added
+
+
+def template(code: str) -> str:
+    """Return the English template of a code.
+
+    Raises:
+        KeyError: no table has the code.
+    """
+    return MESSAGES[code] if code in MESSAGES else added_messages()[code]

@@ -39,51 +39,12 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "pairs-blind": "{nodes} like pairs with a spread of {spread} %: even a pair that fails "
     "completely would not be detected",
     # adopt: files that are left over
-    "adopt-no-pattern": "no pattern of a case",
-    "adopt-nodes-mixed": "outputs of {nodes} in one file, and nothing says which is whose",
-    "adopt-no-banner": "no banner of a case",
-    "adopt-no-node": "no node in its path, in its text or in a job script beside it",
-    "adopt-unsure-node": "are they nodes, counts or repeats: {words}? nodes: --node {option}; "
-    "otherwise --nodes states the node",
-    "adopt-two-answers": "its path names {path}, its text names {text}, as the texts of other "
-    "nodes do: --node states that the paths count",
     "adopt-text-counts": "its path or --nodes names {path}, its text names {text}: the text counts",
-    "adopt-other-node": "of nodes that -l does not select: {nodes}",
-    "adopt-many-patterns": "the files of {case} need {most} patterns or more: --accept adopts all; "
-    "a folder of their own needs one pattern",
     "adopt-other-program": "its output of {cases}, which no --case selects",
-    "adopt-job-script": "a job script",
-    "adopt-io500": "of the IO500 submission {folder}: proofmark io500 FOLDER",
     "packed-damaged": "damaged: {problem}",
-    "packed-ratio": "compressed by more than {ratio}: a fault or an attack",
-    "packed-large": "more than {megabytes} MiB",
-    "archive-large": "too many files or bytes: {files} files are read, the rest is not",
     "archive-headers": "more than {most} headers before one member",
     "archive-header-large": "headers before one member with more than {most} bytes",
     "archive-all-headers": "headers with more than {most} bytes",
-    "archive-special": "a link or a special file of an archive",
-    "archive-path": "a path that an archive must not have: {problem}",
-    # stability runs
-    "stability-counts": "{hours} of {wanted} h; jobs: {started} started, {finished} finished, "
-    "{invalid} INVALID, {running} running, failed: {failed}",
-    "stability-unseen": "nobody looked at the nodes for {unseen} of {hours} h",
-    "stability-not-seen": "nobody looked at the nodes in {hours} h, or the scheduler told no state",
-    "stability-lines": "{file}: {count} lines are no look at the nodes, or not in order: {lines}",
-    "stability-damaged": "the history of jobs is damaged: {text}",
-    "stability-weaker": "the run was not that of the contract: {text}",
-    "stability-term": "{name}: {found}; the contract: {agreed}",
-    "stability-ahead": "stability: {hours} h with {load} % of {nodes} nodes busy: about {jobs} "
-    "jobs and {node_hours} node-hours a day; nodes of a job: {sizes}; the time begins again after "
-    "a failure by: {causes}",
-    "stability-no-item": "stability: no item of the contract limits failures, so that the run is "
-    "not judged",
-    "stability-impossible": "item {number} cannot be met in this time",
-    "stability-risk": "item {number} is met with at most {most} failures: a machine with {good} "
-    "expected failures is refused with {producer} % (producer's risk), one with {bad} is accepted "
-    "with {consumer} % (consumer's risk)",
-    "stability-risk-jobs": "item {number} is met with at most {most} failures of {jobs} jobs: a "
-    "machine with {good} expected failures is refused with {producer} % (producer's risk), one "
-    "with {bad} is accepted with {consumer} % (consumer's risk)",
     # the acceptance of a site by its runs
     "acceptance-met": "{met} of {total} items met",
     "acceptance-faults": "{count} nodes with a fault that no figure has",
@@ -162,17 +123,5 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "reader-foreign": "an output of {program}: it is not read",
     "reader-no-metric": "no value of {metric} found",
     "reader-no-parameter": "no line has its {name}",
-    "io500-no-result": "no phase in {files}",
-    "io500-number": "{file}: {key}: found {found}; accepted: {accepted}",
-    "io500-invalid": "the program itself says: {words}",
-    "io500-no-phase": "{phase}: not run",
-    "io500-short": "{phase}: {seconds} s; at least {least} s are required",
-    "io500-stonewall": "{phase}: {option} {word}; at least {least} s are required",
-    "io500-option": "{phase}: {option} {word}; {option} {accepted} is required",
-    "io500-lacks": "{phase}: without {option}, which is required",
-    "io500-forbidden": "{phase}: {option} is not allowed",
-    "io500-phase-score": "{phase}: the result file has {printed}, the output of the phase gives "
-    "{computed}",
-    "io500-score": "{name}: the result file has {printed}, its phases give {computed}",
     "reader-two-values": "two values of {name}: {first} and {second}",
 }

@@ -17,7 +17,7 @@ from proofmark.packages.stability.job_causes import (
     Shown,
     cause_of,
 )
-from proofmark.runs.job_state import State
+from proofmark.runs.job_folder import State
 from proofmark.site.node.counters import meaning_of
 
 LINES = [

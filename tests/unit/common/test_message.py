@@ -28,10 +28,13 @@ from proofmark.common.message import (
     joined,
     rendered,
 )
-from proofmark.common.message_table import MESSAGES
+from proofmark.common.message_table import MESSAGES, added_messages
+from proofmark.common.plugins import installed
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.translation import in_language
 
+EVERY = {**MESSAGES, **added_messages()}
+"""The templates of the kit and of its packages, by code."""
 TIMED_OUT = Message("timed-out", seconds="61", limit=60)
 KILLED = Message("killed", signal="SIGSEGV")
 TEXTS = {"reason", "reasons", "message", "messages", "likely", "powerless", "disturbed"} | {
@@ -59,7 +62,7 @@ def modules() -> Sequence[tuple[Path, ast.Module]]:
 
 
 def fields_of(code: str) -> set[str]:
-    return {field for _, field, _, _ in Formatter().parse(MESSAGES[code]) if field}
+    return {field for _, field, _, _ in Formatter().parse(EVERY[code]) if field}
 
 
 def test_a_message_is_its_english_text_in_each_language() -> None:
@@ -162,9 +165,11 @@ def test_each_code_is_unique_and_each_template_is_in_the_catalogues() -> None:
         if isinstance(node, ast.Dict)
     )
     codes = [key.value for each in tables for key in each.keys if isinstance(key, ast.Constant)]
-    assert len(codes) == len({*codes}) == len(MESSAGES)
+    for table in installed(message_table.__name__).values():
+        codes += table.load()
+    assert len(codes) == len({*codes}) == len(EVERY)
     with catalogue("ko").open("rb") as file:
-        assert {*MESSAGES.values()} <= {each.id for each in read_po(file)}
+        assert {*EVERY.values()} <= {each.id for each in read_po(file)}
 
 
 def fits(given: set[str | None], fields: set[str]) -> bool:
@@ -180,7 +185,7 @@ def test_each_message_of_the_code_has_a_template_with_its_fields() -> None:
     for path, tree in modules():
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                used |= {node.value} & MESSAGES.keys()
+                used |= {node.value} & EVERY.keys()
             elif isinstance(node, ast.JoinedStr):
                 parts = (
                     re.escape(str(each.value)) if isinstance(each, ast.Constant) else "[a-z-]+"
@@ -198,14 +203,14 @@ def test_each_message_of_the_code_has_a_template_with_its_fields() -> None:
                 continue
             given = {each.arg for each in node.keywords}
             place = f"{path.name}:{node.lineno}: {code.value}"
-            if code.value not in MESSAGES:
+            if code.value not in EVERY:
                 wrong.append(place)
             elif not fits(given, fields_of(code.value)):
                 wrong.append(f"{place}: {given}")
     assert wrong == []
     for compiled in map(re.compile, patterns):
-        used |= {code for code in MESSAGES if compiled.fullmatch(code)}
-    assert MESSAGES.keys() - used == set()
+        used |= {code for code in EVERY if compiled.fullmatch(code)}
+    assert EVERY.keys() - used == set()
 
 
 def decided_by_text(tree: ast.Module) -> Iterator[int]:

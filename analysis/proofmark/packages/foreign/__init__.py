@@ -12,6 +12,9 @@ ADOPT = AddedCommand("judge", "proofmark.packages.foreign.adopt", "outputs of ot
 IO500 = AddedCommand("judge", "proofmark.packages.foreign.io500", "score submissions again")
 
 PLUGINS: PluginTable = {
+    "proofmark.common.message_table": {
+        "foreign": "messages:MESSAGES",
+    },
     "proofmark.cli.commands": {
         "adopt": ":ADOPT",
         "io500": ":IO500",

@@ -13,6 +13,9 @@ TREND = AddedCommand(
 )
 
 PLUGINS: PluginTable = {
+    "proofmark.common.message_table": {
+        "history": "messages:MESSAGES",
+    },
     "proofmark.cli.commands": {
         "trend": ":TREND",
     },

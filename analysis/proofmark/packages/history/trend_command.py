@@ -94,7 +94,7 @@ class Difference:
     Attributes:
         first, later: the medians of the runs, in `unit`.
         change: the ratio later / first minus 1, estimated from all pairs of values
-            (`judge.intervals`). If a value is not positive: the ratio of the medians minus 1. None
+            (`judge.confidence`). If a value is not positive: the ratio of the medians minus 1. None
             if the median of the first run is 0.
         interval: of the change, with its confidence. None if a run has a single value, or a value
             is not positive.

@@ -5,9 +5,23 @@ May import: report and the rooms below it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from proofmark.common.plugins import PluginTable
 
+MESSAGES: Mapping[str, str] = {
+    "claim-elsewhere": "the figures are of {systems}; the claim is of {wanted}",
+    "claim-figures": "figures of {system}",
+    "claim-missing": "missing: {text}",
+    "claim-all-points": "all {points} points of {sweep}",
+    "claim-points": "{missing} of {points} points of {sweep}",
+}
+"""The messages of the package: the code of each, and its English template."""
+
 PLUGINS: PluginTable = {
+    "proofmark.common.message_table": {
+        "papers": ":MESSAGES",
+    },
     "proofmark.judge.claims": {
         "papers": "all_claims:Papers",
     },

@@ -7,6 +7,8 @@ May import: every room.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from proofmark.cli.command import AddedCommand
 from proofmark.common.plugins import PluginTable
 
@@ -14,7 +16,18 @@ MODULE = "proofmark.packages.service.gate"
 GATE = AddedCommand("sign and keep", MODULE, "return nodes to service")
 DECIDE = AddedCommand("stage", MODULE, "decide which nodes of a run return to service")
 
+MESSAGES: Mapping[str, str] = {
+    "left-rolling": "{case}: {count} steps of several nodes do not roll; -e run_id=RUN without "
+    "rolling=true adds them",
+    "rolling-nodes": "nodes: {accepted} accepted, {waiting} waiting, {failed} failed, {open} not "
+    "judged",
+}
+"""The messages of the package: the code of each, and its English template."""
+
 PLUGINS: PluginTable = {
+    "proofmark.common.message_table": {
+        "service": ":MESSAGES",
+    },
     "proofmark.cli.commands": {
         "gate": ":GATE",
         "stage gate-decide": ":DECIDE",

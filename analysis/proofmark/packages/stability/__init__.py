@@ -8,6 +8,9 @@ from __future__ import annotations
 from proofmark.common.plugins import PluginTable
 
 PLUGINS: PluginTable = {
+    "proofmark.common.message_table": {
+        "stability": "messages:MESSAGES",
+    },
     "proofmark.plan.kinds": {
         "stability": "stability_run:StabilityRun",
     },

@@ -18,9 +18,8 @@ from proofmark.common.files import paths_in, text_or_empty
 from proofmark.judge.executions import CRASHES
 from proofmark.records.read import read_run
 from proofmark.records.run_facts import RunParts
-from proofmark.runs.attempts import Attempt, attempts
-from proofmark.runs.files_report import files_reports
-from proofmark.runs.job_state import State
+from proofmark.runs.attempts import Attempt, attempts, files_reports
+from proofmark.runs.job_folder import State
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_files import StepFiles

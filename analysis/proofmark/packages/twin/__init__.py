@@ -11,6 +11,9 @@ from proofmark.common.plugins import PluginTable
 TWIN = AddedCommand("before a run", "proofmark.packages.twin.twin_command", "simulate a suite")
 
 PLUGINS: PluginTable = {
+    "proofmark.common.message_table": {
+        "twin": "messages:MESSAGES",
+    },
     "proofmark.cli.commands": {
         "twin": ":TWIN",
     },
