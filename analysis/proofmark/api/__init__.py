@@ -97,7 +97,7 @@ MODULES = {
     "apply_limit": "proofmark.site.groups",
     "bmcs_of_facts": "proofmark.machine.bmc.back_end",
     "candidate_kernels": "proofmark.software.program",
-    "connection_variables": "proofmark.site.ansible_access",
+    "connection_variables": "proofmark.site.access",
     "judge_run": "proofmark.judge.judging",
     "has_contract": "proofmark.site.inventory",
     "keywords_of": "proofmark.site.access",
