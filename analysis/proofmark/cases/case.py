@@ -11,14 +11,14 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from proofmark.cases.reader.spec import (
+from proofmark.cases.reader.own_rules import (
     FormerRules,
     OfProgram,
     OwnRules,
     ReadBlock,
-    ReadSpec,
-    rules_of,
+    reader_of,
 )
+from proofmark.cases.reader.reader import Reader
 from proofmark.cases.reference import Metric, Reference
 from proofmark.cases.suite_use import SuiteUse, Uses
 from proofmark.cases.vocabulary import (
@@ -222,14 +222,14 @@ class Case(StrictModel):
         """Return `Metric.judged_with`; nothing for a metric that is not one of the case."""
         return self.metrics[metric].judged_with if metric in self.metrics else {}
 
-    def reader(self) -> ReadSpec:
-        """Return the rules that read the output. `load_benchmarks` has resolved ``same_as``."""
+    def reader(self) -> Reader:
+        """Return the reader of the output. `load_benchmarks` has resolved ``same_as``."""
         if isinstance(self.read, OfProgram):
-            return rules_of(self.read.program)
-        if isinstance(self.read, OwnRules):
-            return self.read.rules
-        assert isinstance(self.read, FormerRules)
-        return self.read
+            return reader_of(self.read.program)
+        if isinstance(self.read, FormerRules):
+            return self.read.reader_with(self.metrics)
+        assert isinstance(self.read, OwnRules)
+        return self.read.reader
 
 
 NODE_CEILINGS = (

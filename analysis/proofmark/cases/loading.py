@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.cases.case import OWN_NAMES, Case
-from proofmark.cases.reader.spec import FormerRules, OwnRules, SameAs
+from proofmark.cases.reader.own_rules import FormerRules, OwnRules, SameAs
 from proofmark.cases.reference import UNIT_OF, Reference
 from proofmark.cases.suite import Benchmarks, Suite
 from proofmark.cases.suite_use import Load, SuiteUse
@@ -64,8 +64,7 @@ def load_benchmarks(folder: Path, *, former: bool = False) -> Benchmarks:
     for name, case in cases.items() if not mistakes else ():
         path = folder / f"{name}.yml"
         mistakes += _cross_checks(path, case, cases, suites)
-        own = isinstance(case.read, OwnRules | FormerRules)
-        lacking = case.reader().lacking() if own else ()
+        lacking = case.read.lacking() if isinstance(case.read, OwnRules) else ()
         mistakes += [InputError(f"{path}", key, "nothing", accepted) for key, accepted in lacking]
         if isinstance(case.read, FormerRules) and not former:
             accepted = "program, same_as, or the keys of docs/case-keys.md"
@@ -107,7 +106,7 @@ def _cross_checks(
         yield from _unknown(path, "read.same_as", case.read.same_as, readers, problem)
         if case.read.same_as not in readers:
             return
-    for metric, unit in _resolve_reader(case, cases).reader().metrics.items():
+    for metric, unit in _resolve_reader(case, cases).reader().units.items():
         yield from _unknown(
             path, "metrics", metric, case.metrics, "no key for a metric that is read:"
         )

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from functools import cached_property, reduce
 
 from proofmark.cases.case import Case
-from proofmark.cases.reader.spec import ParameterType
+from proofmark.cases.reader.reader import ParameterType
 from proofmark.cases.reader.values import parameter
 from proofmark.cases.reference import Against, Reference
 from proofmark.cases.suite import Benchmarks, Required
@@ -141,7 +141,7 @@ class StepFigures:
 def figures_of(step: Step, case: Case, system: str, mode: str) -> StepFigures:
     """Return the figures that `step` of `case` can give on `system` in `mode`."""
     reader = case.reader()
-    metrics = {*reader.metrics, *TELEMETRY}
+    metrics = {*reader.units, *TELEMETRY}
     if case.concurrent and step.copies > 1:
         metrics |= {f"{metric}_spread" for metric in metrics} & {*case.metrics}
     traits = {name: Trait(frozenset({value})) for name, value in step.recorded.items()}
@@ -170,7 +170,7 @@ def _as_printed(planned: Scalar, kind: ParameterType) -> frozenset[Scalar]:
 def _benchmark(case: Case, name: str) -> Trait:
     """Return the benchmark of a figure of the case `name`."""
     reader = case.reader()
-    if reader.text and any("benchmark" in names for _, names in reader.text.groups()):
+    if reader.prints_benchmark:
         return Trait(frozenset({reader.benchmark} if reader.benchmark else ()), "word")
     return Trait(frozenset({reader.benchmark or name}))
 

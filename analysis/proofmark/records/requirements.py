@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from proofmark.cases.case import Case
-from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.reader.reader import Reader
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import duration, size
 from proofmark.plan.step import Step
@@ -149,14 +149,14 @@ def _of_disturbance(case: Case) -> Iterator[Requirement]:
         yield Requirement("steady rate", text, "without_disturbed")
 
 
-def _of_output(reader: ReadSpec) -> Iterator[Requirement]:
+def _of_output(reader: Reader) -> Iterator[Requirement]:
     parts = [f"the output has at least one result ({reader.finds})"]
-    if reader.text and reader.text.require:
-        parts.append(f"it has the lines: {', '.join(reader.text.require)}")
-    if reader.text and reader.text.needs:
-        parts.append(f"each value has {', '.join(reader.text.needs)}")
-    if reader.text and reader.text.reject:
-        patterns = ", ".join(each.pattern for each in reader.text.reject)
+    if reader.require:
+        parts.append(f"it has the lines: {', '.join(reader.require)}")
+    if reader.needs:
+        parts.append(f"each value has {', '.join(reader.needs)}")
+    if reader.reject:
+        patterns = ", ".join(each.pattern for each in reader.reject)
         parts.append(f"no line is like {patterns}")
     yield Requirement("output", "; ".join(parts), "read_output")
     text = "the parameters and nodes in the output are the planned ones"

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from proofmark.cases.reader.rules import Pattern
+from proofmark.cases.reader.own_rules import Pattern
 from proofmark.cases.vocabulary import LAYOUT_AXES, Slug
 from proofmark.common.input_limits import MAX_TARGETS
 from proofmark.common.strict_model import StrictModel

@@ -268,7 +268,7 @@ def test_which_folders_are_submissions() -> None:
 
 def test_the_rules_name_readers_of_the_kit() -> None:
     for rule in rules().phases.values():
-        assert not rule.case or rule.metric in benchmarks().case(rule.case).reader().metrics
+        assert not rule.case or rule.metric in benchmarks().case(rule.case).reader().units
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -10,7 +10,7 @@ from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import BENCHMARKS
 
 from proofmark.cases.reader.engine import Reading, read_output
-from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.reader.reader import Reader
 from proofmark.cases.suite import Benchmarks
 
 SAMPLES = BENCHMARKS / "samples"
@@ -35,7 +35,7 @@ def benchmarks() -> Benchmarks:
     return shipped_benchmarks()
 
 
-def spec(case: str) -> ReadSpec:
+def spec(case: str) -> Reader:
     return benchmarks().case(case).reader()
 
 

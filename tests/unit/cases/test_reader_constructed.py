@@ -13,11 +13,11 @@ import pytest
 from tests.fixtures.shipped import shipped_benchmarks
 
 from proofmark.cases.reader.engine import Reading, read_output
-from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.reader.reader import Reader
 
 
 @cache
-def spec(case: str) -> ReadSpec:
+def spec(case: str) -> Reader:
     return shipped_benchmarks().case(case).reader()
 
 

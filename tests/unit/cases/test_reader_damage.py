@@ -12,7 +12,7 @@ from tests.fixtures.outputs import SAMPLES, WILD, benchmarks, read
 
 from proofmark.cases.reader.engine import Reading
 from proofmark.cases.reader.output_text import output_text
-from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.reader.reader import Reader
 
 AFTER = (
     "srun: error: n1: task 3: Segmentation fault",
@@ -57,9 +57,8 @@ def whole(expected: Path) -> frozenset[Key]:
 
 
 def starts(case: str, text: str) -> list[int]:
-    rules = benchmarks().case(case).reader().text
     lines = text.splitlines()
-    banner = rules.starts if rules else None
+    banner = benchmarks().case(case).reader().starts
     return [n for n, line in enumerate(lines) if banner and banner.match(line)]
 
 
@@ -67,14 +66,14 @@ def starts(case: str, text: str) -> list[int]:
 @pytest.mark.parametrize("expected", EXPECTED, ids=lambda path: path.name)
 def test_an_output_without_its_head_has_no_figure_of_that_run(expected: Path) -> None:
     case, text = sample(expected)
-    rules = benchmarks().case(case).reader().text
+    reader = benchmarks().case(case).reader()
     lines = text.splitlines(keepends=True)
     for share in HEADS:
         first = round(len(lines) * share)
         readings = read(case, "".join(lines[first:]))
         assert sound(readings) <= whole(expected), share
         later = [n for n in starts(case, text) if n >= first]
-        if not later and rules and not rules.untitled:
+        if not later and reader.read and not reader.untitled:
             assert not sound(readings), share
 
 
@@ -98,7 +97,7 @@ def test_a_message_after_the_result_makes_the_last_run_invalid(expected: Path) -
         assert not (once and sound(readings)), message
 
 
-def shared_rules(case: str) -> ReadSpec:
+def shared_rules(case: str) -> Reader:
     """Return the reader of a case without the line by which `adopt` tells like cases apart."""
     return benchmarks().case(case).reader()
 

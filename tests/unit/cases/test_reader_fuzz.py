@@ -14,7 +14,7 @@ from tests.folders import BENCHMARKS
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reader.engine import Reading, read_output
-from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.reader.reader import Reader
 
 SAMPLES = BENCHMARKS / "samples"
 CASES = sorted(path.stem for path in BENCHMARKS.glob("*.yml") if path.stem != "suites")
@@ -35,7 +35,7 @@ INSERTED = (
 
 
 @cache
-def spec(case: str) -> ReadSpec:
+def spec(case: str) -> Reader:
     return load_benchmarks(BENCHMARKS).case(case).reader()
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from tests.fixtures.rules import reader_of_rules
 
 from proofmark.cases.reader.command_line import StartedCommand
 from proofmark.cases.reader.engine import Reading, program_runs, read_output
-from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.reader.reader import Reader
 
 ROW = {"begins": "T.*", "match": r"T (?P<n>\S+) (?P<rate>\S+)", "metrics": {"rate": "B/s"}}
 SIZE = {"parameter": "n"}
@@ -19,22 +19,14 @@ NAMED = {"a": {"names": {"x": "rate"}}, "r": {"unit": "MB/s"}}
 COMMAND = "run (?P<command>.*)"
 
 
-def spec_of(*, parameters: Any = None, program: str | None = None, **text: Any) -> ReadSpec:
+def spec_of(*, parameters: Any = None, program: str | None = None, **text: Any) -> Reader:
     given = text if {"rows", "tables", "keys"} & text.keys() else {"rows": [ROW], **text}
-    given = {"starts": "begin", "untitled": "starts" not in text, "no_end": True, **given}
-    named = parameters or {"n": "int", "m": "int"}
-    block = {"finds": "row", "parameters": named, "program": program, "text": given}
-    return ReadSpec.model_validate(block)
+    given = {"starts": "begin", "untitled": "starts" not in text, **given}
+    return reader_of_rules(parameters or {"n": "int", "m": "int"}, program, **given)
 
 
 def read(output: str, request: StartedCommand | None = None, **text: Any) -> list[Reading]:
     return read_output(spec_of(**text), "mine", output, request)
-
-
-def refusal(**text: Any) -> str:
-    with pytest.raises(ValidationError) as caught:
-        spec_of(**text)
-    return str(caught.value)
 
 
 def test_a_row_needs_its_own_confirmation() -> None:
@@ -69,41 +61,6 @@ def test_the_number_of_rows(count: str, valid: bool) -> None:
 def test_one_of_two_numbers_of_rows_counts() -> None:
     row = {**ROW, "count": r"(?P<count>\d+) rows"}
     assert all(each.valid for each in read("T 1 2\nT 2 3\n1 rows\n2 rows\n", rows=[row]))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ({"command": "x"}, "no group (?P<command>"),
-        ({"program": "oir"}, "'oir' is not a program, did you mean 'ior'?"),
-        ({"complaints": [{"match": "x", "metrics": ["speed"]}]}, "'speed' is not a metric"),
-        ({"complaints": [{"match": "x", "unless": "q"}]}, "'q' is not a parameter"),
-        ({"needs": ["q"]}, "'q' is not a parameter"),
-        ({"facts": ["(?P<q>x)"]}, "'q' is not a parameter"),
-        ({"fails": ["(?P<q>x)"]}, "'q' is not a parameter"),
-        ({"context": [{"match": "(?P<q>x)"}]}, "'q' is not a parameter"),
-        ({"context": [{"match": "x", "resets": ["q"]}]}, "'q' is not a parameter"),
-        ({"rows": [{**ROW, "match": "(?P<rate>x)(?P<q>x)"}]}, "'q' is not a parameter"),
-        ({"tables": [{**TABLE, "columns": {"q": {"parameter": "q"}, "r": RATE}}]}, "'q' is not a"),
-        ({"tables": [{**TABLE, "gives_up": "(?P<q>x)(?P<reason>x)"}]}, "'q' is not a parameter"),
-        (
-            {
-                "keys": [
-                    {
-                        "match": "(?P<q>x)(?P<key>x)(?P<value>x)",
-                        "metrics": {"x": {"metric": "rate", "unit": "s"}},
-                    }
-                ]
-            },
-            "'q' is not a parameter",
-        ),
-        ({"keys": [{"match": "x", "metrics": {}}]}, "no group 'key'"),
-        ({"tables": [{**TABLE, "columns": NAMED | {"b": {"unit": "KiB/s"}}}]}, "no power of ten"),
-        ({"once": "sometimes"}, "'ends' or 'rows'"),
-    ],
-)
-def test_a_wrong_rule_is_refused(text: dict[str, Any], message: str) -> None:
-    assert message in refusal(**text)
 
 
 REQUESTS: dict[str, Any] = {
@@ -300,11 +257,10 @@ def test_an_empty_run_before_another_is_mixed_only_if_the_block_says_so() -> Non
 
 
 def test_a_program_that_is_named_by_the_block_needs_no_name() -> None:
-    rules: dict[str, Any] = {"starts": "T.*", "no_end": True, "rows": [ROW], "needs": ["benchmark"]}
-    block: dict[str, Any] = {"finds": "row", "parameters": {"n": "int"}, "text": rules}
-    [reading] = read_output(ReadSpec.model_validate(block), "mine", "T 1 2\n")
+    rules: dict[str, Any] = {"starts": "T.*", "rows": [ROW], "needs": ["benchmark"]}
+    [reading] = read_output(spec_of(**rules), "mine", "T 1 2\n")
     assert reading.reason == "no line has its benchmark"
-    named = ReadSpec.model_validate({**block, "benchmark": "NAME"})
+    named = spec_of(**rules, benchmark="NAME")
     assert read_output(named, "mine", "T 1 2\n")[0].valid
 
 
@@ -397,9 +353,3 @@ def test_rules_for_text_and_a_program_with_documents_read_the_document() -> None
     document = '{"Version": "4", "tests": [{"Results": [{"access": "write", "bwMiB": 5}]}]}'
     assert [each.value for each in read_output(spec, "mine", f"{document}\nT 1 2\n")] == [5]
     assert [each.value for each in read_output(spec, "mine", "T 1 2\n")] == [2]
-
-
-def test_an_empty_key_of_a_column_is_no_role() -> None:
-    columns = {"size": {**SIZE, "metric": None}, "rate": {**RATE, "names": None}, "more": {}}
-    [reading] = read("size rate\n1 2\n", tables=[{**TABLE, "columns": columns}])
-    assert (reading.value, reading.parameters) == (2, {"n": 1})

@@ -17,7 +17,8 @@ from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.command_line import StartedCommand
 from proofmark.cases.reader.engine import program_runs
 from proofmark.cases.reader.line_marks import without_tags
-from proofmark.cases.reader.spec import PROGRAMS
+from proofmark.cases.reader.programs.ior import exact_sizes, has_requested_rows
+from proofmark.cases.reader.programs.osu import missing_sizes
 from proofmark.cases.reader.values import rounds_to, scaled
 from proofmark.common.message import Message
 
@@ -297,7 +298,7 @@ def rows(*sizes: int, benchmark: str | None = ATOMIC) -> list[ReadingBuilder]:
 
 
 def missing(words: str, builders: Sequence[ReadingBuilder], ranks: int | None = None) -> str:
-    return PROGRAMS.get("osu")().missing_sizes(StartedCommand(words.split(), ranks), builders)
+    return missing_sizes(StartedCommand(words.split(), ranks), builders)
 
 
 @pytest.mark.parametrize(
@@ -339,7 +340,7 @@ def test_a_size_is_a_number() -> None:
 
 def requested(words: str, *found: tuple[str, int], problems: Sequence[Message] = ()) -> bool:
     builders = [ReadingBuilder(name, 1.0, {"iteration": at}, [*problems]) for name, at in found]
-    return PROGRAMS.get("ior")().has_requested_rows(StartedCommand(words.split()), builders)
+    return has_requested_rows(StartedCommand(words.split()), builders)
 
 
 @pytest.mark.parametrize(
@@ -366,8 +367,7 @@ def test_requested_rows(words: str, found: list[tuple[str, int]], whole: bool) -
 
 
 def test_exact_sizes_are_those_that_can_be_read() -> None:
-    ior = PROGRAMS.get("ior")()
-    assert ior.exact_sizes(StartedCommand(["-b", "4k", "-t", "x"])) == {"block_bytes": 4096}
+    assert exact_sizes(StartedCommand(["-b", "4k", "-t", "x"])) == {"block_bytes": 4096}
 
 
 @pytest.mark.parametrize(

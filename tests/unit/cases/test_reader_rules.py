@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from tests.fixtures.rules import reader_of_rules, table_of
 from tests.fixtures.shipped import shipped_benchmarks
 
 from proofmark.cases.reader.engine import Reading, read_output
-from proofmark.cases.reader.rules import TableRule
-from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.reader.reader import Reader
 from proofmark.cases.reader.table import is_rowlike
 
 TABLE = {
@@ -19,10 +19,8 @@ TABLE = {
 }
 
 
-def spec_of(**changes: Any) -> ReadSpec:
-    text = {"starts": "begin", "untitled": True, "no_end": True, "tables": [TABLE]}
-    block: dict[str, Any] = {"finds": "row", "parameters": {"n": "int"}, "text": text}
-    return ReadSpec.model_validate({**block, **changes})
+def spec_of() -> Reader:
+    return reader_of_rules({"n": "int"}, starts="begin", untitled=True, tables=[TABLE])
 
 
 def read_ior(**changes: Any) -> Reading:
@@ -74,9 +72,9 @@ def test_a_place_without_a_number_has_no_value(value: Any) -> None:
 
 
 def test_a_document_only_block_reads_no_text() -> None:
-    spec = spec_of(program="fio", text=None)
+    spec = shipped_benchmarks().case("fio-cache").reader()
     [reading] = read_output(spec, "mine", "size rate\n1 2\n")
-    assert reading.reason == "no row found; no JSON document"
+    assert reading.reason == "no fio job that writes or reads found; no JSON document"
 
 
 def test_a_text_only_block_reads_no_document() -> None:
@@ -127,7 +125,7 @@ NAMED = {
     ],
 )
 def test_whether_a_line_may_be_a_row(titles: str, line: str, rowlike: bool) -> None:
-    table = TableRule.model_validate(TABLE)
+    table = table_of(TABLE)
     assert is_rowlike(line.split(), table.layout(titles)) is rowlike
 
 
@@ -147,11 +145,11 @@ def test_whether_a_line_may_be_a_row(titles: str, line: str, rowlike: bool) -> N
     ],
 )
 def test_whether_a_line_may_be_a_named_row(line: str, rowlike: bool) -> None:
-    table = TableRule.model_validate(NAMED)
+    table = table_of(NAMED)
     assert is_rowlike(line.split(), table.layout("name rate size")) is rowlike
 
 
 def test_the_columns_that_are_not_read_may_have_any_word() -> None:
-    table = TableRule.model_validate(NAMED)
+    table = table_of(NAMED)
     assert is_rowlike(["x", "total", "1", "2", "z"], table.layout("name rate size more"))
     assert not is_rowlike(["x", "total", "1", "z", "2"], table.layout("name rate size more"))

@@ -12,7 +12,7 @@ from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import BENCHMARKS
 
 from proofmark.cases.reader.engine import Reading, read_output
-from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.reader.reader import Reader
 
 SAMPLES = BENCHMARKS / "samples"
 OUTPUTS = sorted(
@@ -30,7 +30,7 @@ OWN_READER = sorted(
 
 
 @cache
-def spec(case: str) -> ReadSpec:
+def spec(case: str) -> Reader:
     return shipped_benchmarks().case(case).reader()
 
 

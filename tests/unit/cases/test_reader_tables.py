@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.fixtures.rules import reader_of_rules
 
 from proofmark.cases.reader.engine import Reading, program_runs, read_output
-from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.reader.reader import Reader
 
 SIZE = {"parameter": "n"}
 RATE = {"metric": "rate", "unit": "B/s"}
@@ -18,10 +19,10 @@ NAMED = {
 }
 
 
-def spec_of(*, kind: str = "int", **text: Any) -> ReadSpec:
+def spec_of(*, kind: str = "int", **text: Any) -> Reader:
     parameters = {"n": kind, "m": "int"}
-    text = {"starts": "begin", "untitled": True, "no_end": True, "tables": [TABLE], **text}
-    return ReadSpec.model_validate({"finds": "row", "parameters": parameters, "text": text})
+    text = {"starts": "begin", "untitled": True, "tables": [TABLE], **text}
+    return reader_of_rules(parameters, **text)
 
 
 def read(output: str, **text: Any) -> list[Reading]:
@@ -92,12 +93,11 @@ ROUNDED = "size rate\n976.56KiB 2\n"
 RUN = "run (?P<command>.*)"
 
 
-def spec_of_sizes() -> ReadSpec:
+def spec_of_sizes() -> Reader:
     columns = {"size": {"parameter": "block_bytes"}, "rate": RATE}
-    text: dict[str, Any] = {"starts": "begin", "untitled": True, "no_end": True}
+    text: dict[str, Any] = {"starts": "begin", "untitled": True}
     text |= {"command": RUN, "tables": [{"header": "size .*", "columns": columns}]}
-    block = {"finds": "row", "program": "ior", "parameters": {"block_bytes": "size"}}
-    return ReadSpec.model_validate({**block, "text": text})
+    return reader_of_rules({"block_bytes": "size"}, "ior", **text)
 
 
 def test_a_rounded_size_has_the_exact_size_of_its_command() -> None:

@@ -13,7 +13,7 @@ from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import DATA
 
 from proofmark.cases.reader.engine import Reading, read_output
-from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.reader.reader import Reader
 
 WILD = DATA / "wild"
 EXPECTED = sorted(WILD.glob("*.expected.json"))
@@ -21,7 +21,7 @@ INVALID = {"ior_io500_fsync-failed", "stream_interleaved_excerpt"}
 
 
 @cache
-def spec(case: str) -> ReadSpec:
+def spec(case: str) -> Reader:
     return shipped_benchmarks().case(case).reader()
 
 

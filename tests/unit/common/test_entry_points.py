@@ -9,7 +9,6 @@ import pytest
 from tests.fixtures.kit import make_kit
 from tests.folders import ROOT
 
-from proofmark.cases.reader.spec import PROGRAMS
 from proofmark.cli.site_checks import site_checks
 from proofmark.common import plugins
 from proofmark.common.errors import BadInput
@@ -59,7 +58,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(
     "kind",
-    [PROGRAMS, SCHEDULERS, LAUNCHERS, BACK_ENDS, PROVIDERS, PLOTS],
+    [SCHEDULERS, LAUNCHERS, BACK_ENDS, PROVIDERS, PLOTS],
     ids=lambda kind: kind.package,
 )
 def test_every_name_of_the_kit_is_one_plug_in(kind: Plugins[object]) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import re
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from tests.fixtures.finished import judged, write_execution, write_software
-from tests.fixtures.kit import make_kit
+from tests.fixtures.kit import FAKE, make_kit
 
 from proofmark.judge.slowdown import Slowdown
 from proofmark.plan.step import Step
@@ -20,21 +21,20 @@ from proofmark.runs.start import RunInputs, start_or_continue
 
 HOSTS = tuple(f"n{number}" for number in range(12))
 PAIRS, REPEATS = 3, 2
-TEXT = "# copy {pair} of 3\nsize 1\nrate {value}\nEND\n"
 
 
 def congested(folder: Path, factors: dict[int, float], *, better: str = "higher") -> Run:
     """Return a run of three pairs; the rate of a pair beside the load is divided by its factor."""
-    kit = replace(make_kit(folder), former=True)
+    kit = make_kit(folder)
     kit.case("noisy", launch="mpi", sweep={"size": 7, "ranks": "{nodes}"}, suites={})
     load = {"case": "noisy", "place": "other-nodes", "baseline": True}
     use = {"sweep": {"size": 1, "nodes": 6, "ranks": 6}, "repeats": REPEATS, "load": load}
     metric = {"unit": "MB/s", "better": better, "bound": "universal", "what": "how fast"}
-    kit.case(launch="mpi", copies=PAIRS, suites={"quick": use}, metrics={"rate": metric})
-    path = kit.cases / "fake.yml"
-    reader = "context:\n    - match: '# copy (?P<pair>\\d+) of \\d+'\n      resets: [size]\n    "
-    text = path.read_text().replace("size: int", "size: int\n    pair: int")
-    path.write_text(text.replace("facts:\n    - size (?P<size>\\d+)", f"{reader}facts: []"))
+    read = copy.deepcopy(FAKE["read"])
+    read["parameters"]["pair"] = "int"
+    read["text"]["keys"][0]["match"] = r"(?P<key>rate) (?P<value>\S+)(?: of copy (?P<pair>\d+))?"
+    uses: dict[str, Any] = {"suites": {"quick": use}, "metrics": {"rate": metric}, "read": read}
+    kit.case(launch="mpi", copies=PAIRS, **uses)
     site = kit.site(hosts=HOSTS)
     run, _ = start_or_continue(
         folder / "runs",
@@ -55,9 +55,9 @@ def _write(
     for pair in range(1, PAIRS + 1):
         rate, factor = 100 * random.normal(1, 0.001), factors.get(pair, 1.0)
         rates[pair] = rate / factor if better == "higher" else rate * factor
-    output = "".join(f"# copy {pair} of 3\nrate {rate}\n" for pair, rate in rates.items())
+    output = "".join(f"rate {rate} of copy {pair}\n" for pair, rate in rates.items())
     own, load = (_binding(each) for each in (step, step.load.step if step.load else None))
-    files = {"stdout": f"{output}END\n"}
+    files = {"stdout": f"size 1\n{output}END\n"}
     if step.load:
         report = '{"folder": "unfinished-1", "running": true, "ranks": %d, "binding": [%s]}'
         entries = ",".join(

@@ -98,7 +98,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Bench]:
     named["text"]["facts"] = [r"size (?P<size>\d+)", r"on (?P<node>\S+)"]
     copies: dict[str, Any] = copy.deepcopy(FAKE["read"])
     copies["parameters"] = {"size": "int", "pair": "int"}
-    copies["text"]["context"] = [{"match": r"pair (?P<pair>\d+)"}]
+    copies["text"]["keys"][0]["match"] = r"(?P<key>rate) (?P<value>\S+)(?: of pair (?P<pair>\d+))?"
     words: dict[str, Any] = copy.deepcopy(FAKE["read"])
     words["parameters"] = {"size": "word"}
     kinds: dict[str, dict[str, Any]] = {
@@ -111,7 +111,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Bench]:
     }
     benches = {}
     for kind, changes in kinds.items():
-        kit = replace(make_kit(tmp_path_factory.mktemp(kind)), former=True)
+        kit = make_kit(tmp_path_factory.mktemp(kind))
         kit.case(sweep={"size": 1}, **changes)
         run = kit.run()
         (step,) = run.plan.steps()
@@ -377,7 +377,7 @@ class TestCopies:
 
     def write(self, bench: Bench, ends: Sequence[float], copies: int = 2, **how: Any) -> Path:
         """Write an execution in which each copy measured for 10 s until its end."""
-        parts = "".join(f"pair {n}\nsize 1\nrate {100 * n}\n" for n in range(1, copies + 1))
+        parts = "".join(f"size 1\nrate {100 * n} of pair {n}\n" for n in range(1, copies + 1))
         folder = bench.write(output=f"{parts}END\n", **how)
         entries = [{"copy": n, "start": 0, "end": end} for n, end in enumerate(ends, start=1)]
         (folder / "copies.json").write_text(json.dumps(entries))

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,15 +143,12 @@ class TestFaults:
 
     @pytest.mark.fault("planned-parameter-not-printed")
     def test_one_row_of_several_without_a_parameter(self, kit: Kit) -> None:
-        kit = replace(kit, former=True)
         read = copy.deepcopy(FAKE["read"])
-        rows = {"begins": "row .*", "match": r"row(?: (?P<size>\d+))? = (?P<rate>\d+)"}
-        read["text"] = {
-            **{"starts": "fake", "untitled": True, "no_end": True},
-            "rows": [{**rows, "metrics": {"rate": "MB/s"}}],
-        }
+        keys = read["text"]["keys"][0]
+        keys["match"] = r"(?P<key>rate)(?: (?P<size>\d+))? = (?P<value>\d+)"
+        read["text"]["facts"] = []
         kit.case(read=read)
-        kit.program('echo "row $1 = 100"; echo "row = 90"')
+        kit.program('echo "rate $1 = 100"; echo "rate = 90"; echo END')
         found = [*records(kit, carry_out(kit))]
         lacking = [each.reason for each in found if each.value == 90]
         assert lacking == [
@@ -162,20 +158,14 @@ class TestFaults:
 
     def test_a_parameter_of_another_metric_only(self, kit: Kit) -> None:
         """The grid of HPL in the output of hpcc is an example."""
-        kit = replace(kit, former=True)
         read = copy.deepcopy(FAKE["read"])
-        rows = {"begins": "row .*", "match": r"row (?P<size>\d+) = (?P<rate>\d+)"}
-        other = {"begins": "other .*", "match": r"other = (?P<time>\d+)"}
-        read["text"] = {
-            **{"starts": "fake", "untitled": True, "no_end": True},
-            "rows": [
-                {**rows, "metrics": {"rate": "MB/s"}},
-                {**other, "metrics": {"time": "s"}},
-            ],
-        }
+        keys = read["text"]["keys"][0]
+        keys["match"] = r"(?P<key>rate|time)(?: (?P<size>\d+))? = (?P<value>\d+)"
+        keys["metrics"]["time"] = {"metric": "time", "unit": "s"}
+        read["text"]["facts"] = []
         time = {"unit": "s", "better": "lower", "bound": 1e-9, "what": "a time"}
         kit.case(read=read, metrics={**FAKE["metrics"], "time": time})
-        kit.program('echo "row $1 = 100"; echo "other = 9"')
+        kit.program('echo "rate $1 = 100"; echo "time = 9"; echo END')
         found = records(kit, carry_out(kit))
         assert [(each.value, each.reason) for each in found] == [(100, ""), (9, "")] * 2
 

@@ -1,29 +1,23 @@
-"""Readings from the raw output of a program, by the rules of its case.
+"""Readings from the raw output of a program, by the reader of its case.
 
-The rules are data (`spec`), and what a program needs besides is in `programs`; none is named here.
-The reader is a pure function. It raises no error for any text, and every number that it returns is
+It is a pure function. It raises no error for any text, and every number that it returns is
 in an intact line of the output.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from proofmark.cases.reader.builder import (
-    ProgramRun,
-    ReadingBuilder,
-    check,
-    refuse_zero_rates,
-)
+from proofmark.cases.reader.agreement import check, refuse_zero_rates
+from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder
 from proofmark.cases.reader.command_line import StartedCommand
-from proofmark.cases.reader.json_output import find_document, read_documents
+from proofmark.cases.reader.documents import find_document, read_documents
 from proofmark.cases.reader.line_marks import program_text
-from proofmark.cases.reader.rules import Pattern
-from proofmark.cases.reader.spec import ReadSpec
-from proofmark.cases.reader.text_reader import read_text
+from proofmark.cases.reader.own_rules import Pattern
+from proofmark.cases.reader.reader import Reader, read_text
 from proofmark.cases.reader.values import Parameter
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.strict_model import StrictModel
@@ -97,7 +91,7 @@ class Reading(NamedTuple):
 
 
 def read_output(
-    spec: ReadSpec, case: str, text: str, request: StartedCommand | None = None
+    reader: Reader, case: str, text: str, request: StartedCommand | None = None
 ) -> list[Reading]:
     """Return the readings in `text`, an output of `case`.
 
@@ -110,7 +104,7 @@ def read_output(
         The readings in the order of the output, at least one: a run without a result gives one
         invalid reading with the reason.
     """
-    return readings_of(spec, case, program_runs(spec, text, request))
+    return readings_of(reader, case, program_runs(reader, text, request))
 
 
 def as_imported(readings: Iterable[Reading]) -> list[Reading]:
@@ -125,33 +119,36 @@ def as_imported(readings: Iterable[Reading]) -> list[Reading]:
     ]
 
 
-def readings_of(spec: ReadSpec, case: str, runs: Iterable[ProgramRun]) -> list[Reading]:
+def readings_of(reader: Reader, case: str, runs: Iterable[ProgramRun]) -> list[Reading]:
     """Return the readings of `runs`."""
     readings = []
     for run in runs:
-        readings += _readings(spec, case, run)
+        readings += _readings(reader, case, run)
     return readings
 
 
 def program_runs(
-    spec: ReadSpec, text: str, request: StartedCommand | None = None
-) -> list[ProgramRun]:
+    reader: Reader, text: str, request: StartedCommand | None = None
+) -> Sequence[ProgramRun]:
     """Return the runs of the program in `text`; see `read_output`."""
     if "\x1b" in text:
         text = _ANSI.sub("", text)
-    text = program_text(text, spec.begins)
-    if spec.of_program.units and (start := find_document(text)) is not None:
-        runs = read_documents(spec, text, start)
-    elif spec.text:
-        runs = read_text(spec, spec.text, text, request)
+    text = program_text(text, reader.begins)
+    runs: Sequence[ProgramRun]
+    if reader.documents and (start := find_document(text)) is not None:
+        runs = read_documents(reader, reader.documents, text, start)
+    elif reader.read:
+        runs = read_text(reader, text, request)
     else:
         runs = [ProgramRun(problems=[Message("reader-no-document")])]
     if not text.strip():
         runs = [ProgramRun(problems=[Message("reader-empty")])]
     for run in runs:
-        check(spec.agree, run.builders, run.facts)
-        refuse_zero_rates(spec.metrics, run.builders)
-    if not any(map(_is_sound, runs)) and (program := other_program(text, spec.begins)):
+        check(reader.agree, run.builders, run.facts)
+        # The copy of a case in an old run can lack a metric that the program prints.
+        run.builders = [each for each in run.builders if each.metric in reader.units]
+        refuse_zero_rates(reader.units, run.builders)
+    if not any(map(_is_sound, runs)) and (program := other_program(text, reader.begins)):
         return [ProgramRun(problems=[Message("reader-foreign", program=program)])]
     return runs
 
@@ -160,28 +157,27 @@ def _is_sound(run: ProgramRun) -> bool:
     return not run.problems and any(not builder.problems for builder in run.builders)
 
 
-def _readings(spec: ReadSpec, case: str, run: ProgramRun) -> list[Reading]:
+def _readings(reader: Reader, case: str, run: ProgramRun) -> list[Reading]:
     builders = run.builders
     if not builders:
-        first = next(iter(spec.metrics))
-        nothing = Message("reader-nothing", finds=spec.finds)
+        nothing = Message("reader-nothing", finds=reader.finds)
         foreign = any(problem.code == "reader-foreign" for problem in run.problems)
-        builders = [ReadingBuilder(first, None, {}, [] if foreign else [nothing])]
-    return [_reading(spec, case, run, builder) for builder in builders]
+        builders = [ReadingBuilder(reader.metric, None, {}, [] if foreign else [nothing])]
+    return [_reading(reader, case, run, builder) for builder in builders]
 
 
-def _reading(spec: ReadSpec, case: str, run: ProgramRun, builder: ReadingBuilder) -> Reading:
+def _reading(reader: Reader, case: str, run: ProgramRun, builder: ReadingBuilder) -> Reading:
     known = {**run.facts, **builder.parameters} if run.facts else builder.parameters
     reason = NOTHING
     if builder.problems or run.problems:
         reason = joined((*builder.problems, *run.problems))
     return Reading(
         case,
-        builder.benchmark or spec.benchmark or case,
+        builder.benchmark or reader.benchmark or case,
         builder.metric,
         builder.value,
-        spec.metrics[builder.metric],
-        {name: known[name] for name in spec.parameters if name in known},
+        reader.units[builder.metric],
+        {name: known[name] for name in reader.parameters if name in known},
         not reason,
         reason,
         run.node,

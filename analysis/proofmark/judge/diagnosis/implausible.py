@@ -20,7 +20,7 @@ from itertools import chain, combinations
 
 import numpy as np
 
-from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.reader.reader import Reader
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import TELEMETRY, metrics_of
 from proofmark.common.message import Message
@@ -188,7 +188,7 @@ def _is_measured(
     return not metric.same_digits and not _follows(measurand.metric, case.reader(), others)
 
 
-def _follows(metric: str, reader: ReadSpec, read: Collection[str]) -> bool:
+def _follows(metric: str, reader: Reader, read: Collection[str]) -> bool:
     """Return whether a rule of the reader computes a metric from others that were read."""
     for rule in reader.agree:
         others = (each.names.isdisjoint(read) for each in rule.expressions)

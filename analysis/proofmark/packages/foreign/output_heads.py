@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from proofmark.cases.reader.line_marks import lines_of_hosts, program_text
-from proofmark.cases.reader.spec import ReadSpec
+from proofmark.cases.reader.reader import Reader
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded, is_name, unfold
@@ -65,14 +65,14 @@ class Banners:
             if name in benchmarks.unnamed:
                 continue
             begins += reader.begins
-            foreign += reader.text.foreign.values() if reader.text else ()
-            if (rules := reader.text) and rules.starts:
-                ends = (*rules.require.values(), *filter(None, [rules.closes]))
+            foreign += reader.foreign.values()
+            if reader.starts:
+                ends = (*reader.require.values(), *filter(None, [reader.closes]))
                 of_end = tuple(_of_lines(each.pattern) for each in ends)
-                program = _Program(_of_lines(rules.starts.pattern), [], of_end)
-                programs.setdefault(rules.starts.pattern, program).cases.append(own)
-            if keys := reader.of_program.keys:
-                self._documents.setdefault(keys, []).append(own)
+                program = _Program(_of_lines(reader.starts.pattern), [], of_end)
+                programs.setdefault(reader.starts.pattern, program).cases.append(own)
+            if reader.documents:
+                self._documents.setdefault(reader.documents.keys, []).append(own)
         self._programs = list(programs.values())
         # A reader refuses the banner of a program that prints results like its own, as HPCC does.
         self._around = {
@@ -178,10 +178,8 @@ def _chosen(cases: _Cases, text: str) -> str:
     return own[0] if len(own) == 1 else next((name for name, line in cases if not line), "")
 
 
-def _node_lines(reader: ReadSpec) -> Iterator[str]:
-    rules = reader.text
-    lines = (*rules.facts, *(each.match for each in rules.context)) if rules else ()
-    return (each.pattern for each in lines if "node" in each.groupindex)
+def _node_lines(reader: Reader) -> Iterator[str]:
+    return (each.pattern for each in reader.facts if "node" in each.groupindex)
 
 
 def _of_lines(pattern: str) -> re.Pattern[str]:

@@ -1,5 +1,22 @@
-"""The readers of the outputs of programs: one module with one class for each program.
+"""The readers of the outputs of programs: what is known of each output, and a function.
 
-The class is a subclass of `proofmark.cases.reader.spec.Program`. The name of the module is the
-value of the key ``program`` of a block ``read:``.
+`PROGRAMS` is the value of the key ``program`` of a block ``read:`` → its module and its reader.
 """
+
+from collections.abc import Mapping
+
+PROGRAMS: Mapping[str, str] = {
+    "fio": "fio:FIO",
+    "hpcc": "linpack:HPCC",
+    "hpl": "linpack:HPL",
+    "imb": "imb:IMB",
+    "ior": "ior:IOR",
+    "likwid": "node_programs:LIKWID",
+    "mdtest": "mdtest:MDTEST",
+    "npb": "npb:NPB",
+    "os_noise": "node_programs:OS_NOISE",
+    "osu": "osu:OSU",
+    "stability": "node_programs:STABILITY",
+    "stream": "stream:STREAM",
+    "stressapptest": "node_programs:STRESSAPPTEST",
+}

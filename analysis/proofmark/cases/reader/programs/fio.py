@@ -1,12 +1,12 @@
-"""fio: its document of JSON (fio's HOWTO, "JSON output"; stat.c)."""
+"""fio, with and without `--client`: its document of JSON (fio's HOWTO, "JSON output"; stat.c)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
-from proofmark.cases.reader.rules import Agreement, words
-from proofmark.cases.reader.spec import Item, Program, ReadSpec, at, first_of, truth, words_of
+from proofmark.cases.reader.agreement import Agreement
+from proofmark.cases.reader.documents import at, first_of, truth, words_of
+from proofmark.cases.reader.reader import Documents, Item, Reader, line, words
 
 _LAYOUTS = ("single-shared-file", "file-per-process")
 _WRITES = ("write", "randwrite", "rw", "readwrite", "randrw")
@@ -21,110 +21,23 @@ _CHANGES_BYTES = (
 """The options with which a job moves other bytes than its size."""
 
 
-class Fio(Program):
-    """fio, with and without `--client`."""
+def _is_partial(document: object) -> bool:
+    """Return whether a job has time left."""
+    left = (at(job, "eta") for job in _list(at(document, "jobs")))
+    return any(each is not None and each not in _NO_TIME_LEFT for each in left)
 
-    units = {"write": "KiB/s", "read": "KiB/s"}
-    keys = ("fio version",)
-    stated = frozenset({"pattern", "tasks", "direct", "iodepth", "engine", "layout"})
-    refused = (re.compile(r"fio: terminating on signal.*", re.ASCII),)
 
-    def rules(self) -> ReadSpec:
-        """Return how its output is read."""
-        return ReadSpec(
-            finds="fio job that writes or reads",
-            benchmark="fio",
-            program="fio",
-            # A time-based job moves its files several times: then it has file_bytes,
-            # not block_bytes. Sizes of transfers that are mixed (bsrange, bssplit,
-            # bs=4k,64k) are a word.
-            parameters={
-                "pattern": "word",
-                "block_bytes": "suffixed",
-                "file_bytes": "suffixed",
-                # Of a file or device: 100%.
-                "size_share": "word",
-                "runtime": "word",
-                "transfer_bytes": "suffixed",
-                "transfer_sizes": "word",
-                "tasks": "int",
-                "layout": "word",
-                # 1: without the page cache (O_DIRECT).
-                "direct": "word",
-                # Requests in flight of each process, and how it makes them.
-                "iodepth": "int",
-                "engine": "word",
-                # Writes that are made durable: sync=1 (O_SYNC), or an fsync after so many
-                # writes.
-                "sync": "word",
-                "fsync": "word",
-                # Reads of a mixed pattern, in percent.
-                "read_share": "word",
-                # With --client: the host of each figure.
-                "client": "word",
-            },
-            aside={
-                "write_kib": "printed",
-                "write_ms": "printed",
-                "read_kib": "printed",
-                "read_ms": "printed",
-                "job_bytes": "suffixed",
-                "wrote": "int",
-                "has_read": "int",
-            },
-            # fio divides the bytes by the run time (show_ddir_status() in stat.c),
-            # and cuts the fraction.
-            # Read by other rules, or without an effect on a figure.
-            no_setting=words(
-                "rw readwrite bs blocksize size io_size filesize runtime"
-                " time_based numjobs iodepth ioengine direct buffered sync"
-                " fsync fdatasync rwmixread rwmixwrite bssplit bsrange"
-                " description name stonewall wait_for new_group"
-                " group_reporting filename_format write_bw_log write_lat_log"
-                " write_iops_log write_hist_log log_avg_msec thread"
-            ),
-            agree=(
-                Agreement(
-                    metric="write", equals="1000 * write_kib / write_ms", rounding=1, within=0.001
-                ),
-                Agreement(
-                    metric="read", equals="1000 * read_kib / read_ms", rounding=1, within=0.001
-                ),
-                # A group of different jobs has the options of the first one and the bytes
-                # of all.
-                Agreement(
-                    metric="write",
-                    equals="1000 * job_bytes * tasks / 1024 * wrote / (wrote +"
-                    " has_read) / write_ms",
-                    rounding=1,
-                    within=0.03,
-                ),
-                Agreement(
-                    metric="read",
-                    equals="1000 * job_bytes * tasks / 1024 * has_read / (wrote +"
-                    " has_read) / read_ms",
-                    rounding=1,
-                    within=0.03,
-                ),
-            ),
-        )
-
-    def is_partial(self, document: object) -> bool:
-        """Return whether a job has time left."""
-        left = (at(job, "eta") for job in _list(at(document, "jobs")))
-        return any(each is not None and each not in _NO_TIME_LEFT for each in left)
-
-    def items(self, document: object) -> Iterator[Item]:
-        """Yield the jobs; those of each client, without their sum."""
-        jobs = at(document, "jobs")
-        if not truth(jobs):
-            clients = _list(at(document, "client_stats"))
-            jobs = [job for job in clients if at(job, "jobname") != "All clients"]
-        common = _options(at(document, "global options"))
-        for job in _list(jobs):
-            own = _options(at(job, "job options"))
-            if common is not None and own is not None:
-                yield _item(job, {**common, **own})
+def _items(document: object) -> Iterator[Item]:
+    """Yield the jobs; those of each client, without their sum."""
+    jobs = at(document, "jobs")
+    if not truth(jobs):
+        clients = _list(at(document, "client_stats"))
+        jobs = [job for job in clients if at(job, "jobname") != "All clients"]
+    common = _options(at(document, "global options"))
+    for job in _list(jobs):
+        own = _options(at(job, "job options"))
+        if common is not None and own is not None:
+            yield _item(job, {**common, **own})
 
 
 def _list(value: object) -> list[object]:
@@ -224,3 +137,73 @@ def _problems(job: object, options: Mapping[str, object]) -> Iterator[str]:
 
 def _is_zero(value: object) -> bool:
     return value == 0 and not isinstance(value, bool)
+
+
+def _rates(metric: str, moved: str) -> tuple[Agreement, Agreement]:
+    # fio divides the bytes by the run time (show_ddir_status() in stat.c), and cuts the fraction. A
+    # group of different jobs has the options of the first one and the bytes of all.
+    share = f"{moved} / (wrote + has_read)"
+    job = f"1000 * job_bytes * tasks / 1024 * {share} / {metric}_ms"
+    return (
+        Agreement(metric, (f"1000 * {metric}_kib / {metric}_ms",), rounding=1, within=0.001),
+        Agreement(metric, (job,), rounding=1, within=0.03),
+    )
+
+
+FIO = Reader(
+    finds="fio job that writes or reads",
+    benchmark="fio",
+    units={"write": "KiB/s", "read": "KiB/s"},
+    # A time-based job moves its files several times: then it has file_bytes,
+    # not block_bytes. Sizes of transfers that are mixed (bsrange, bssplit,
+    # bs=4k,64k) are a word.
+    parameters={
+        "pattern": "word",
+        "block_bytes": "suffixed",
+        "file_bytes": "suffixed",
+        # Of a file or device: 100%.
+        "size_share": "word",
+        "runtime": "word",
+        "transfer_bytes": "suffixed",
+        "transfer_sizes": "word",
+        "tasks": "int",
+        "layout": "word",
+        # 1: without the page cache (O_DIRECT).
+        "direct": "word",
+        # Requests in flight of each process, and how it makes them.
+        "iodepth": "int",
+        "engine": "word",
+        # Writes that are made durable: sync=1 (O_SYNC), or an fsync after so many
+        # writes.
+        "sync": "word",
+        "fsync": "word",
+        # Reads of a mixed pattern, in percent.
+        "read_share": "word",
+        # With --client: the host of each figure.
+        "client": "word",
+    },
+    documents=Documents(
+        keys=("fio version",),
+        stated=frozenset({"pattern", "tasks", "direct", "iodepth", "engine", "layout"}),
+        items=_items,
+        is_partial=_is_partial,
+        refused=(line(r"fio: terminating on signal.*"),),
+    ),
+    aside={
+        "write_kib": "printed",
+        "write_ms": "printed",
+        "read_kib": "printed",
+        "read_ms": "printed",
+        "job_bytes": "suffixed",
+        "wrote": "int",
+        "has_read": "int",
+    },
+    # Read by other rules, or without an effect on a figure.
+    no_setting=words(
+        "rw readwrite bs blocksize size io_size filesize runtime time_based numjobs iodepth"
+        " ioengine direct buffered sync fsync fdatasync rwmixread rwmixwrite bssplit bsrange"
+        " description name stonewall wait_for new_group group_reporting filename_format"
+        " write_bw_log write_lat_log write_iops_log write_hist_log log_avg_msec thread"
+    ),
+    agree=(*_rates("write", "wrote"), *_rates("read", "has_read")),
+)

@@ -2,160 +2,162 @@
 
 from __future__ import annotations
 
-from proofmark.cases.reader.rules import (
-    Agreement,
-    ColumnRule,
-    ContextRule,
-    TableRule,
-    TextSpec,
-    line,
-    words,
+from proofmark.cases.reader.agreement import Agreement
+from proofmark.cases.reader.reader import Reader, TextRun, line
+from proofmark.cases.reader.table import Table
+
+# Below: Calling sequence was
+_COMMAND = line(r"# (?P<command>(?:\S*/)?IMB-\w+(?: .*)?)")
+_NAME = line(r"# Benchmarking (?P<benchmark>\S+).*")
+_MODE = line(r"#\s+MODE: (?P<mode>\S+)")
+_CONTEXT = (
+    line(r"# #processes = (?P<ranks>\d+)(?:; rank order \(rowwise\):)?"),
+    line(r"# #processes = (?P<ranks>\d+) \(threads: (?P<threads>\d+)\)"),
+    line(r"# \( (?P<groups>\d+) groups of (?P<ranks>\d+) processes each running .*"),
+    line(r"# \( ?(?P<waiting>\d+) additional process(?:es)? waiting in MPI_Barrier ?\)"),
 )
-from proofmark.cases.reader.spec import Program, ReadSpec
+_NO_RESULT = (
+    line("# NO SUCCESSFUL EXECUTIONS"),
+    line(r"# !! Benchmark (?P<benchmark>\S+) is invalid for (?P<ranks>\d+) processes !!"),
+)
+_END = line("# All processes entering MPI_Finalize")
+_HEADER = line(r"\s*(?:Group\s+)?(?:#bytes\s+)?#repetitions\s.*")
+_TABLE = Table(
+    metrics={
+        "t[usec]": "t_avg",
+        "t_min[usec]": "t_min",
+        "t_max[usec]": "t_max",
+        "t_avg[usec]": "t_avg",
+        "t_ovrl[usec]": "t_ovrl",
+        "t_pure[usec]": "t_pure",
+        "t_CPU[usec]": "t_cpu",
+        "overlap[%]": "overlap",
+        "Mbytes/sec": "bandwidth",
+        "Msg/sec": "rate",
+    },
+    parameters={"Group": "group", "#bytes": "bytes"},
+    words={"defects": "0.00"},
+    unread=("#repetitions",),
+    skip=line("#.*"),
+    gives_up=line(
+        r"\s*(?:(?P<group>\d+) +)?(?P<bytes>\d+)"
+        r" +(?P<reason>time-out|out-of-mem|int-overflow)\.?;.*"
+    ),
+    stray=line(r"\s*\d+\s+[\d.]+.*"),
+)
 
 
-class Imb(Program):
-    """Intel MPI Benchmarks 3 to 2021."""
+def read(run: TextRun) -> None:
+    """Read Intel MPI Benchmarks 3 to 2021."""
+    titled = False  # each table has a title of its own; the benchmark of another is not known
+    for text in run.lines():
+        if text.strip()[:1].isdigit():
+            run.other(text, _TABLE)
+        elif match := _HEADER.fullmatch(text):
+            run.end_table()
+            if not titled:
+                run.benchmark = None
+            titled = False
+            run.header(_TABLE, match)
+        elif match := _NAME.fullmatch(text):
+            run.context(match, ("ranks", "threads", "waiting", "groups", "mode"))
+            titled = True
+        elif match := _MODE.fullmatch(text):
+            run.context(match)
+            titled = True
+        elif run.contexts(text, _CONTEXT):
+            pass
+        elif match := _NO_RESULT[0].fullmatch(text) or _NO_RESULT[1].fullmatch(text):
+            run.fail(match)
+        elif _END.fullmatch(text):
+            run.end_table()
+        elif match := _COMMAND.fullmatch(text):
+            run.command(match)
+        else:
+            run.other(text, _TABLE)
 
-    def rules(self) -> ReadSpec:
-        """Return how its output is read."""
-        return ReadSpec(
-            finds="IMB result row",
-            parameters={
-                "ranks": "int",
-                "threads": "int",
-                "waiting": "int",
-                "groups": "int",
-                "group": "int",
-                "mode": "lower",
-                "bytes": "int",
-            },
-            no_setting=words("-npmin -include -exclude -time -mem"),
-            # IMB computes the bandwidth from the longest time. Until 2018 a megabyte
-            # was 2 ** 20 bytes.
-            agree=(
-                # The mean of the ranks is between the fastest and the slowest.
-                Agreement(metric="t_min", at_most="t_avg", rounding=0.011, within=0.001),
-                Agreement(metric="t_avg", at_most="t_max", rounding=0.011, within=0.001),
-                Agreement(
-                    metric="bandwidth",
-                    benchmark=line("(?:Multi-)?PingP[io]ng(?:Specificsource)?"),
-                    equals=(
-                        "bytes / t_max",
-                        "bytes / t_avg",
-                        "bytes / t_max * 1e6 / 2 ** 20",
-                        "bytes / t_avg * 1e6 / 2 ** 20",
-                        # IMB-P2P prints the rate of messages, too.
-                        "rate * bytes / 1e6",
-                    ),
-                    rounded={"t_max": 0.005, "t_avg": 0.005, "rate": 0.5},
-                    rounding=0.006,
-                    within=0.002,
-                ),
-                Agreement(
-                    metric="bandwidth",
-                    benchmark=line("(?:Multi-)?Sendrecv"),
-                    equals=("2 * bytes / t_max", "2 * bytes / t_max * 1e6 / 2 ** 20"),
-                    rounded={"t_max": 0.005},
-                    rounding=0.006,
-                    within=0.002,
-                ),
-                Agreement(
-                    metric="bandwidth",
-                    benchmark=line("(?:Multi-)?Exchange"),
-                    equals=("4 * bytes / t_max", "4 * bytes / t_max * 1e6 / 2 ** 20"),
-                    rounded={"t_max": 0.005},
-                    rounding=0.006,
-                    within=0.002,
-                ),
-                Agreement(
-                    metric="bandwidth",
-                    benchmark=line("(?:Multi-)?(?:Uni|Bi)band"),
-                    equals=("rate * bytes / 1e6", "rate * bytes / 2 ** 20"),
-                    rounded={"rate": 0.5},
-                    rounding=0.006,
-                    within=0.002,
-                ),
+
+IMB = Reader(
+    finds="IMB result row",
+    units={
+        "t_avg": "usec",
+        "t_min": "usec",
+        "t_max": "usec",
+        "t_ovrl": "usec",
+        "t_pure": "usec",
+        "t_cpu": "usec",
+        "overlap": "%",
+        "bandwidth": "Mbytes/sec",
+        "rate": "Msg/sec",
+    },
+    parameters={
+        "ranks": "int",
+        "threads": "int",
+        "waiting": "int",
+        "groups": "int",
+        "group": "int",
+        "mode": "lower",
+        "bytes": "int",
+    },
+    read=read,
+    prints_benchmark=True,
+    no_setting=("-npmin", "-include", "-exclude", "-time", "-mem"),
+    # IMB computes the bandwidth from the longest time. Until 2018 a megabyte
+    # was 2 ** 20 bytes.
+    agree=(
+        # The mean of the ranks is between the fastest and the slowest.
+        Agreement(metric="t_min", at_most="t_avg", rounding=0.011, within=0.001),
+        Agreement(metric="t_avg", at_most="t_max", rounding=0.011, within=0.001),
+        Agreement(
+            metric="bandwidth",
+            benchmark=line("(?:Multi-)?PingP[io]ng(?:Specificsource)?"),
+            equals=(
+                "bytes / t_max",
+                "bytes / t_avg",
+                "bytes / t_max * 1e6 / 2 ** 20",
+                "bytes / t_avg * 1e6 / 2 ** 20",
+                # IMB-P2P prints the rate of messages, too.
+                "rate * bytes / 1e6",
             ),
-            text=TextSpec(
-                starts=line(r"#\s+Intel ?\(R\) MPI Benchmark.*"),
-                once="ends",
-                # Below: Calling sequence was
-                command=line(r"# (?P<command>(?:\S*/)?IMB-\w+(?: .*)?)"),
-                settings=(
-                    line(r"#\s+Intel ?\(R\) MPI Benchmark\S* .*? part (?P<variant>\S.*)"),
-                    line(
-                        r"# (?!Date|Mach|Sys|Rel|Ver|Minimum|Maximum)(?P<key>[A-Z][\w"
-                        r" ]*?)\s*:\s+(?P<value>\S.*)"
-                    ),
-                ),
-                context=(
-                    ContextRule(
-                        match=line(r"# Benchmarking (?P<benchmark>\S+).*"),
-                        resets=("ranks", "threads", "waiting", "groups", "mode"),
-                        titles=True,
-                    ),
-                    ContextRule(
-                        match=line(r"# #processes = (?P<ranks>\d+)(?:; rank order \(rowwise\):)?")
-                    ),
-                    ContextRule(
-                        match=line(r"# #processes = (?P<ranks>\d+) \(threads: (?P<threads>\d+)\)")
-                    ),
-                    ContextRule(
-                        match=line(
-                            r"# \( (?P<groups>\d+) groups of (?P<ranks>\d+) processes"
-                            " each running .*"
-                        )
-                    ),
-                    ContextRule(
-                        match=line(
-                            r"# \( ?(?P<waiting>\d+) additional process(?:es)? waiting in"
-                            r" MPI_Barrier ?\)"
-                        )
-                    ),
-                    ContextRule(match=line(r"#\s+MODE: (?P<mode>\S+)"), titles=True),
-                ),
-                tables=(
-                    TableRule(
-                        header=line(r"\s*(?:Group\s+)?(?:#bytes\s+)?#repetitions\s.*"),
-                        columns={
-                            "Group": ColumnRule(parameter="group"),
-                            "#bytes": ColumnRule(parameter="bytes"),
-                            "#repetitions": ColumnRule(),
-                            "t[usec]": ColumnRule(metric="t_avg", unit="usec"),
-                            "t_min[usec]": ColumnRule(metric="t_min", unit="usec"),
-                            "t_max[usec]": ColumnRule(metric="t_max", unit="usec"),
-                            "t_avg[usec]": ColumnRule(metric="t_avg", unit="usec"),
-                            "t_ovrl[usec]": ColumnRule(metric="t_ovrl", unit="usec"),
-                            "t_pure[usec]": ColumnRule(metric="t_pure", unit="usec"),
-                            "t_CPU[usec]": ColumnRule(metric="t_cpu", unit="usec"),
-                            "overlap[%]": ColumnRule(metric="overlap", unit="%"),
-                            "Mbytes/sec": ColumnRule(metric="bandwidth", unit="Mbytes/sec"),
-                            "Msg/sec": ColumnRule(metric="rate", unit="Msg/sec"),
-                            "defects": ColumnRule(accept="0.00"),
-                        },
-                        skip=line("#.*"),
-                        gives_up=line(
-                            r"\s*(?:(?P<group>\d+) +)?(?P<bytes>\d+) +(?P<reason>time-out"
-                            r"|out-of-mem|int-overflow)\.?;.*"
-                        ),
-                        ends=line("# All processes entering MPI_Finalize"),
-                        stray=line(r"\s*\d+\s+[\d.]+.*"),
-                    ),
-                ),
-                require={
-                    "All processes entering MPI_Finalize": line(
-                        "# All processes entering MPI_Finalize"
-                    )
-                },
-                reject=(line("EXCEPTION: .*"),),
-                fails=(
-                    line("# NO SUCCESSFUL EXECUTIONS"),
-                    line(
-                        r"# !! Benchmark (?P<benchmark>\S+) is invalid for"
-                        r" (?P<ranks>\d+) processes !!"
-                    ),
-                ),
-                needs=("benchmark", "ranks"),
-            ),
-        )
+            rounded={"t_max": 0.005, "t_avg": 0.005, "rate": 0.5},
+            rounding=0.006,
+            within=0.002,
+        ),
+        Agreement(
+            metric="bandwidth",
+            benchmark=line("(?:Multi-)?Sendrecv"),
+            equals=("2 * bytes / t_max", "2 * bytes / t_max * 1e6 / 2 ** 20"),
+            rounded={"t_max": 0.005},
+            rounding=0.006,
+            within=0.002,
+        ),
+        Agreement(
+            metric="bandwidth",
+            benchmark=line("(?:Multi-)?Exchange"),
+            equals=("4 * bytes / t_max", "4 * bytes / t_max * 1e6 / 2 ** 20"),
+            rounded={"t_max": 0.005},
+            rounding=0.006,
+            within=0.002,
+        ),
+        Agreement(
+            metric="bandwidth",
+            benchmark=line("(?:Multi-)?(?:Uni|Bi)band"),
+            equals=("rate * bytes / 1e6", "rate * bytes / 2 ** 20"),
+            rounded={"rate": 0.5},
+            rounding=0.006,
+            within=0.002,
+        ),
+    ),
+    starts=line(r"#\s+Intel ?\(R\) MPI Benchmark.*"),
+    once="ends",
+    settings=(
+        line(r"#\s+Intel ?\(R\) MPI Benchmark\S* .*? part (?P<variant>\S.*)"),
+        line(
+            r"# (?!Date|Mach|Sys|Rel|Ver|Minimum|Maximum)(?P<key>[A-Z][\w"
+            r" ]*?)\s*:\s+(?P<value>\S.*)"
+        ),
+    ),
+    require={"All processes entering MPI_Finalize": _END},
+    reject=(line("EXCEPTION: .*"),),
+    needs=("benchmark", "ranks"),
+)

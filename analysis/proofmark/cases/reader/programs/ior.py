@@ -1,281 +1,153 @@
-"""IOR: its document of JSON, its exact sizes, and the rows that prove its end (IOR's options)."""
+"""IOR: its rows, its document of JSON, its exact sizes, and the rows that prove its end."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from proofmark.cases.reader.agreement import Agreement
 from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.command_line import StartedCommand, size_of, value_of
-from proofmark.cases.reader.rules import (
-    Agreement,
-    ColumnRule,
-    Complaint,
-    ContextRule,
-    TableRule,
-    TextSpec,
-    line,
-    words,
-)
-from proofmark.cases.reader.spec import Item, Program, ReadSpec, at, truth, words_of
+from proofmark.cases.reader.documents import at, truth, words_of
+from proofmark.cases.reader.reader import Documents, Item, Reader, TextRun, line, words
+from proofmark.cases.reader.table import Table
 
 _OPERATIONS = {"-w": "write", "-r": "read", "-R": "read"}
+_UNITS = {"write": "MiB/s", "read": "MiB/s"}
 _DIRECT = ("-B", "useO_DIRECT=1", "--posix.odirect")
 """The options of O_DIRECT, which differ by version."""
 _ORDERINGS = ("no", "constant", "random")
+_FSYNC_FAILED = line(r"(?:ior )?WARNING: fsync\(.*\) failed.*")
+_INCONSISTENT = line("(?:ior )?WARNING: inconsistent file size by different tasks.*")
+_MOVED_LESS = line(
+    r"WARNING: (?:Expected aggregate file size|Stat\(\) of aggregate file size"
+    "|Using actual aggregate bytes moved|[Mm]aybe caused by deadlineForStonewalling).*"
+)
+_COMMAND = line(r"Command line(?: used)?\s*: (?P<command>.*)")
+_OPTIONS = (
+    line("Command line.* '?(?P<fsync>-e)'?(?: .*)?"),
+    line(r"Command line.* (?P<direct>-B|useO_DIRECT=1|--posix\.odirect)(?: .*)?"),
+    line(r"Command line.* -D (?P<stonewall>[1-9]\d*)(?: .*)?"),
+    line(r"Command line(?!.* -D ).*\b(?P<stonewall>stoneWallingStatusFile)=.*"),
+)
+# HDF5-1.8.14 (Parallel), MPIIO (version=3, subversion=1)
+_API = line(r"\s*api\s+[:=] (?P<api>[A-Za-z][\w-]*?)(?:-\d+\.\S*)?(?: .*)?")
+_OF_API = (
+    *("type", "layout", "ordering", "ordering_inter_file", "segments", "block_bytes"),
+    *("transfer_bytes", "tasks", "amount"),
+)
+"""The parameters that follow a line with the interface."""
+# IOR 3.2 and later print blanks and a colon; earlier versions a tab and an equals sign.
+_CONTEXT = (
+    line(r"\s*access\s+[:=] (?P<layout>[\w-]+)(?:, (?P<type>\w+))?.*"),
+    line(r"\s*type\s+: (?P<type>\w+)"),
+    line(r"\s*ordering in a file\s*[:=] (?P<ordering>\w+).*"),
+    line(r"\s*ordering inter file\s*[:=] (?P<ordering_inter_file>\w+) .*"),
+    line(r"\s*segments\s+: (?P<segments>\d+)"),
+    line(r"\s*pattern\s+= \w+ \((?P<segments>\d+) segments?\)"),
+    line(r"\s*stonewallingTime\s+: (?P<stonewall>[1-9]\d*)"),
+    line(r"\s*tasks\s+: (?P<tasks>.*)"),
+    line(r"\s*clients\s+= (?P<tasks>\d+) \(.*\)"),
+    line(r"\s*xfersize\s+[:=] (?P<transfer_bytes>.*)"),
+    line(r"\s*blocksize\s+[:=] (?P<block_bytes>.*)"),
+    line(r"\s*aggregate filesize\s*[:=] (?P<amount>.*)"),
+)
+_HEADER = line(r"access\s+bw\(MiB/s\)\s.*")
+_END = line("Max (?:Write|Read):.*|Summary of all tests:")
+# A row for each iteration. The summary after the rows repeats them as means.
+_TABLE = Table(
+    names={"access": {"write": "write", "read": "read"}},
+    named={"bw(MiB/s)": 0},
+    parameters={"IOPS": "iops", "total(s)": "total_s", "iter": "iteration"},
+    unread=("Latency(s)", "block(KiB)", "xfer(KiB)", "open(s)", "wr/rd(s)", "close(s)"),
+    # Hints of MPI-IO; lines of -v, of a stonewalled run and of one that overwrites a file.
+    skip=line(
+        r"[- ]+|\s*\w+ = .*|(?:\d+: )?stonewalling pairs accessed.*|remove\s.*"
+        r"|Commencing \w+ performance test: .*|delaying \d+ seconds.*|#File Hits Dist:.*"
+        r"|(?:ior )?WARNING: The file .* exists already .*|HDF5 (?:write|read) \d+ datasets?\b.*"
+        r"|Used Time Stamp .* for Data Signature|(?:ior )?WARNING: [Tt]ask \d+, partial .*"
+    ),
+)
 
 
-class Ior(Program):
-    """IOR 2 to 4."""
+def read(run: TextRun) -> None:
+    """Read IOR 2 to 4."""
+    for text in run.lines():
+        if match := _HEADER.fullmatch(text):
+            run.header(_TABLE, match)
+        elif _END.fullmatch(text):
+            run.end_table()
+        elif match := _API.fullmatch(text):
+            run.context(match, _OF_API)
+        elif text.startswith("Command line"):
+            run.contexts(text, _OPTIONS)
+            match = _COMMAND.fullmatch(text)
+            if match and (printed := run.command(match)):
+                run.exact |= exact_sizes(printed)
+        elif run.contexts(text, _CONTEXT):
+            pass
+        elif _FSYNC_FAILED.fullmatch(text):
+            # Every process writes, so every process may print it.
+            run.complaint(text, ("write",))
+        elif _INCONSISTENT.fullmatch(text) or (
+            _MOVED_LESS.fullmatch(text) and "stonewall" not in run.sticky
+        ):
+            run.complaint(text)
+        elif not _MOVED_LESS.fullmatch(text):
+            run.other(text)
 
-    units = {"write": "MiB/s", "read": "MiB/s"}
-    keys = ("Version", "tests")
-    stated = frozenset({"api", "layout", "block_bytes", "transfer_bytes", "tasks", "iteration"})
-    numbered = "iteration"
-    refused = (
-        re.compile(r"(?:ior )?WARNING: (?:fsync\(.*\) failed|inconsistent file size).*", re.ASCII),
-    )
 
-    def rules(self) -> ReadSpec:
-        """Return how its output is read."""
-        return ReadSpec(
-            finds="IOR result row",
-            benchmark="IOR",
-            program="ior",
-            parameters={
-                "api": "word",
-                "type": "word",
-                "layout": "word",
-                "ordering": "word",
-                "ordering_inter_file": "word",
-                "segments": "int",
-                # Seconds, or that a file has the amount of an earlier run: then
-                # `block_bytes` is not the amount that each process moved.
-                "stonewall": "word",
-                "block_bytes": "size",
-                "transfer_bytes": "size",
-                # -e: an fsync after the writes. The options of O_DIRECT differ by
-                # version.
-                "fsync": "word",
-                "direct": "word",
-                "tasks": "int",
-                "iteration": "int",
-            },
-            aside={"total_s": "printed", "amount": "printed", "iops": "printed"},
-            # Read by other rules.
-            no_setting=words(
-                "api access type pattern segments ordering_in_a_file"
-                " ordering_inter_file tasks xfersize blocksize"
-                " aggregate_filesize stonewallingtime -a -b -t -s -e -B -F"
-                " -D -z -Z -O --posix.odirect -T -i -w -r -R -W -k -K -v -vv"
-                " -vvv -vvvv -q -j -l repetitions test_filename -o"
-                " useo_direct stonewallingstatusfile summaryformat"
-                " apiversion clients"
-            ),
-            # IOR divides the aggregate amount by the total time (ior.c). A
-            # stonewalled run moves less.
-            agree=(
-                Agreement(
-                    metric="write",
-                    equals="amount / total_s / 2 ** 20",
-                    rounding=0.006,
-                    within=0.002,
-                    unless="stonewall",
-                ),
-                Agreement(
-                    metric="read",
-                    equals="amount / total_s / 2 ** 20",
-                    rounding=0.006,
-                    within=0.002,
-                    unless="stonewall",
-                ),
-                # The time of the transfers is a part of the total time, also of a
-                # stonewalled run.
-                Agreement(
-                    metric="write",
-                    at_most="iops * transfer_bytes / 2 ** 20",
-                    rounding=0.006,
-                    within=0.01,
-                ),
-                Agreement(
-                    metric="read",
-                    at_most="iops * transfer_bytes / 2 ** 20",
-                    rounding=0.006,
-                    within=0.01,
-                ),
-            ),
-            text=TextSpec(
-                starts=line(r"IOR-\d.*: MPI Coordinated Test of Parallel I/O"),
-                foreign={"summaryFormat=CSV": line(r"access,bw\(MiB/s\),.*")},
-                once="ends",
-                command=line(r"Command line(?: used)?\s*: (?P<command>.*)"),
-                complaints=(
-                    # Every process writes, so every process may print it.
-                    Complaint(
-                        match=line(r"(?:ior )?WARNING: fsync\(.*\) failed.*"), metrics=("write",)
-                    ),
-                    Complaint(
-                        match=line(
-                            r"WARNING: (?:Expected aggregate file size|Stat\(\) of"
-                            " aggregate file size|Using actual aggregate bytes moved"
-                            "|[Mm]aybe caused by deadlineForStonewalling).*"
-                        ),
-                        unless="stonewall",
-                    ),
-                    Complaint(
-                        match=line("(?:ior )?WARNING: inconsistent file size by different tasks.*")
-                    ),
-                ),
-                facts=(line(r"Machine\s*: \S+ (?P<node>\S+).*"),),
-                # IOR 3.2 and later print blanks and a colon; earlier versions a tab and
-                # an equals sign.
-                context=(
-                    ContextRule(match=line("Command line.* '?(?P<fsync>-e)'?(?: .*)?")),
-                    ContextRule(
-                        match=line(
-                            "Command line.* (?P<direct>-B|useO_DIRECT=1"
-                            r"|--posix\.odirect)(?: .*)?"
-                        )
-                    ),
-                    ContextRule(match=line(r"Command line.* -D (?P<stonewall>[1-9]\d*)(?: .*)?")),
-                    ContextRule(
-                        match=line(
-                            "Command line(?!.* -D" r" ).*\b(?P<stonewall>stoneWallingStatusFile)=.*"
-                        )
-                    ),
-                    # HDF5-1.8.14 (Parallel), MPIIO (version=3, subversion=1)
-                    ContextRule(
-                        match=line(r"\s*api\s+[:=] (?P<api>[A-Za-z][\w-]*?)(?:-\d+\.\S*)?(?: .*)?"),
-                        resets=(
-                            "type",
-                            "layout",
-                            "ordering",
-                            "ordering_inter_file",
-                            "segments",
-                            "block_bytes",
-                            "transfer_bytes",
-                            "tasks",
-                            "amount",
-                        ),
-                    ),
-                    ContextRule(
-                        match=line(r"\s*access\s+[:=] (?P<layout>[\w-]+)(?:, (?P<type>\w+))?.*")
-                    ),
-                    ContextRule(match=line(r"\s*type\s+: (?P<type>\w+)")),
-                    ContextRule(match=line(r"\s*ordering in a file\s*[:=] (?P<ordering>\w+).*")),
-                    ContextRule(
-                        match=line(
-                            r"\s*ordering inter file\s*[:=] (?P<ordering_inter_file>\w+)" " .*"
-                        )
-                    ),
-                    ContextRule(match=line(r"\s*segments\s+: (?P<segments>\d+)")),
-                    ContextRule(match=line(r"\s*pattern\s+= \w+ \((?P<segments>\d+) segments?\)")),
-                    ContextRule(match=line(r"\s*stonewallingTime\s+: (?P<stonewall>[1-9]\d*)")),
-                    ContextRule(match=line(r"\s*tasks\s+: (?P<tasks>.*)")),
-                    ContextRule(match=line(r"\s*clients\s+= (?P<tasks>\d+) \(.*\)")),
-                    ContextRule(match=line(r"\s*xfersize\s+[:=] (?P<transfer_bytes>.*)")),
-                    ContextRule(match=line(r"\s*blocksize\s+[:=] (?P<block_bytes>.*)")),
-                    ContextRule(match=line(r"\s*aggregate filesize\s*[:=] (?P<amount>.*)")),
-                ),
-                settings=(
-                    line(r"\s*(?P<key>[a-z][A-Za-z _()-]*?)\s*[:=] (?P<value>.*)"),
-                    line(r"\s*clients\s+= \d+ \((?P<clients_per_node>\d+) per node\).*"),
-                    # HDF5-1.8.14 (Parallel), MPIIO (version=3, subversion=1)
-                    line(r"\s*api\s+[:=] [A-Za-z][A-Za-z]*(?P<api_version>[^A-Za-z].*)"),
-                ),
-                tables=(
-                    # A row for each iteration. The summary after the rows repeats them as
-                    # means.
-                    TableRule(
-                        header=line(r"access\s+bw\(MiB/s\)\s.*"),
-                        columns={
-                            "access": ColumnRule(names={"write": "write", "read": "read"}),
-                            "bw(MiB/s)": ColumnRule(unit="MiB/s"),
-                            "IOPS": ColumnRule(parameter="iops"),
-                            "Latency(s)": ColumnRule(),
-                            "block(KiB)": ColumnRule(),
-                            "xfer(KiB)": ColumnRule(),
-                            "open(s)": ColumnRule(),
-                            "wr/rd(s)": ColumnRule(),
-                            "close(s)": ColumnRule(),
-                            "total(s)": ColumnRule(parameter="total_s"),
-                            "iter": ColumnRule(parameter="iteration"),
-                        },
-                        # Hints of MPI-IO; lines of -v, of a stonewalled run and of one that
-                        # overwrites a file.
-                        skip=line(
-                            r"[- ]+|\s*\w+ = .*|(?:\d+: )?stonewalling pairs accessed.*"
-                            r"|remove\s.*|Commencing \w+ performance test: .*|delaying"
-                            r" \d+ seconds.*|#File Hits Dist:.*|(?:ior )?WARNING: The"
-                            r" file .* exists already .*|HDF5 (?:write|read) \d+"
-                            r" datasets?\b.*|Used Time Stamp .* for Data Signature|(?:ior"
-                            r" )?WARNING: [Tt]ask \d+, partial .*"
-                        ),
-                        ends=line("Max (?:Write|Read):.*|Summary of all tests:"),
-                    ),
-                ),
-                require={"Finished": line(r"Finished\s*:.*")},
-                reject=(
-                    line("(?:ior )?ERROR.*"),
-                    line(".*[Ii]ncorrect data on (?:write|read).*"),
-                    line(r"(?:ior )?WARNING: (?:write|read|pwrite64|pread64)\(.*\)" " failed.*"),
-                    line(".*FAILED comparison of buffer.*"),
-                ),
-                needs=("api", "layout", "ordering", "block_bytes", "transfer_bytes", "tasks"),
-            ),
-        )
+def _problems(document: object) -> Iterator[str]:
+    """Yield the reason if the document has no end."""
+    if not truth(at(document, "Finished")):
+        yield 'no "Finished": cut off'
 
-    def problems(self, document: object) -> Iterator[str]:
-        """Yield the reason if the document has no end."""
-        if not truth(at(document, "Finished")):
-            yield 'no "Finished": cut off'
 
-    def items(self, document: object) -> Iterator[Item]:
-        """Yield the rows. IOR 3 nests the results of each repetition, IOR 4 does not."""
-        tests = at(document, "tests")
-        for test in tests if isinstance(tests, list) else []:
-            parameters = _parameters(test, _command(document))
-            options, given = at(test, "Options"), at(test, "Parameters")
-            settings: Mapping[str, object] = {}
-            if isinstance(options, Mapping) and given is not None:
-                settings = {
-                    **options,
-                    "task_offset": at(given, "taskPerNodeOffset"),
-                    "reorder": at(given, "reorderTasks"),
-                }
-            for row in _rows(at(test, "Results")):
-                values = {}
-                if (metric := at(row, "access")) in ("write", "read"):
-                    values = {f"{metric}": ("result.bwMiB", at(row, "bwMiB"))}
-                yield Item(values, {**parameters, "total_s": at(row, "totalTime")}, settings)
+def _items(document: object) -> Iterator[Item]:
+    """Yield the rows. IOR 3 nests the results of each repetition, IOR 4 does not."""
+    tests = at(document, "tests")
+    for test in tests if isinstance(tests, list) else []:
+        parameters = _parameters(test, _command(document))
+        options, given = at(test, "Options"), at(test, "Parameters")
+        settings: Mapping[str, object] = {}
+        if isinstance(options, Mapping) and given is not None:
+            settings = {
+                **options,
+                "task_offset": at(given, "taskPerNodeOffset"),
+                "reorder": at(given, "reorderTasks"),
+            }
+        for row in _rows(at(test, "Results")):
+            values = {}
+            if (metric := at(row, "access")) in ("write", "read"):
+                values = {f"{metric}": ("result.bwMiB", at(row, "bwMiB"))}
+            yield Item(values, {**parameters, "total_s": at(row, "totalTime")}, settings)
 
-    def exact_sizes(self, request: StartedCommand) -> Mapping[str, int]:
-        """Return the sizes of blocks and transfers; without those that cannot be read."""
-        options = {"block_bytes": "-b", "transfer_bytes": "-t"}
-        sizes = {name: size_of(value_of(request, option)) for name, option in options.items()}
-        return {name: size for name, size in sizes.items() if size is not None}
 
-    def has_requested_rows(
-        self, request: StartedCommand, builders: Iterable[ReadingBuilder]
-    ) -> bool:
-        """Return whether each requested operation has an intact row in each repetition.
+def exact_sizes(request: StartedCommand) -> Mapping[str, int]:
+    """Return the sizes of blocks and transfers; without those that cannot be read."""
+    options = {"block_bytes": "-b", "transfer_bytes": "-t"}
+    sizes = {name: size_of(value_of(request, option)) for name, option in options.items()}
+    return {name: size for name, size in sizes.items() if size is not None}
 
-        IO500 ends the program in another way than IOR itself. With `-f` the requests are in a file.
-        """
-        words = request.arguments
-        repeats = value_of(request, "-i") or "1"
-        if not repeats.isdecimal() or "-f" in words:
-            return False
-        rows = {
-            (builder.metric, builder.parameters.get(self.numbered))
-            for builder in builders
-            if not builder.problems
-        }
-        metrics = {metric for option, metric in _OPERATIONS.items() if option in words}
-        needed: set[tuple[str, object]] = set()
-        for metric in metrics or self.units:
-            needed |= {(metric, row) for row in range(int(repeats))}
-        return needed <= rows
+
+def has_requested_rows(request: StartedCommand, builders: Iterable[ReadingBuilder]) -> bool:
+    """Return whether each requested operation has an intact row in each repetition.
+
+    IO500 ends the program in another way than IOR itself. With `-f` the requests are in a file.
+    """
+    words = request.arguments
+    repeats = value_of(request, "-i") or "1"
+    if not repeats.isdecimal() or "-f" in words:
+        return False
+    rows = {
+        (builder.metric, builder.parameters.get("iteration"))
+        for builder in builders
+        if not builder.problems
+    }
+    metrics = {metric for option, metric in _OPERATIONS.items() if option in words}
+    needed: set[tuple[str, object]] = set()
+    for metric in metrics or _UNITS:
+        needed |= {(metric, row) for row in range(int(repeats))}
+    return needed <= rows
 
 
 def _command(document: object) -> list[str]:
@@ -309,3 +181,79 @@ def _parameters(test: object, command: Sequence[str]) -> dict[str, object]:
         "tasks": at(test, "Options", "tasks"),
         "amount": at(test, "Options", "aggregate filesize"),
     }
+
+
+def _proven(run: TextRun) -> bool:
+    return bool(run.request and has_requested_rows(run.request, run.builders))
+
+
+def _rate(metric: str) -> tuple[Agreement, Agreement]:
+    # IOR divides the aggregate amount by the total time (ior.c). A stonewalled run moves less. The
+    # time of the transfers is a part of the total time, also of a stonewalled run.
+    amount = ("amount / total_s / 2 ** 20",)
+    most = "iops * transfer_bytes / 2 ** 20"
+    return (
+        Agreement(metric, amount, rounding=0.006, unless="stonewall"),
+        Agreement(metric, at_most=most, rounding=0.006, within=0.01),
+    )
+
+
+IOR = Reader(
+    finds="IOR result row",
+    benchmark="IOR",
+    units=_UNITS,
+    parameters={
+        "api": "word",
+        "type": "word",
+        "layout": "word",
+        "ordering": "word",
+        "ordering_inter_file": "word",
+        "segments": "int",
+        # Seconds, or that a file has the amount of an earlier run: then `block_bytes` is not the
+        # amount that each process moved.
+        "stonewall": "word",
+        "block_bytes": "size",
+        "transfer_bytes": "size",
+        # -e: an fsync after the writes.
+        "fsync": "word",
+        "direct": "word",
+        "tasks": "int",
+        "iteration": "int",
+    },
+    read=read,
+    documents=Documents(
+        keys=("Version", "tests"),
+        stated=frozenset({"api", "layout", "block_bytes", "transfer_bytes", "tasks", "iteration"}),
+        items=_items,
+        problems=_problems,
+        numbered="iteration",
+        refused=(_FSYNC_FAILED, _INCONSISTENT),
+    ),
+    aside={"total_s": "printed", "amount": "printed", "iops": "printed"},
+    no_setting=words(
+        "api access type pattern segments ordering_in_a_file ordering_inter_file tasks"
+        " xfersize blocksize aggregate_filesize stonewallingtime -a -b -t -s -e -B -F -D -z -Z"
+        " -O --posix.odirect -T -i -w -r -R -W -k -K -v -vv -vvv -vvvv -q -j -l repetitions"
+        " test_filename -o useo_direct stonewallingstatusfile summaryformat apiversion clients"
+    ),
+    agree=(*_rate("write"), *_rate("read")),
+    starts=line(r"IOR-\d.*: MPI Coordinated Test of Parallel I/O"),
+    foreign={"summaryFormat=CSV": line(r"access,bw\(MiB/s\),.*")},
+    once="ends",
+    facts=(line(r"Machine\s*: \S+ (?P<node>\S+).*"),),
+    settings=(
+        line(r"\s*(?P<key>[a-z][A-Za-z _()-]*?)\s*[:=] (?P<value>.*)"),
+        line(r"\s*clients\s+= \d+ \((?P<clients_per_node>\d+) per node\).*"),
+        # HDF5-1.8.14 (Parallel), MPIIO (version=3, subversion=1)
+        line(r"\s*api\s+[:=] [A-Za-z][A-Za-z]*(?P<api_version>[^A-Za-z].*)"),
+    ),
+    require={"Finished": line(r"Finished\s*:.*")},
+    reject=(
+        line("(?:ior )?ERROR.*"),
+        line(".*[Ii]ncorrect data on (?:write|read).*"),
+        line(r"(?:ior )?WARNING: (?:write|read|pwrite64|pread64)\(.*\) failed.*"),
+        line(".*FAILED comparison of buffer.*"),
+    ),
+    needs=("api", "layout", "ordering", "block_bytes", "transfer_bytes", "tasks"),
+    proven=_proven,
+)

@@ -5,18 +5,40 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from proofmark.cases.reader.aborted import messages_in
 from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder, set_aside
+from proofmark.cases.reader.reader import Documents, Item, Reader
 from proofmark.cases.reader.settings import of_mapping
-from proofmark.cases.reader.spec import Item, Program, ReadSpec
 from proofmark.cases.reader.values import Parameter, measured, parameter, shorten
 from proofmark.common.message import Message
 
 _START = re.compile(r"^\{", re.MULTILINE)
 # NaN and Infinity are kept as words, so that they are refused as in printed text.
 _DECODER = json.JSONDecoder(parse_constant=str)
+
+
+def at(value: object, *keys: str) -> object:
+    """Return the value below `keys` in a document; None if it has none."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def truth(value: object) -> bool:
+    """Return whether a document has a value: 0 is one; null, false and an empty value are none."""
+    return value is not None and value is not False and value not in ("", [], {})
+
+
+def first_of(*values: object) -> object:
+    """Return the first of `values` that is not empty, else the last one."""
+    return next((value for value in values if truth(value)), values[-1])
+
+
+def words_of(value: object) -> str:
+    """Return a text of a document; an empty text for another value."""
+    return value if isinstance(value, str) else ""
 
 
 def find_document(text: str, start: int = 0) -> int | None:
@@ -28,9 +50,10 @@ def find_document(text: str, start: int = 0) -> int | None:
     return match.start() if match else None
 
 
-def read_documents(spec: ReadSpec, text: str, start: int | None) -> list[ProgramRun]:
+def read_documents(
+    reader: Reader, documents: Documents, text: str, start: int | None
+) -> list[ProgramRun]:
     """Return one run for each JSON document of `text` from `start` on."""
-    program = spec.of_program
     runs: list[ProgramRun] = []
     end = 0
     partial = False
@@ -48,62 +71,62 @@ def read_documents(spec: ReadSpec, text: str, start: int | None) -> list[Program
                 ProgramRun(problems=[Message("reader-broken-document", problem=str(error))])
             )
             return runs
-        run = _read_document(spec, document)
-        partial = program.is_partial(document)
+        run = _read_document(reader, documents, document)
+        partial = documents.is_partial(document)
         if partial:
             run.problems.append(Message("reader-partial"))
-        run.problems += _refused(program, before)
+        run.problems += _refused(documents, before)
         runs.append(run)
         start = find_document(text, end)
     if runs:
-        runs[-1].problems += [*_refused(program, text[end:]), *messages_in(text[end:])]
+        runs[-1].problems += [*_refused(documents, text[end:]), *messages_in(text[end:])]
     return runs
 
 
-def _refused(program: Program, text: str) -> list[Message]:
+def _refused(documents: Documents, text: str) -> list[Message]:
     """Return a problem for each pattern of `refused` that a line of `text` matches."""
     lines = [line.rstrip() for line in text.split("\n")]
-    first = (next(filter(pattern.fullmatch, lines), None) for pattern in program.refused)
+    first = (next(filter(pattern.fullmatch, lines), None) for pattern in documents.refused)
     found = (shorten(line) for line in first if line is not None)
     return [Message("reader-contains", words=words) for words in found]
 
 
-def _read_document(spec: ReadSpec, document: object) -> ProgramRun:
-    program, run = spec.of_program, ProgramRun()
-    if not program.is_own(document):
+def _read_document(reader: Reader, documents: Documents, document: object) -> ProgramRun:
+    run = ProgramRun()
+    if not all(truth(at(document, key)) for key in documents.keys):
         return ProgramRun(problems=[Message("reader-no-banner")])
-    run.problems += (Message("reader-rule", problem=each) for each in program.problems(document))
+    run.problems += (Message("reader-rule", problem=each) for each in documents.problems(document))
     numbers: Counter[tuple[object, ...]] = Counter()
-    for item in program.items(document):
-        for builder in _builders(spec, item):
-            if program.numbered:
+    for item in documents.items(document):
+        for builder in _builders(reader, documents, item):
+            if documents.numbered:
                 same = (builder.metric, *sorted(builder.parameters.items()))
-                builder.parameters = {**builder.parameters, program.numbered: numbers[same]}
+                builder.parameters = {**builder.parameters, documents.numbered: numbers[same]}
                 numbers[same] += 1
             run.builders.append(builder)
     return run
 
 
-def _builders(spec: ReadSpec, item: Item) -> Iterator[ReadingBuilder]:
+def _builders(reader: Reader, documents: Documents, item: Item) -> Iterator[ReadingBuilder]:
     """Yield the readings of one item."""
     problems = [Message("reader-rule", problem=reason) for reason in item.problems]
     parameters: dict[str, Parameter] = {}
     for name, found in item.parameters.items():
-        lacks = (found is None or found is False) and name not in spec.of_program.stated
-        if lacks or name not in spec.types:  # 0 is a value
+        lacks = (found is None or found is False) and name not in documents.stated
+        if lacks or name not in reader.types:  # 0 is a value
             continue
         try:
-            parameters[name] = parameter(spec.types[name], _printed(name, found))
+            parameters[name] = parameter(reader.types[name], _printed(name, found))
         except ValueError as error:
             problems.append(Message("reader-parameter", name=name, problem=error.args[0]))
-    settings = of_mapping(item.settings, spec.no_setting)
+    settings = of_mapping(item.settings, reader.no_setting)
     for metric, (place, found) in item.values.items():
         try:
             value, problem = measured(_printed(place, found))
         except ValueError as error:
             value, problem = None, error.args[0]
         builder = ReadingBuilder(metric, value, parameters, [*problems, *filter(None, [problem])])
-        set_aside(builder, spec.aside)
+        set_aside(builder, reader.aside)
         builder.settings = settings
         yield builder
 

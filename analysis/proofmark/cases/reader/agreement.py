@@ -1,0 +1,166 @@
+"""Numbers of one row that determine each other. A row that contradicts itself is INVALID."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import product
+
+from proofmark.cases.reader.builder import ReadingBuilder
+from proofmark.cases.reader.values import Parameter
+from proofmark.common.expressions import Arithmetic, arithmetic
+from proofmark.common.message import NOTHING, Message
+from proofmark.common.text import measure
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How one number of a row is computed from the others.
+
+    Attributes:
+        metric: the number that is computed.
+        equals: arithmetic over the metrics, the parameters and the numbers that are only compared.
+            Of several expressions, for programs that differ by version, one must fit. A `printed`
+            number can be half of its last digit larger or smaller.
+        at_most: instead of `equals`, arithmetic whose value the metric cannot exceed.
+        rounding: the largest difference by the printed digits, in the unit of the metric.
+        within: the largest relative difference besides.
+        rounded: half of the last printed digit of other metrics in `equals`.
+        benchmark: the rule holds for the benchmarks of this name only.
+        unless: the rule does not hold for a row with this parameter.
+    """
+
+    metric: str
+    equals: tuple[str, ...] = ()
+    at_most: str = ""
+    rounding: float = 0
+    within: float = 0.002
+    rounded: Mapping[str, float] = field(default_factory=dict)
+    benchmark: re.Pattern[str] | None = None
+    unless: str = ""
+
+    @cached_property
+    def expressions(self) -> tuple[Arithmetic, ...]:
+        """The expressions of which one must fit."""
+        return tuple(map(arithmetic, self.equals or (self.at_most,)))
+
+
+def check(
+    rules: Sequence[Agreement],
+    builders: Iterable[ReadingBuilder],
+    facts: Mapping[str, Parameter],
+) -> None:
+    """Add a problem to the readings of each row whose numbers contradict each other.
+
+    A row that lacks a number of a rule is not checked by this rule.
+
+    Args:
+        facts: what is valid for the whole run.
+    """
+    metrics = {rule.metric for rule in rules}
+    for row in _rows(builders) if rules else ():
+        values = {each.metric: each for each in row if each.value is not None}
+        if metrics.isdisjoint(values):
+            continue
+        names: dict[str, Parameter] = {**facts, **row[0].parameters}
+        names |= {name: each.value for name, each in values.items() if each.value is not None}
+        for rule in rules:
+            checked = values.get(rule.metric)
+            if checked and (problem := _contradiction(rule, checked, names)):
+                for each in row:
+                    each.problems.append(problem)
+
+
+def refuse_zero_rates(units: Mapping[str, str], builders: Iterable[ReadingBuilder]) -> None:
+    """Add a problem to each rate of zero: the program did not do what it should measure.
+
+    The bandwidth of a small message beside its time or its message rate is a rounded number.
+
+    Args:
+        units: metric → unit.
+    """
+    bases = {name: measure(unit)[0] for name, unit in units.items()}
+    for row in _rows(builders):
+        measured = any(each.value for each in row)
+        for each in row:
+            base = bases[each.metric]
+            rounded = measured and base == "byte/s"
+            if each.value == 0 and base.endswith("/s") and not rounded:
+                each.problems.append(Message("reader-zero-rate", metric=each.metric))
+
+
+def _rows(builders: Iterable[ReadingBuilder]) -> Iterator[list[ReadingBuilder]]:
+    """Yield successive readings with equal parameters, each metric once."""
+    row: list[ReadingBuilder] = []
+    for builder in builders:
+        same = row and (row[0].benchmark, row[0].parameters) == (
+            builder.benchmark,
+            builder.parameters,
+        )
+        if not same or builder.metric in {each.metric for each in row}:
+            if row:
+                yield row
+            row = []
+        row.append(builder)
+    if row:
+        yield row
+
+
+def _contradiction(
+    rule: Agreement, builder: ReadingBuilder, names: Mapping[str, Parameter]
+) -> Message:
+    """Return how the value of `builder` contradicts the numbers of its row, or `NOTHING`."""
+    printed = builder.value
+    if printed is None or rule.unless in names or rule.unless in builder.aside:
+        return NOTHING
+    if rule.benchmark and not rule.benchmark.fullmatch(builder.benchmark or ""):
+        return NOTHING
+    names = {**names, **builder.aside} if builder.aside else names
+    expressions = [each for each in rule.expressions if each.names <= names.keys()]
+    near = partial(_near, printed, rule)
+    # Most rows agree without their rounding, which takes several computations.
+    exact = (_computed(each, names, {}) for each in expressions)
+    if any(each and near(*each) for each in exact):
+        return NOTHING
+    rounded = (_computed(each, names, _halves(rule, each, names)) for each in expressions)
+    ranges = [each for each in rounded if each]
+    if not ranges or any(near(*each) for each in ranges):
+        return NOTHING
+    middle = sum(ranges[0]) / 2
+    numbers = {"printed": f"{printed:g}", "computed": f"{middle:g}"}
+    return Message("reader-contradiction", metric=rule.metric, **numbers)
+
+
+def _near(printed: float, rule: Agreement, low: float, high: float) -> bool:
+    below, above = (rule.rounding + rule.within * abs(each) for each in (low, high))
+    return (bool(rule.at_most) or low - below <= printed) and printed <= high + above
+
+
+def _halves(
+    rule: Agreement, expression: Arithmetic, names: Mapping[str, Parameter]
+) -> dict[str, float]:
+    """Return the rounding error of each rounded number: half of its last printed digit."""
+    halves = {
+        name: rule.rounded.get(name, getattr(names.get(name), "half", 0.0))
+        for name in expression.names
+    }
+    return {name: half for name, half in halves.items() if half}
+
+
+def _computed(
+    expression: Arithmetic, names: Mapping[str, Parameter], halves: Mapping[str, float]
+) -> tuple[float, float] | None:
+    """Return the least and the greatest value within `halves`; None: there is none."""
+    try:
+        numbers = {name: float(names[name]) for name in expression.names}
+        if any(abs(numbers[name]) <= half for name, half in halves.items()):
+            return None  # 0.00 s is any short time
+        corners = product(*([(name, -half), (name, half)] for name, half in halves.items()))
+        moved = ({**numbers, **{name: numbers[name] + by for name, by in each}} for each in corners)
+        found = [*map(expression.compute, moved)]
+        return (min(found), max(found)) if all(map(math.isfinite, found)) else None
+    except (ArithmeticError, TypeError, ValueError):
+        return None  # a division by zero, a complex number, a word
