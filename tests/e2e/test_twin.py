@@ -32,7 +32,7 @@ from proofmark.packages.twin.twin_model import Interconnect, copy_rate, intercon
 from proofmark.records.columns import Records
 from proofmark.report.words import number
 from proofmark.runs.evidence import seal
-from proofmark.runs.format import write_identity
+from proofmark.runs.identity import write_identity
 from proofmark.runs.job_folder import JobFolder, JobStatus, JobSubmission, State
 from proofmark.runs.predictions import read_predictions
 from proofmark.runs.run import benchmarks_of, open_run

@@ -15,8 +15,8 @@ from proofmark.common.rights import this_user
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import kept_for_others
 from proofmark.machine.schedulers.slurm import Slurm as Scheduler
+from proofmark.packages.service.gate_checks import GateCheck, read_checks, vendor_file
 from proofmark.packages.service.gates import NodeGate, begin_gate, open_gate
-from proofmark.runs.checks import GateCheck, read_checks, vendor_file
 
 pytestmark = [pytest.mark.slow, pytest.mark.root]
 

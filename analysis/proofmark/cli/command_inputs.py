@@ -24,7 +24,7 @@ from proofmark.plan.kinds import PlanRequest, added_kinds, added_options, kind_o
 from proofmark.plan.lacking import Available, refuse_lacking
 from proofmark.plan.plan import Plan
 from proofmark.runs.adopted import refuse_imported
-from proofmark.runs.claims import reservation_of
+from proofmark.runs.node_locks import reservation_of
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.choice import LINK, chosen_site

@@ -41,8 +41,8 @@ from proofmark.machine.scheduler import present
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.totals import nodes_to_reset, resets_s
 from proofmark.runs.adopted import refuse_imported
-from proofmark.runs.claims import claims_of
 from proofmark.runs.journal import Journal, journals
+from proofmark.runs.node_locks import node_locks_of
 from proofmark.runs.progress import waiting_nodes
 from proofmark.runs.run import Run, enter_mode, open_run
 from proofmark.runs.stage_faults import noting_faults
@@ -266,7 +266,7 @@ def _rollout(options: Namespace, state: RunState, site: Site) -> Iterator[ModeRo
     login = credentials_of(options)
     try:
         with on_stop_signal(lambda _: stop.set()):
-            claims = claims_of(state, take_over=options.take_over)
+            claims = node_locks_of(state, take_over=options.take_over)
             yield rollout_of(state.folder, claims, site, login, say, stop)
     except NodeError as failed:
         accepted = "a scheduler that answers"

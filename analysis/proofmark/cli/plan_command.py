@@ -41,9 +41,9 @@ from proofmark.plan.kinds import kind_of
 from proofmark.plan.lacking import refuse_lacking
 from proofmark.plan.plan import Plan, step_named
 from proofmark.plan.totals import JobTime, job_times
-from proofmark.runs.asked import asked_names, write_asked
 from proofmark.runs.busy_nodes import warning_of_probe
 from proofmark.runs.cost_history import measured_cost
+from proofmark.runs.play_variables import play_variable_names, write_play_variables
 from proofmark.runs.predictions import Predictions
 from proofmark.runs.progress import due_nodes
 from proofmark.runs.run import Link, Run
@@ -215,8 +215,8 @@ def plan(options: Namespace) -> int:
         link=None if options.no_link else Link.ACCEPTANCE,
     )
     if not continued:
-        given = {name: getattr(options, name) for name in asked_names()}
-        write_asked(run, {name: str(value) for name, value in given.items() if value})
+        given = {name: getattr(options, name) for name in play_variable_names()}
+        write_play_variables(run, {name: str(value) for name, value in given.items() if value})
     if continued and options.expected:
         say(f"expected: {run.id} is continued, and keeps the expected figures of its start")
     notes = (note.line for note in plan_notes(made, benchmarks, site, machines, probe))

@@ -26,7 +26,7 @@ from proofmark.records.stored_readings import stored_or_read
 from proofmark.report.exports import EXPORTS
 from proofmark.report.exports import export as export_run
 from proofmark.report.products import write_products
-from proofmark.runs.asked import acceptance_command, not_in
+from proofmark.runs.play_variables import acceptance_command, not_in
 from proofmark.runs.sealed_runs import keep, sealed_of
 
 

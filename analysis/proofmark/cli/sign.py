@@ -29,7 +29,7 @@ from proofmark.report.statement import (
 )
 from proofmark.runs import acceptance
 from proofmark.runs.acceptance import OWN, STATEMENT, CheckedStatement
-from proofmark.runs.format import Identity
+from proofmark.runs.identity import Identity
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.contract_document import Contract
 

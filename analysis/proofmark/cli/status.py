@@ -30,7 +30,7 @@ from proofmark.runs.overview import (
 from proofmark.runs.progress import Progress, TimeOfSteps, progress, time_of_cases, time_of_steps
 from proofmark.runs.run import Run, open_run, read_decisions, with_decisions
 from proofmark.runs.state import is_locked
-from proofmark.runs.step_state import EXECUTIONS, LEFT, RUNNING, Repeat, StepState
+from proofmark.runs.step_state import EXECUTIONS, GAVE_UP, RUNNING, Repeat, StepState
 from proofmark.site.inventory import choose_inventory
 
 MOST_LINES = 5
@@ -63,7 +63,7 @@ def status(options: Namespace) -> int:
         return _print_times(run)
     if options.watch and not options.json:
         return _watch(run)
-    active = is_locked(run)
+    active = is_locked(run.folder)
     current = progress(run, active=active)
     if current.done < len(current.steps) and (earlier := earlier_seconds(run)):
         current = progress(run, active=active, before=current, earlier=earlier)
@@ -101,7 +101,7 @@ def _watch(run: Run) -> int:
     last = ""
     current: Progress | None = None
     while True:
-        active = is_locked(run)
+        active = is_locked(run.folder)
         current = progress(run, active=active, before=current)
         line = f"{run.id}: {current.line()}"
         if line != last:
@@ -184,7 +184,7 @@ def _lines(run: Run, current: Progress, nodes: NodeProgress, now: float) -> Iter
     """Yield the lines below the tables: what runs, what is damaged, and the end."""
     yield from _some(_running(each, now) for each in current.running)
     yield from _some(_repeat(each, current) for each in current.pending_repeats)
-    if left := [each.step for each in current.repeats if each.state == LEFT]:
+    if left := [each.step for each in current.repeats if each.state == GAVE_UP]:
         names = ", ".join(left[:MOST_LINES])
         yield f"disturbed in all executions: {names}{_more(len(left))}"
     if current.disturbed_by:
@@ -296,7 +296,7 @@ def _as_json(
 
 def _print_times(run: Run) -> int:
     """Print the planned and the measured time of each case; return 1 if they differ too much."""
-    states = progress(run, active=is_locked(run)).steps
+    states = progress(run, active=is_locked(run.folder)).steps
     total = time_of_steps(states, "all")
     headers = ("case", "steps", "planned", "measured", "ratio", "planned node-h", "measured node-h")
     print_table(headers, [_times_row(each) for each in [*time_of_cases(states), total]])

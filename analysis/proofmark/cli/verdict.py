@@ -39,7 +39,7 @@ from proofmark.judge.verdict import WORDS, Result, Verdict
 from proofmark.judge.verdict_files import write_verdict
 from proofmark.records.stored_readings import stored_or_read
 from proofmark.runs.adopted import files_of_executions
-from proofmark.runs.asked import acceptance_command
+from proofmark.runs.play_variables import acceptance_command
 from proofmark.runs.run import Run, site_of
 
 WORST = 5

@@ -27,11 +27,10 @@ from proofmark.plan.search import Figures, Search, available, decide
 from proofmark.plan.step import StepInstance
 from proofmark.runs.attempts import Attempt, attempts, has_result, last_words
 from proofmark.runs.busy_nodes import warning_of_job
-from proofmark.runs.job_folder import JobFolder, complete, last_state
+from proofmark.runs.job_folder import LOOK_S, JobFolder, Look, add_look, last_state, unfinished
 from proofmark.runs.journal import unverified
 from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run, SetAside, add_decisions, read_decisions, site_of, with_decisions
-from proofmark.runs.stability_log import LOOK_S, Look, add_look
 from proofmark.runs.state import lock, planned
 from proofmark.runs.step_state import needs_execution
 
@@ -300,7 +299,7 @@ def _possible(
     for job in jobs:
         missing = unverified_nodes(run, job.nodes, mode)
         rest = _without_nodes(job, missing)
-        if missing and complete(run, job):
+        if missing and not unfinished(run, job):
             continue  # disturbed steps of a mode that the nodes have left
         if missing:
             reason = excluded[job.id] = f"{format_reasons(missing)} (mode {mode})"

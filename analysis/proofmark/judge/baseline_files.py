@@ -32,7 +32,7 @@ from proofmark.common.strict_model import StrictModel
 from proofmark.judge.baseline import Circumstances, capacity_of, node_states
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.references.typical import accepted_programs
-from proofmark.runs.format import this_kit
+from proofmark.runs.identity import this_kit
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.site.accepted_baseline import (

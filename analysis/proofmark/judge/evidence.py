@@ -19,10 +19,10 @@ from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
 from proofmark.runs.adopted import AdoptedFile
 from proofmark.runs.attempts import FilesReport
+from proofmark.runs.job_folder import Look
 from proofmark.runs.nodes import Node
 from proofmark.runs.predictions import Predictions
 from proofmark.runs.run import SetAside
-from proofmark.runs.stability_log import Look
 from proofmark.runs.stage_faults import StageFault
 from proofmark.runs.waivers import Waiver
 from proofmark.site.accepted_baseline import AcceptedPrograms, BaselineElsewhere

@@ -74,13 +74,12 @@ from proofmark.records.parquet_table import parquet_of
 from proofmark.records.read import read_parts
 from proofmark.records.run_facts import RunParts, names_of_hosts
 from proofmark.runs.adopted import adopted_files
-from proofmark.runs.job_folder import stopped_jobs
+from proofmark.runs.job_folder import looks_at, stopped_jobs
 from proofmark.runs.journal import journals
 from proofmark.runs.nodes import Node, some_nodes
 from proofmark.runs.predictions import read_predictions
 from proofmark.runs.run import Run, read_decisions
 from proofmark.runs.run_files import RunFiles
-from proofmark.runs.stability_log import looks_at
 from proofmark.runs.stage_faults import RESTORE, StageFault, read_stage_faults
 from proofmark.runs.waivers import Waived, read_waivers
 from proofmark.site.contract_document import ContractItem

@@ -17,7 +17,7 @@ from proofmark.common.nodesets import folded
 from proofmark.judge.contract_items import FigureScope, ItemFigure, enough_nodes
 from proofmark.judge.references.judgement import Bounds
 from proofmark.judge.shared_traits import configuration
-from proofmark.runs.stability_log import Look
+from proofmark.runs.job_folder import Look
 from proofmark.runs.waivers import Waiver
 from proofmark.site.contract_document import CheckItem, CheckName
 from proofmark.site.installed_parts import parts_of

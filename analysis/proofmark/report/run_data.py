@@ -101,7 +101,7 @@ def gather(
     Raises:
         BadInput: a file of the run is damaged.
     """
-    states = progress(run, active=is_locked(run)).steps
+    states = progress(run, active=is_locked(run.folder)).steps
     times = []
     for state in states:
         for execution in finished_executions(run.files.step(state.step.id)):

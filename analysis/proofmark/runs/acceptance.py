@@ -117,7 +117,6 @@ def signer_of(
     """Return who signed `content`.
 
     Args:
-        content: what was signed.
         signers: the accepted keys with their times of validity (ssh-keygen(1), ALLOWED SIGNERS).
         revoked: the keys that are no longer accepted: a list of public keys, or a KRL.
 
@@ -218,8 +217,7 @@ class CheckedStatement:
     """A signed folder whose signatures and files were checked.
 
     Attributes:
-        statement: what was signed.
-        sha256: of its bytes, in hexadecimal digits.
+        sha256: of the bytes of the statement, in hexadecimal digits.
         signers: who signed, in the order of the signatures; each key once.
         others: the signatures that do not count, each with the reason.
         wrong: each file that is not as the statement lists it.

@@ -26,7 +26,6 @@ class AdoptedFile(StrictModel):
     Attributes:
         source: its path below the adopted folder, as `shown` returns it.
         sha256: of its content, in hexadecimal digits; empty if it was not read.
-        bytes: its size.
         moments: the number of times of day in its lines.
         figures: the number of different numbers in its lines that have a decimal point and four
             digits or more.
@@ -66,7 +65,6 @@ class Adopted(StrictModel):
     """The content of ``inputs/adopted.json``.
 
     Attributes:
-        folder: the adopted folder.
         patterns: the patterns of the paths of each case.
         node: the regular expression for the nodes in a path; empty if there was none.
         files: each adopted file, by the folder of its step below ``steps/``.

@@ -180,7 +180,6 @@ class Attempt:
         host: the node that ran the command.
         start, end: UTC in ISO 8601.
         timed_out: whether the watchdog stopped it.
-        seconds: the duration.
         binding: the content of ``binding.json``: the reports of ranks and threads.
         steal: the share of CPU time that a hypervisor took, steal ÷ (busy + steal) on all CPUs of
             `host`; NaN if the step did not record it.
@@ -440,7 +439,6 @@ class FilesReport:
     """One try of a node to write a small file into the scratch folder.
 
     Attributes:
-        folder: the scratch folder of the step.
         answered: false if the try did not end within `seconds`.
         why: the message of the failed try; empty if it did not fail.
     """

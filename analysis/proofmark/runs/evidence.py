@@ -61,7 +61,7 @@ from proofmark.common.input_limits import (
 from proofmark.common.rights import rights_at, this_user
 from proofmark.common.text import size
 from proofmark.common.trust import refuse_untrusted
-from proofmark.runs.format import Kit, this_kit
+from proofmark.runs.identity import Kit, this_kit
 from proofmark.runs.nodes import node_files
 from proofmark.runs.run import OWN_RUN, Run, Seal, extends, open_run, sealed_run
 from proofmark.runs.run_files import TOP_RULES, JobFiles, RunFiles, SealRule, StepFiles
@@ -76,13 +76,9 @@ class ArchiveHead(Facts, extra="forbid"):
     """What the last member of an archive states.
 
     Attributes:
-        run: the id of the run.
         number: of the archive in its chain; the first one has 1.
         before: the SHA-256 of the archive before it; empty for the first one.
-        sealed: the time, UTC.
-        sealed_by: the user who sealed it.
         run_by: the user who started the programs.
-        kit: the kit that wrote it.
     """
 
     run: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$")
@@ -102,7 +98,6 @@ class SealedEvidence:
 
     Attributes:
         folder: of the run, or a copy of it.
-        heads: what each archive states, the oldest first.
         digests: the SHA-256 of each archive.
     """
 
@@ -359,11 +354,7 @@ _PART = 32 << 20
 
 
 class _Sealing:
-    """Adds what is new in the folder of a run to an archive.
-
-    Args:
-        known: what was sealed before.
-    """
+    """Adds what is new in the folder of a run to an archive."""
 
     def __init__(self, folder: Path, writer: ArchiveWriter, known: Chain) -> None:
         self._root, self._writer, self._known = folder, writer, known

@@ -3,6 +3,7 @@
 ``queue/<job>/ticket.json`` has the submission. It is written before the job is submitted and again
 when its id is known. A later process finds the job by this id, or by the name of the submission.
 ``queue/<job>/history.jsonl`` gets a line for each change of the state of the job.
+``node-states.jsonl`` of a run gets a line for each look of the controller at the nodes.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 import json
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, TextIO
@@ -33,7 +35,7 @@ from proofmark.common.text import one_line
 from proofmark.plan.plan import Job
 from proofmark.runs.attempts import has_result
 from proofmark.runs.run import Run
-from proofmark.runs.run_files import QueueFiles
+from proofmark.runs.run_files import QueueFiles, RunFiles
 
 
 class State(Enum):
@@ -102,7 +104,6 @@ class JobSubmission:
     """The submission of a job to a scheduler.
 
     Attributes:
-        name: name of the job in the queue.
         id: id of the job; empty before the job is submitted.
         attempts: number of attempts of the job before this submission.
         submitted: time of the submission, UTC in ISO 8601.
@@ -288,11 +289,6 @@ def cut_before(files: QueueFiles) -> bool:
     return event in text_or_empty(files.history)
 
 
-def complete(run: Run, job: Job) -> bool:
-    """Return whether all steps of `job` have a result."""
-    return unfinished(run, job) == 0
-
-
 def unfinished(run: Run, job: Job) -> int:
     """Return how many steps of `job` have no result."""
     return sum(not has_result(run.files.step(step.id)) for step in job.steps)
@@ -344,3 +340,97 @@ def status_text(status: JobStatus) -> str:
 
 def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+LOOK_S = 60.0
+"""The time between two looks at the nodes."""
+LAST_S = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
+"""No time of a look is later: no calendar has it."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at the nodes.
+
+    Attributes:
+        time: in seconds since 1970.
+        down: the nodes that are down, each with its state.
+        unknown: the nodes whose state the scheduler did not tell.
+        cut: whether lines before this one cannot be read: nothing is known since the last look.
+    """
+
+    time: float
+    down: Mapping[str, str]
+    unknown: tuple[str, ...] = ()
+    cut: bool = False
+
+
+def add_look(files: RunFiles, look: Look) -> None:
+    """Add a look at the nodes. A full disk is reported by the job that it stops."""
+    line = {"time": look.time, "down": dict(look.down)}
+    if look.unknown:
+        line["unknown"] = [*look.unknown]
+    with suppress(OSError, BadInput), open_to_append(files.node_states) as file:
+        file.write(f"{cut_end(file)}{json.dumps(line)}\n")
+
+
+def looks_at(files: RunFiles) -> list[Look]:
+    """Return the looks at the nodes that can be read, in order."""
+    return read_looks(files)[0]
+
+
+def read_looks(files: RunFiles) -> tuple[list[Look], list[int]]:
+    """Return the looks at the nodes, and the numbers of the lines that are none.
+
+    A line that cannot be read is none, and one whose time is not after those of the lines before.
+    Of lines that contradict each other in this way, the greatest number is kept.
+
+    Raises:
+        BadInput: the file cannot be read.
+    """
+    try:
+        content = read_bytes(files.node_states, MAX_HISTORY_BYTES)
+    except FileNotFoundError:
+        return [], []
+    except OSError as error:
+        found = error.strerror or "unreadable"
+        raise bad_input(files.node_states, "", found, "a readable file") from None
+    lines = content.splitlines()
+    read = {number: look for number, line in enumerate(lines, 1) if (look := _look(line))}
+    kept = _rising({number: look.time for number, look in read.items()})
+    looks, damaged, previous = list[Look](), list[int](), 0
+    for number in kept:
+        looks.append(replace(read[number], cut=number > previous + 1 and bool(previous)))
+        damaged += range(previous + 1, number)
+        previous = number
+    return looks, [*damaged, *range(previous + 1, len(lines) + 1)]
+
+
+def _look(line: bytes) -> Look | None:
+    """Return the look of a line; None if it is damaged."""
+    with suppress(ValueError, KeyError, TypeError, OverflowError):
+        values = parse_json(line)
+        time, down, unknown = values["time"], values["down"], values.get("unknown", [])
+        texts = isinstance(down, dict) and isinstance(unknown, list)
+        texts = texts and all(isinstance(each, str) for each in (*down.values(), *unknown))
+        if texts and type(time) in (int, float) and 0 <= time < LAST_S:
+            return Look(float(time), down, tuple(unknown))
+    return None
+
+
+def _rising(times: Mapping[int, float]) -> list[int]:
+    """Return the keys of the longest part of `times` that rises; of equal times the first one."""
+    ends: list[int] = []  # the last key of the best part of each length
+    before: dict[int, int | None] = {}
+    for key, time in times.items():
+        place = bisect_left(ends, time, key=times.__getitem__)
+        before[key] = ends[place - 1] if place else None
+        if place == len(ends):
+            ends.append(key)
+        elif time < times[ends[place]]:
+            ends[place] = key
+    found, last = list[int](), ends[-1] if ends else None
+    while last is not None:
+        found.append(last)
+        last = before[last]
+    return found[::-1]

@@ -43,7 +43,6 @@ class AttemptOnNode(StrictModel):
     Attributes:
         job: the id of the job; empty for a file of all jobs.
         attempt: the number of the attempt; 0 for a file of all jobs.
-        steps: the ids of the steps of the job.
     """
 
     job: str
@@ -87,7 +86,6 @@ class DamagedProbe(AttemptOnNode):
     """A probe or a file of a node that proves nothing.
 
     Attributes:
-        code: why.
         file: the file, below the folder of the run.
         node: the node, as the name of the file has it.
         section: the section, or ``section.key``, with the problem; empty if it is the whole file.

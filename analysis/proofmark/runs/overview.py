@@ -18,7 +18,6 @@ class CaseProgress:
     """The steps of one case in one mode.
 
     Attributes:
-        steps: the number of steps that the run runs.
         done: the number of steps with a result, also of those that failed.
         failed: the number of results other than exit code 0.
         waiting: the number of steps without a result that do not run, also of interrupted ones.

@@ -38,7 +38,6 @@ class Assumption(StrictModel):
     """One figure or property of the model, with its source or assumption.
 
     Attributes:
-        what: the part of the model.
         value: with its unit.
         why: the source, or what was assumed.
         sourced: whether `why` is a source.
@@ -89,10 +88,8 @@ class Predictions(StrictModel):
     """The predictions of one run of a twin.
 
     Attributes:
-        run: the id of the run.
         site, partition: what was simulated.
         selector: SimGrid's imitation of an MPI library, for the algorithms of collectives.
-        figures: the valid figures.
         assumptions: what the model contains.
         errors: the errors of the model; empty if they are not known.
     """

@@ -151,7 +151,6 @@ def predict(
     """Return the remaining time of the steps in `states` that have no result.
 
     Args:
-        plan: the plan, for the jobs that may run at the same time.
         uncounted: the ids of steps that a search probably does not need.
         moment: the time of the states, seconds since 1970.
         earlier: the seconds of steps in earlier runs, by id.
@@ -327,7 +326,7 @@ class Progress:
         if self.done < len(self.steps):
             parts.append(f"{self.steps_per_hour:.0f} steps/h" if self.done else "no rate yet")
         if not self.complete:
-            parts.append(f"about {duration(self.left_s)} left")
+            parts.append(f"about {duration(self.left.expected_s)} left")
             if not self.active:
                 parts.append("nothing runs: the same command continues it")
         return " · ".join(parts)

@@ -44,7 +44,7 @@ from proofmark.common.trust import refuse_untrusted
 from proofmark.plan.kinds import Part, kind_of
 from proofmark.plan.plan import Group, Plan
 from proofmark.plan.search import Search
-from proofmark.runs.format import check_inputs
+from proofmark.runs.identity import check_inputs
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.work_folder import use_work_folder
 from proofmark.site.access import Access
@@ -137,11 +137,8 @@ def add_decisions(
 class Growth(StrictModel):
     """Jobs that joined a run.
 
-    Attributes:
-        hosts: the nodes that joined.
-        partition_hosts: the nodes of the partition at that time.
-        aliases: the further names of these nodes.
-        ssh: how the inventory reaches them; None: as before.
+    `partition_hosts` are the nodes of the partition at that time, `aliases` the further names of
+    its nodes. `ssh` is how the inventory reaches them; None: as before.
     """
 
     groups: list[Group]

@@ -26,11 +26,8 @@ class SealedRun(StrictModel):
     """A sealed run that can decide in an acceptance.
 
     Attributes:
-        run: its id.
-        folder: where it was.
         contract: the SHA-256 of its contract.
-        evidence: the SHA-256 of its newest archive.
-        sealed: when that was sealed, UTC.
+        evidence: the SHA-256 of its newest archive, which was `sealed` then.
         word: of the verdict on it; empty before there is one.
     """
 

@@ -50,7 +50,6 @@ class StageFault(StrictModel):
         stage: its name: ``scratch``, ``mode <mode>``, ``restore``, ``build``.
         nodes: the nodes with this fault, as a node set; empty in the file if it is that of all.
         code: the reason code, one word in capital letters.
-        text: the reason.
     """
 
     stage: str

@@ -23,7 +23,7 @@ from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
 from proofmark.runs.acceptance import is_signed
 from proofmark.runs.attempts import has_result
-from proofmark.runs.format import write_identity
+from proofmark.runs.identity import write_identity
 from proofmark.runs.predictions import Predictions, write_predictions
 from proofmark.runs.run import Link, Run, add_growth, is_reserved, open_run, point
 from proofmark.runs.run_files import RunFiles
@@ -40,10 +40,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 class RunInputs:
     """What a run measures, and where.
 
-    Attributes:
-        benchmarks: its cases and suites, whose files the run copies.
-        site: the partition and its nodes.
-        probe: the output of ``probe.sh`` on this machine; empty if nothing was probed.
+    `probe` is the output of ``probe.sh`` on this machine; empty if nothing was probed.
     """
 
     plan: Plan
@@ -86,10 +83,7 @@ def start_or_continue(
     A new run gets a copy of `copied`. A continued run keeps its own copies.
 
     Args:
-        inputs: what the run measures.
-        copied: what a new run copies beside its inputs.
         run_id: the name of the run; None: one from the time.
-        fresh: whether no run is continued.
         link: the kind of link of the site that points to the run; None moves no link.
 
     Raises:
@@ -255,8 +249,7 @@ def _unfinished(root: Path, digest: str) -> Path | None:
             run = open_run(folder)
         except BadInput:
             continue  # a damaged run, or one of a later version
-        open_ = not _finished(run)
-        if run.plan.digest == digest and open_:
+        if run.plan.digest == digest and not _finished(run):
             return folder
     return None
 

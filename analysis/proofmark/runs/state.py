@@ -9,10 +9,10 @@ a run can be removed before its nodes are restored. It gets a copy of the journa
 - ``runs/<run-id>/mounted.json``: the nodes with a mount of the run
 - ``runs/<run-id>/lock``: the lock of the process that changes nodes
 - ``sealed/<run>-<evidence>.json``: a sealed run (`proofmark.runs.sealed_runs`)
-- ``nodes/<node>.json``: the run that holds a node (`proofmark.runs.claims`)
-- ``reservations/<run>.json``: the reservation of the nodes of a run (`proofmark.runs.claims`)
+- ``nodes/<node>.json``: the run that holds a node (`proofmark.runs.node_locks`)
+- ``reservations/<run>.json``: the reservation of the nodes of a run (`proofmark.runs.node_locks`)
 - ``gates/<gate>/``: a gate, with the journals of its nodes, of the package ``service``
-- ``checks.jsonl``, ``vendor.csv``: the decisions of all gates (`proofmark.runs.checks`)
+- ``checks.jsonl``, ``vendor.csv``: the decisions of all gates, of the package ``service``
 
 One process at a time works on a run: it holds the lock in the folder of the run. Commands that
 change nodes also hold the lock of the run's state, which stays if the folder is removed.
@@ -59,11 +59,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 class Begun(StrictModel):
     """The first use of a run id at a site.
 
-    Attributes:
-        folder: the folder of the run.
-        partition: the partition of its plan.
-        plan: SHA-256 of its ``plan.json``.
-        since: the time, in ISO 8601.
+    `plan` is the SHA-256 of its ``plan.json``, `since` the time in ISO 8601.
     """
 
     folder: str
@@ -207,7 +203,7 @@ def planned(run: Run) -> RunState:
 
 
 def find(site: str, run: Path) -> RunState | None:
-    """Return the state of the run in the folder `run`; None if it has none.
+    """Return the state of the run in the folder `run`; None: nothing was changed for it.
 
     Raises:
         BadInput: another run has this id, or the folder of the state is not safe.
@@ -316,12 +312,7 @@ def lock(folder: Path) -> Iterator[None]:
         yield
 
 
-def is_locked(run: Run) -> bool:
-    """Return whether a process holds the lock of `run`. It writes nothing."""
-    return is_lock_held(run.folder)
-
-
-def is_lock_held(folder: Path) -> bool:
+def is_locked(folder: Path) -> bool:
     """Return whether a process holds the lock of the run in `folder`. It writes nothing."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     try:

@@ -45,9 +45,9 @@ EXECUTIONS = 3
 """The largest number of executions of a step by a job: the first one and two repeats of it."""
 LOST_STEPS, LOST_S = 5, 120
 """A job ends when at least so many steps in a row, over so many seconds, were disturbed."""
-WAITING, RUNNING, LEFT = "waits", "runs", "left"
+WAITING, RUNNING, GAVE_UP = "waits", "runs", "left"
 """A disturbed step will be repeated; is being repeated; was disturbed in all executions."""
-_STATES = {"wait": WAITING, "start": RUNNING, "left": LEFT}
+_STATES = {"wait": WAITING, "start": RUNNING, "left": GAVE_UP}
 _NOTE = re.compile(r"(wait|start|end|left) ([1-9]) (\S+) (\S+)")
 _NAMED = 3
 """The largest number of processes that a cause names, and of steps whose samples are read."""
@@ -60,7 +60,7 @@ class Repeat:
     Attributes:
         execution: the number of the execution that waits, runs or was the last one, at most
             `EXECUTIONS`. A further attempt of the job begins with the second.
-        state: `WAITING`, `RUNNING` or `LEFT`.
+        state: `WAITING`, `RUNNING` or `GAVE_UP`.
         folder: a disturbed folder below ``steps/``: that of the step, or of one of its nodes.
     """
 
@@ -105,7 +105,7 @@ def repeats_of_job(files: RunFiles, job: str) -> dict[str, Repeat]:
 
 def pending(repeats: Iterable[Repeat]) -> list[Repeat]:
     """Return the repeats that run or wait, the running ones first."""
-    unfinished = (each for each in repeats if each.state != LEFT)
+    unfinished = (each for each in repeats if each.state != GAVE_UP)
     return sorted(unfinished, key=lambda each: each.state != RUNNING)
 
 
@@ -132,7 +132,6 @@ def disturbing(files: RunFiles, repeats: Sequence[Repeat], running: Iterable[Ste
 
     Args:
         repeats: the disturbed steps, of which the first and the last are read.
-        running: the steps that run.
     """
     nodes: list[NodeNoise] = []
     for step in running:

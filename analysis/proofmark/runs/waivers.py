@@ -37,11 +37,8 @@ class Waiver(StrictModel):
     """A party accepts that a run misses an item of the contract.
 
     Attributes:
-        run: the id of the run.
-        item: the number of the item.
         contract: the SHA-256 of the contract (`digest_of`).
         evidence: the SHA-256 of the newest archive of the run.
-        outcome: the outcome of the item that is waived.
         worst: the worst value of its figures; None if it has none.
         by: the principal of the signer (ssh-keygen(1), ALLOWED SIGNERS).
         signature: of `line`, as ssh-keygen writes it.

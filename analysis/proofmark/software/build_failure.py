@@ -39,8 +39,6 @@ class FirstError:
     """The first error of a log.
 
     Attributes:
-        kind: what is wrong.
-        text: the message of the tool.
         name: the header, module, library, symbol, tool or package; empty if there is none.
         file: the source file as the tool names it; empty if it names none.
         line: the line in `file`; 0 if it is not known.
@@ -365,8 +363,6 @@ class BuildFailure:
         phase: the phase of its recipe; empty before the first one.
         message: the message of the tool in one line.
         log: the log of the build; None if the tool names none.
-        addresses: the addresses that were asked for the source.
-        others: the number of other packages that failed.
     """
 
     cause: BuildCause
@@ -392,9 +388,6 @@ def error_of_build(log: Path, read: Callable[[Path], list[str]]) -> FirstError |
     """Return the first error in the log of a build.
 
     If `configure` found that a compiler does not work, the reason is in its ``config.log``.
-
-    Args:
-        read: returns the lines of a file.
     """
     error = first_error(read(log))
     if error is not None and error.kind is ErrorKind.COMPILER_FAILS:
@@ -404,12 +397,7 @@ def error_of_build(log: Path, read: Callable[[Path], list[str]]) -> FirstError |
 
 
 def refused(tool: str, failure: BuildFailure, error: FirstError | None, output: Path) -> BadInput:
-    """Return the exception of a failed installation.
-
-    Args:
-        tool: the command that failed.
-        error: the first error in the log of the build.
-    """
+    """Return the exception of a failed installation."""
     code = str(error.kind if error else failure.cause)
     phase = f"phase {failure.phase}" if failure.phase else ""
     step = ", ".join(filter(None, (failure.package, phase)))

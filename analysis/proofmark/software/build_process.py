@@ -39,8 +39,6 @@ def run(
 
     Args:
         environment: its variables; it gets no secrets (`without_secrets`), and none of `OF_MAKE`.
-        log: gets stdout and stderr.
-        line_read: is called with each line of output.
         idle: is called after each `IDLE_S` seconds, also if there is output.
         folder: its working directory; None: that of this process.
 

@@ -28,7 +28,6 @@ class DerivedPart(StrictModel):
         package: Spack's name.
         role: ``mpi`` or ``blas``; empty for other parts.
         kit: name and version in the kit's lock; empty if the kit has no such part.
-        version: the version that was used.
         prefix: the folder of the site's installation; empty if Spack built it.
     """
 
@@ -50,15 +49,12 @@ class Provided(StrictModel):
     """One package of a provider.
 
     Attributes:
-        version: the version of the package.
         spec: the request to the provider: a Spack spec, a module, or the names of modules.
         hash: the hash of Spack, empty for other providers.
         target: archspec's name of the processor it was built for; empty if not known.
-        prefix: the folder of the package.
         programs: absolute path by the name that the cases use.
         environment: the variables that every program of the package needs.
         site_parts: its parts that are not the kit's; None if it is exactly the kit's program.
-        findings: what the site should know.
         built: how Spack built it, by ``variants``, ``flags``, ``compiler``, ``mpi`` and ``blas``;
             empty for other providers.
     """
@@ -163,7 +159,6 @@ def preinstalled(
 
     Args:
         entries: ``partition.preinstalled``, by package.
-        programs: the programs that are needed, by package.
         module_output: the output of ``modules.sh``, by package.
 
     Raises:
@@ -239,7 +234,6 @@ class Sources:
         packages: the site's own checkout of spack-packages, at the pinned commit.
         bundle: an unpacked bundle; nothing then comes from the network.
         cache: a folder with a build cache, signed by `key`.
-        key: the file with the public key of the site.
         upstream: whether the addresses of the recipes are asked too, if `bundle` or `mirror` is
             given.
     """
@@ -265,15 +259,12 @@ class ProvisionRequest:
     Attributes:
         kit: the checkout of Proofmark.
         arch: the environment's folder in ``environments/``.
-        programs: the programs that are needed, by package.
-        prefixes: the folder under which programs are installed.
         sources: the sources of Spack; EasyBuild reads only its mirror.
         site_locks: the folder of the site's own locks, ``<arch>/<os>/spack.lock``.
         bundle: the file of a bundle, for an installation without a network.
         toolchain: the compiler, MPI and BLAS of EasyBuild's programs.
         jobs: the number of processes of a build; 0 is the default of the builder.
         facts: the facts of the partition, for the names of programs.
-        preinstalled: the packages that the inventory names, by package.
         module_output: the output of ``modules.sh``, by package.
     """
 

@@ -143,18 +143,6 @@ def parse_programs(text: str, source: str) -> tuple[Program, ...]:
     return tuple(map(_program, streams))
 
 
-def parse_program(text: str, source: str) -> Program:
-    """Return the program of a probe of one program.
-
-    Raises:
-        BadInput: see `parse_programs`; or the probe has several programs.
-    """
-    programs = parse_programs(text, source)
-    if len(programs) != 1:
-        raise BadInput(InputError(source, "", f"{len(programs)} programs", "one program"))
-    return programs[0]
-
-
 def _program(stream: ProbeStream) -> Program:
     facts = stream.pairs("program")
     path = facts["path"]
@@ -278,7 +266,6 @@ class BlasVariants(StrictModel):
     Attributes:
         variants: ``as-installed`` and ``right``; equal if the installed choice is right.
         report: the environment in which the BLAS prints its kernel to the program's output.
-        findings: what the site should know.
     """
 
     variants: dict[str, Variant]

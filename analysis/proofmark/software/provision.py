@@ -19,7 +19,7 @@ from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.plan.plan import Plan
-from proofmark.runs.format import add_input
+from proofmark.runs.identity import add_input
 from proofmark.runs.run import Run, site_of
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts, parse_probe
@@ -43,10 +43,8 @@ def make_software(
     """Return the software of a run from the probes of programs of the distribution or of pip.
 
     Args:
-        sources: the entries of ``system.yml``, by package.
         prefixes: the folder into which pip installed, by package.
         pins: the version of the distribution that pip installed, by package.
-        facts: the node that was probed.
 
     Raises:
         BadInput: a program was not probed, or the folder of pip is missing in `prefixes`.
@@ -139,7 +137,6 @@ def provide_software(
     """Write ``software.json`` of `run`, and write the probes that it is made from into the run.
 
     Args:
-        probes: the probes of the programs and of the node.
         by_installed: whether to read the run's ``installed.json``, else ``system.yml``.
 
     Raises:

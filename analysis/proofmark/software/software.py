@@ -46,7 +46,6 @@ class Package(_WithDigest):
 
     Attributes:
         origin: the provider: a value of ``partition.provision_from``.
-        version: the version of the package.
         spec: the request to the provider; empty if there is none.
         hash: the hash of Spack; empty for other providers.
         prefix: the folder of its MPI, which contains ``bin/mpirun``.
@@ -55,10 +54,8 @@ class Package(_WithDigest):
         environment: the variables that every program of the package needs.
         run_environment: the run-time variables of the site for its launcher
             (`LaunchSettings.variables`).
-        programs: by the name that the cases use.
         variants: environment by choice by variant (``blas_kernel``: ``as-installed``, ``right``).
         site_parts: its parts that are not the kit's; None: the kit's program, or no lock.
-        findings: what the site should know.
         built: how Spack built it (`Provided.built`).
         environment_hash: SHA-256 of `identity`.
     """
@@ -153,8 +150,6 @@ def package_of(
     first program that calls MPI.
 
     Args:
-        programs: the probed programs, by the name that the cases use.
-        facts: the node that was probed.
         environment: the variables that every program of the package needs.
     """
     blas = [blas_variants(program, facts) for program in programs.values()]

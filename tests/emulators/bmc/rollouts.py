@@ -20,7 +20,7 @@ from proofmark.machine.modes.transition import (
     verify_mode,
 )
 from proofmark.machine.scheduler import draining
-from proofmark.runs.claims import Claims
+from proofmark.runs.node_locks import NodeLocks
 from proofmark.site.firmware import Firmware, wanted
 from proofmark.site.node.topology import NumaShape
 
@@ -172,10 +172,10 @@ class EmulatedSite:
     def nodes(self) -> list[str]:
         return list(self.emulator.machines)
 
-    def claims(self, run: str = "test", controller: str = "head") -> Claims:
+    def claims(self, run: str = "test", controller: str = "head") -> NodeLocks:
         """Return the claims of `run`, in the state of the site of a controller."""
         folder = self.run.parent / f"state-{controller}" / "nodes"
-        return Claims(folder, run, self.run.parent / "runs" / run, controller)
+        return NodeLocks(folder, run, self.run.parent / "runs" / run, controller)
 
     def firmware(self, **changes: Any) -> Firmware:
         facts = {"drain_limit_s": 60, "timeout_s": 60, "max_attempts": 3, **changes}

@@ -19,6 +19,7 @@ from proofmark.machine.scheduler import (
     ReservingScheduler,
     SchedulerUnavailable,
 )
+from proofmark.packages.service.gate_checks import GateCheck, read_checks
 from proofmark.packages.service.gates import (
     ANSWER_S,
     NO_REASON,
@@ -27,7 +28,6 @@ from proofmark.packages.service.gates import (
     NodeGate,
     begin_gate,
 )
-from proofmark.runs.checks import GateCheck, read_checks
 
 IN_SERVICE = NodeStatus(out=False, idle=True)
 NODES = ("n1", "n2", "n3")

@@ -11,7 +11,7 @@ from tests.fixtures.kit import Kit, make_kit
 
 from proofmark.cli.command_inputs import site_of_run
 from proofmark.packages.service.gates import begin_gate
-from proofmark.runs.claims import reservation_of
+from proofmark.runs.node_locks import reservation_of
 
 
 @pytest.fixture

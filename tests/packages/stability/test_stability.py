@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from proofmark.packages.stability.job_causes import JobEnd, Shown, cause_of, nodes_lost
+from proofmark.packages.stability.job_runs import JobRun
 from proofmark.packages.stability.sampling import mean_time_interval, risks_of, unreachable
 from proofmark.packages.stability.stability_plan import StabilityTest, lanes
 from proofmark.packages.stability.tally import tally
 from proofmark.plan.plan import Job, Step
-from proofmark.runs.job_folder import State
-from proofmark.runs.stability_log import JobRun, Look
+from proofmark.runs.job_folder import Look, State
 from proofmark.site.contract_document import ContractItem, StabilityTerms
 
 HOUR = 3600.0

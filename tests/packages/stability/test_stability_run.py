@@ -27,6 +27,7 @@ from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.machine.scheduler import IDLE, NodeState, NodeUse, Request, SchedulerError
 from proofmark.machine.schedulers.none import NoScheduler
+from proofmark.packages.stability.job_runs import job_runs
 from proofmark.packages.stability.stability_counts import StabilityPage
 from proofmark.packages.stability.stability_jobs import StabilityJobs
 from proofmark.packages.stability.stability_plan import stability_plan
@@ -38,7 +39,6 @@ from proofmark.report.sections import issues
 from proofmark.runs import job_folder
 from proofmark.runs.job_folder import JobStatus, State
 from proofmark.runs.run import Run, open_run
-from proofmark.runs.stability_log import job_runs
 from proofmark.site.contract_document import Contract, StabilityTerms
 from proofmark.site.execution import LaunchSettings
 from proofmark.site.inventory import Site

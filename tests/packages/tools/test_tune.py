@@ -22,7 +22,7 @@ from proofmark.cli.main import main
 from proofmark.common.rights import this_user
 from proofmark.jobs.execute import execute
 from proofmark.records.read import figures_of
-from proofmark.runs.format import write_identity
+from proofmark.runs.identity import write_identity
 from proofmark.runs.run import Run
 from proofmark.site.partition import Partition
 

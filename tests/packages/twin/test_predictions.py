@@ -36,7 +36,7 @@ from proofmark.records.columns import Record, Records
 from proofmark.report.products import write_products
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.evidence import seal
-from proofmark.runs.format import write_identity
+from proofmark.runs.identity import write_identity
 from proofmark.runs.predictions import (
     Assumption,
     ErrorRow,

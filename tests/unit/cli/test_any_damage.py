@@ -30,9 +30,8 @@ from tests.unit.runs.test_damaged import limited
 from proofmark.cli.main import main
 from proofmark.packages.stability.stability_plan import stability_plan
 from proofmark.plan.expansion import make_plan
-from proofmark.runs.job_folder import JobFolder, JobStatus, State
+from proofmark.runs.job_folder import JobFolder, JobStatus, Look, State, add_look
 from proofmark.runs.run import Run
-from proofmark.runs.stability_log import Look, add_look
 from proofmark.site.contract_document import Contract, StabilityTerms
 from proofmark.site.machines import Machine
 

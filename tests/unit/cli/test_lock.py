@@ -38,7 +38,7 @@ case "$*" in
     cp "$2/spack.yaml" "$0.used"
     cp "$0.lock" "$2/spack.lock"
     ;;
-*hash_script.py) cat "$0.hashes" ;;
+*hashes) cat "$0.hashes" ;;
 *' python '*) cat "$0.sources" ;;
 *) exit 2 ;;
 esac

@@ -24,8 +24,13 @@ from proofmark.common.rights import this_user
 from proofmark.judge.ending import next_command
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
-from proofmark.runs.asked import acceptance_command, asked_names, not_in, write_asked
-from proofmark.runs.format import write_identity
+from proofmark.runs.identity import write_identity
+from proofmark.runs.play_variables import (
+    acceptance_command,
+    not_in,
+    play_variable_names,
+    write_play_variables,
+)
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.site.extra_vars import LITERALS
@@ -124,7 +129,7 @@ def check_plays(text: str) -> list[dict[str, str]]:
 
 def test_a_run_as_the_kit_wrote_it_has_its_commands(run: Run, printed: Print) -> None:
     """Control: no fault is injected."""
-    write_asked(run, GOOD)
+    write_play_variables(run, GOOD)
     text = printed(run.folder)
     known = {**GOOD, "suite": run.plan.suite, "run_id": run.id}
     acceptances = [each for each in check_plays(text) if "suite" in each]
@@ -137,11 +142,11 @@ def test_a_run_as_the_kit_wrote_it_has_its_commands(run: Run, printed: Print) ->
 def test_hostile_variables_are_in_no_command_and_are_named(run: Run, printed: Print) -> None:
     evil = "{{ lookup('pipe', 'id') }}"
     asked = {
-        **dict.fromkeys(asked_names(), evil),
+        **dict.fromkeys(play_variable_names(), evil),
         **{"ansible_ssh_executable": "/tmp/x", "signing_key": "/key", "suite": evil},
         **{"run_id": evil, "x -e y": "1", "a\nb": "1", "\x1b[2J": "1", evil: "1", "": "1"},
     }
-    write_asked(run, asked)
+    write_play_variables(run, asked)
     text = printed(run.folder)
     for variables in check_plays(text):
         assert variables.keys() <= {"suite", "run_id", "confirm_reboot"}
@@ -152,15 +157,15 @@ def test_hostile_variables_are_in_no_command_and_are_named(run: Run, printed: Pr
     command = acceptance_command(run, site_of(run))
     assert {"repeats", "scratch_dir", "accept_unjudged"} <= set(command.left_out)
     assert "…" in command.left_out
-    write_asked(run, {"ansible_ssh_executable": "/tmp/x"})
+    write_play_variables(run, {"ansible_ssh_executable": "/tmp/x"})
     assert "ansible_ssh_executable" in not_in(acceptance_command(run, site_of(run)))
 
 
 @pytest.mark.fault("template-in-a-command")
-@pytest.mark.parametrize("name", asked_names())
+@pytest.mark.parametrize("name", play_variable_names())
 def test_each_value_that_is_no_literal_is_left_out(run: Run, name: str) -> None:
     for value in EVIL:
-        write_asked(run, {name: value})
+        write_play_variables(run, {name: value})
         command = acceptance_command(run, site_of(run))
         assert command.left_out == (name,) and f"{name}=" not in command
 
@@ -264,11 +269,13 @@ def test_ansible_evaluates_a_value_of_e(tmp_path: Path) -> None:
 def test_ansible_reads_the_printed_command_as_it_is(run: Run, tmp_path: Path) -> None:
     proof = tmp_path / "executed"
     expected = {**GOOD, "suite": run.plan.suite, "run_id": run.id}
-    write_asked(run, GOOD)
+    write_play_variables(run, GOOD)
     command = acceptance_command(run, site_of(run))
     assert values_in_play(tmp_path, command, [*expected]) == expected
     evil = f"{{{{ lookup('pipe', 'touch {proof}') }}}}"
-    write_asked(run, {**dict.fromkeys(asked_names(), evil), "ansible_connection": evil})
+    write_play_variables(
+        run, {**dict.fromkeys(play_variable_names(), evil), "ansible_connection": evil}
+    )
     command = acceptance_command(run, site_of(run))
     assert values_in_play(tmp_path, command, ["suite"]) == {"suite": run.plan.suite}
     assert not proof.exists()

@@ -23,7 +23,7 @@ from proofmark.common.files import (
     text_or_empty,
     write_whole,
 )
-from proofmark.runs.format import Identity
+from proofmark.runs.identity import Identity
 
 
 @pytest.fixture

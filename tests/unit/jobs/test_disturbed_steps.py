@@ -24,7 +24,7 @@ from proofmark.judge.judging import judge_run
 from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
-from proofmark.runs.step_state import LEFT, RUNNING, Repeat, disturbing, repeats_of_job
+from proofmark.runs.step_state import GAVE_UP, RUNNING, Repeat, disturbing, repeats_of_job
 
 GO = 'until [ "${BINDING##*/unfinished-1/}" = binding ] || [ -e "$GO" ]; do sleep 0.02; done'
 """The first execution ends at once. Each later one waits for the test."""
@@ -112,7 +112,7 @@ def test_a_step_that_stays_disturbed_is_named_at_the_end(
     assert any("repeating 0001-fake (execution 3 of 3)" in line for line in lines), lines
     assert "1 step disturbed in all executions · disturbed by " in lines[-1]
     assert "backup (45 % of a CPU)" in lines[-1]
-    assert [each.state for each in now(run).repeats] == [LEFT]
+    assert [each.state for each in now(run).repeats] == [GAVE_UP]
     assert main(["status", str(run.folder)]) == 0
     text = capsys.readouterr().out
     assert "disturbed in all executions: 0001-fake\ndisturbed by: " in text
@@ -234,7 +234,7 @@ def test_notes_of_a_full_disk_are_left_out(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
         (folder / "repeats").write_text(text)
     assert repeats_of_job(RunFiles(tmp_path), "j") == {
-        "0002-b": Repeat("0002-b", 3, LEFT, "0002-b/n1")
+        "0002-b": Repeat("0002-b", 3, GAVE_UP, "0002-b/n1")
     }
 
 

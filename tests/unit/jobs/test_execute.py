@@ -104,7 +104,7 @@ class TestWhole:
         messages = str(error.value)
         assert "exit code 74; the probe is broken; " in messages
         assert f"free in {run.folder}" in messages
-        assert not is_locked(run)
+        assert not is_locked(run.folder)
 
 
 class TestOneAtATime:
@@ -133,14 +133,14 @@ class TestOneAtATime:
         with running(subprocess.Popen(command, stdin=pipe, stdout=pipe)) as holder:
             assert holder.stdout
             holder.stdout.readline()
-            assert is_locked(run)
+            assert is_locked(run.folder)
             holder.kill()
-        assert not is_locked(run)
+        assert not is_locked(run.folder)
 
     def test_is_locked_writes_nothing(self, kit: Kit) -> None:
         run = kit.run()
         before = snapshot(run.folder)
-        assert not is_locked(run)
+        assert not is_locked(run.folder)
         assert snapshot(run.folder) == before
 
 

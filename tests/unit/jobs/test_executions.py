@@ -19,7 +19,7 @@ from proofmark.records.columns import Record
 from proofmark.records.read import read_run
 from proofmark.records.run_facts import RunParts
 from proofmark.runs.attempts import attempts
-from proofmark.runs.job_folder import complete
+from proofmark.runs.job_folder import unfinished
 from proofmark.runs.progress import progress
 from proofmark.runs.run import Run
 
@@ -129,13 +129,13 @@ class TestAnotherHost:
         command = ["sh", str(step / "run.sh")]
         assert call(on_other_host(command) if injected else command) == 0
         (job,) = run.plan.groups[0].jobs
-        assert complete(run, job) is not injected
+        assert bool(unfinished(run, job)) is injected
         assert [each.state for each in progress(run, active=False).steps] == [
             "waiting" if injected else "done"
         ]
         execute(run, "none", lambda line: None)
         assert len(attempts(step)) == (2 if injected else 1)
-        assert complete(run, job)
+        assert not unfinished(run, job)
         (result,) = judged(run).results
         assert (result.record.node, result.values) == (NODE, (100,))
 

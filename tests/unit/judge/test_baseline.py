@@ -33,7 +33,7 @@ from proofmark.report.products import write_products
 from proofmark.report.run_data import gather
 from proofmark.report.sections.signed_sheets import next_steps
 from proofmark.runs.evidence import seal
-from proofmark.runs.format import write_identity
+from proofmark.runs.identity import write_identity
 from proofmark.runs.run import Run, open_run
 from proofmark.site.accepted_baseline import (
     FIGURES,

@@ -13,7 +13,7 @@ from tests.unit.judge.test_acceptance import machine as machine
 
 from proofmark.judge.acceptance import CODES
 from proofmark.judge.node_checks import CHECKS, CheckOutcome, check_outcomes
-from proofmark.runs.stability_log import Look
+from proofmark.runs.job_folder import Look
 from proofmark.runs.waivers import Waiver
 from proofmark.site.contract_document import CheckItem, CheckName, Contract
 from proofmark.site.node.facts import NodeFacts, parse_probe

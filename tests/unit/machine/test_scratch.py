@@ -25,7 +25,7 @@ from proofmark.common.rights import this_user
 from proofmark.machine import node_commands
 from proofmark.machine.node_commands import SCRIPTS, script_text
 from proofmark.machine.scratch_stage import check, nodes_of, unmount, verify
-from proofmark.runs.format import write_identity
+from proofmark.runs.identity import write_identity
 from proofmark.runs.journal import Journal, unverified
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.state import begin

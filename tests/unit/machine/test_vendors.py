@@ -38,7 +38,7 @@ from proofmark.machine.node_commands import PROBE
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import draining
 from proofmark.machine.schedulers import slurm
-from proofmark.runs.claims import Claims
+from proofmark.runs.node_locks import NodeLocks
 from proofmark.site.firmware import Firmware, Settings, abstract, wanted
 from proofmark.site.node.topology import NumaShape, numa_shape_of_domains
 
@@ -102,7 +102,7 @@ class Lab:
         run.mkdir(exist_ok=True)
         return ModeRollout(
             run=run,
-            claims=Claims(self.folder / "state", "test", self.folder / "runs/test", "head"),
+            claims=NodeLocks(self.folder / "state", "test", self.folder / "runs/test", "head"),
             transition=ModeTransition(
                 firmware, back_end(context), shell, concrete, threading.Event(), tuple(pairs)
             ),

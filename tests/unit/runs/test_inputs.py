@@ -15,7 +15,7 @@ from tests.unit.common.test_files import special
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
-from proofmark.runs.format import add_input, check_inputs
+from proofmark.runs.identity import add_input, check_inputs
 from proofmark.runs.run import Run, enter_mode, open_run
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.hardware import Mode

@@ -17,7 +17,7 @@ from proofmark.common.errors import BadInput
 from proofmark.common.files import write_whole
 from proofmark.common.rights import this_user
 from proofmark.runs import start
-from proofmark.runs.format import FORMAT, identity_of, write_identity
+from proofmark.runs.identity import FORMAT, identity_of, write_identity
 from proofmark.runs.run import Run, benchmarks_of, open_run, site_of
 from proofmark.runs.start import RunInputs, start_or_continue
 

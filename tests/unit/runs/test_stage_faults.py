@@ -25,8 +25,8 @@ from proofmark.common.errors import (
 from proofmark.judge.ending import ending, failed_nodes
 from proofmark.judge.headline import SANITY
 from proofmark.judge.judging import judge_run
-from proofmark.runs.asked import acceptance_command, restore_command, write_asked
 from proofmark.runs.journal import Journal
+from proofmark.runs.play_variables import acceptance_command, restore_command, write_play_variables
 from proofmark.runs.run import Run, enter_mode, open_run, site_of
 from proofmark.runs.stage_faults import LONGEST, noting_faults, read_stage_faults
 
@@ -205,7 +205,7 @@ class TestCommands:
             *("-l", site.limit),
         ]
         assert plain.endswith(f"-e suite={run.plan.suite} -e run_id={run.id}")
-        write_asked(run, {"repeats": "3", "scratch_dir": "/a b/c"})
+        write_play_variables(run, {"repeats": "3", "scratch_dir": "/a b/c"})
         words = shlex.split(acceptance_command(run, site))
         assert words[-6:] == [
             *("-e", "repeats=3", "-e", "scratch_dir='/a b/c'", "-e", f"run_id={run.id}")

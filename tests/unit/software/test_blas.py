@@ -19,7 +19,7 @@ from proofmark.software.program import (
     blas_variants,
     candidate_kernels,
     families,
-    parse_program,
+    parse_programs,
     reported_kernels,
 )
 
@@ -33,7 +33,7 @@ def node(name: str) -> NodeFacts:
 
 
 def recorded(name: str) -> Program:
-    return parse_program((PROBES / f"program-{name}.txt").read_text(encoding="utf-8"), name)
+    return parse_programs((PROBES / f"program-{name}.txt").read_text(encoding="utf-8"), name)[0]
 
 
 def openblas(chosen: str | None, has: str = "", *, lacks: str = "", **changes: object) -> Program:
@@ -212,7 +212,7 @@ def probe_hpcc(kernels: str, **environment: str) -> Program:
         text=True,
         check=True,
     )
-    return parse_program(done.stdout, "hpcc")
+    return parse_programs(done.stdout, "hpcc")[0]
 
 
 def test_the_real_library_reports_the_requested_kernel() -> None:

@@ -13,7 +13,7 @@ from tests.folders import PACKAGE, PROBES
 
 from proofmark.common.errors import BadInput
 from proofmark.site.node.facts import NodeFacts, parse_probe
-from proofmark.software.program import Program, parse_program, parse_programs
+from proofmark.software.program import Program, parse_programs
 from proofmark.software.software import BLAS_KERNEL, Package, PackageSource, Software, package_of
 
 PROBE = PACKAGE / "software/probe-program.sh"
@@ -24,7 +24,7 @@ def text(name: str) -> str:
 
 
 def recorded(name: str) -> Program:
-    return parse_program(text(f"program-{name}"), name)
+    return parse_programs(text(f"program-{name}"), name)[0]
 
 
 def facts() -> NodeFacts:
@@ -85,7 +85,7 @@ def test_a_library_below_a_folder_with_a_blank_is_found(tmp_path: Path, name: st
         (prefix / file).write_text(content)
         (prefix / file).chmod(0o755)
     path = f"{prefix}/bin:{os.environ['PATH']}"
-    program = parse_program(probe("/bin/true", PATH=path), "probe")
+    program = parse_programs(probe("/bin/true", PATH=path), "probe")[0]
     assert program.mpi is not None
     assert (program.mpi.family, program.mpi.mpirun) == ("intel", f"{prefix}/bin/mpirun")
     assert [library.name for library in program.libraries] == [
@@ -105,7 +105,7 @@ def test_a_program_with_intel_mpi_has_the_launcher_hydra() -> None:
 
 @pytest.mark.parametrize("shell", [["dash"], ["busybox", "sh"], ["bash", "--posix"]])
 def test_a_real_program_is_probed_in_every_shell(shell: list[str]) -> None:
-    program = parse_program(probe("busybox", shell=shell), "busybox")
+    program = parse_programs(probe("busybox", shell=shell), "busybox")[0]
     assert Path(program.path).name.startswith("busybox")
     assert (program.blas, program.mpi, program.launcher) == (None, None, "plain")
     digest = subprocess.check_output(["sha256sum", program.path], text=True).split()[0]
@@ -123,13 +123,11 @@ def test_all_missing_programs_are_named(tmp_path: Path) -> None:
 
 def test_a_probe_may_have_several_programs() -> None:
     assert [program.name for program in parse_programs(probe("sh", "cat"), "two")] == ["sh", "cat"]
-    with pytest.raises(BadInput, match="found 2 programs"):
-        parse_program(probe("sh", "cat"), "two")
 
 
 def test_the_probe_of_a_node_is_refused() -> None:
     with pytest.raises(BadInput, match="accepted: kind 'program'"):
-        parse_program(text("live-kvm-zen3"), "live")
+        parse_programs(text("live-kvm-zen3"), "live")[0]
 
 
 def test_a_probe_without_programs_is_refused() -> None:
@@ -141,7 +139,7 @@ def test_a_missing_library_is_a_finding() -> None:
     output = text("program-hpcc-openblas").replace(
         "| libmpi.so.40: ", "! libraries.libmpi.so.40: not found by the dynamic linker\n| was: "
     )
-    package = hpcc(hpcc=parse_program(output, "probe"))
+    package = hpcc(hpcc=parse_programs(output, "probe")[0])
     assert package.programs["hpcc"].missing == ("libmpi.so.40",)
     assert "hpcc cannot start: libmpi.so.40 is not found" in package.findings[0]
 
@@ -183,7 +181,7 @@ def test_an_edited_file_does_not_load() -> None:
 
 def test_the_digest_does_not_depend_on_paths_or_findings() -> None:
     moved = text("program-hpcc-openblas").replace("/usr/", "/elsewhere/")
-    package = hpcc(hpcc=parse_program(moved, "moved"))
+    package = hpcc(hpcc=parse_programs(moved, "moved")[0])
     assert package.programs["hpcc"].path == "/elsewhere/bin/hpcc"
     assert package.environment_hash == hpcc().environment_hash
     other = hpcc(hpcc=recorded("hpcc-prescott"))
@@ -202,7 +200,7 @@ def test_the_digest_does_not_depend_on_paths_or_findings() -> None:
 def test_the_digest_depends_on_programs_and_libraries(old: str, new: str) -> None:
     assert old in text("program-hpcc-openblas")
     changed = text("program-hpcc-openblas").replace(old, new)
-    package = hpcc(hpcc=parse_program(changed, "changed"))
+    package = hpcc(hpcc=parse_programs(changed, "changed")[0])
     assert package.environment_hash != hpcc().environment_hash
     one, two = (Software(packages={"hpcc": each}) for each in (package, hpcc()))
     assert one.environment_hash != two.environment_hash

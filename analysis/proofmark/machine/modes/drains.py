@@ -26,8 +26,8 @@ from proofmark.machine.scheduler import (
     kept_for_others,
     without_reservation,
 )
-from proofmark.runs.claims import Claims
 from proofmark.runs.journal import Journal, NodeHistory
+from proofmark.runs.node_locks import NodeLocks
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Drains:
     """
 
     run: Path
-    claims: Claims
+    claims: NodeLocks
     transition: ModeTransition
     scheduler: DrainingScheduler
     hosts: Mapping[str, Host]

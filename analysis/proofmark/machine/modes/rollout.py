@@ -38,8 +38,8 @@ from proofmark.machine.modes.transition import (
 from proofmark.machine.node_commands import RemoteShell
 from proofmark.machine.outcome import STOP_SIGNALS, NodeError, Outcome, fan_out, node_error, split
 from proofmark.machine.scheduler import DrainingScheduler, draining
-from proofmark.runs.claims import Claims
 from proofmark.runs.journal import RESTORED, Journal, NodeHistory, journals
+from proofmark.runs.node_locks import NodeLocks
 from proofmark.site.firmware import UNSEEN, Firmware, Scalar, abstract, wanted
 from proofmark.site.inventory import Site
 from proofmark.site.machines import topology_of_mode
@@ -89,7 +89,7 @@ class ModeRollout:
     """
 
     run: Path
-    claims: Claims
+    claims: NodeLocks
     transition: ModeTransition
     scheduler: DrainingScheduler
     hosts: Mapping[str, Host]
@@ -387,7 +387,7 @@ Say = Callable[[str], None]
 
 def rollout_of(
     folder: Path,
-    claims: Claims,
+    claims: NodeLocks,
     site: Site,
     credentials: Credentials,
     say: Say,

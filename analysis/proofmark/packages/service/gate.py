@@ -36,6 +36,7 @@ from proofmark.common.text import one_line
 from proofmark.judge.judging import judged
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import NodeUse, reserving
+from proofmark.packages.service.gate_checks import GateCheck, last_checks, read_checks, vendor_file
 from proofmark.packages.service.gate_decisions import LONGEST, NOT_MEASURED, Action, vendor_entry
 from proofmark.packages.service.gates import (
     GateState,
@@ -48,9 +49,8 @@ from proofmark.packages.service.gates import (
 from proofmark.packages.service.rolling_nodes import decisions_of
 from proofmark.plan.expansion import make_plan
 from proofmark.records.stored_readings import stored_or_read
-from proofmark.runs.checks import GateCheck, last_checks, read_checks, vendor_file
 from proofmark.runs.run import benchmarks_of
-from proofmark.runs.state import is_lock_held, site_folder
+from proofmark.runs.state import is_locked, site_folder
 from proofmark.site.inventory import Site, load_site
 from proofmark.site.machines import machines_of
 
@@ -295,7 +295,7 @@ def _release(options: Namespace) -> int:
         held = state.held()
         if not held:
             continue
-        if is_lock_held(Path(state.gate.run)):
+        if is_locked(Path(state.gate.run)):
             accepted = "a gate whose run has ended, or was stopped"
             raise bad_input("gate", "", f"{state.id}: its jobs are watched now", accepted)
         site = load_site(inventory, options.limit or state.gate.partition)

@@ -2,7 +2,7 @@
 
 ``gates/<gate>/`` in the state of a site has the identity of the gate and one journal per node. Each
 action is in the journal before it begins. An interrupted gate is continued or released from the
-journals alone. The gate holds its nodes by the same records as a run (`proofmark.runs.claims`).
+journals alone. The gate holds its nodes by the same records as a run (`proofmark.runs.node_locks`).
 
 A drained node starts no job. A reserved node starts only jobs of the reservation. Therefore the
 nodes are reserved first, and only then those that were drained are resumed. Until the decision no
@@ -37,9 +37,9 @@ from proofmark.machine.scheduler import (
     is_down,
     kept_for_others,
 )
-from proofmark.runs.checks import GateCheck, append_checks
-from proofmark.runs.claims import NODES, Claims, reserve_for
+from proofmark.packages.service.gate_checks import GateCheck, append_checks
 from proofmark.runs.journal import RESULT, Journal, journals
+from proofmark.runs.node_locks import NODES, NodeLocks, reserve_for
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.state import made, site_folder, state_lock, word
 
@@ -117,9 +117,9 @@ class GateState:
         return f"proofmark-{self.id}"
 
     @property
-    def claims(self) -> Claims:
+    def claims(self) -> NodeLocks:
         """The nodes that the gate holds."""
-        return Claims(self.site / NODES, self.id, Path(self.gate.run), self.gate.controller)
+        return NodeLocks(self.site / NODES, self.id, Path(self.gate.run), self.gate.controller)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -22,6 +22,7 @@ from proofmark.machine.scheduler import (
     scheduler,
 )
 from proofmark.packages.stability.job_causes import causes_of
+from proofmark.packages.stability.job_runs import JobRun, job_runs, length, moment, seen_spans
 from proofmark.packages.stability.stability_plan import (
     StabilityTest,
     next_round,
@@ -30,19 +31,8 @@ from proofmark.packages.stability.stability_plan import (
     with_round,
 )
 from proofmark.plan.plan import Job
-from proofmark.runs.job_folder import JobFolder
+from proofmark.runs.job_folder import LOOK_S, JobFolder, Look, add_look, looks_at
 from proofmark.runs.run import add_growth, site_of
-from proofmark.runs.stability_log import (
-    LOOK_S,
-    JobRun,
-    Look,
-    add_look,
-    job_runs,
-    length,
-    looks_at,
-    moment,
-    seen_spans,
-)
 from proofmark.runs.state import lock
 
 _REPORT_EVERY_S = 30.0

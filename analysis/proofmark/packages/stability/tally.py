@@ -19,6 +19,16 @@ from proofmark.judge.evidence import Doubt, Evidence
 from proofmark.judge.judging import KindJudge
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.stability.job_causes import INVALID, JobEnd, endings_of, nodes_lost
+from proofmark.packages.stability.job_runs import (
+    JobRun,
+    Span,
+    damaged_histories,
+    job_runs,
+    length,
+    moment,
+    seen_pairs,
+    seen_spans,
+)
 from proofmark.packages.stability.sampling import (
     CASE,
     CONFIDENCE,
@@ -28,19 +38,8 @@ from proofmark.packages.stability.sampling import (
 )
 from proofmark.packages.stability.stability_plan import KIND, StabilityTest, counted_plan, test_of
 from proofmark.records.columns import Record, Records
+from proofmark.runs.job_folder import Look, read_looks
 from proofmark.runs.run import Run, site_of
-from proofmark.runs.stability_log import (
-    JobRun,
-    Look,
-    Span,
-    damaged_histories,
-    job_runs,
-    length,
-    moment,
-    read_looks,
-    seen_pairs,
-    seen_spans,
-)
 from proofmark.site.contract_document import CAUSES, Contract, ContractItem, JobCause, weaker_terms
 
 

@@ -68,7 +68,7 @@ class _Group:
 def result_rows(context: Context) -> list[ExplainedRow]:
     """Return the state of the step, its executions, and its figures with their verdicts."""
     run, step = context.run, context.step
-    state = state_of(run.files.step(str(context.instance)), step, active=is_locked(run))
+    state = state_of(run.files.step(str(context.instance)), step, active=is_locked(run.folder))
     rows = [ExplainedRow("state", state.state, state.problem)]
     finished = list(_executions(context))
     rows += [_execution_row(folder, each) for folder, each in finished[:MOST_ROWS]]

@@ -414,7 +414,7 @@ def _times(run: Run, pause: float, options: Namespace) -> Iterator[float]:
         yield time.time()
         return
     due = 0.0
-    while (runs := is_locked(run)) or options.until_stopped:
+    while (runs := is_locked(run.folder)) or options.until_stopped:
         if runs and time.time() >= due:
             due = time.time() + pause
             yield due - pause

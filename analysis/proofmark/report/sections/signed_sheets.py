@@ -20,7 +20,12 @@ from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import verdict_cell
 from proofmark.report.sections.issues import disagreement_text, never_ran
 from proofmark.report.words import grouped, visible
-from proofmark.runs.asked import acceptance_command, inventory_part, not_in, restore_command
+from proofmark.runs.play_variables import (
+    acceptance_command,
+    inventory_part,
+    not_in,
+    restore_command,
+)
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.contract_document import Contract
 

@@ -175,7 +175,6 @@ def easybuild_command(environment: Mapping[str, str], user: int | None = None) -
     """Return the path of ``eb`` and its options for the module tool.
 
     Args:
-        environment: the variables that ``eb`` gets.
         user: the number of the user who starts it; None: that of this process.
 
     Raises:
@@ -418,7 +417,6 @@ def installed_packages(
     """Return the installed packages.
 
     Args:
-        programs: the programs that are needed, by package.
         facts: the facts of the partition; ``{fact}`` in the name of a program is replaced by one.
 
     Raises:

@@ -68,7 +68,6 @@ def expected(
     """Return the expected time of `specs`.
 
     Args:
-        times: the seconds by package.
         cached: the hashes of the specs in a build cache, whose time is short and is not counted.
     """
     built = [spec for spec in specs if spec.hash not in cached]
@@ -96,10 +95,8 @@ class BuildProgress:
     """Turns output of Spack into lines of progress: n of m, the current spec, the time left.
 
     Attributes:
-        say: gets each line of progress.
         times: the expected seconds, by package.
         cached: the hashes of the specs that are in a build cache.
-        now: the clock, in seconds.
         built: the seconds of each package that was built; `read` writes it.
         lines: the lines of Spack's output.
     """

@@ -36,7 +36,6 @@ class Manifest(StrictModel):
     """The content of a bundle.
 
     Attributes:
-        arch: the environment.
         os: the name that Spack uses for the operating system.
         commits: the commits of Spack and of its recipes, by name.
         lock: SHA-256 of the lock that the bundle was made for.

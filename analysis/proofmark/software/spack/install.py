@@ -49,6 +49,7 @@ from proofmark.software.spack.build_progress import (
 )
 from proofmark.software.spack.bundle import unpack
 from proofmark.software.spack.installation import (
+    LOCK_SCRIPT,
     SpackInstallation,
     bootstrap,
     check_blanks,
@@ -83,14 +84,7 @@ SPACK_JOBS = 16
 
 
 class LockHolder(StrictModel):
-    """The process that holds the lock of a folder, as the file of the lock names it.
-
-    Attributes:
-        process: its number.
-        host: its host.
-        since: the time at which it took the lock.
-        work: the environment that it installs.
-    """
+    """The process that holds the lock of a folder, as the file of the lock names it."""
 
     process: int
     host: str
@@ -108,8 +102,6 @@ def one_at_a_time(
 
     Args:
         work: the environment that is installed.
-        say: gets each line.
-        pause: waits for some seconds.
 
     Raises:
         BadInput: `path` is a link, or cannot be opened.
@@ -170,7 +162,6 @@ class ChosenLock:
     """The lock to install from, and the kit's if the first is a site's.
 
     Attributes:
-        of_site: whether it is a site's.
         kit: the kit's lock; None if the kit has none for the system.
     """
 
@@ -388,7 +379,6 @@ def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack, 
         raise _refused(progress.lines, code, installation, log)
 
 
-RECIPES = Path(__file__).with_name("recipe_script.py")
 _CHANGED = TypeAdapter(dict[str, tuple[str, str]])
 
 
@@ -404,7 +394,7 @@ def check_recipes(installation: SpackInstallation, environment: Path) -> None:
     Raises:
         BadInput: names each package; or Spack cannot read its recipe.
     """
-    command = installation.command("-e", str(environment), "python", str(RECIPES))
+    command = installation.command("-e", str(environment), "python", str(LOCK_SCRIPT), "recipes")
     done = run_command(command, environment=installation.environment())
     try:
         changed = _CHANGED.validate_json(done.stdout if done.returncode == 0 else "")

@@ -247,6 +247,9 @@ class SpackInstallation:
         return prefixes
 
 
+LOCK_SCRIPT = Path(__file__).with_name("lock_script.py")
+
+
 @dataclass(frozen=True)
 class CopiedEnvironment:
     """A copy of an environment, and what starts Spack on it.
@@ -261,18 +264,18 @@ class CopiedEnvironment:
     folder: Path
     variables: Mapping[str, str]
 
-    def output_of(self, script: Path) -> str:
-        """Run a script with ``spack python`` and return what it prints.
+    def output_of(self, name: str) -> str:
+        """Return what `LOCK_SCRIPT` prints for the property `name`.
 
         Raises:
             BadInput: it failed; repeats the end of its message.
         """
-        words = [*self.words, "-e", str(self.folder), "python", str(script)]
+        words = [*self.words, "-e", str(self.folder), "python", str(LOCK_SCRIPT), name]
         done = run_command(words, environment=self.variables)
         if done.returncode:
             last = " / ".join(done.stderr.strip().splitlines()[-3:])
             found = last or f"exit code {done.returncode}"
-            raise bad_input(self.folder / "spack.lock", script.stem, found, "a lock of these pins")
+            raise bad_input(self.folder / "spack.lock", name, found, "a lock of these pins")
         return done.stdout
 
 

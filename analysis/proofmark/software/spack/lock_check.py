@@ -131,7 +131,6 @@ class LockedEnvironment:
 
     Attributes:
         system: the name that Spack uses for the operating system (``debian12``).
-        roots: the names of the requested packages.
         externals: the prefixes that a site declares, by package; the kit declares none but gcc's.
         versions: the version that a package must have, if the lock has the package.
     """
@@ -148,8 +147,6 @@ class LockText:
     """The files of a lock.
 
     Attributes:
-        name: the name of the lock for messages.
-        text: the content of ``spack.lock``.
         recorded_digest: the content of ``overlay.sha256`` beside it.
     """
 
@@ -164,7 +161,6 @@ def check_lock(
     """Return all errors of a lock that is to be shipped.
 
     Args:
-        environment: what it must have.
         overlay: the folder of the overlay recipes.
         pins: content of ``environments/common/spack-pins.yaml``.
     """
@@ -317,7 +313,6 @@ def check_externals(source: Path, directory: Path, operating_system: str) -> Non
     Spack would only say that there is no solution.
 
     Args:
-        source: the ``spack.yaml`` of the site.
         directory: the folder of the kit's environment.
         operating_system: the name that Spack uses for it.
 

@@ -184,9 +184,6 @@ def _output(*command: str, env: dict[str, str]) -> str:
     return done.stdout.strip()
 
 
-SCRIPT = Path(__file__).with_name("hash_script.py")
-
-
 class HashState(StrEnum):
     """How a spec of a lock differs from the pinned recipes."""
 
@@ -202,10 +199,7 @@ class SpecHashes(StrictModel):
     """The hashes of a spec in a lock, and the same ones computed now.
 
     Attributes:
-        label: name and version.
-        locked_spec: the hash of the spec in the lock.
         spec: the hash of the content of the spec in the lock.
-        locked_recipe: the hash of the recipe in the lock.
         recipe: the hash of the pinned recipe; None: there is none.
     """
 
@@ -234,4 +228,4 @@ def hashes_of_lock(environment: CopiedEnvironment) -> tuple[SpecHashes, ...]:
     Raises:
         BadInput: Spack failed.
     """
-    return _HASHES.validate_json(environment.output_of(SCRIPT))
+    return _HASHES.validate_json(environment.output_of("hashes"))

@@ -134,7 +134,6 @@ def push_to_cache(
 
 
 SOURCES_FILE = "sources.json"
-SCRIPT = Path(__file__).with_name("source_script.py")
 
 
 def _below(path: str) -> str:
@@ -233,7 +232,7 @@ def sources_from_spack(environment: CopiedEnvironment) -> str:
     Raises:
         BadInput: Spack failed.
     """
-    return canonical_sources(_parse(environment.output_of(SCRIPT), SCRIPT))
+    return canonical_sources(_parse(environment.output_of("sources"), environment.folder))
 
 
 class SourceState(StrEnum):

@@ -89,7 +89,6 @@ def choose_mpi(found: Sequence[SitePart], choice: str) -> SitePart | None:
     """Return the MPI to use; None for the kit's own. Without a choice it is the only usable one.
 
     Args:
-        found: all that were found.
         choice: a package, ``package@version``, a prefix, its ``bin`` or a wrapper; `KIT`; empty if
             the site chooses none.
 
@@ -215,7 +214,6 @@ def site_environment(kit: Mapping[str, Any], parts: SiteParts) -> dict[str, Any]
 
     Args:
         kit: the ``spack`` mapping of the kit's environment.
-        parts: what the site has.
     """
     made = copy.deepcopy(dict(kit))
     packages = made["packages"]

@@ -54,7 +54,6 @@ class SitePart:
         variants: the variants that Spack is told, ``threads=none`` or ``+wrappers``.
         file: the wrapper of an MPI, the file of a library.
         modules: the environment modules that a build loads.
-        problem: why it cannot be used.
     """
 
     package: str

@@ -1,7 +1,7 @@
 """``asked.json``: the extra variables of a run, and the commands that repeat its plays.
 
 A run can be a copy that another person changed. A printed command has only the variables in
-`asked_names`, with values that Ansible reads as they are
+`play_variable_names`, with values that Ansible reads as they are
 (`proofmark.site.extra_vars.literal_variable`).
 """
 
@@ -32,7 +32,7 @@ from proofmark.site.extra_vars import literal_variable
 from proofmark.site.inventory import Site
 
 
-def asked_names() -> tuple[str, ...]:
+def play_variable_names() -> tuple[str, ...]:
     """Return the options of a plan that are extra variables of the playbooks of the same name."""
     others = ("provision_from", "scratch_dir", "baseline", "expected", "accept_unjudged")
     return ("repeats", *added_options(), *others)
@@ -42,7 +42,7 @@ class _Variables(RootModel[dict[str, str]]):
     """The extra variables, by name."""
 
 
-def write_asked(run: Run, variables: Mapping[str, str]) -> None:
+def write_play_variables(run: Run, variables: Mapping[str, str]) -> None:
     """Keep the extra variables with which `run` was planned, except the suite and the run id."""
     if variables:
         write_whole(run.files.asked, _Variables(dict(variables)).model_dump_json(indent=1) + "\n")
@@ -57,10 +57,9 @@ def acceptance_command(run: Run, site: Site, *, inventory: str = "", **more: str
 
     Args:
         inventory: the inventory that the person named; empty: that of `inventory_part`.
-        more: further extra variables by name.
     """
     asked = _read(run.files)
-    names = asked_names()
+    names = play_variable_names()
     variables = {"suite": run.plan.suite, **{name: asked[name] for name in names if name in asked}}
     if "fresh" not in more:
         variables["run_id"] = run.id

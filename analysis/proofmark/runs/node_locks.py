@@ -29,14 +29,7 @@ NODES = "nodes"
 
 
 class Holder(StrictModel):
-    """The run that holds a node.
-
-    Attributes:
-        run: its id.
-        folder: its folder.
-        controller: the host that changes the node.
-        since: the time, in ISO 8601.
-    """
+    """The run that holds a node, since a time in ISO 8601; `controller` changes the node."""
 
     run: str
     folder: str
@@ -49,7 +42,7 @@ class Holder(StrictModel):
 
 
 @dataclass(frozen=True)
-class Claims:
+class NodeLocks:
     """The nodes that a run holds, among those of all runs of its site.
 
     Attributes:
@@ -133,7 +126,7 @@ class Claims:
         return holder is not None and self._is_own(holder)
 
     def release(self, node: str) -> None:
-        """End the claim of this run on `node`, if it has one."""
+        """No longer hold `node`, if this run does."""
         if self.holds(node):
             self._path(node).unlink()
 
@@ -152,9 +145,9 @@ class Claims:
         return self.folder / f"{node}.json"
 
 
-def claims_of(state: RunState, *, take_over: bool = False) -> Claims:
-    """Return the claims of the run with this state; `take_over` as in `Claims`."""
-    return Claims(state.site / NODES, state.id, state.run, platform.node(), take_over)
+def node_locks_of(state: RunState, *, take_over: bool = False) -> NodeLocks:
+    """Return the locks of the run with this state; `take_over` as in `NodeLocks`."""
+    return NodeLocks(state.site / NODES, state.id, state.run, platform.node(), take_over)
 
 
 class Reservation(StrictModel):

@@ -1,4 +1,4 @@
-"""Damaged lines of the looks at nodes and of the histories of jobs: named, and never a crash."""
+"""Damaged lines of the looks at nodes: named, and never a crash."""
 
 from __future__ import annotations
 
@@ -8,16 +8,8 @@ from pathlib import Path
 import pytest
 from tests.fixtures.kit import make_kit
 
-from proofmark.runs.job_folder import JobFolder
+from proofmark.runs.job_folder import Look, add_look, read_looks
 from proofmark.runs.run import Run
-from proofmark.runs.stability_log import (
-    Look,
-    add_look,
-    damaged_histories,
-    job_runs,
-    read_looks,
-    seen_spans,
-)
 
 GOOD = [{"time": 60.0 * number, "down": {}} for number in range(6)]
 
@@ -65,13 +57,14 @@ def test_a_damaged_line_is_named_and_its_time_is_not_seen(run: Run, line: bytes)
     looks, damaged = read(run, [*lines[:3], line, *lines[3:]])
     assert damaged == [4]
     assert [look.time for look in looks] == [each["time"] for each in GOOD]
-    assert seen_spans(looks, ()) == [(0, 120), (180, 300)]
+    assert [look.time for look in looks if look.cut] == [180]
 
 
 def test_damage_at_both_ends_hides_nothing_between(run: Run) -> None:
     lines = [b"x", *(json.dumps(each).encode() for each in GOOD), b"x", b"y"]
     looks, damaged = read(run, lines)
-    assert (damaged, seen_spans(looks, ())) == ([1, 8, 9], [(0, 300)])
+    assert damaged == [1, 8, 9]
+    assert not any(look.cut for look in looks)
     assert read(run, [b"x", b"y"]) == ([], [1, 2])
 
 
@@ -94,46 +87,3 @@ def test_a_look_after_a_line_that_was_cut_begins_a_line(run: Run) -> None:
     looks, damaged = read_looks(run.files)
     assert damaged == [2]
     assert looks == [Look(1, {"n1": "down"}, ("n2",)), Look(3, {}, cut=True)]
-
-
-BAD_TIMES = ["", "soon", "2026-01-01", "2026-01-01T00:00:00", "0000-00-00T00:00:00Z", "9" * 40]
-BAD_TIMES += ["9999-12-31T23:59:59-14:00"]
-
-
-@pytest.mark.parametrize("time", BAD_TIMES)
-def test_a_history_with_a_bad_time_is_damaged(run: Run, time: str) -> None:
-    (job,) = (job for group in run.plan.groups for job in group.jobs)
-    good = {"time": "2026-01-01T00:00:00Z", "scheduler": "none", "job": "7", "state": "RUNNING"}
-    lines = [{**good, "reason": ""}, {**good, "reason": "", "state": "ENDED", "time": time}]
-    history = run.files.queued(job.id).history
-    history.parent.mkdir(parents=True, exist_ok=True)
-    history.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (found,) = job_runs(run)
-    assert found.state.name == "RUNNING", "it is not known that it ended"
-    (message,) = damaged_histories(run)
-    assert (message.code, message.fields["job"]) == ("job-damaged", job.id)
-    assert "2" in f"{message.fields['problem']}"
-    assert JobFolder(run, job).damage()
-
-
-def test_a_job_that_ran_has_a_history(run: Run) -> None:
-    (job,) = (job for group in run.plan.groups for job in group.jobs)
-    assert damaged_histories(run) == []
-    (run.files.job(job.id).folder / "attempt-1").mkdir(parents=True)
-    (message,) = damaged_histories(run)
-    assert message.fields["job"] == job.id
-
-
-def test_a_clock_that_is_set_back_makes_no_job_shorter(run: Run) -> None:
-    (job,) = (job for group in run.plan.groups for job in group.jobs)
-    good = {"scheduler": "none", "job": "7", "reason": ""}
-    times = ["2026-01-01T00:00:00Z", "2026-01-01T00:10:00Z", "2026-01-01T00:05:00Z"]
-    states = ["WAITING", "RUNNING", "ENDED"]
-    history = run.files.queued(job.id).history
-    history.parent.mkdir(parents=True, exist_ok=True)
-    pairs = zip(times, states, strict=True)
-    history.write_text(
-        "".join(json.dumps({**good, "time": time, "state": state}) + "\n" for time, state in pairs)
-    )
-    (found,) = job_runs(run)
-    assert found.started <= found.ended

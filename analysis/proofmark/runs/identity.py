@@ -64,8 +64,6 @@ class Identity(StrictModel):
     """The content of ``run.json``.
 
     Attributes:
-        run: the id of the run.
-        format: the format of its folder.
         inputs: the SHA-256 of each input, by its path in the folder.
         kit: the kit that wrote the run; None: a state that did not state it.
         run_by: the user who starts the programs.

@@ -1,36 +1,26 @@
-"""What the controller saw of a stability run: each submission of a job, and nodes that are down.
+"""What the controller saw of a stability run: each submission of a job, and the time that counts.
 
-``node-states.jsonl`` of any run has a line for each look at the nodes. Between two looks that are
-too far apart, the controller did not look. That time counts only while a job ran, and no node is
-known to be up in it. The same holds for the time beside a line that cannot be read.
+Between two looks at the nodes that are too far apart, the controller did not look. That time counts
+only while a job ran, and no node is known to be up in it. The same holds for the time beside a line
+that cannot be read.
 """
 
 from __future__ import annotations
 
-import json
 import math
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from itertools import pairwise
 
-from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import exists, moment_of, open_to_append, parse_json, read_bytes
-from proofmark.common.input_limits import MAX_HISTORY_BYTES
+from proofmark.common.files import exists, moment_of
 from proofmark.common.message import Message
 from proofmark.plan.plan import Job
-from proofmark.runs.job_folder import JobFolder, State, cut_end
+from proofmark.runs.job_folder import JobFolder, Look, State
 from proofmark.runs.run import Run
-from proofmark.runs.run_files import QueueFiles, RunFiles
+from proofmark.runs.run_files import QueueFiles
 
-LOOK_S = 60.0
-"""The time between two looks at the nodes."""
 BLIND_S = 600.0
 """Two looks that are further apart leave a time in which the controller did not look."""
-LAST_S = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
-"""No time of a look is later: no calendar has it."""
 Span = tuple[float, float]
 """Begin and end, in seconds since 1970."""
 
@@ -120,94 +110,6 @@ def damaged_histories(run: Run) -> list[Message]:
 
 def _seconds(time: str) -> float:
     return moment_of(time).timestamp()
-
-
-@dataclass(frozen=True)
-class Look:
-    """One look at the nodes.
-
-    Attributes:
-        time: in seconds since 1970.
-        down: the nodes that are down, each with its state.
-        unknown: the nodes whose state the scheduler did not tell.
-        cut: whether lines before this one cannot be read: nothing is known since the last look.
-    """
-
-    time: float
-    down: Mapping[str, str]
-    unknown: tuple[str, ...] = ()
-    cut: bool = False
-
-
-def add_look(files: RunFiles, look: Look) -> None:
-    """Add a look at the nodes. A full disk is reported by the job that it stops."""
-    line = {"time": look.time, "down": dict(look.down)}
-    if look.unknown:
-        line["unknown"] = [*look.unknown]
-    with suppress(OSError, BadInput), open_to_append(files.node_states) as file:
-        file.write(f"{cut_end(file)}{json.dumps(line)}\n")
-
-
-def looks_at(files: RunFiles) -> list[Look]:
-    """Return the looks at the nodes that can be read, in order."""
-    return read_looks(files)[0]
-
-
-def read_looks(files: RunFiles) -> tuple[list[Look], list[int]]:
-    """Return the looks at the nodes, and the numbers of the lines that are none.
-
-    A line that cannot be read is none, and one whose time is not after those of the lines before.
-    Of lines that contradict each other in this way, the greatest number is kept.
-
-    Raises:
-        BadInput: the file cannot be read.
-    """
-    try:
-        content = read_bytes(files.node_states, MAX_HISTORY_BYTES)
-    except FileNotFoundError:
-        return [], []
-    except OSError as error:
-        found = error.strerror or "unreadable"
-        raise bad_input(files.node_states, "", found, "a readable file") from None
-    lines = content.splitlines()
-    read = {number: look for number, line in enumerate(lines, 1) if (look := _look(line))}
-    kept = _rising({number: look.time for number, look in read.items()})
-    looks, damaged, previous = list[Look](), list[int](), 0
-    for number in kept:
-        looks.append(replace(read[number], cut=number > previous + 1 and bool(previous)))
-        damaged += range(previous + 1, number)
-        previous = number
-    return looks, [*damaged, *range(previous + 1, len(lines) + 1)]
-
-
-def _look(line: bytes) -> Look | None:
-    """Return the look of a line; None if it is damaged."""
-    with suppress(ValueError, KeyError, TypeError, OverflowError):
-        values = parse_json(line)
-        time, down, unknown = values["time"], values["down"], values.get("unknown", [])
-        texts = isinstance(down, dict) and isinstance(unknown, list)
-        texts = texts and all(isinstance(each, str) for each in (*down.values(), *unknown))
-        if texts and type(time) in (int, float) and 0 <= time < LAST_S:
-            return Look(float(time), down, tuple(unknown))
-    return None
-
-
-def _rising(times: Mapping[int, float]) -> list[int]:
-    """Return the keys of the longest part of `times` that rises; of equal times the first one."""
-    ends: list[int] = []  # the last key of the best part of each length
-    before: dict[int, int | None] = {}
-    for key, time in times.items():
-        place = bisect_left(ends, time, key=times.__getitem__)
-        before[key] = ends[place - 1] if place else None
-        if place == len(ends):
-            ends.append(key)
-        elif time < times[ends[place]]:
-            ends[place] = key
-    found, last = list[int](), ends[-1] if ends else None
-    while last is not None:
-        found.append(last)
-        last = before[last]
-    return found[::-1]
 
 
 def joined_spans(spans: Iterable[Span]) -> list[Span]:
