@@ -58,9 +58,7 @@ class ReadySteps:
         if run.plan.searches and figures is None:
             raise bad_input("plan.json", "searches", "no reader of figures", "a reader of figures")
         self.run, self._group, self._figures, self._say = run, group, figures, say
-        steps: list[Step] = []
-        for job in group.jobs:
-            steps += job.steps
+        steps = list(group.steps())
         ids = {step.id for step in steps}
         ended = read_decisions(run.files).searches
         self._searches = [

@@ -177,7 +177,7 @@ def _ranks_of_nodes(step: Step, nodes: int) -> list[Sequence[int]]:
 def request_of(run: Path, job: Job, batch: BatchQueue) -> Request:
     """Return the request of `job` of the run in the folder `run`."""
     folder = run.resolve()
-    name, log = f"{_begin(folder)}{job.id}", work_files(folder).job(job.id).messages
+    name, log = f"{job_names(folder)}{job.id}", work_files(folder).job(job.id).messages
     return request(job, name, log, batch, was_cut=cut_before(RunFiles(folder).queued(job.id)))
 
 
@@ -186,11 +186,7 @@ def job_names(run: Path) -> str:
 
     A name has 15 characters, the most in old versions of PBS.
     """
-    return _begin(run.resolve())
-
-
-def _begin(folder: Path) -> str:
-    return f"p{hashlib.sha256(str(folder).encode()).hexdigest()[:6]}-"
+    return f"p{hashlib.sha256(str(run.resolve()).encode()).hexdigest()[:6]}-"
 
 
 NOT_SELECTED = "not selected by -l"

@@ -254,21 +254,18 @@ def _shell_part(name: str) -> str:
 
 def each_script(step: Step) -> str:
     """Return the ``run.sh`` of a per-node step: it creates and runs the script of each node."""
+    inputs = step.load.step.inputs if step.load else {}
+    # The files of the load become those of each node.
+    load_files = [f"load/{name}" for name in (*inputs, "node.sh")] if step.load else []
     head = [
         "#!/bin/sh",
         f"# {step.case}: {_describe(step)}",
         f"INPUTS={shlex.quote(' '.join(step.inputs))}",
-        f"LOAD_FILES={shlex.quote(' '.join(_load_files(step)))}",
+        f"LOAD_FILES={shlex.quote(' '.join(load_files))}",
         f"STAGGER={step.stagger} # seconds",
         "",
     ]
     return "\n".join(head) + shell_parts("hosts.sh", "repeats.sh", "each.sh")
-
-
-def _load_files(step: Step) -> list[str]:
-    """Return the files of the load of a per-node step, which become those of each node."""
-    inputs = step.load.step.inputs if step.load else {}
-    return [f"load/{name}" for name in (*inputs, "node.sh")] if step.load else []
 
 
 def step_script(
@@ -316,6 +313,7 @@ def step_script(
         for node in step.nodes:
             declared += (node, *site.aliases.get(node, ()))
     hosts = dict.fromkeys(declared)
+    use = "read" if step.reads else "kept" if step.kept else ""
     head = [
         "#!/bin/sh",
         f"# {step.case}: {_describe(step)}",
@@ -324,7 +322,7 @@ def step_script(
         f"CHILDREN={children} # yes: the ranks are child processes of the launcher",
         f"THREADS={_threads(step)} # bound: one CPU for each thread; reported: the launcher binds",
         f"SCRATCH={shlex.quote(folder)}",
-        f"FILES={_files(step)} # kept: another step reads them; read: another step wrote them",
+        f"FILES={use} # kept: another step reads them; read: another step wrote them",
         f"DIRECTORY={shlex.quote(placed(step.directory))} # of the ranks; empty: the execution",
         *([_least(step.writes)] if step.writes else ["WRITES="]),
         f"LAYOUT={'yes' if step.layout else ''} # yes: its files get another layout than scratch",
@@ -357,10 +355,6 @@ def _threads(step: Step) -> str:
     if step.bind_threads:
         return "bound"
     return "reported" if step.launch == "threads" and step.threads > 1 else ""
-
-
-def _files(step: Step) -> str:
-    return "read" if step.reads else "kept" if step.kept else ""
 
 
 def _least(writes: WrittenFiles) -> str:

@@ -176,7 +176,8 @@ def fan_out(
                 thread.join()
     if errors:
         raise errors[0]
-    return {host: results.get(host, _stopped()) for host in every}
+    stopped = NodeError(Outcome.STOPPED, "stopped before this node")
+    return {host: results.get(host, stopped) for host in every}
 
 
 def node_error(error: BaseException, host: object, begin: float) -> NodeError:
@@ -194,10 +195,6 @@ def node_error(error: BaseException, host: object, begin: float) -> NodeError:
     places = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames]
     trace(f"work on {host}", " at ".join([text, *places]), time.monotonic() - begin)
     return NodeError(Outcome.UNEXPECTED, text)
-
-
-def _stopped() -> NodeError:
-    return NodeError(Outcome.STOPPED, "stopped before this node")
 
 
 def split(

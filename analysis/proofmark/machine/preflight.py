@@ -135,7 +135,9 @@ def _nodes(site: Site, user: str) -> list[Finding]:
         return [Finding(what, "NO_USER", f"{user}: no such user on this host")]
     processes, failed = run_text(site, site.hosts, f"set -- {shlex.quote(user)}\n{CLOCK_AND_UID}")
     results = {node: _identity(process, user, uid) for node, process in processes.items()}
-    results |= {node: _ssh_outcome(error) for node, error in failed.items()}
+    for node, error in failed.items():
+        outcomes = (outcome for text, outcome in SSH_OUTCOMES.items() if text in error.text)
+        results[node] = Answer(next(outcomes, error.outcome), error.text)
     return _grouped(what, results)
 
 
@@ -195,11 +197,6 @@ def _missing(declared: Parts, process: NodeProcess) -> Answer:
     if unknown:
         return Answer("UNKNOWN", f"{unknown}; run probe.sh as root on the node")
     return Answer("OK")
-
-
-def _ssh_outcome(error: NodeError) -> Answer:
-    outcomes = (outcome for text, outcome in SSH_OUTCOMES.items() if text in error.text)
-    return Answer(next(outcomes, error.outcome), error.text)
 
 
 def _bmcs(site: Site, firmware: Firmware | None, credentials: Credentials) -> list[Finding]:

@@ -1,7 +1,7 @@
 """The base classes of schedulers and of their listings of nodes, and the request of a job.
 
-Also which nodes of a run a stage works on: a rolling run takes those that are up now, and a node
-that an active reservation keeps for other people is left out.
+Also which nodes of a run a stage works on: those that are up now if nodes join the run, and no node
+that an active reservation keeps for other people.
 """
 
 from __future__ import annotations
@@ -332,8 +332,8 @@ class NodeStatus:
     def out_by_others(self, own: Collection[str]) -> bool:
         """Return whether the node is out, and not by a drain with one of the reasons `own`.
 
-        Gates and mode changes decide by this function whose drain it is. They resume no node that
-        is out by others, and replace no reason of others.
+        Each command decides by this function whose drain it is. It resumes no node that is out by
+        others, and replaces no reason of others.
         """
         return self.out and self.reason not in own
 
@@ -343,12 +343,7 @@ class DrainingScheduler(Scheduler):
 
     Its own methods raise `NodeError` if the scheduler refuses or does not answer, or if its answer
     cannot be read.
-
-    Attributes:
-        keeps_reasons: whether `node_status` returns the whole reason that `drain` got.
     """
-
-    keeps_reasons: ClassVar[bool] = True
 
     @abstractmethod
     def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
@@ -478,7 +473,7 @@ def kept_for_others(
     reservation.
 
     Args:
-        own: the reservation of the jobs of the run or gate; empty if there is none.
+        own: the reservation of the own jobs; empty if there is none.
     """
     reserved: dict[str, list[str]] = {}
     unknown = call_for_nodes(lambda _: reserved.update(scheduler.reservations()), nodes[:1])

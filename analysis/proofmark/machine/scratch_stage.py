@@ -68,7 +68,9 @@ def mount_commands(scratch: Scratch) -> dict[str, str]:
         commands["mount"] = _shell_text(known.mount, words)
         commands["unmount"] = _shell_text(known.unmount, words)
     commands["get"] = (
-        _shell_text(known.get, words) if _fields(known.get) <= _non_empty(words) else ""
+        _shell_text(known.get, words)
+        if _fields(known.get) <= {name for name, value in words.items() if value}
+        else ""
     )
     if scratch.layout:
         settable = _fields(known.set) - set(words)
@@ -78,10 +80,6 @@ def mount_commands(scratch: Scratch) -> dict[str, str]:
             known.set, {**words, **{key: f"{value}" for key, value in scratch.layout.items()}}
         )
     return commands
-
-
-def _non_empty(words: Mapping[str, str]) -> set[str]:
-    return {name for name, value in words.items() if value}
 
 
 def _fields(command: Sequence[str]) -> set[str]:

@@ -118,19 +118,16 @@ def lacking(
     Args:
         needed: the programs of a plan by package (`proofmark.plan.plan.Plan.packages`).
     """
+    found: list[Lacked] = []
     if available is None:
         return ()
-    return tuple(_lacking(needed, available))
-
-
-def _lacking(needed: Mapping[str, Collection[str]], available: Available) -> Iterator[Lacked]:
     for package, programs in sorted(needed.items()):
+        known = available.get(package)
         if package not in available:
-            yield Lacked(package)
-            continue
-        known = available[package]
-        if known is not None and (missing := sorted(set(programs).difference(known))):
-            yield Lacked(package, tuple(missing))
+            found.append(Lacked(package))
+        elif known is not None and (missing := sorted(set(programs).difference(known))):
+            found.append(Lacked(package, tuple(missing)))
+    return tuple(found)
 
 
 def lost_steps(plan: Plan, available: Available | None) -> list[Step]:
@@ -180,19 +177,15 @@ def nearest_suite(plan: Plan, plans: Iterable[Plan], available: Available | None
 
     Suites are alike if they have the same cases: the share of the cases of both that both have.
     """
-    cases = _cases(plan)
+    cases = {step.case for step in plan.steps()}
 
     def common(other: Plan) -> float:
-        theirs = _cases(other)
+        theirs = {step.case for step in other.steps()}
         return len(cases & theirs) / len(cases | theirs)
 
     others = [each for each in plans if each.suite != plan.suite]
     works = [each for each in others if not lacking(each.packages(), available)]
     return max(works, key=common).suite if works else ""
-
-
-def _cases(plan: Plan) -> set[str]:
-    return {step.case for step in plan.steps()}
 
 
 def lacking_mistakes(

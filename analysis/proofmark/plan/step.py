@@ -185,7 +185,7 @@ class Step(StrictModel):
     ``bytes`` are those of one instance.
 
     Attributes:
-        ranks, threads, timeout: 0 if they are not known: the step of an adopted output.
+        ranks, threads, timeout: 0 if they are not known: of an output of others.
         parameters: the values of the axes of the sweep.
         derived: the values that the case computes from them.
         cpus: the CPUs of each rank; empty if the program binds its own processes.

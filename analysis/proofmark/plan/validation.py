@@ -420,9 +420,8 @@ def fact_mistakes(
 ) -> Iterator[InputError]:
     """Yield the mistakes in facts of the partition on which cases have a condition.
 
-    Virtual nodes and twins measure no speed, so all facts are accepted. An inventory
-    without a topology is used on different machines: there only the cases whose package is in
-    `packages` count.
+    All facts are accepted if nothing is measured on real nodes. An inventory without a topology is
+    used on different machines: there only the cases whose package is in `packages` count.
 
     Raises:
         BadInput: a condition cannot be computed.

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.emulators.bmc.rollouts import path_with
 
-from proofmark.machine.scheduler_commands import state_of, status_of
+from proofmark.machine.scheduler_commands import state_of, states_of, status_of
 from proofmark.machine.schedulers import loadleveler, lsf, pbs, sge, slurm
 from proofmark.machine.schedulers.pbs import active_reservations, size_of
 from proofmark.machine.schedulers.slurm import FLAGS, OTHER_NAMES, SUFFIXES, node_states
@@ -229,7 +229,8 @@ def test_states_of_grid_engine_nodes(commands: Path) -> None:
 @pytest.mark.parametrize("word", ["hibernating", "closed", "closed_New", "", "OK", "okay"])
 def test_words_that_lsf_and_loadleveler_do_not_have(word: str) -> None:
     assert lsf._node(word, "0").startswith("down")
-    assert loadleveler._node(word).startswith("down")
+    found = states_of([word], loadleveler.NODE_STATES)
+    assert state_of(found, word, "").startswith("down")
 
 
 def test_a_reason_with_line_breaks_is_no_state_of_another_node(commands: Path) -> None:

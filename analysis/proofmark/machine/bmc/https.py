@@ -100,8 +100,7 @@ class HttpsConnection:
     @property
     def stale(self) -> bool:
         """Whether an idle connection has input, for example because the BMC closed it."""
-        limited = self._connection.sock
-        return limited is None or limited.has_input()
+        return self._connection.sock is None or self._connection.sock.has_input()
 
     def request(
         self,

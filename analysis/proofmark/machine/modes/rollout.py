@@ -111,20 +111,16 @@ class ModeRollout:
         good, failed = self.check(nodes, lambda _: target)
         budget = self.transition.firmware.max_failures
         if len(failed) <= budget:
-            held = self._claim(good)
+
+            def claim(node: str) -> None:
+                if not good[node].history.in_flight:  # else it is held already, and may be down
+                    self.drains.claim(node)
+
+            parallel = self.transition.firmware.max_parallel
+            held = split(fan_out(good, claim, parallel, self.transition.stop))[1]
             failed |= results_of(held, changed=False)
             good = {node: checked for node, checked in good.items() if node not in held}
         return self._change(good, failed, "open", budget)
-
-    def _claim(self, nodes: Mapping[str, CheckedNode]) -> dict[str, NodeError]:
-        """Hold `nodes` for the run; return those that cannot be held."""
-
-        def claim(node: str) -> None:
-            if not nodes[node].history.in_flight:  # else it is held already, and may be down
-                self.drains.claim(node)
-
-        parallel = self.transition.firmware.max_parallel
-        return split(fan_out(nodes, claim, parallel, self.transition.stop))[1]
 
     def restore(self) -> dict[str, ModeResult]:
         """Restore every node that the run has changed or drained, by the journals.

@@ -91,7 +91,11 @@ def read_observation(text: str, source: str, smbios: Literal["knl"] | None) -> O
     try:
         table = bytes.fromhex("".join(stream.lines("smbios")))
         settings = knl_mode(table, source) if smbios == "knl" and table else {}
-        domains = [_domain(values) for values in stream.tables("numa").values()]
+        # Hardware threads and bytes of each domain; a domain of MCDRAM has no CPUs.
+        domains = [
+            (len(cpu_list(values["cpus"])), int(values["memory_kb"]) << 10)
+            for values in stream.tables("numa").values()
+        ]
         return Observation(
             boot["id"],
             numa_shape_of_domains(domains),
@@ -111,11 +115,6 @@ def _serial(table: bytes, source: str) -> str:
         return system_serial(table, source)
     except BadInput:
         return ""
-
-
-def _domain(values: Mapping[str, str]) -> tuple[int, int]:
-    """Return hardware threads and bytes of a domain; a domain of MCDRAM has no CPUs."""
-    return len(cpu_list(values["cpus"])), int(values["memory_kb"]) << 10
 
 
 def matching_modes(
@@ -213,11 +212,6 @@ class TargetMode:
     settings: Mapping[str, str] = field(default_factory=dict)
     unseen: bool = False
     look_alikes: tuple[str, ...] = ()
-
-    @property
-    def by_firmware(self) -> bool:
-        """Whether only the values of the firmware prove the whole mode."""
-        return self.unseen or bool(self.settings)
 
     def shown_by(self, observation: Observation) -> bool:
         """Return whether `observation` proves the mode."""
@@ -391,7 +385,7 @@ class ModeTransition:
         if history.awaits_boot(observation.boot_id, target.mode):
             text = f"its settings wait for a boot; it has still the boot id {observation.boot_id}"
             raise NodeError(Outcome.NOT_RESET, text)
-        if target.by_firmware:
+        if target.unseen or target.settings:  # only the firmware proves the whole mode
             state = self.back_end.read(host, target.attributes)
             wanted = self.resolved(target, state).attributes
             if wrong := to_change(state, wanted):
@@ -418,7 +412,10 @@ class ModeTransition:
 
     def original(self, state: FirmwareState) -> dict[str, Scalar]:
         """Return the attributes of modes that `state` has and that can be set again."""
-        names = {**self.mode_attributes, **self._attributes_of_settings(state)}
+        names = {**self.mode_attributes}
+        for setting, value in self.mode_settings:
+            with suppress(NodeError):  # the firmware does not offer it
+                names |= self.back_end.attributes(state, {setting: value})
         values = {name: state.current[name] for name in names if name in state.current}
         return {
             name: value
@@ -431,14 +428,6 @@ class ModeTransition:
                 )
             )
         }
-
-    def _attributes_of_settings(self, state: FirmwareState) -> dict[str, Scalar]:
-        """Return the attributes of those `mode_settings` that the firmware offers."""
-        attributes: dict[str, Scalar] = {}
-        for setting, value in self.mode_settings:
-            with suppress(NodeError):
-                attributes |= self.back_end.attributes(state, {setting: value})
-        return attributes
 
     def refuse(self, history: NodeHistory, state: FirmwareState, target: TargetMode) -> None:
         """Accept a node whose firmware can be changed to `target`, and changed back.
@@ -454,16 +443,6 @@ class ModeTransition:
             raise NodeError(Outcome.REFUSED, "; ".join(refused))
         if state.no_reset and to_change(state, target.attributes):
             raise NodeError(Outcome.REFUSED, state.no_reset)
-        self.refuse_unrestorable(history, state, target)
-
-    def refuse_unrestorable(
-        self, history: NodeHistory, state: FirmwareState, target: TargetMode
-    ) -> None:
-        """Accept a change whose original values can be restored.
-
-        Raises:
-            NodeError: CANNOT_RESTORE: the firmware does not report a value that would be replaced.
-        """
         if target.mode == RESTORED or not self.back_end.sets:
             return
         before = state if history.original is None else replace(state, current=history.original)

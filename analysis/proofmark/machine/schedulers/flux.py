@@ -155,7 +155,7 @@ class Flux(Scheduler):
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`; the id has an ``f`` in place of the letter ƒ."""
         output = ask_scheduler("flux", "batch", str(script), unavailable=_UNAVAILABLE)
-        return _plain(submitted_id("flux batch", output, _ID))
+        return submitted_id("flux batch", output, _ID).strip().replace("ƒ", "f")
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""
@@ -248,10 +248,6 @@ def _listed(output: str) -> dict[str, JobStatus]:
     if output.strip() and not found:
         raise unreadable("flux jobs", "a list of jobs", output)
     return found
-
-
-def _plain(job: str) -> str:
-    return job.strip().replace("ƒ", "f")
 
 
 def _state(status: str, urgency: str, exception: str) -> JobStatus:

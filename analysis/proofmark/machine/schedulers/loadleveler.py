@@ -166,7 +166,11 @@ class LoadLeveler(Scheduler):
         states = dict(line.split("!", 1) for line in output.splitlines() if line.count("!") == 1)
         listed = HostTable.of(states)
         known = {name: states.get(listed.find(name) or name, "") for name in names}
-        return {name: _node(state) for name, state in known.items() if state}
+        return {
+            name: state_of(states_of([state], NODE_STATES), state, "")
+            for name, state in known.items()
+            if state
+        }
 
 
 def _resources(request: Request) -> str:
@@ -186,18 +190,18 @@ def _options(request: Request, parallel: bool) -> list[str]:
     for line in request.queue.options:
         keyword, _, value = (word.strip() for word in line.partition("="))
         stated[keyword.lower()] = value
-    lines = [line for line in request.queue.options if parallel or not _is_network(line)]
+    # A serial job must not name the network of MPI.
+    lines = [
+        line
+        for line in request.queue.options
+        if parallel or line.partition("=")[0].strip().lower() != "network.mpi"
+    ]
     if stated.get("rset", "").lower() == "rset_mcm_affinity":
         if "mcm_affinity_options" not in stated:
             lines.append(f"mcm_affinity_options = {_MCM_AFFINITY}")
         if "task_affinity" not in stated:
             lines.append(f"task_affinity = cpu({request.threads})")
     return lines
-
-
-def _is_network(line: str) -> bool:
-    """Return whether a statement names the network of MPI, which a serial job must not have."""
-    return line.partition("=")[0].strip().lower() == "network.mpi"
 
 
 def _continued(statement: str) -> list[str]:
@@ -236,7 +240,3 @@ def _key(job: str) -> tuple[str, str]:
 
 def _state(code: str) -> JobStatus:
     return JobStatus(_STATES.get(code, State.UNKNOWN), code)
-
-
-def _node(state: str) -> NodeState:
-    return state_of(states_of([state], NODE_STATES), state, "")

@@ -92,8 +92,6 @@ def _state(code: int | None) -> JobStatus:
 class NoScheduler(ChildJobs, DrainingScheduler):
     """No scheduler: a job is a child of this process and starts at once."""
 
-    keeps_reasons = False
-
     def header(self, request: Request) -> list[str]:
         """Return no lines.
 

@@ -437,7 +437,11 @@ class Pbs(DrainingScheduler):
             return _entries("pbsnodes", output, "nodes")
 
         nodes = _whole(ask("-F", "json"), names, lambda: ask("-v", "-F", "json"))
-        return {name: _node(nodes[name]) for name in names if "state" in nodes.get(name, {})}
+        found = {name: nodes[name] for name in names if "state" in nodes.get(name, {})}
+        return {
+            name: state_of(_states(fields), str(fields["state"]), one_line(_comment(fields)))
+            for name, fields in found.items()
+        }
 
     def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
         """Return the status of each node: its states, its jobs and its comment."""
@@ -446,7 +450,7 @@ class Pbs(DrainingScheduler):
             found |= _nodes(_pbsnodes("-F", "json", *names))
         found = _whole(found, nodes, lambda: _nodes(_pbsnodes("-a", "-v", "-F", "json")))
         return {
-            node: _status(found[node])
+            node: status_of(_states(found[node]), _comment(found[node]))
             if "state" in found.get(node, {})
             else self.unlisted("pbsnodes")
             for node in nodes
@@ -563,17 +567,8 @@ def _states(fields: Mapping[str, Any]) -> dict[str, Use]:
     return node_states(fields) | ({"has jobs": Use.OCCUPIED} if fields.get("jobs") else {})
 
 
-def _node(fields: Mapping[str, Any]) -> NodeState:
-    return state_of(_states(fields), str(fields["state"]), one_line(_comment(fields)))
-
-
 def _comment(fields: Mapping[str, Any]) -> str:
     return str(fields.get("comment", ""))
-
-
-def _status(fields: Mapping[str, Any]) -> NodeStatus:
-    """Return the status of a host."""
-    return status_of(_states(fields), _comment(fields))
 
 
 def _whole(found: Entries, names: Sequence[str], ask: Callable[[], Entries]) -> Entries:

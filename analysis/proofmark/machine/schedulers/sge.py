@@ -267,7 +267,12 @@ class GridEngine(Scheduler):
         for instance in _qstat("-f", "-u", "nobody").iter("Queue-List"):
             node = instance.findtext("name", "").partition("@")[2]
             found.setdefault(node, []).append(_instance(instance))
-        return {name: max(found[name], key=_rank) for name in names if name in found}
+        order = (NodeUse.DOWN, NodeUse.RESERVED, NodeUse.IDLE, NodeUse.BUSY)
+        return {
+            name: max(found[name], key=lambda state: order.index(state.use))
+            for name in names
+            if name in found
+        }
 
 
 def _qstat(*options: str) -> ElementTree.Element:
@@ -304,7 +309,3 @@ def _instance(instance: ElementTree.Element) -> NodeState:
     state = state_of(states_of(letters, QUEUE_STATES) if letters else {}, letters, "")
     used = instance.findtext("slots_used", "0").strip() != "0"
     return BUSY if state.use is NodeUse.IDLE and used else state
-
-
-def _rank(state: NodeState) -> int:
-    return (NodeUse.DOWN, NodeUse.RESERVED, NodeUse.IDLE, NodeUse.BUSY).index(state.use)
