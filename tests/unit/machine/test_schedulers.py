@@ -30,10 +30,9 @@ from proofmark.machine.scheduler import (
     SubmitLimitReached,
     scheduler,
 )
-from proofmark.machine.scheduler_commands import status_of_job
 from proofmark.machine.schedulers import sge
 from proofmark.machine.schedulers.pbs import Pbs
-from proofmark.machine.schedulers.slurm import Slurm
+from proofmark.machine.schedulers.slurm import Slurm, status_of_job
 from proofmark.runs.job_folder import State
 from proofmark.site.execution import Queue
 

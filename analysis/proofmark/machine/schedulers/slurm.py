@@ -43,11 +43,10 @@ from proofmark.machine.scheduler_commands import (
     state_of,
     states_of,
     status_of,
-    status_of_job,
     submitted_id,
     unreadable,
 )
-from proofmark.runs.job_folder import JobStatus
+from proofmark.runs.job_folder import JobStatus, State
 from proofmark.site.survey.answers import GroupLimits, ListedNode
 
 FLAGS = {
@@ -128,6 +127,62 @@ SUFFIXES = {
     "+": "COMPLETING",
 }
 """sinfo(1), NODE STATE CODES: the character after a word of ``%T`` and ``%t``."""
+
+_STATES = {
+    "BOOT_FAIL": State.NODE_FAILED,
+    "CANCELLED": State.CANCELLED,
+    "COMPLETED": State.ENDED_UNKNOWN,
+    "COMPLETING": State.RUNNING,
+    "CONFIGURING": State.WAITING,  # its nodes boot
+    "DEADLINE": State.TIME_LIMIT,
+    "FAILED": State.ENDED_UNKNOWN,
+    "LAUNCH_FAILED": State.NODE_FAILED,
+    "NODE_FAIL": State.NODE_FAILED,
+    "OUT_OF_MEMORY": State.KILLED,
+    "PENDING": State.WAITING,  # or the state of its reason
+    "POWER_UP_NODE": State.WAITING,
+    "PREEMPTED": State.PREEMPTED,
+    "RECONFIG_FAIL": State.NODE_FAILED,
+    "REQUEUED": State.WAITING,
+    "REQUEUE_FED": State.WAITING,
+    "REQUEUE_HOLD": State.HELD,
+    "RESIZING": State.RUNNING,
+    "RESV_DEL_HOLD": State.HELD,
+    "REVOKED": State.CANCELLED,
+    "RUNNING": State.RUNNING,
+    "SIGNALING": State.RUNNING,
+    "SPECIAL_EXIT": State.HELD,
+    "STAGE_OUT": State.RUNNING,
+    "STOPPED": State.SUSPENDED,
+    "SUSPENDED": State.SUSPENDED,
+    "TIMEOUT": State.TIME_LIMIT,
+}
+"""`man squeue`, section JOB STATE CODES."""
+
+_REASONS = {
+    "JobHeldAdmin": State.HELD,
+    "JobHeldUser": State.HELD,
+    "JobHoldMaxRequeue": State.HELD,
+    "launch failed requeued held": State.HELD,
+    "job requeued in held state": State.HELD,
+    "BadConstraints": State.UNAVAILABLE,
+    "PartitionDown": State.UNAVAILABLE,
+    "PartitionInactive": State.UNAVAILABLE,
+    "PartitionNodeLimit": State.UNAVAILABLE,
+    "PartitionTimeLimit": State.UNAVAILABLE,
+    "InvalidAccount": State.UNAVAILABLE,
+    "InvalidQOS": State.UNAVAILABLE,
+    "AccountNotAllowed": State.UNAVAILABLE,
+    "QOSNotAllowed": State.UNAVAILABLE,
+    "DependencyNeverSatisfied": State.UNAVAILABLE,
+    "ReservationDeleted": State.UNAVAILABLE,
+}
+"""Reasons for which a pending job does not start without help, with blanks or underscores.
+
+Reasons that speak of nodes are not here (``ReqNodeNotAvail``, ``Nodes required for job are DOWN,
+DRAINED or reserved …``): a job that names its nodes has them also while these are busy. Source:
+``job_reason_string`` of Slurm 20.11 to 24.11.
+"""
 
 _NO_REASON = "none"
 """The reason that sinfo prints if there is none."""
@@ -500,6 +555,16 @@ class Slurm(ReservingScheduler):
 
     def _scontrol(self, *arguments: str) -> str:
         return _ask(*self._in_clusters("scontrol", *arguments))
+
+
+def status_of_job(name: str, said: str) -> JobStatus:
+    """Return the status of a job in the state `name`, for which Slurm has the reason `said`."""
+    state = _STATES.get(name, State.UNKNOWN)
+    if name == "PENDING":
+        code = said.partition(",")[0].replace("_", " ").strip("() ")
+        state = _REASONS.get(code, state)
+    shown = "" if said == "None" else said
+    return JobStatus(state, " ".join(filter(None, (name, shown))))
 
 
 def _is_limit(code: int, message: str) -> bool:
