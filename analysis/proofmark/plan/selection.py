@@ -52,8 +52,11 @@ class Trait:
         if self.kind is None:
             return False
         if self.kind in ("word", "lower"):
-            return _is_word(wanted, lower=self.kind == "lower")
-        return _is_number(wanted, whole=self.kind != "real")
+            word = isinstance(wanted, str) and wanted != "" and wanted.isprintable()
+            return word and (self.kind == "word" or wanted == str(wanted).lower())
+        if isinstance(wanted, (str, bool)) or not 0 <= wanted < math.inf:
+            return False
+        return self.kind == "real" or wanted == int(wanted)
 
     def meets(self, other: Trait) -> bool:
         """Return whether two figures with these traits can have the same value."""
@@ -101,18 +104,6 @@ class Trait:
 
 def _type_of(value: Scalar) -> str:
     return "a text" if isinstance(value, str) else "a number"
-
-
-def _is_word(value: Scalar, *, lower: bool) -> bool:
-    if not isinstance(value, str) or not value or not value.isprintable():
-        return False
-    return value == value.lower() if lower else True
-
-
-def _is_number(value: Scalar, *, whole: bool) -> bool:
-    if isinstance(value, (str, bool)) or not 0 <= value < math.inf:
-        return False
-    return value == int(value) if whole else True
 
 
 @dataclass(frozen=True, eq=False)

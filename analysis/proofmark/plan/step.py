@@ -396,7 +396,11 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
         recorded.append("fs_block_bytes")
     arguments = []
     for item in case.arguments:
-        arguments += [str(word) for word in _words(rendered(item, "arguments"))]
+        words = rendered(item, "arguments")
+        arguments += [str(word) for word in (words if isinstance(words, list) else [words])]
+    moved = int(
+        number(rendered(case.network_bytes, "network_bytes"), file, "network_bytes", least=0)
+    )
     return Step(
         id="",
         case=name,
@@ -439,19 +443,9 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
             files=whole(case.writes.files, "writes.files", least=1),
             removed=case.writes.removes,
         ),
-        network_bytes=_network_bytes(rendered(case.network_bytes, "network_bytes"), sweep, point),
+        network_bytes=moved if point.count("nodes") > 1 and moved >= LEAST_NETWORK_BYTES else 0,
         layout=point.layout,
     )
-
-
-def _network_bytes(value: Any, sweep: Sweep, point: Point) -> int:
-    """Return the bytes between nodes by which their network is known; 0: it is not looked at."""
-    moved = int(number(value, sweep.file, "network_bytes", least=0))
-    return moved if point.count("nodes") > 1 and moved >= LEAST_NETWORK_BYTES else 0
-
-
-def _words(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def _nodes(site: Site, point: Point, file: str) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby, pairwise
 from pathlib import PurePath
 from typing import Any
@@ -397,10 +397,7 @@ class SuiteSteps:
         if scope == "job" or len(hosts) == needed:
             return [step]  # a site of this many nodes has one instance: an ordinary step
         if use.in_rounds:
-            made = steps_of_rounds(step, use, self._site)
-            for reason in made.left_out:
-                self._leave_out(reason)
-            return made.steps
+            return steps_of_rounds(step, use, self._site, self._leave_out)
         pairings = [1] if scope == "each-node" else [1, 2, 3] if len(hosts) % 2 else [1, 2]
         update: dict[str, Any] = {"scope": scope, "nodes": hosts}
         if step.load:
@@ -458,15 +455,9 @@ def modes_of(use: SuiteUse, available: Collection[str], current: str) -> list[st
     return [mode for mode in use.modes if mode in available] or [current]
 
 
-@dataclass(frozen=True)
-class RoundSteps:
-    """The steps of the rounds of a case, and what they do not measure."""
-
-    steps: list[Step]
-    left_out: list[Message]
-
-
-def steps_of_rounds(step: Step, use: SuiteUse, site: Site) -> RoundSteps:
+def steps_of_rounds(
+    step: Step, use: SuiteUse, site: Site, leave_out: Callable[[Message], None]
+) -> list[Step]:
     """Return one step for each round of pairs of the hosts of `site`.
 
     All rounds of the same hosts are one job, because they have the same nodes.
@@ -474,14 +465,14 @@ def steps_of_rounds(step: Step, use: SuiteUse, site: Site) -> RoundSteps:
     Args:
         use: its use, with ``pairs: rounds``.
         site: the site, with more than two hosts.
+        leave_out: called with what the rounds do not measure.
     """
     steps: list[Step] = []
-    left_out: list[Message] = []
     limit = site.partition.nodes_per_job
     groups = node_groups(site, limit)
     if len(groups) > 1:
         cut = {"limit": limit or 0, "jobs": len(groups)}
-        left_out.append(Message("left-pairs", case=step.case, **cut))
+        leave_out(Message("left-pairs", case=step.case, **cut))
     how = ALONE if use.pairs == "alone" else TOGETHER
     idle = 0
     for hosts in groups:
@@ -499,8 +490,8 @@ def steps_of_rounds(step: Step, use: SuiteUse, site: Site) -> RoundSteps:
         idle += int((~measured).sum())
     if idle:
         code = "left-waves" if use.pairs == "alone" else "left-rounds"
-        left_out.append(Message(code, case=step.case, nodes=idle, rounds=use.rounds))
-    return RoundSteps(steps, left_out)
+        leave_out(Message(code, case=step.case, nodes=idle, rounds=use.rounds))
+    return steps
 
 
 def node_groups(site: Site, limit: int | None) -> list[list[str]]:

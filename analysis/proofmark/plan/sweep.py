@@ -45,11 +45,6 @@ class Layouts:
         self._placements: dict[tuple[object, ...], PlacedRanks | PlacementError] = {}
 
     @property
-    def several_kinds_of_memory(self) -> bool:
-        """Whether the node has several kinds of memory, such as DDR and MCDRAM."""
-        return len({domain.kind for domain in self.topology.numa_domains}) > 1
-
-    @property
     def parts(self) -> list[str]:
         """The NUMA domains with cores, and the sockets if they are other parts.
 
@@ -168,26 +163,19 @@ HPL_RATE = "likely_flops"
 
 def rate_symbols(partition: Partition, machine: Mapping[str, Any]) -> dict[str, Any]:
     """Return the rates by which the times of steps are estimated, by their name in expressions."""
-    facts, cores = partition.facts, machine["cores"]
-    measured = facts.get(CORE_FLOPS)
+    measured, cores = partition.facts.get(CORE_FLOPS), machine["cores"]
     rated = machine.get(HPL_RATE, LIKELY_FLOPS * cores)
-    return {
-        HPL_RATE: LIKELY_SHARE * float(measured) * cores if measured else rated,
-    }
+    return {HPL_RATE: LIKELY_SHARE * float(measured) * cores if measured else rated}
 
 
 def assumed_rates(partition: Partition, cases: Iterable[Case]) -> dict[str, str]:
     """Return the assumptions on rates by which the times of `cases` are estimated."""
-    used = set()
-    for case in cases:
-        used.update(case.used_names())
-    node, assumed = partition.node, {}
-    rated = node.topology and node.clock_hz and node.flop_per_cycle
-    if HPL_RATE in used and CORE_FLOPS not in partition.facts:
-        share = f"{LIKELY_SHARE:g} of the nominal peak"
-        of_core = share if rated else f"{LIKELY_FLOPS / 1e9:g} GFlop/s"
-        assumed[f"facts.{CORE_FLOPS}"] = f"not measured; {of_core} of a core"
-    return assumed
+    if CORE_FLOPS in partition.facts or not any(HPL_RATE in each.used_names() for each in cases):
+        return {}
+    node, of_core = partition.node, f"{LIKELY_FLOPS / 1e9:g} GFlop/s"
+    if node.topology and node.clock_hz and node.flop_per_cycle:
+        of_core = f"{LIKELY_SHARE:g} of the nominal peak"
+    return {f"facts.{CORE_FLOPS}": f"not measured; {of_core} of a core"}
 
 
 def storage_symbols(partition: Partition) -> dict[str, Any]:
@@ -367,7 +355,7 @@ class Sweep:
                 point[BOUND_BYTES] = whole
             return None, ()
         placement = self._placed(point)
-        bound = self.layouts.several_kinds_of_memory
+        bound = len({each.kind for each in self.layouts.topology.numa_domains}) > 1
         domains = self.layouts.memory(str(point[MEMORY]), placement if bound else None, self.file)
         bound_bytes = sum(domain.bytes for domain in domains)
         requested = self.site.partition.queue.memory_per_node

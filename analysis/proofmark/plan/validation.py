@@ -45,7 +45,11 @@ def system_mistakes(benchmarks: Benchmarks, inventories: Path) -> list[InputErro
     Args:
         inventories: the folder with a folder for each site.
     """
-    references = list(_of_systems(benchmarks))
+    references: list[_Named] = []
+    for name, case in benchmarks.cases.items():
+        for index, reference in enumerate(case.references):
+            if reference.system is not None:
+                references.append((name, index, reference))
     mistakes: list[InputError] = []
 
     @cache  # an inventory has several systems, and may have thousands of hosts
@@ -75,13 +79,6 @@ def system_mistakes(benchmarks: Benchmarks, inventories: Path) -> list[InputErro
 VARIABLES = "group_vars"
 _Named = tuple[str, int, Reference]
 """A case, the index of one of its references, and the reference."""
-
-
-def _of_systems(benchmarks: Benchmarks) -> Iterator[_Named]:
-    for name, case in benchmarks.cases.items():
-        for index, reference in enumerate(case.references):
-            if reference.system is not None:
-                yield name, index, reference
 
 
 def _file(benchmarks: Benchmarks, case: str) -> str:
@@ -299,10 +296,6 @@ def validate(
     return CheckedSite(sites, plans, all_mistakes, limits, lacks, refused, not_here, unread)
 
 
-def _without_limits(site: Site) -> Site:
-    return site.model_copy(update={"contract": None})
-
-
 def _wrong_facts(
     site: Site, benchmarks: Benchmarks, checks: Mapping[str, Check]
 ) -> Iterator[InputError]:
@@ -383,7 +376,7 @@ def _plans(
     if not machines:
         return [], [], []
     idle: list[InputError] = []
-    unlimited = _without_limits(site)  # each plan would check the limits again
+    unlimited = site.model_copy(update={"contract": None})  # each plan would check the limits again
     for suite in suites:
         try:
             # The only suite must have a step; `make_plan` states why it has none.
