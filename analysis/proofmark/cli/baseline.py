@@ -19,7 +19,7 @@ from proofmark.cli.command_inputs import kit_benchmarks, site_arguments, site_of
 from proofmark.cli.evidence import checked_folder
 from proofmark.cli.output import print_line, print_table
 from proofmark.common.errors import bad_input
-from proofmark.common.files import write_whole
+from proofmark.common.files import write_atomic
 from proofmark.runs.run import open_run
 from proofmark.site.accepted_baseline import (
     ACCEPTED,
@@ -130,7 +130,7 @@ def _export(options: Namespace) -> None:
     hosts |= names_of_hosts(baseline.states(), {})
     found = exported(baseline, figures, kit_benchmarks(), hosts, options.label)
     path = options.output or Path(EXPORTED)
-    write_whole(path, as_yaml(found.content))
+    write_atomic(path, as_yaml(found.content))
     count = len(found.content.figures)
     models = len(found.content.models)
     print_line(f"exported: {count} figures of {models} node models of baseline {name}: {path}")

@@ -17,7 +17,7 @@ from pathlib import Path
 from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import write_whole
+from proofmark.common.files import write_atomic
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.message import Message, localized
 from proofmark.common.printed_command import PrintedCommand, of_person, setting
@@ -213,7 +213,7 @@ def _shown(options: Namespace, asked: Question, found: Acceptance) -> int:
             keep(run.kept, run.earlier)
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in acceptance_files(found, asked.terms).items():
-            write_whole(folder / name, text)
+            write_atomic(folder / name, text)
     if options.json:
         gaps_json = {"missing": [each.as_json() for each in missing]}
         print_json(acceptance_data(found, asked.terms) | gaps_json)

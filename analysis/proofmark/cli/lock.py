@@ -15,7 +15,7 @@ from proofmark.cli.install import lock_arguments, ready, spack_arguments, system
 from proofmark.cli.output import print_line
 from proofmark.cli.site import inventory_of
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.files import write_whole
+from proofmark.common.files import write_atomic
 from proofmark.common.kit import kit_folder
 from proofmark.common.processes import run_command
 from proofmark.common.progress_lines import say, while_working
@@ -256,7 +256,7 @@ def _find(options: Namespace, inventory: Inventory, folder: Path, checkouts: Che
     if source.is_file() and source.read_text(encoding="utf-8") == text and _current(kit, folder):
         return False
     made.unlink(missing_ok=True)  # it is of other parts: a stopped solver leaves none
-    write_whole(source, text)
+    write_atomic(source, text)
     say(f"wrote {source}")
     return True
 

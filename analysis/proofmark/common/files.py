@@ -69,17 +69,17 @@ def read_regular(path: Path, limit: int = MAX_RUN_FILE_BYTES) -> bytes:
         raise bad_input(path, "", error.strerror or "unreadable", accepted) from None
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_atomic(path: Path, text: str) -> None:
     """Write a file atomically: after a full disk the old file is still there.
 
     Raises:
         BadInput: the file cannot be written.
     """
-    write_whole_bytes(path, text.encode())
+    write_atomic_bytes(path, text.encode())
 
 
-def write_whole_bytes(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Write bytes to a file with the rights `mode`, as `write_whole`.
+def write_atomic_bytes(path: Path, content: bytes, mode: int = 0o666) -> None:
+    """Write bytes to a file with the rights `mode`, as `write_atomic`.
 
     Raises:
         BadInput: the file cannot be written.
@@ -89,17 +89,17 @@ def write_whole_bytes(path: Path, content: bytes, mode: int = 0o666) -> None:
 
 
 def copy_whole(source: Path, target: Path) -> None:
-    """Copy a regular file, as `read_regular` and `write_whole`.
+    """Copy a regular file, as `read_regular` and `write_atomic`.
 
     Raises:
         BadInput: `source` cannot be read, or `target` cannot be written.
         FileNotFoundError: there is no file `source`.
     """
-    write_whole_bytes(target, read_regular(source))
+    write_atomic_bytes(target, read_regular(source))
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, as `write_whole`.
+    """Write a file that only its owner can read, as `write_atomic`.
 
     Raises:
         BadInput: the file cannot be written.
@@ -110,7 +110,7 @@ def write_private(path: Path, text: str) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[TextIO]:
-    """Open a file that replaces `path` when the block ends, as `write_whole`.
+    """Open a file that replaces `path` when the block ends, as `write_atomic`.
 
     Raises:
         BadInput: the file cannot be written.
@@ -547,7 +547,7 @@ def seconds_of(value: Any) -> float:
 
 
 def parquet(table: pl.DataFrame) -> bytes:
-    """Return the bytes of the file of a table. `write_whole_bytes` writes them."""
+    """Return the bytes of the file of a table. `write_atomic_bytes` writes them."""
     content = BytesIO()
     table.write_parquet(content)
     return content.getvalue()

@@ -21,7 +21,7 @@ from typing import Self
 from proofmark.cases.case import Stability
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
-from proofmark.common.files import write_whole
+from proofmark.common.files import write_atomic
 from proofmark.jobs.job_request import BatchQueue, job_names, request, request_of
 from proofmark.jobs.step_script import (
     FOLDER,
@@ -304,7 +304,7 @@ class Preview:
         for name, text in chain.from_iterable(part.items() for part in parts):
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, text)
+            write_atomic(path, text)
 
     def _shown(self, texts: Mapping[str, str]) -> dict[str, str]:
         begin = job_names(self.work)

@@ -14,7 +14,7 @@ from typing import NamedTuple, TextIO, TypeVar
 
 from proofmark.common.archive import Change
 from proofmark.common.errors import bad_input
-from proofmark.common.files import exists, is_folder, replacing, write_whole, write_whole_bytes
+from proofmark.common.files import exists, is_folder, replacing, write_atomic, write_atomic_bytes
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.plugins import Plugins
 from proofmark.common.processes import gc_paused, parallel_map
@@ -288,10 +288,10 @@ def _write_results(run: Run, records: Records, verdict: Verdict, target: RunFile
 
     writing = parallel_map(write, files, large=len(verdict.results) > MIN_RESULTS_OF_PROCESSES)
     next(writing)  # the verdict takes longer: its process still works
-    write_whole_bytes(target.records, parquet_of(records))
+    write_atomic_bytes(target.records, parquet_of(records))
     bad = some_nodes(run, {each.host for each in verdict.bad.nodes})
     facts = {host: node.newest for host, node in bad.items() if node.jobs}
-    write_whole(target.vendor_list, as_csv(rma(verdict.bad.nodes, facts)))
+    write_atomic(target.vendor_list, as_csv(rma(verdict.bad.nodes, facts)))
     for _ in writing:
         pass
     return claims

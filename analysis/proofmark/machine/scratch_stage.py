@@ -16,7 +16,7 @@ from pathlib import Path
 from string import Formatter
 
 from proofmark.common.errors import BadInput, bad_input, nearest
-from proofmark.common.files import parse_json, read_bytes, write_whole
+from proofmark.common.files import parse_json, read_bytes, write_atomic
 from proofmark.common.nodesets import fold, folded, unfold
 from proofmark.common.progress_lines import say
 from proofmark.machine.node_commands import (
@@ -112,7 +112,7 @@ def read_mounted(state: Path) -> list[str]:
 def write_mounted(state: Path, names: Iterable[str]) -> None:
     """Keep the nodes with a mount; without one there is no file."""
     if sets := fold(dict.fromkeys(names)):
-        write_whole(RunFiles(state).mounted, json.dumps(sets) + "\n")
+        write_atomic(RunFiles(state).mounted, json.dumps(sets) + "\n")
     else:
         RunFiles(state).mounted.unlink(missing_ok=True)
 
@@ -298,7 +298,7 @@ def verify(nodes: ScratchTarget) -> list[str]:
             failed |= further
             target.check_budget(failed)
         changed += _verify_one(target, outputs, failed, reports)
-    write_whole(nodes.run.files.scratch_probe, "".join(reports))
+    write_atomic(nodes.run.files.scratch_probe, "".join(reports))
     _journal(nodes, failed)
     return changed
 

@@ -25,7 +25,7 @@ import pydantic
 
 import proofmark
 from proofmark.common import shared_models
-from proofmark.common.files import open_regular, write_whole_bytes
+from proofmark.common.files import open_regular, write_atomic_bytes
 from proofmark.common.message import NOTHING, Message, rendered
 from proofmark.common.processes import gc_paused
 from proofmark.common.progress_lines import say
@@ -117,7 +117,7 @@ def store(run: Run, readings: Readings) -> None:
         for name, member in _members(readings.records):
             archive.writestr(zipfile.ZipInfo(name), member)
         archive.writestr(zipfile.ZipInfo(_NODES), shared_models.written(readings.nodes))
-    write_whole_bytes(run.products.readings, content.getvalue(), mode=0o444)
+    write_atomic_bytes(run.products.readings, content.getvalue(), mode=0o444)
 
 
 def _is_stored(run: Run) -> bool:

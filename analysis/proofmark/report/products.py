@@ -17,7 +17,14 @@ from pathlib import Path
 
 from proofmark import RELEASES, __version__
 from proofmark.common.errors import bad_input
-from proofmark.common.files import copy_whole, exists, is_regular, read_json, sha256_of, write_whole
+from proofmark.common.files import (
+    copy_whole,
+    exists,
+    is_regular,
+    read_json,
+    sha256_of,
+    write_atomic,
+)
 from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.translation import in_language, language
@@ -70,10 +77,10 @@ def write_page(run_data: RunData, target: RunFiles | None = None) -> Path:
     content = view(run_data, files)
     write_plot_files(files.plots, content.plot_files)
     claims = [answer.as_json() for answer in run_data.claims]
-    write_whole(files.claims, json.dumps(claims, indent=1) + "\n")
-    write_whole(files.report, render(content))
+    write_atomic(files.claims, json.dumps(claims, indent=1) + "\n")
+    write_atomic(files.report, render(content))
     made = Made(written=run_data.written, language=language(), versions=versions())
-    write_whole(files.made, made.model_dump_json(indent=1) + "\n")
+    write_atomic(files.made, made.model_dump_json(indent=1) + "\n")
     return files.report
 
 

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from proofmark.common.errors import bad_input
-from proofmark.common.files import is_regular, names_in, sha256_of, write_whole
+from proofmark.common.files import is_regular, names_in, sha256_of, write_atomic
 from proofmark.common.message import Message, Term
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.translation import in_language
@@ -275,7 +275,7 @@ def _made_of_acceptance(runs: Sequence[Run], asked: Predicate, target: Path) -> 
     found = terms.acceptance(judged, asked.left_out)
     with in_language(asked.made.language):
         for name, text in acceptance_files(found, terms).items():
-            write_whole(target / name, text)
+            write_atomic(target / name, text)
     written = max(each.sealed for each in judged)
     return Predicate(
         kind="acceptance",
@@ -316,5 +316,5 @@ def _contract(contract: Contract | None, target: Path) -> str:
     """Write the contract, in the form that its digest is of; return the digest, empty if none."""
     if contract is None:
         return ""
-    write_whole(target / CONTRACT, contract.model_dump_json())
+    write_atomic(target / CONTRACT, contract.model_dump_json())
     return digest_of(contract)

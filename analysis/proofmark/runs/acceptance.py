@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import names_in, read_regular, sha256_of, write_whole_bytes
+from proofmark.common.files import names_in, read_regular, sha256_of, write_atomic_bytes
 from proofmark.common.input_limits import (
     MAX_EVIDENCE_BYTES,
     MAX_SIGNATURES,
@@ -311,7 +311,7 @@ def accept(new: Path, predicate: Mapping[str, Any], key: Path) -> Path:
     known = signed_folders(new.parent.parent)
     if known and _read(known[0]) == content and not differences(known[0], statement):
         return sign(known[0], key)
-    write_whole_bytes(new / STATEMENT, content, 0o644)
+    write_atomic_bytes(new / STATEMENT, content, 0o644)
     signature = sign(new, key)
     target = new.parent / f"{int(known[0].name) + 1 if known else 1:04d}"
     return new.rename(target) / signature.name
@@ -341,7 +341,7 @@ def sign(folder: Path, key: Path) -> Path:
             continue
     number = max(known.values(), default=0) + 1
     path = folder / (f"{STATEMENT}.{number}.sig" if number > 1 else f"{STATEMENT}.sig")
-    write_whole_bytes(path, signature, 0o644)
+    write_atomic_bytes(path, signature, 0o644)
     return path
 
 

@@ -48,7 +48,7 @@ from proofmark.common.files import (
     open_regular,
     read_bytes,
     read_regular,
-    write_whole,
+    write_atomic,
 )
 from proofmark.common.input_limits import (
     MAX_ARCHIVES,
@@ -306,7 +306,7 @@ def seal(folder: Path) -> SealedEvidence:
             new.unlink(missing_ok=True)
         digests = [*(known.digests if known else ()), digest]
         lines = (f"{each}  {place:04d}.tar\n" for place, each in enumerate(digests, 1))
-        write_whole(target / RunFiles.evidence.path / SUMS, "".join(lines))
+        write_atomic(target / RunFiles.evidence.path / SUMS, "".join(lines))
         sealed = read_evidence(target)
         assert sealed is not None
         return sealed

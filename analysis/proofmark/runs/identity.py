@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from proofmark import __version__
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.files import read_regular, write_whole
+from proofmark.common.files import read_regular, write_atomic
 from proofmark.common.kit import kit_folder
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.run_files import RunFiles
@@ -160,7 +160,7 @@ def _digest(path: Path) -> str:
 
 
 def _write(files: RunFiles, identity: Identity) -> None:
-    write_whole(files.identity, identity.sealed().model_dump_json(indent=1) + "\n")
+    write_atomic(files.identity, identity.sealed().model_dump_json(indent=1) + "\n")
 
 
 def identity_of(folder: Path) -> Identity:

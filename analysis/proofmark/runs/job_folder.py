@@ -27,7 +27,7 @@ from proofmark.common.files import (
     parse_json,
     read_bytes,
     text_or_empty,
-    write_whole,
+    write_atomic,
 )
 from proofmark.common.input_limits import MAX_HISTORY_BYTES, MAX_SMALL_BYTES
 from proofmark.common.message import Message, Term
@@ -140,7 +140,7 @@ class JobFolder:
     def save(self, submission: JobSubmission) -> None:
         """Write `submission` to ``ticket.json``."""
         make_folder(self.ticket.parent)
-        write_whole(self.ticket, json.dumps(asdict(submission)) + "\n")
+        write_atomic(self.ticket, json.dumps(asdict(submission)) + "\n")
 
     def submission(self) -> JobSubmission | None:
         """Return the submission of a job that may still be in the queue; None if there is none.

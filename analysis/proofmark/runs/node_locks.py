@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import exists, read_json, write_whole
+from proofmark.common.files import exists, read_json, write_atomic
 from proofmark.common.nodesets import ACCEPTED, is_name
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line
@@ -164,7 +164,7 @@ def reserve_for(site: str, run: Path, name: str) -> None:
     """
     folder = made(site_folder(site) / "reservations")
     text = Reservation(name=name, run=f"{run}").model_dump_json()
-    write_whole(folder / f"{word(run.name, 'the run')}.json", text + "\n")
+    write_atomic(folder / f"{word(run.name, 'the run')}.json", text + "\n")
 
 
 def reservation_of(run: Run) -> str:

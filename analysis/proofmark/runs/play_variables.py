@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import RootModel
 
-from proofmark.common.files import exists, read_json, write_whole
+from proofmark.common.files import exists, read_json, write_atomic
 from proofmark.common.kit import kit_folder
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.printed_command import (
@@ -45,7 +45,7 @@ class _Variables(RootModel[dict[str, str]]):
 def write_play_variables(run: Run, variables: Mapping[str, str]) -> None:
     """Keep the extra variables with which `run` was planned, except the suite and the run id."""
     if variables:
-        write_whole(run.files.asked, _Variables(dict(variables)).model_dump_json(indent=1) + "\n")
+        write_atomic(run.files.asked, _Variables(dict(variables)).model_dump_json(indent=1) + "\n")
 
 
 def acceptance_command(run: Run, site: Site, *, inventory: str = "", **more: str) -> PrintedCommand:

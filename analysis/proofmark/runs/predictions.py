@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from proofmark.common.files import read_json, write_whole
+from proofmark.common.files import read_json, write_atomic
 from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 
@@ -116,4 +116,4 @@ def read_predictions(path: Path) -> Predictions:
 def write_predictions(path: Path, expected: Predictions) -> None:
     """Write predictions to a file in a new folder."""
     path.parent.mkdir(parents=True)
-    write_whole(path, expected.model_dump_json(indent=1) + "\n")
+    write_atomic(path, expected.model_dump_json(indent=1) + "\n")

@@ -35,7 +35,7 @@ from proofmark.common.files import (
     read_json,
     read_text,
     text_or_empty,
-    write_whole,
+    write_atomic,
 )
 from proofmark.common.input_limits import MAX_PROBE_BYTES, MAX_SMALL_BYTES
 from proofmark.common.message import Message
@@ -130,7 +130,7 @@ def add_decisions(
         set_aside={**known.set_aside, **(set_aside or {})},
         more={**known.more, **(more or {})},
     )
-    write_whole(files.decisions, changed.model_dump_json(indent=1) + "\n")
+    write_atomic(files.decisions, changed.model_dump_json(indent=1) + "\n")
     return changed
 
 
@@ -191,7 +191,7 @@ def add_growth(folder: Path, part: Part, joining: Site) -> None:
         aliases=joining.aliases,
         ssh=joining.ssh,
     )
-    write_whole(path, made.model_dump_json(indent=1) + "\n")
+    write_atomic(path, made.model_dump_json(indent=1) + "\n")
 
 
 def _joined(site: Site, joining: Growth) -> Site:
@@ -424,7 +424,7 @@ def enter_mode(folder: Path, mode: str) -> None:
     files = RunFiles(folder)
     known = _entered(files)
     if mode not in known:
-        write_whole(files.entered, "".join(f"{each}\n" for each in [*known, mode]))
+        write_atomic(files.entered, "".join(f"{each}\n" for each in [*known, mode]))
 
 
 def leave_out(run: Run, not_needed: Mapping[str, Message]) -> Run:
@@ -437,7 +437,7 @@ def leave_out(run: Run, not_needed: Mapping[str, Message]) -> Run:
     """
     path = run.files.not_needed
     if not os.path.lexists(path):
-        write_whole(path, _Reasons(dict(not_needed)).model_dump_json(indent=1) + "\n")
+        write_atomic(path, _Reasons(dict(not_needed)).model_dump_json(indent=1) + "\n")
     return open_run(run.folder)
 
 

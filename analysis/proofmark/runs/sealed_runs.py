@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import Field
 
 from proofmark.cases.vocabulary import MEASURED
-from proofmark.common.files import paths_in, read_json, write_whole
+from proofmark.common.files import paths_in, read_json, write_atomic
 from proofmark.common.strict_model import StrictModel
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.state import check_safe, made, site_folder
@@ -81,7 +81,7 @@ def keep(sealed: SealedRun | None, earlier: Sequence[str] = ()) -> None:
         there = known.folder if known.folder.is_dir() else sealed.folder
         sealed = sealed.model_copy(update={"folder": there, "word": sealed.word or known.word})
     if sealed != known:
-        write_whole(path, sealed.model_dump_json() + "\n")
+        write_atomic(path, sealed.model_dump_json() + "\n")
     for evidence in earlier:
         (place / sealed.model_copy(update={"evidence": evidence}).name).unlink(missing_ok=True)
 

@@ -21,7 +21,7 @@ from proofmark.common.errors import (
     note_failed_nodes,
     take_failed_nodes,
 )
-from proofmark.common.files import paths_in, read_json, write_whole
+from proofmark.common.files import paths_in, read_json, write_atomic
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.progress_lines import say
@@ -148,6 +148,6 @@ def _keep(folder: Path, name: str, faults: list[StageFault]) -> None:
         return  # the run was removed
     if faults:
         path.parent.mkdir(exist_ok=True)
-        write_whole(path, _Faults(faults).model_dump_json(indent=1) + "\n")
+        write_atomic(path, _Faults(faults).model_dump_json(indent=1) + "\n")
     else:
         path.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import SUITES_FILE
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import new_folder, write_whole
+from proofmark.common.files import new_folder, write_atomic
 from proofmark.common.progress_lines import say
 from proofmark.common.trust import refuse_untrusted
 from proofmark.plan.kinds import kind_of
@@ -228,7 +228,7 @@ def write_inputs(folder: Path, inputs: RunInputs, baseline: Path | None = None) 
     files.site.write_text(site.model_dump_json(indent=1) + "\n")
     files.facts_probe.write_text(inputs.probe)
     _keep_topologies(files.inventory, site)
-    write_whole(files.plan, json.dumps(inputs.plan.model_dump(mode="json"), indent=1) + "\n")
+    write_atomic(files.plan, json.dumps(inputs.plan.model_dump(mode="json"), indent=1) + "\n")
 
 
 def _keep_topologies(folder: Path, site: Site) -> None:

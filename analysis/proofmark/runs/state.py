@@ -39,7 +39,7 @@ from proofmark.common.files import (
     open_to_append,
     read_json,
     read_regular,
-    write_whole_bytes,
+    write_atomic_bytes,
 )
 from proofmark.common.rights import this_user
 from proofmark.common.strict_model import StrictModel
@@ -117,7 +117,7 @@ class RunState:
         target = RunFiles(self.run).journal
         make_folder(target)
         for name, content in texts.items():
-            write_whole_bytes(target / name, content)
+            write_atomic_bytes(target / name, content)
 
 
 @contextmanager
@@ -179,7 +179,7 @@ def begin(run: Run) -> RunState:
         begun = Begun(folder=f"{run.folder}", partition=partition, plan=digest, since=now)
         made(RunFiles(folder).journal)
         content = f"{begun.model_dump_json()}\n".encode()
-        write_whole_bytes(RunFiles(folder).identity, content, 0o644)
+        write_atomic_bytes(RunFiles(folder).identity, content, 0o644)
         return RunState(folder, site, run.folder, partition)
     begun = read_json(known.files.identity, Begun)
     if begun.plan != digest:

@@ -17,7 +17,7 @@ from typing import Annotated
 from pydantic import Field
 
 from proofmark.common.errors import bad_input
-from proofmark.common.files import exists, read_json, write_whole
+from proofmark.common.files import exists, read_json, write_atomic
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import one_line
 from proofmark.runs.acceptance import keygen, run_keygen
@@ -125,7 +125,7 @@ def add_waiver(files: RunFiles, waiver: Waiver) -> None:
     path = files.waivers
     known = read_json(path, Waivers).waivers if exists(path) else []
     changed = Waivers(waivers=[*known, waiver])
-    write_whole(path, changed.model_dump_json(indent=1) + "\n")
+    write_atomic(path, changed.model_dump_json(indent=1) + "\n")
 
 
 def check(waiver: Waiver, contract: Contract, place: str) -> None:

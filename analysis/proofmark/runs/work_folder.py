@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import make_folder, write_private, write_whole
+from proofmark.common.files import make_folder, write_atomic, write_private
 from proofmark.common.rights import User, acting_as, own_by, run_user
 from proofmark.runs.run_files import RunFiles, WorkFiles
 from proofmark.site.inventory import Site
@@ -118,4 +118,4 @@ def write_scripts_of(run: Path, texts: Mapping[str, str]) -> None:
         for name, text in texts.items():
             path = folder / name
             make_folder(path.parent)
-            (write_private if path.name in PRIVATE else write_whole)(path, text)
+            (write_private if path.name in PRIVATE else write_atomic)(path, text)

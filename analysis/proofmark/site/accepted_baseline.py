@@ -22,8 +22,8 @@ from proofmark.common.files import (
     copy_whole,
     read_json,
     read_regular,
-    write_whole,
-    write_whole_bytes,
+    write_atomic,
+    write_atomic_bytes,
 )
 from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of
@@ -249,9 +249,9 @@ def write_baseline(folder: Path, baseline: Baseline, figures: pl.DataFrame) -> B
 
     folder.mkdir(parents=True, exist_ok=True)
     content = parquet(figures)
-    write_whole_bytes(folder / FIGURES, content)
+    write_atomic_bytes(folder / FIGURES, content)
     written = baseline.model_copy(update={"figures": sha256(content).hexdigest()})
-    write_whole(folder / STATE, written.model_dump_json(indent=1) + "\n")
+    write_atomic(folder / STATE, written.model_dump_json(indent=1) + "\n")
     return written
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from proofmark.cases.vocabulary import Slug
 from proofmark.common.errors import bad_input
-from proofmark.common.files import read_json, write_private, write_whole
+from proofmark.common.files import read_json, write_atomic, write_private
 from proofmark.common.message import Message
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
@@ -165,8 +165,8 @@ def provide_software(
     folder = run.files.program_probes
     folder.mkdir(exist_ok=True)
     for name, probe in probes.packages.items():
-        write_whole(folder / f"{name}.probe", probe.output)
-    write_whole(folder / "node.facts", probes.node)
+        write_atomic(folder / f"{name}.probe", probe.output)
+    write_atomic(folder / "node.facts", probes.node)
     write_private(target, software.model_dump_json(indent=1) + "\n")
     add_input(run.folder, target)
 

@@ -21,7 +21,7 @@ from proofmark.common.files import (
     replacing,
     sha256_of,
     text_or_empty,
-    write_whole,
+    write_atomic,
 )
 from proofmark.runs.identity import Identity
 
@@ -65,7 +65,7 @@ def test_a_link_in_the_place_of_a_new_file_is_replaced(tmp_path: Path, elsewhere
     path, new = tmp_path / "plan.json", tmp_path / "plan.json.new"
     for text in ("first", "second"):
         new.symlink_to(elsewhere)
-        write_whole(path, text)
+        write_atomic(path, text)
         assert path.read_text() == text
     new.symlink_to(elsewhere)
     with replacing(path) as file:

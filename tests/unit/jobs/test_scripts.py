@@ -12,7 +12,7 @@ from tests.fixtures.finished import written_verdict
 from tests.fixtures.kit import Kit, make_kit, snapshot, steps_of
 
 from proofmark.common.errors import BadInput
-from proofmark.common.files import write_whole
+from proofmark.common.files import write_atomic
 from proofmark.jobs.execute import execute
 from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.scripts import Scripts, write_scripts
@@ -58,7 +58,7 @@ class TestWriting:
             if path.name == "run.sh":
                 path.with_name("run.sh.new").write_text(text[:40])
                 raise OSError(28, "No space left on device")
-            write_whole(path, text)
+            write_atomic(path, text)
 
         with monkeypatch.context() as patch:
             patch.setattr("proofmark.runs.work_folder.write_private", full)

@@ -17,7 +17,7 @@ from tests.fixtures.kit import make_kit, steps_of
 from tests.fixtures.report_run import page_of
 
 from proofmark.cases.suite import Benchmarks
-from proofmark.common.files import write_whole
+from proofmark.common.files import write_atomic
 from proofmark.common.message import NOTHING
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.diagnosis.storage_faults import slow_targets
@@ -119,7 +119,7 @@ def test_a_slow_target_is_named_by_the_steps_of_a_run(tmp_path: Path, slow: int 
         subprocess.run(["dash", str(step / "run.sh")], check=True, env=environment, timeout=300)
     run.files.nodes.mkdir()
     for host, node in reports_of(run).items():
-        write_whole(run.files.nodes / f"{host}.json", node.model_dump_json())
+        write_atomic(run.files.nodes / f"{host}.json", node.model_dump_json())
     verdict = written_verdict(run)
     assert [each.reason for each in verdict.results if each.verdict == "INVALID"] == []
     written = json.loads(run.files.verdict.read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.fixtures.finished import judged, seal
 from tests.fixtures.kit import Kit, execution, make_kit, steps_of
 
-from proofmark.common.files import write_whole
+from proofmark.common.files import write_atomic
 from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
 from proofmark.report.run_data import gather
@@ -36,7 +36,7 @@ def staged(folder: Path, *, disturbed: bool) -> Run:
     execute(run, "none", lambda line: None)
     (step,) = steps_of(run)
     if disturbed:
-        write_whole(execution(step) / "noise.json", json.dumps([NODE]))
+        write_atomic(execution(step) / "noise.json", json.dumps([NODE]))
         seal(execution(step))
     return run
 

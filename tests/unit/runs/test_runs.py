@@ -14,7 +14,7 @@ from tests.fixtures.finished import write_execution
 from tests.fixtures.kit import Kit, execution, make_kit, snapshot, steps_of
 
 from proofmark.common.errors import BadInput
-from proofmark.common.files import write_whole
+from proofmark.common.files import write_atomic
 from proofmark.common.rights import this_user
 from proofmark.runs import start
 from proofmark.runs.identity import FORMAT, identity_of, write_identity
@@ -78,7 +78,7 @@ class TestBeginning:
             raise OSError(28, "No space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr(start, "write_whole", full)
+            patch.setattr(start, "write_atomic", full)
             with pytest.raises(OSError, match="No space"):
                 begin(kit, "mine")
         assert not (kit.folder / "runs").exists()
@@ -223,9 +223,9 @@ class TestOpening:
 
     def test_whole_files_are_whole_or_as_they_were(self, tmp_path: Path) -> None:
         path = tmp_path / "file"
-        write_whole(path, "old")
+        write_atomic(path, "old")
         with pytest.raises(UnicodeEncodeError):
-            write_whole(path, "new \udc80")
+            write_atomic(path, "new \udc80")
         assert path.read_text() == "old"
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.fixtures.kit import Kit, make_kit
 from tests.folders import let_all_enter
 
-from proofmark.common.files import replacing, write_private, write_whole
+from proofmark.common.files import replacing, write_atomic, write_private
 from proofmark.common.rights import User, acting_as
 
 NOBODY = 65534
@@ -70,7 +70,7 @@ def test_a_file_that_root_writes_belongs_to_the_owner_of_its_folder(tmp_path: Pa
         let_all_enter(folder)
         with acting_as(User("someone", owner, owner, "/")):
             write_private(folder / "private", "text")
-            write_whole(folder / "whole", "text")
+            write_atomic(folder / "whole", "text")
             with replacing(folder / "replaced") as file:
                 file.write("text")
         states = {

@@ -19,7 +19,7 @@ from textwrap import wrap
 import numpy as np
 from ClusterShell.RangeSet import RangeSet
 
-from proofmark.common.files import write_whole
+from proofmark.common.files import write_atomic
 from proofmark.common.nodesets import folded, hosts_of, is_name
 from proofmark.judge.ending import counts_line
 from proofmark.judge.verdict import Verdict
@@ -333,7 +333,7 @@ class NodeHealthCheck(Export):
         if not state.checks:
             return []
         path = folder / "nhc.conf"
-        write_whole(path, "".join(f"{line}\n" for line in _lines(run, verdict, state)))
+        write_atomic(path, "".join(f"{line}\n" for line in _lines(run, verdict, state)))
         return [path]
 
 

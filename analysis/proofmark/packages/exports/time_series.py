@@ -24,7 +24,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from proofmark import __version__
 from proofmark.common.errors import bad_input
-from proofmark.common.files import replacing, write_whole_bytes
+from proofmark.common.files import replacing, write_atomic_bytes
 from proofmark.common.nodesets import hosts_of
 from proofmark.common.text import csv_cell, measure, one_line
 from proofmark.judge.results import WORDS, Results
@@ -254,7 +254,7 @@ class Prometheus(Export):
             raise bad_input(
                 path, "", found, f"at most {MOST_SERIES}; the format influx has no limit"
             )
-        write_whole_bytes(path, content)
+        write_atomic_bytes(path, content)
         return [path]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from proofmark.cases.reader.output_text import output_text
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.files import write_whole
+from proofmark.common.files import write_atomic
 from proofmark.common.input_limits import MAX_RUN_FILE_BYTES
 from proofmark.common.nodesets import folded
 from proofmark.common.processes import parallel_map
@@ -183,7 +183,7 @@ def _write_adopted(files: RunFiles, adopted: Adopted) -> None:
         found = f"names of files with {size(len(text))}"
         accepted = f"at most {size(MAX_RUN_FILE_BYTES)}: adopt a smaller part of the folder"
         raise BadInput(InputError("FOLDER", "", found, accepted))
-    write_whole(files.adopted, text)
+    write_atomic(files.adopted, text)
 
 
 SUITE = "adopted"

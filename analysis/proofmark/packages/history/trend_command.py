@@ -19,7 +19,7 @@ from proofmark.cli.command import Command, Words, complete, language_argument
 from proofmark.cli.evidence import run_to_show
 from proofmark.cli.output import print_line, print_table
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import write_whole
+from proofmark.common.files import write_atomic
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.processes import gc_paused, parallel_map
 from proofmark.common.progress_lines import say
@@ -326,7 +326,7 @@ def _write_page(options: Namespace) -> int:
     with gc_paused():
         content = trend_page(trends(runs, _metrics(runs)), runs, left_out)
     path = options.output or options.folders[0] / PAGE
-    write_whole(path, content)
+    write_atomic(path, content)
     print_line(f"{path}")
     return 0
 

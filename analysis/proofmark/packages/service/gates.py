@@ -24,7 +24,7 @@ from time import monotonic
 from typing import Any, Literal
 
 from proofmark.common.errors import bad_input
-from proofmark.common.files import read_json, write_whole
+from proofmark.common.files import read_json, write_atomic
 from proofmark.common.nodesets import Nodes, folded
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.text import duration
@@ -208,7 +208,7 @@ def begin_gate(
     state = GateState(folder / name, folder.parent, gate)
     reserve_for(site, Path(gate.run), state.reservation)
     made(RunFiles(folder / name).journal)
-    write_whole(RunFiles(folder / name).identity, gate.model_dump_json() + "\n")
+    write_atomic(RunFiles(folder / name).identity, gate.model_dump_json() + "\n")
     return state
 
 

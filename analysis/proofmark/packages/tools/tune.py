@@ -16,7 +16,7 @@ from proofmark.cli.evidence import evidence_of
 from proofmark.cli.output import print_line
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
-from proofmark.common.files import moment_of, text_or_empty, write_whole
+from proofmark.common.files import moment_of, text_or_empty, write_atomic
 from proofmark.common.strict_model import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.plan.plan import Step
@@ -151,7 +151,7 @@ def _accept(options: Namespace) -> None:
         print_line(f"would change: {path}")
     else:
         path.parent.mkdir(exist_ok=True)
-        write_whole(path, after)
+        write_atomic(path, after)
         print_line(f"changed: {path}")
     for case, tuned in accepted.items():
         facts = ", ".join(f"{name} {value}" for name, value in tuned.facts.items())

@@ -11,8 +11,8 @@ from proofmark.common.files import (
     is_regular,
     parquet,
     replacing,
-    write_whole,
-    write_whole_bytes,
+    write_atomic,
+    write_atomic_bytes,
 )
 from proofmark.common.text import csv_cell
 from proofmark.judge.verdict import Verdict
@@ -34,7 +34,7 @@ class Csv(Export):
         """Write ``records.csv``."""
         path = folder / "records.csv"
         texts = pl.col(pl.String).map_elements(csv_cell, return_dtype=pl.String)
-        write_whole(path, labelled(run, records, verdict).with_columns(texts).write_csv())
+        write_atomic(path, labelled(run, records, verdict).with_columns(texts).write_csv())
         return [path]
 
 
@@ -92,5 +92,5 @@ class Parquet(Export):
     def write(self, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
         """Write ``records.parquet``."""
         path = folder / run.files.records.name
-        write_whole_bytes(path, parquet(labelled(run, records, verdict)))
+        write_atomic_bytes(path, parquet(labelled(run, records, verdict)))
         return [path]

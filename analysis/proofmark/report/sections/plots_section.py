@@ -10,7 +10,7 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
-from proofmark.common.files import write_whole_bytes
+from proofmark.common.files import write_atomic_bytes
 from proofmark.common.message import localized
 from proofmark.common.translation import _, translated
 from proofmark.judge.claims import machine_of
@@ -195,4 +195,4 @@ def write_plot_files(folder: Path, files: Mapping[str, bytes]) -> None:
         if path.name not in files:
             path.unlink()
     for name, content in files.items():
-        write_whole_bytes(folder / name, content)
+        write_atomic_bytes(folder / name, content)

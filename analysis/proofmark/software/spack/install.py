@@ -22,7 +22,7 @@ import yaml
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.files import open_to_append, write_whole
+from proofmark.common.files import open_to_append, write_atomic
 from proofmark.common.message import Message
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.processes import run_command
@@ -374,7 +374,7 @@ def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack, 
         code = run(command, installation.environment(), log, progress.read, progress.report)
     finally:
         now_known = own | progress.built
-        write_whole(times_file, json.dumps(now_known, indent=1, sort_keys=True) + "\n")
+        write_atomic(times_file, json.dumps(now_known, indent=1, sort_keys=True) + "\n")
     if code:
         raise _refused(progress.lines, code, installation, log)
 
