@@ -29,7 +29,7 @@ from proofmark.judge.diagnosis.bad_nodes import as_csv, rma
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict_files import write_verdict
 from proofmark.packages.twin.smpi import unpack
-from proofmark.records.read import table
+from proofmark.records.parquet_table import table
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import open_run
 

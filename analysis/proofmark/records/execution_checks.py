@@ -30,7 +30,6 @@ from proofmark.plan.file_layout import FileLayout
 from proofmark.plan.plan import Step
 from proofmark.records.binding import BindingCheck
 from proofmark.records.disturbance import load_error
-from proofmark.records.requirements import read_before
 from proofmark.records.run_facts import RunFacts, scratch_error
 from proofmark.runs.attempts import (
     UNREADABLE,
@@ -38,6 +37,7 @@ from proofmark.runs.attempts import (
     FilesReport,
     changed_output,
     files_reports,
+    interrupted,
     last_words,
 )
 from proofmark.runs.run_files import StepFiles
@@ -263,6 +263,14 @@ def file_system_reason(reports: Mapping[str, FilesReport]) -> Message:
 def _failed_on(problem: Message, nodes: str) -> Message:
     code = "scratch-full-on" if problem.code == "files-full" else "scratch-failed-on"
     return Message(code, problem=problem, nodes=nodes)
+
+
+def read_before(step: StepFiles) -> Message:
+    """Return why the page cache of a node may have the files of a reading step, or `NOTHING`."""
+    number = interrupted(step)
+    if not number:
+        return NOTHING
+    return Message("read-before-once") if number == 1 else Message("read-before", times=number)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ A search reads the figures of finished steps in the same way, to decide which st
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from statistics import median
@@ -19,13 +20,9 @@ from proofmark.plan.plan import Step
 from proofmark.plan.search import Figures, Search
 from proofmark.plan.step import StepInstance
 from proofmark.records.binding import HostNames
-from proofmark.records.columns import Record as Record
 from proofmark.records.columns import RecordBatch, Records
 from proofmark.records.disturbance import without_disturbed
 from proofmark.records.measured_step import MeasuredStep
-from proofmark.records.parquet_table import SCHEMA as SCHEMA
-from proofmark.records.parquet_table import table as table
-from proofmark.records.requirements import not_run
 from proofmark.records.run_facts import RunFacts, RunParts, run_parts
 from proofmark.records.step_records import Instance, StepRecords, read_output_file
 from proofmark.runs.adopted import AdoptedFile, adopted_files, lines_of
@@ -146,6 +143,22 @@ def read_parts(run: Run, steps: Collection[str] | None = None) -> tuple[RunParts
     """
     parts = run_parts(run)
     return parts, read_run(parts, steps)
+
+
+def not_run(folder: str, reason: Message) -> Attempt:
+    """Return an execution that did not take place, for INVALID records with `reason`."""
+    return Attempt(
+        number=1,
+        path=folder,
+        rc=-1,
+        host="",
+        start="",
+        end="",
+        timed_out=False,
+        seconds=math.nan,
+        binding=b"[]",
+        damage=reason,
+    )
 
 
 Task = tuple[str, Step, Instances]

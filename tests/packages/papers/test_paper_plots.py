@@ -29,7 +29,7 @@ from proofmark.packages.papers.claim import PAPERS
 from proofmark.packages.papers.network_plots import PUBLISHED
 from proofmark.packages.papers.p5 import COLLECTIVES, RATIOS
 from proofmark.packages.papers.panels import Axis, Chart, Panel, draw_panels
-from proofmark.records.read import Record
+from proofmark.records.columns import Record
 from proofmark.report.drawing import charts
 from proofmark.report.drawing.charts import STYLE, Drawing, png_file, svg_file
 from proofmark.report.drawing.series import PlotPoint, Sample, Series

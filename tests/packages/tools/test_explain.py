@@ -19,6 +19,7 @@ from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from proofmark.cases.suite import Benchmarks
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
+from proofmark.packages.tools import requirements
 from proofmark.packages.tools.explain import explain
 from proofmark.packages.tools.planned_step import ExplainedRow, Explanation
 from proofmark.plan.expansion import make_plan
@@ -27,7 +28,6 @@ from proofmark.records import (
     execution_checks,
     measured_step,
     read,
-    requirements,
     run_facts,
     step_records,
 )
@@ -44,7 +44,7 @@ LIMIT = {
     "source": "the contract",
 }
 PLANS = (("nurion", "knl", "p1"), ("nurion", "knl", "tune"), ("example-epyc", "epyc", "node"))
-LOCAL = re.compile(r"[a-z]\w*_error|invalid_reason|Conditions|StepBounds")
+LOCAL = re.compile(r"[a-z]\w*_error|invalid_reason|not_run|read_before|Conditions|StepBounds")
 """The names of checks that a module of the reader has itself."""
 KEYS = ("command", "where", "inputs", "needs", "outputs", "references", "conditions", "again")
 
@@ -173,12 +173,9 @@ NO_CONDITION = {
     "RecordBatch",
     "RecordBuilder",
     "Records",
-    "Record",
     "Scalar",
     "intern",
     "spread",
-    "SCHEMA",
-    "table",
     "bmc_readings",
     "sensor_readings",
     "FILE",

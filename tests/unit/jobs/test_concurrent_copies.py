@@ -20,7 +20,8 @@ from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.scripts import Scripts, write_scripts
 from proofmark.jobs.step_script import LaunchSite
 from proofmark.plan.expansion import make_plan
-from proofmark.records.read import Record, read_run
+from proofmark.records.columns import Record
+from proofmark.records.read import read_run
 from proofmark.records.run_facts import RunParts
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.start import RunInputs, start_or_continue

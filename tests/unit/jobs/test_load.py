@@ -17,7 +17,8 @@ from tests.fixtures.kit import FAKE, SOUND, Kit, execution, left_behind, make_ki
 from tests.processes import running
 
 from proofmark.common.files import read_json
-from proofmark.records.read import Record, read_run
+from proofmark.records.columns import Record
+from proofmark.records.read import read_run
 from proofmark.records.run_facts import RunParts
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.software.software import Software

@@ -26,8 +26,7 @@ from proofmark.judge.limit_outcomes import Uncovered
 from proofmark.judge.verdict import WORDS, Coverage, Verdict
 from proofmark.judge.verdict_files import write_junit
 from proofmark.plan.plan import Plan
-from proofmark.records.columns import Records
-from proofmark.records.read import Record
+from proofmark.records.columns import Record, Records
 from proofmark.site.contract_document import ContractItem
 
 OUTCOMES = ("FAIL", "PASS", "UNJUDGED")

@@ -27,7 +27,8 @@ from proofmark.plan.plan import Plan, Step, host_numa_domains, host_rank_cpus
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records import binding
 from proofmark.records.binding import BindingCheck, HostNames, binding_error
-from proofmark.records.read import Record, read_run
+from proofmark.records.columns import Record
+from proofmark.records.read import read_run
 from proofmark.records.run_facts import RunParts
 from proofmark.runs.attempts import BindingReport, RankReport, read_binding
 from proofmark.site.execution import HostCpuMap

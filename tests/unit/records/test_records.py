@@ -18,9 +18,10 @@ from proofmark.cases.reader.engine import Reading
 from proofmark.common.message import NOTHING
 from proofmark.jobs.execute import execute
 from proofmark.machine.schedulers.none import NoScheduler
-from proofmark.records.columns import Records
+from proofmark.records.columns import Record, Records
 from proofmark.records.execution_checks import spread
-from proofmark.records.read import SCHEMA, Record, read_run, table
+from proofmark.records.parquet_table import SCHEMA, table
+from proofmark.records.read import read_run
 from proofmark.records.run_facts import RunParts
 from proofmark.runs.attempts import attempts, last_words
 from proofmark.runs.run import Run

@@ -13,7 +13,7 @@ from tests.fixtures.fleet import fleet_run
 from proofmark.cli.main import main
 from proofmark.judge.judging import read_and_judge
 from proofmark.packages.exports.time_series import PERFLOG
-from proofmark.records.read import SCHEMA
+from proofmark.records.parquet_table import SCHEMA
 from proofmark.runs.run import Run
 
 MORE = ("single_run", "degraded", "verdict", "file")

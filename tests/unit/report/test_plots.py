@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import results_of
 from tests.fixtures.messages import said
 
-from proofmark.records.read import Record
+from proofmark.records.columns import Record
 from proofmark.report.drawing.charts import COLOURS, MARKERS, STYLE, Drawing, svg_element, svg_file
 from proofmark.report.drawing.series import (
     Sample,

@@ -17,7 +17,7 @@ from proofmark.packages.papers.panels import (
     draw_panels,
     lines_by_label,
 )
-from proofmark.records.read import Record
+from proofmark.records.columns import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.series import (
     PlotPoint,

@@ -20,7 +20,7 @@ from proofmark.packages.papers.panels import (
     scaled,
     with_fit,
 )
-from proofmark.records.read import Record
+from proofmark.records.columns import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.series import (
     METRICS,

@@ -42,12 +42,12 @@ from proofmark.packages.tools.planned_step import (
     need_rows,
     where_rows,
 )
+from proofmark.packages.tools.requirements import requirements
 from proofmark.packages.tools.step_results import again_rows, result_rows
 from proofmark.plan.plan import instance_named
 from proofmark.plan.selection import required_metrics, selection, selects
 from proofmark.plan.step import Step
 from proofmark.records.columns import EMULATED
-from proofmark.records.requirements import requirements
 from proofmark.report.words import accepted_text, count, open_bounds_text, reference_text
 from proofmark.runs.evidence import open_newest
 from proofmark.runs.predictions import read_predictions

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from proofmark.common.plugins import Plugins
 from proofmark.judge.claims import NodeHardware
-from proofmark.records.read import Record
+from proofmark.records.columns import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.series import Sample
 from proofmark.report.page import Cell, Column

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.headline import CONTRACT, EXPECTED
-from proofmark.records.read import Record
+from proofmark.records.columns import Record
 from proofmark.report.drawing.charts import (
     LIMIT_NAMES,
     Bars,

@@ -6,17 +6,13 @@ function or class of the check, so that a test compares this list with the check
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from proofmark.cases.case import Case
 from proofmark.cases.reader.reader import Reader
-from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import duration, size
 from proofmark.plan.step import Step
-from proofmark.runs.attempts import Attempt, interrupted
-from proofmark.runs.run_files import StepFiles
 from proofmark.site.partition import Partition
 
 
@@ -161,31 +157,3 @@ def _of_output(reader: Reader) -> Iterator[Requirement]:
     yield Requirement("output", "; ".join(parts), "read_output")
     text = "the parameters and nodes in the output are the planned ones"
     yield Requirement("parameters", text, "_contradiction")
-
-
-def not_run(folder: str, reason: Message) -> Attempt:
-    """Return an execution that did not take place, for INVALID records with `reason`.
-
-    Args:
-        reason: why the step was not run.
-    """
-    return Attempt(
-        number=1,
-        path=folder,
-        rc=-1,
-        host="",
-        start="",
-        end="",
-        timed_out=False,
-        seconds=math.nan,
-        binding=b"[]",
-        damage=reason,
-    )
-
-
-def read_before(step: StepFiles) -> Message:
-    """Return why the page cache of a node may have the files of a reading step, or `NOTHING`."""
-    number = interrupted(step)
-    if not number:
-        return NOTHING
-    return Message("read-before-once") if number == 1 else Message("read-before", times=number)
