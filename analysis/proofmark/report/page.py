@@ -192,6 +192,18 @@ def titled(
     return table(caption, columns, rows, kind=TITLED, rest=rest, total=total)
 
 
+def tabled(
+    caption: str,
+    columns: Sequence[Column | str],
+    rows: Iterable[Sequence[Cell | str]],
+    *why: str,
+    rest: str = "",
+) -> Block:
+    """Return a block with a title, the paragraphs `why`, and a `titled` table."""
+    shown = titled(caption, columns, rows, rest=rest)
+    return Block(titles=(caption,), paragraphs=why, tables=(shown,))
+
+
 def numeric(title: str) -> Column:
     """Return a column of numbers, which are aligned right."""
     return Column(title, "number")

@@ -32,7 +32,7 @@ from proofmark.judge.judging import Judged, judged, write_results
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.kinds import kind_of
 from proofmark.records.stored_readings import Readings, store, stored_or_read
-from proofmark.report.render import render
+from proofmark.report.render import page
 from proofmark.report.run_data import RunData, gather
 from proofmark.report.sections.plots_section import write_plot_files
 from proofmark.report.view import view
@@ -78,7 +78,7 @@ def write_page(run_data: RunData, target: RunFiles | None = None) -> Path:
     write_plot_files(files.plots, content.plot_files)
     claims = [answer.as_json() for answer in run_data.claims]
     write_atomic(files.claims, json.dumps(claims, indent=1) + "\n")
-    write_atomic(files.report, render(content))
+    write_atomic(files.report, page("report.html", content, "style.css"))
     made = Made(written=run_data.written, language=language(), versions=versions())
     write_atomic(files.made, made.model_dump_json(indent=1) + "\n")
     return files.report

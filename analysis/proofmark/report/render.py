@@ -11,7 +11,6 @@ from jinja2.filters import do_mark_safe
 
 from proofmark.common.message import English
 from proofmark.common.translation import language, translated, with_particles
-from proofmark.report.view import View
 from proofmark.report.words import visible
 
 ROOM = "proofmark.report"
@@ -48,16 +47,11 @@ def _piece(piece: str) -> str:
     return f'<span class="{kind}">{escape(piece)}</span>'
 
 
-def render(content: View) -> str:
-    """Return the report as HTML; every text is escaped, invisible characters included."""
-    return page("report.html", content, "style.css")
-
-
 def page(template: str, content: object, *styles: str, package: str = ROOM) -> str:
     """Return the HTML of a template with `content` as its variable ``view``.
 
-    The template and the styles are files of this room, or of the package with the dotted name
-    `package`.
+    Every text is escaped, invisible characters included. The template and the styles are files of
+    this room, or of the package with the dotted name `package`.
     """
     environment = _environment(package)
     style = "".join(_source(environment, name) for name in styles)

@@ -14,7 +14,7 @@ from proofmark.judge.reference_judge import REASONS, missing_proof
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
 from proofmark.report.additions import AddedSection, Addition, RunAddition
-from proofmark.report.page import Block, Section, numeric, titled
+from proofmark.report.page import Block, Section, numeric, tabled, titled
 from proofmark.report.words import grouped
 from proofmark.runs.adopted import Adopted
 from proofmark.runs.run import Run, site_of
@@ -171,7 +171,7 @@ def _unjudged(verdict: Verdict) -> Iterator[Block]:
             (localized(REASONS[proof]), grouped(number)) for proof, number in counts.most_common()
         ]
         columns = (_("Reason"), numeric(_("Judgements")))
-        yield Block(titles=(caption,), tables=(titled(caption, columns, rows),))
+        yield tabled(caption, columns, rows)
 
 
 def _nodes_of_cases(plan: Plan) -> dict[str, set[str]]:

@@ -22,7 +22,7 @@ from proofmark.judge.diagnosis.over_time import ChangeOverTime
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Floats, Record
 from proofmark.report.drawing.charts import COLOURS, DASHES, INK, PAPER, Drawing, plot_style
-from proofmark.report.page import Block, Cell, Picture, Section, numeric, titled
+from proofmark.report.page import Block, Cell, Picture, Section, numeric, tabled
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.plots_section import Files, picture
 from proofmark.report.words import count, number, pairs
@@ -164,8 +164,7 @@ def _changes(verdict: Verdict) -> Iterator[Block]:
         _("Sensors"),
     )
     caption = _("Figures that became worse")
-    shown = titled(caption, columns, rows, rest=_("The list is in verdict.json."))
-    yield Block(titles=(caption,), paragraphs=(about,), tables=(shown,))
+    yield tabled(caption, columns, rows, about, rest=_("The list is in verdict.json."))
 
 
 def _row(change: ChangeOverTime, record: Record) -> tuple[Cell | str, ...]:

@@ -13,7 +13,17 @@ from proofmark.judge.diagnosis.slow_figures import SlowFigure
 from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.judge.fleet.populations import LIKE_TARGETS
 from proofmark.judge.next_steps import node_advice
-from proofmark.report.page import Block, Cell, Fold, PageLink, Section, numeric, table, titled
+from proofmark.report.page import (
+    Block,
+    Cell,
+    Fold,
+    PageLink,
+    Section,
+    numeric,
+    table,
+    tabled,
+    titled,
+)
 from proofmark.report.run_data import RunData
 from proofmark.report.words import count, number, pairs
 from proofmark.runs.attempts import numbered_execution
@@ -120,7 +130,7 @@ def _links(run_data: RunData) -> Iterator[Block]:
         ]
         columns = (_("Nodes"), numeric(_("Deviation")), _("Evidence"))
         caption = _("Slow links between nodes that are not bad")
-        yield Block(titles=(caption,), tables=(titled(caption, columns, rows),))
+        yield tabled(caption, columns, rows)
 
 
 def _causes(run_data: RunData) -> Iterator[Block]:
@@ -149,11 +159,7 @@ def _causes(run_data: RunData) -> Iterator[Block]:
         "Fisher's exact test, corrected for the number of properties that were tested. Properties "
         "that occur on the same nodes, such as a rack and its firmware, cannot be distinguished."
     )
-    yield Block(
-        titles=(caption,),
-        paragraphs=(method,),
-        tables=(titled(caption, columns, rows, rest=translated(REST)),),
-    )
+    yield tabled(caption, columns, rows, method, rest=translated(REST))
 
 
 def _drift(run_data: RunData) -> Iterator[Block]:
@@ -171,8 +177,7 @@ def _drift(run_data: RunData) -> Iterator[Block]:
     if rows:
         caption = _("Settings in which the nodes differ")
         columns = (_("Setting"), _("Usual"), _("Other"), _("Nodes"))
-        listed = titled(caption, columns, rows, rest=translated(REST))
-        yield Block(titles=(caption,), tables=(listed,))
+        yield tabled(caption, columns, rows, rest=translated(REST))
 
 
 def _detection_power(run_data: RunData) -> Iterator[Block]:
@@ -284,6 +289,5 @@ def target_sections(run_data: RunData) -> tuple[Section, ...]:
     caption = _("{slow} of {all}").format(
         slow=count(len(slow), "slow storage target"), all=max(compared)
     )
-    shown_table = titled(caption, columns, rows)
-    block = Block(titles=(caption,), tables=(shown_table,))
+    block = tabled(caption, columns, rows)
     return (Section("storage-targets", _("Storage targets"), (block,)),)

@@ -31,6 +31,7 @@ from proofmark.report.page import (
     listed,
     numeric,
     table,
+    tabled,
     titled,
 )
 from proofmark.report.run_data import RunData
@@ -89,11 +90,7 @@ def limit_blocks(run_data: RunData) -> Iterator[Block]:
         )
         for each in counts
     ]
-    yield Block(
-        titles=(caption,),
-        paragraphs=tuple(notes),
-        tables=(titled(caption, columns, rows),),
-    )
+    yield tabled(caption, columns, rows, *notes)
 
 
 def idle_limits(run_data: RunData) -> Iterator[Block]:
@@ -162,9 +159,7 @@ def contract_sections(run_data: RunData) -> tuple[Section, ...]:
     if others:
         notes.append(_("{count} further items are for other suites.").format(count=others))
     rows = [*map(_checked, checks), *map(_row, planned)]
-    shown = titled(caption, columns, rows)
-    block = Block(titles=(caption,), paragraphs=tuple(notes), tables=(shown,))
-    return (Section("contract", _("Contract"), (block,)),)
+    return (Section("contract", _("Contract"), (tabled(caption, columns, rows, *notes),)),)
 
 
 def _checked(each: CheckOutcome) -> tuple[Cell | str, ...]:

@@ -30,7 +30,7 @@ from proofmark.report.page import (
     listed,
     numeric,
     table,
-    titled,
+    tabled,
 )
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import peak
@@ -255,10 +255,7 @@ def _failures(run_data: RunData) -> Iterator[Block]:
         _("Step"),
     )
     caption = _("Figures that are FAIL or INVALID")
-    yield Block(
-        titles=(caption,),
-        tables=(titled(caption, columns, rows, rest=translated(REST)),),
-    )
+    yield tabled(caption, columns, rows, rest=translated(REST))
 
 
 def _failure(run_data: RunData, verdict: str, results: Sequence[Result]) -> tuple[Cell | str, ...]:
@@ -293,8 +290,7 @@ def _crashes(run_data: RunData) -> Iterator[Block]:
                 (named_nodes(hosts), Cell(localized(message), "reason"), one_line(why) or "–")
                 for message, hosts in of_like_nodes(crashes).items()
             ]
-        shown = titled(caption, columns, rows, rest=translated(REST))
-        yield Block(titles=(caption,), tables=(shown,))
+        yield tabled(caption, columns, rows, rest=translated(REST))
 
 
 def _file_systems(run_data: RunData) -> Iterator[Block]:
@@ -309,10 +305,7 @@ def _before_jobs(run_data: RunData) -> Iterator[Block]:
         caption = _("Failures outside the jobs")
         columns = (_("Stage"), _("Nodes"), _("Code"), _("Reason"))
         rows = [(each.stage, each.nodes, Cell(each.code, "code"), each.text) for each in faults]
-        yield Block(
-            titles=(caption,),
-            tables=(titled(caption, columns, rows, rest=translated(REST)),),
-        )
+        yield tabled(caption, columns, rows, rest=translated(REST))
 
 
 def _unmet(run_data: RunData) -> Iterator[Block]:
@@ -397,13 +390,8 @@ def _not_run(run_data: RunData) -> Iterator[Block]:
         rows.append((Cell(steps, "code"), folded(hosts), translated(NOT_RUN[why])))
     caption = _("Steps that were not run")
     again = _("To run them, repeat the command that started the run.")
-    block = titled(
-        caption,
-        (_("Step"), _("Nodes"), _("State")),
-        rows,
-        rest=_("The complete list is in plan.json."),
-    )
-    yield Block(titles=(caption,), paragraphs=(again,), tables=(block,))
+    columns = (_("Step"), _("Nodes"), _("State"))
+    yield tabled(caption, columns, rows, again, rest=_("The complete list is in plan.json."))
 
 
 def _stopped(run_data: RunData) -> Iterator[Block]:
@@ -454,11 +442,8 @@ def _counters(run_data: RunData, *, invalid: bool) -> Iterator[Block]:
     )
     caption = _("Error counters that changed while the benchmarks ran")
     effect = _("INVALID: figures that were measured on this node at that time are not valid.")
-    yield Block(
-        titles=(caption,),
-        paragraphs=(effect,) if invalid else (),
-        tables=(titled(caption, columns, rows, rest=_("The complete list is in nodes/.")),),
-    )
+    why = (effect,) if invalid else ()
+    yield tabled(caption, columns, rows, *why, rest=_("The complete list is in nodes/."))
 
 
 def _disturbed_executions(run_data: RunData) -> Iterator[Block]:
