@@ -47,8 +47,8 @@ from proofmark.records.columns import Floats, Numbers
 from proofmark.site.accepted_baseline import AcceptedNodes, Baseline, Capacity, read_baseline
 from proofmark.site.hardware import IMPORTED
 from proofmark.site.installed_parts import (
-    UNKNOWN_RATE,
     Parts,
+    parts_in_baseline,
     parts_of,
     usual_parts,
     usual_processor,
@@ -91,7 +91,7 @@ def capacity_of(facts: NodeFacts) -> Capacity:
         sockets=facts.sockets,
         numa=len(facts.numa),
         memory_bytes=facts.memory_total_bytes,
-        dimms=len(facts.dimms),
+        dimms=parts.dimms or 0,
         ports=len(parts.ports or ()),
         dimm_mt_per_s=parts.dimm_mt_per_s or 0,
         port_gbit_per_s=parts.ports or (),
@@ -109,31 +109,17 @@ def accepted_parts(baseline: Baseline, hosts: Mapping[str, NodeFacts]) -> dict[s
     states = baseline.states()
     alike: dict[str, list[Parts]] = {}
     for state in states.values():
-        parts = _parts(state)
+        parts = parts_in_baseline(state)
         alike.setdefault(parts.processor or "", []).append(parts)
     usual = {model: replace(usual_parts(each), nics=None) for model, each in alike.items()}
     every = [*chain.from_iterable(alike.values())]
     of_all = replace(usual_parts(every), nics=None, processor=usual_processor(every))
     return {
-        host: _parts(states[host]) if host in states else usual.get(facts.cpu_model, of_all)
+        host: parts_in_baseline(states[host])
+        if host in states
+        else usual.get(facts.cpu_model, of_all)
         for host, facts in hosts.items()
     }
-
-
-def _parts(state: AcceptedNodes) -> Parts:
-    capacity = state.capacity
-    known = capacity.port_gbit_per_s or (UNKNOWN_RATE,) * capacity.ports
-    return Parts(
-        processor=state.traits.get("processor"),
-        cores=capacity.cores,
-        sockets=capacity.sockets,
-        numa=capacity.numa or None,
-        dimms=capacity.dimms or None,
-        dimm_mt_per_s=capacity.dimm_mt_per_s or None,
-        memory_bytes=capacity.memory_bytes,
-        ports=known,
-        accelerators=capacity.accelerators or None,
-    )
 
 
 def node_states(

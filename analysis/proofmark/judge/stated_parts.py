@@ -9,7 +9,7 @@ processor was ordered, whatever processor they show.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from typing import Any, get_args
@@ -23,6 +23,7 @@ from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import processor, product_name, same_processor, shown_gbit
 from proofmark.site.installed_parts import (
     OTHER,
+    ROWS,
     By,
     Parts,
     missing_parts,
@@ -49,12 +50,6 @@ PART_OF: Mapping[Rule, str] = {
     "typical_hpl": "cores",
 }
 """The part from which a limit is computed."""
-RELATED: Mapping[str, Sequence[str]] = {
-    "dimms": ("dimm_bytes", "memory_bytes"),
-    "rails": ("ports", "nics"),
-    "link_bytes_per_s": ("ports", "nics"),
-}
-"""Parts that are declared with another one."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +67,7 @@ class NominalHardware:
 
 def _with_related(parts: Collection[str]) -> set[str]:
     """Return the names of parts, and of those that follow from them."""
-    return {*parts, *chain.from_iterable(RELATED.get(part, ()) for part in parts)}
+    return {*parts, *chain.from_iterable(ROWS[part].related for part in parts)}
 
 
 def statements(

@@ -15,13 +15,23 @@ from tests.fixtures.kit import item
 from tests.fixtures.stated import sourced, stated_node
 from tests.folders import PROBES
 
+from proofmark.cli.main import main
+from proofmark.common.message_table import MESSAGES
 from proofmark.judge.baseline import accepted_parts, capacity_of
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.service.gate_decisions import decide, evidence_of
 from proofmark.runs.run import Run
 from proofmark.site.accepted_baseline import AcceptedNodes, Baseline
 from proofmark.site.hardware import StatedAccelerators, StatedNode
-from proofmark.site.installed_parts import declared_parts, missing_parts, parts_of
+from proofmark.site.installed_parts import (
+    OTHER,
+    ROWS,
+    Parts,
+    declared_parts,
+    missing_parts,
+    parts_of,
+    unknown_parts,
+)
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.survey.answers import Question
 from proofmark.site.survey.findings import parts_question
@@ -339,3 +349,119 @@ def test_the_accelerators_of_a_node_are_what_init_asks_for() -> None:
         assert missing_parts(declared_parts(stated), parts_of(found)) == {}
         if count:
             assert stated.accelerators == StatedAccelerators(**GPUS["accelerators"])
+
+
+MODEL = "| mlx5_0 hca_type: MT4119\n"
+NO_MODEL = "!no-value fabric.{0} hca_type: /sys/class/infiniband/{0}/hca_type\n"
+OMNI_PATH = {MODEL: NO_MODEL.format("hfi1_0"), "mlx5_0": "hfi1_0"}
+EFA = {
+    MODEL: NO_MODEL.format("efa_0"),
+    "mlx5_0": "efa_0",
+    "layer: InfiniBand": "layer: Unspecified",
+}
+NO_FABRIC = {
+    re.search(r"=== fabric\n(?:\| .*\n)+", PROBE)[0]: (  # type: ignore[index]
+        "=== fabric\n!no-file fabric: /sys/class/infiniband\n"
+    )
+}
+SLINGSHOT = {
+    **NO_FABRIC,
+    "| ib0 operstate": "| ib0 driver: cxi_ss1\n| ib0 operstate",
+    "ib0": "hsn0",
+}
+NO_RATE = {"ib0 speed: 100000": "ib0 speed: -1"}
+HFI_RAIL = {"rails": {"adapters": {"hfi1_0:1": 0}, "rate": "100 Gb/sec (4X EDR)"}}
+
+
+@pytest.mark.parametrize(
+    ("driver", "parts"),
+    [
+        (OMNI_PATH, {}),
+        (OMNI_PATH, HFI_RAIL),
+        (EFA, {}),
+        (SLINGSHOT, {}),
+        ({**NO_RATE, **SLINGSHOT}, {}),
+    ],
+)
+@pytest.mark.parametrize("number", [3, 8])
+def test_a_part_that_no_node_shows_is_not_stated(
+    tmp_path: Path, driver: dict[str, str], parts: dict[str, Any], number: int
+) -> None:
+    """Drivers without the model of an adapter, or without the rate of its port: nodes pass."""
+    hosts = NODES[:number]
+    run, verdict = judged(tmp_path, on_all(driver, hosts), parts=parts, hosts=hosts, rate=130)
+    assert (named(verdict), verdict.unmet, verdict.exit_code()) == ({}, (), 0)
+    assert main(["verdict", str(run.folder)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("driver", "change", "parts", "missing"),
+    [
+        (SLINGSHOT, NO_RATE, {}, "ports of the network"),
+        (NO_FABRIC, NO_RATE, {}, "Ethernet interfaces"),
+        (SLINGSHOT, NO_RATE, {"rails": {"count": 1, "rate": 12.5e9}}, "ports of the network"),
+        ({}, {MODEL: ""}, {}, "model of the network adapters"),
+    ],
+)
+def test_a_part_that_one_node_does_not_show_is_not_judged(
+    tmp_path: Path,
+    driver: dict[str, str],
+    change: dict[str, str],
+    parts: dict[str, Any],
+    missing: str,
+) -> None:
+    changes = {**on_all(driver), "n3": {**change, **driver}}
+    _, verdict = judged(tmp_path, changes, parts=parts, rate=130)
+    assert (named(verdict), verdict.exit_code()) == ({}, 4)
+    # An interface of Slingshot is a port, too.
+    assert verdict.unmet[0] == f"n3: the stated part was not found out: {missing}"
+
+
+@pytest.mark.parametrize(
+    ("stated", "found", "code"),
+    [
+        (("", "A"), ("", "A"), ""),
+        (("", "A"), ("", "B"), "other-cards"),
+        (("A", "B"), ("", "C"), "other-cards"),
+        (("A", "A"), ("", "A"), None),
+        (("", "A"), ("A", "B"), ""),
+        (("A",), ("", ""), None),
+        (("A", "A"), ("A",), ""),
+    ],
+)
+def test_a_model_that_is_not_shown_can_be_the_stated_one(
+    stated: tuple[str, ...], found: tuple[str, ...], code: str | None
+) -> None:
+    ordered, shown = Parts(cards=stated), Parts(cards=found)
+    assert [each.code for each in missing_parts(ordered, shown).values()] == [code] * bool(code)
+    assert unknown_parts(ordered, shown) == (("cards",) if code is None else ())
+
+
+def test_a_rate_that_is_not_known_hides_no_slow_port() -> None:
+    stated = Parts(ports=(100.0,))
+    assert unknown_parts(stated, Parts(ports=(10.0, 0.0))) == ("ports",)
+    assert unknown_parts(stated, Parts(ports=(100.0, 0.0))) == ()
+    assert missing_parts(stated, Parts(ports=(10.0,))).keys() == {"ports"}
+
+
+def test_each_part_that_is_compared_has_its_texts() -> None:
+    for name, row in ROWS.items():
+        if row.compared:
+            assert {f"part-{name}", f"{'other' if name in OTHER else 'lost'}-{name}"} <= set(
+                MESSAGES
+            )
+            assert set(row.related) <= set(ROWS)
+
+
+def test_an_accepted_node_has_the_parts_of_its_baseline() -> None:
+    """Its persistent modules are not counted, and those of a virtual node are not known."""
+    (module, *others) = facts().dimms
+    optane = facts(
+        dimms=(module.model_copy(update={"kind": "Logical non-volatile device"}), *others)
+    )
+    for node in (optane, facts(virtual="kvm")):
+        stated = accepted_parts(accepted(node), {"a0": node})["a0"]
+        assert (missing_parts(stated, parts_of(node)), unknown_parts(stated, parts_of(node))) == (
+            {},
+            (),
+        )

@@ -24,7 +24,6 @@ from proofmark.common import translation
 from proofmark.common.errors import BadInput
 from proofmark.common.message import Message, Term, joined, localized
 from proofmark.common.translation import in_language, with_particles
-from proofmark.judge import baseline
 from proofmark.judge.baseline import Compared
 from proofmark.judge.change_limits import Limits
 from proofmark.judge.confidence import too_noisy
@@ -39,7 +38,7 @@ from proofmark.report.sections.signed_sheets import next_steps
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.accepted_baseline import AcceptedNodes, Capacity
-from proofmark.site.installed_parts import missing_parts
+from proofmark.site.installed_parts import missing_parts, parts_in_baseline
 
 ROW = re.compile(r"[A-Za-z][\w']+(?: [A-Za-z][\w']+)+", re.ASCII)
 """Two or more Latin words in a row."""
@@ -403,7 +402,7 @@ def test_lost_hardware_has_a_message() -> None:
     before = Capacity(cores=8, sockets=2, numa=2, memory_bytes=2**34, dimms=4, ports=2)
     after = Capacity(cores=4, sockets=1, numa=1, memory_bytes=2**33, dimms=2, ports=1)
     states = (AcceptedNodes(nodes="n1", capacity=each, traits={}) for each in (before, after))
-    lost = missing_parts(*map(baseline._parts, states))
+    lost = missing_parts(*map(parts_in_baseline, states))
     known = [name for name, value in before if value and isinstance(value, int)]
     assert {each.code for each in lost.values()} == {f"lost-{name}" for name in known}
 
