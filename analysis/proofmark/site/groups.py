@@ -502,7 +502,8 @@ def _group(
     reader: AnsibleAccess,
     values_of: Callable[[str], dict[str, Any]],
 ) -> PartitionGroup:
-    named = _names_remote_shell(facts)
+    firmware = facts.get("firmware") if isinstance(facts, Mapping) else None
+    named = isinstance(firmware, Mapping) and "remote_shell" in firmware
     settings: dict[str, HostAccess] = {}
     aliases: dict[str, list[str]] = {}
     of_this_machine: list[str] = []
@@ -532,12 +533,6 @@ def _group(
         },
         aliases=aliases,
     )
-
-
-def _names_remote_shell(facts: Any) -> bool:
-    """Return whether the facts of a partition name the command that reaches its nodes."""
-    firmware = facts.get("firmware") if isinstance(facts, Mapping) else None
-    return isinstance(firmware, Mapping) and "remote_shell" in firmware
 
 
 def _aliases(given: Any) -> list[str]:

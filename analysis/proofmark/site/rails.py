@@ -126,7 +126,7 @@ def variables_of_rail(name: str, mpi: str | None) -> dict[str, str] | None:
     unit = re.search(r"\d*$", adapter)
     words = {"adapter": adapter, "port": port or "1", "unit": unit[0] if unit else ""}
     for choice in _choices():
-        if mpi in choice.mpis and _any_fits(adapter, choice.adapters):
+        if mpi in choice.mpis and any(fnmatchcase(adapter, each) for each in choice.adapters):
             return {key: value.format_map(words) for key, value in choice.variables.items()}
     return None
 
@@ -140,10 +140,6 @@ def rails_in(variables: Mapping[str, str], names: Iterable[str]) -> set[str]:
         if any(of_rail[key] in values for key, values in given.items()):
             found.add(name)
     return found
-
-
-def _any_fits(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 class PathPart(NamedTuple):

@@ -287,16 +287,12 @@ def knl_mode(table: bytes, source: str) -> dict[str, str]:
             continue
         # The number of the name, then the type (one byte) and the handle of each member.
         for kind, handle in struct.iter_unpack(
-            "<BH", group.body[1 : 1 + _member_bytes(group.body)]
+            "<BH", group.body[1 : 1 + (len(group.body) - 1) // 3 * 3]
         ):
             member = by_handle.get(handle)
             if member is not None and member.kind == kind and _is_general(member):
                 return _modes(member.body, source)
     return {}
-
-
-def _member_bytes(body: bytes) -> int:
-    return (len(body) - 1) // 3 * 3
 
 
 def _is_general(member: Structure) -> bool:

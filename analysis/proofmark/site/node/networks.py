@@ -187,7 +187,7 @@ def divided(networks: Iterable[Carried], network: Network, sample: CounterSample
     """
     chosen: set[str] = set()
     for carrier in sample.carriers.values():
-        if network.interfaces and _matches(carrier.name, network.interfaces):
+        if any(fnmatchcase(carrier.name, each) for each in network.interfaces):
             chosen |= {carrier.name, *carrier.lower}
     intended, others = 0.0, []
     for each in networks:
@@ -200,7 +200,3 @@ def divided(networks: Iterable[Carried], network: Network, sample: CounterSample
         over_ip = sum(each.bytes for each in others if each.kind in OVER_FABRIC.values())
         intended = max(0.0, intended - over_ip)
     return Division(intended, tuple(others))
-
-
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)

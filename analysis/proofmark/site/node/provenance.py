@@ -227,13 +227,11 @@ def _first(text: str, source: str) -> tuple[NodeFacts, Counters]:
     check_sections(stream)
     facts = facts_of(stream, unread)
     for section in unread.garbled:
-        found = next(text for name, text in unread.values.items() if _section(name) == section)
+        found = next(
+            text for name, text in unread.values.items() if name.partition(".")[0] == section
+        )
         raise stream.wrong(section, f"no value that can be read: {found!r}", "one or more")
     return facts, counters_of(stream)
-
-
-def _section(name: str) -> str:
-    return name.partition(".")[0]
 
 
 def _last(text: str, source: str, first: Counters) -> Counters:

@@ -11,7 +11,6 @@ import re
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.host_names import HostTable, canonical, short_name
@@ -90,7 +89,11 @@ def _of_yaml(text: str, file: object) -> list[Switch]:
         found = f"the trees {', '.join(trees)}, none of which is cluster_default"
         raise bad_input(file, "", found, "one tree")
     if not chosen:
-        others = (f"{name} ({', '.join(_kinds(each))})" for name, each in named.items())
+        no_kinds = ("topology", "cluster_default")
+        others = (
+            f"{name} ({', '.join(f'{key}' for key in each if key not in no_kinds)})"
+            for name, each in named.items()
+        )
         raise bad_input(file, "", ", ".join(others) or "no topology", "a topology with a tree")
     tree = named[chosen[0]]["tree"]
     rows = tree.get("switches") if isinstance(tree, Mapping) else None
@@ -103,10 +106,6 @@ def _of_yaml(text: str, file: object) -> list[Switch]:
     if not switches:
         raise bad_input(file, f"{chosen[0]}.tree.switches", "no switch", "a list of switches")
     return switches
-
-
-def _kinds(topology: Mapping[str, Any]) -> list[str]:
-    return [f"{key}" for key in topology if key not in ("topology", "cluster_default")]
 
 
 def _word(value: object) -> str:
@@ -291,17 +290,17 @@ def _parts(text: str) -> _Parts:
             parts.links.setdefault(block, [])
             name = parts.names[block] = (description.split() or [""])[0]
             if head["kind"] == "Ca":
-                if _OF_VENDOR.search(description) or _is_no_host(name):
+                if (
+                    _OF_VENDOR.search(description)
+                    or short_name(name) in _NO_HOST
+                    or not is_name(name)
+                ):
                     parts.others[block] = description
                 else:
                     parts.hosts[block] = name
         elif (cable := _LINK.match(line)) and block:
             parts.links[block].append(cable["id"])
     return parts
-
-
-def _is_no_host(name: str) -> bool:
-    return short_name(name) in _NO_HOST or not is_name(name)
 
 
 def _infiniband(text: str, file: object) -> tuple[dict[str, list[str]], Distance]:
@@ -387,7 +386,10 @@ def _levels(survey: Survey, kind: NodeKind) -> Found:
     table = HostTable.of(kind.names)
     own: dict[str, dict[str, str]] = {}
     for level, switches in levels.items():
-        members = {name: _hosts(unfold([nodes]), table, kind) for name, nodes in switches.items()}
+        members = {}
+        for name, nodes in switches.items():
+            names = unfold([nodes])
+            members[name] = set(kind.names) if names == [ALL] else table.found(names)
         own[level] = {name: folded(sorted(each)) for name, each in members.items() if each}
     *near, top = own
     below = [{"name": name, "switches": own[name]} for name in near if own[name]]
@@ -402,11 +404,6 @@ def _levels(survey: Survey, kind: NodeKind) -> Found:
             f"fabric.levels: which switches have {folded(missing)}? {source} does not name them."
         )
     return {**found, "fabric.top": Fact(top, source), "fabric.source": Fact(source, source)}
-
-
-def _hosts(names: list[str], table: HostTable, kind: NodeKind) -> set[str]:
-    """Return the hosts of `kind` among the nodes of a switch."""
-    return set(kind.names) if names == [ALL] else table.found(names)
 
 
 def _link(facts: NodeFacts, node: str) -> Found:

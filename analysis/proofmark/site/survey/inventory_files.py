@@ -147,7 +147,8 @@ def _partition(kind: NodeKind, found: Found, report: NodeReport | None) -> str:
     ]
     for head in dict.fromkeys(key.partition(".")[0] for key in found):
         entries = {key: entry for key, entry in found.items() if key.partition(".")[0] == head}
-        assumed = _assumptions(found) if head == NODE else {}
+        reasons = {key: each.reason for key, each in found.items() if isinstance(each, Assumed)}
+        assumed = reasons if head == NODE else {}
         lines += (f"  {line}" for line in _section(head, entries, assumed))
     return "\n".join([*lines, ""])
 
@@ -194,10 +195,6 @@ def _value(key: str, entry: Entry, comment: str) -> Iterator[str]:
         yield from (f"  {line}" for line in _block(entry.value))
     else:
         yield f"{key}: {_flow(entry.value)}{note}"
-
-
-def _assumptions(found: Found) -> dict[str, str]:
-    return {key: entry.reason for key, entry in found.items() if isinstance(entry, Assumed)}
 
 
 def _further(report: NodeReport) -> str:
@@ -390,16 +387,12 @@ def _mount_fact(site: Site, report: NodeReport, key: str) -> Fact | None:
     if report.facts is None:
         return None
     path = f"{site.partition.scratch.path.rstrip('/')}/"
-    below = [each for each in report.facts.mounts if path.startswith(_folder(each.target))]
+    below = [each for each in report.facts.mounts if path.startswith(f"{each.target.rstrip('/')}/")]
     if not below:
         return None
     mount = max(below, key=lambda each: len(each.target))
     value = mount.kind if key == "type" else mount.source
     return Fact(value, f"/proc/mounts of {report.node}: {mount.target}")
-
-
-def _folder(target: str) -> str:
-    return f"{target.rstrip('/')}/"
 
 
 def _topology(site: Site, report: NodeReport) -> Iterator[SiteDifference]:
