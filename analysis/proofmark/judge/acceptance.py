@@ -404,7 +404,7 @@ class Acceptance:
             met = sum(each.outcome == "PASS" for each in items)
             if items:
                 date = max(dates, default="")
-                found.append(AcceptedPhase(phase, word_of(items), date, met, len(items)))
+                found.append(AcceptedPhase(phase, word_of(items), date, met, total=len(items)))
         return tuple(found)
 
     @property
@@ -542,12 +542,12 @@ def acceptance(
         if run.verdict.degraded
     )
     return Acceptance(
-        site,
-        tuple(items),
-        tuple(newest),
-        (*other_modes, *scales),
-        tuple(left_out),
-        tuple(_faults(newest)),
+        site=site,
+        items=tuple(items),
+        runs=tuple(newest),
+        limited=(*other_modes, *scales),
+        left_out=tuple(left_out),
+        faults=tuple(_faults(newest)),
     )
 
 
@@ -576,7 +576,7 @@ def _item(
         item,
         tuple(deciding),
         tuple(_others(replaced)),
-        _unmeasured(deciding, nodes),
+        unmeasured=_unmeasured(deciding, nodes),
     )
 
 
@@ -635,7 +635,7 @@ def _others(replaced: Sequence[tuple[Deciding, bool]]) -> Iterator[OtherOutcome]
             key = (each.run.id, each.run.date, outcome, later)
             groups.setdefault(key, []).append(each.figure)
     for (run, date, outcome, later), figures in groups.items():
-        yield OtherOutcome(run, date, outcome, _nodes(figures), later)
+        yield OtherOutcome(run, date, outcome, _nodes(figures), later=later)
 
 
 def _unmeasured(deciding: Sequence[Deciding], nodes: Sequence[str]) -> tuple[str, ...]:
@@ -663,7 +663,7 @@ def _faults(runs: Sequence[JudgedRun]) -> Iterator[RunFault]:
             reason = why.without_nodes([nodes])
             groups.setdefault((word, reason, stands), {}).update(dict.fromkeys(hosts))
         for (word, reason, stands), found in groups.items():
-            yield RunFault(run.id, run.date, word, tuple(found), reason, stands)
+            yield RunFault(run.id, run.date, word, tuple(found), reason=reason, stands=stands)
         for name in run.verdict.measured():
             newer |= {(partition, host) for host in hosts_of(name)}
 

@@ -85,7 +85,14 @@ def gaps(
         numbers = tuple(found[partition, nodes, suite, repeats])
         seconds = times[partition, suite] if suite else 0.0
         command = _command(inventory, nodes, suite, repeats) if suite else ""
-        yield Gap(partition, suite, numbers, repeats, seconds, command)
+        yield Gap(
+            partition=partition,
+            suite=suite,
+            items=numbers,
+            repeats=repeats,
+            seconds=seconds,
+            command=command,
+        )
 
 
 def _command(inventory: str, nodes: str, suite: str, repeats: int) -> str:

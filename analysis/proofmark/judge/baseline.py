@@ -220,9 +220,7 @@ class Compared:
         }
         if math.isnan(largest):
             reason = Message("baseline-once", **compared)
-            return Judgement(KIND, source, "UNJUDGED", reason, reference, ratio, None, None)
-        least = None if lower else math.exp(-largest)
-        most = math.exp(largest) if lower else None
+            return Judgement(KIND, source, "UNJUDGED", reason, value=reference, ratio=ratio)
         reason = Message(
             "baseline-noise",
             noise=percent(float(limits.noise[place])),
@@ -238,9 +236,11 @@ class Compared:
             reason = Message("baseline-noisy", noise=noise, **compared)
         elif self.better[place]:
             reason = joined((reason, Message("improved")))
-        visible = float(self.visible[place])
-        return Judgement(
-            KIND, source, outcome, reason, reference, ratio, least, most, visible=visible
+        return replace(
+            Judgement(KIND, source, outcome, reason, value=reference, ratio=ratio),
+            at_least=None if lower else math.exp(-largest),
+            at_most=math.exp(largest) if lower else None,
+            visible=float(self.visible[place]),
         )
 
     @cached_property

@@ -324,11 +324,11 @@ def exported(
             continue
         network = run.network if len(of_nodes) > 1 else ""
         key = _Key(
-            tuple(str(row[name]) for name in SETTING),
-            len(of_nodes),
-            network,
-            _key_of(made.models, model, "node"),
-            _key_of(made.programs, stated, stated.package),
+            setting=tuple(str(row[name]) for name in SETTING),
+            nodes=len(of_nodes),
+            network=network,
+            model=_key_of(made.models, model, "node"),
+            programs=_key_of(made.programs, stated, stated.package),
         )
         values.setdefault(key, {}).setdefault(row["node"], []).append(row["value"])
     content: list[AcceptedFigure] = []

@@ -354,17 +354,17 @@ def _limits(both: pl.DataFrame, noise: _Noise, count: Floats) -> Limits:
     change = sign * (_array(both, _MEAN) - level)
     unknown = ~(noise.freedom > 0)
     return Limits(
-        both[FIGURE].to_numpy(),
-        np.exp(level),
-        change,
-        np.where(unknown, np.nan, noise.noise),
-        np.where(unknown, np.nan, noise.error),
-        noise.freedom,
-        lower,
-        _array(both, MATERIAL),
-        noise.per_repeat,
-        _array(both, _COUNT),
-        count,
+        figure=both[FIGURE].to_numpy(),
+        reference=np.exp(level),
+        change=change,
+        noise=np.where(unknown, np.nan, noise.noise),
+        error=np.where(unknown, np.nan, noise.error),
+        freedom=noise.freedom,
+        lower=lower,
+        material=_array(both, MATERIAL),
+        per_repeat=noise.per_repeat,
+        repeats=_array(both, _COUNT),
+        count=count,
     )
 
 

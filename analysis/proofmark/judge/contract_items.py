@@ -189,13 +189,13 @@ def excused_figures(
         record = figures.record(figure)
         setting = [f"{key}={value}" for key, value in record.parameters.items()]
         yield Excused(
-            record.node,
-            record.step,
-            " ".join([record.case, record.metric, *setting]),
-            float(figures.median[figure]),
-            record.unit,
-            item.number,
-            stated.reason,
+            node=record.node,
+            step=record.step,
+            figure=" ".join([record.case, record.metric, *setting]),
+            value=float(figures.median[figure]),
+            unit=record.unit,
+            number=item.number,
+            reason=stated.reason,
         )
 
 
@@ -245,7 +245,14 @@ def worst_figure(
     accepted = judgement.bounds.times(judgement.value or 0.0)
     # The median of paired ratios can differ from the ratio of the medians.
     measured = float(figures.median[figure])
-    return WorstFigure(measured, record.unit, accepted, record.node, record.step, judgement.outcome)
+    return WorstFigure(
+        value=measured,
+        unit=record.unit,
+        accepted=accepted,
+        node=record.node,
+        step=record.step,
+        outcome=judgement.outcome,
+    )
 
 
 def margin(judgement: Judgement) -> float:
@@ -359,7 +366,7 @@ def item_figures(
     for number in evidence.invalid:
         record, steps = figures.record(number), _steps(figures, number)
         scope = evidence.scope(record.node, steps)
-        yield ItemFigure(record.node, steps, "INVALID", record.reason, scope)
+        yield ItemFigure(record.node, steps, "INVALID", record.reason, scope=scope)
     yield from _missing(evidence)
 
 
@@ -416,7 +423,7 @@ def _missing(evidence: ItemEvidence) -> Iterator[ItemFigure]:
                 shown = folded(nodes)
                 why = Message("not-measured-on", step=step.id, nodes=shown)
                 scope = evidence.scope(shown, (str(each),))
-                yield ItemFigure(shown, (str(each),), "UNJUDGED", why, scope)
+                yield ItemFigure(shown, (str(each),), "UNJUDGED", why, scope=scope)
 
 
 NO_EVIDENCE = ItemEvidence()

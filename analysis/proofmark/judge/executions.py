@@ -102,7 +102,7 @@ def _overlap(step: str, attempt: int, executions: dict[str, Execution]) -> Round
     known = np.isfinite(ended) & np.isfinite(seconds) & (seconds > 0)
     unknown = int((~known).sum())
     if not known.any():
-        return RoundOverlap(step, attempt, len(names), (), unknown, None)
+        return RoundOverlap(step, attempt, len(names), (), unknown=unknown, overlap=None)
     end, begin = ended[known], (ended - seconds)[known]
     first, last = float(np.median(begin)), float(np.median(end))
     common = np.minimum(end, last) - np.maximum(begin, first)
@@ -110,7 +110,9 @@ def _overlap(step: str, attempt: int, executions: dict[str, Execution]) -> Round
     share = np.clip(common, 0, None) / np.minimum(end - begin, max(last - first, 1e-9))
     places = np.flatnonzero(known)
     apart = tuple(names[place] for place in places[share < LEAST_TOGETHER].tolist())
-    return RoundOverlap(step, attempt, len(names), apart, unknown, round(float(share.min()), 3))
+    return RoundOverlap(
+        step, attempt, len(names), apart, unknown=unknown, overlap=round(float(share.min()), 3)
+    )
 
 
 CRASHES = frozenset(
@@ -190,12 +192,12 @@ def crashes(records: Records, set_aside: Mapping[str, SetAside]) -> Iterator[Cra
     for (step, excused), found in crashed.items():
         first = min(found.values())
         yield Crash(
-            records.nodes[records.node[first]],
-            step,
-            len(found),
-            len(attempts[step]),
-            records.reasons[records.reason[first]],
-            set_aside[step].reason if excused else "",
+            node=records.nodes[records.node[first]],
+            step=step,
+            crashed=len(found),
+            executions=len(attempts[step]),
+            reason=records.reasons[records.reason[first]],
+            set_aside=set_aside[step].reason if excused else "",
         )
 
 
@@ -263,7 +265,7 @@ def disturbed_nodes(records: Records) -> tuple[DisturbedNode, ...]:
         others = [each for other, each in shares.items() if other != node]
         peers = median(others) if len(others) >= LEAST_DISTURBED else None
         by = mean_shares([each.disturbers for each in bad[node]])
-        named.append(DisturbedNode(node, len(bad[node]), len(found[node]), by, peers))
+        named.append(DisturbedNode(node, len(bad[node]), len(found[node]), by, peers=peers))
     return tuple(named)
 
 

@@ -298,12 +298,12 @@ class PlannedJudgements:
         reasons: list[Message] = []
         for known in reference.figures:
             settings = Settings(
-                known.figure.benchmark,
-                known.figure.unit,
-                len(measured.facts),
-                figures.mode,
-                figures.step.placement,
-                _with_printed(figures, known.figure),
+                benchmark=known.figure.benchmark,
+                unit=known.figure.unit,
+                nodes=len(measured.facts),
+                mode=figures.mode,
+                placement=figures.step.placement,
+                found=_with_printed(figures, known.figure),
             )
             one = reference.model_copy(update={"figures": (known,)})
             found = value_elsewhere(one, settings, measured, tolerance)

@@ -421,25 +421,35 @@ def limit_outcomes(
                 if measured_together(step, evidence.plan, evidence.benchmarks)
             )
             rows = _rows(each, figures)
-            about = ItemEvidence(judgements, invalid[each], rows, running, together)
+            about = ItemEvidence(
+                judgements=judgements,
+                invalid=invalid[each],
+                rows=rows,
+                steps=running,
+                together=together,
+            )
         found.append(
             LimitOutcome(
-                each,
-                len(steps),
-                Counter(judgement.outcome for _, judgement in judgements),
-                sum(judgement.evaluated for _, judgement in judgements),
-                sum(
+                of=each,
+                steps=len(steps),
+                outcomes=Counter(judgement.outcome for _, judgement in judgements),
+                compared=sum(judgement.evaluated for _, judgement in judgements),
+                checked=sum(
                     each.evaluated and not virtual[figures.measurand[figure]]
                     for figure, each in judgements
                 ),
-                len(invalid[each]),
-                _accepted(each.reference, evidence, judgements),
-                worst_figure(evidence.figures, judgements),
-                tuple(_open(about, set(steps), evidence, covered)) if of_planned else (),
-                nodes_met(judgements, evidence.figures) if item else (0, 0),
-                evidence.waivers.get(item.number) if item else None,
-                tuple(excused_figures(each, judgements, evidence.figures, evidence.waivers)),
-                about,
+                invalid=len(invalid[each]),
+                accepted=_accepted(each.reference, evidence, judgements),
+                worst=worst_figure(evidence.figures, judgements),
+                not_evaluated=tuple(_open(about, set(steps), evidence, covered))
+                if of_planned
+                else (),
+                nodes=nodes_met(judgements, evidence.figures) if item else (0, 0),
+                waiver=evidence.waivers.get(item.number) if item else None,
+                excused=tuple(
+                    excused_figures(each, judgements, evidence.figures, evidence.waivers)
+                ),
+                evidence=about,
             )
         )
     return tuple(sorted(found, key=lambda each: not each.of_contract))

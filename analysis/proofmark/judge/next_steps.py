@@ -219,7 +219,15 @@ def _of_nodes(verdict: Verdict) -> Iterator[NextStep]:
         for node in nodes:
             results += node.results
         where = folded(node.host for node in nodes)
-        yield NextStep(FAIL, problem, where, action, Again.RERUN, _steps(results), len(results))
+        yield NextStep(
+            FAIL,
+            problem,
+            where,
+            action,
+            again=Again.RERUN,
+            steps=_steps(results),
+            figures=len(results),
+        )
 
 
 def _of_fabric(verdict: Verdict) -> Iterator[NextStep]:
@@ -234,9 +242,9 @@ def _of_fabric(verdict: Verdict) -> Iterator[NextStep]:
             _("Links between nodes that are not bad are slow"),
             folded(hosts),
             _("Check the cables and the routes between these nodes. Then measure again"),
-            Again.RERUN,
-            _steps((slow.result for _pair, slow in bad.links), every=True),
-            len(bad.links),
+            again=Again.RERUN,
+            steps=_steps((slow.result for _pair, slow in bad.links), every=True),
+            figures=len(bad.links),
         )
 
 
@@ -245,11 +253,11 @@ def _of_storage(verdict: Verdict) -> Iterator[NextStep]:
         action = _("Check the disks and the server of this storage target. Then measure again")
         steps = _steps(target.results, every=True)
         problem, figures = localized(target.message), len(target.results)
-        yield NextStep(FAIL, problem, "", action, Again.RERUN, steps, figures)
+        yield NextStep(FAIL, problem, "", action, again=Again.RERUN, steps=steps, figures=figures)
     for fault in verdict.storage.file_systems:
         problem = f"{fault.folder}: {localized(fault.problem)}"
         action = _("Check {cause}. Then measure again").format(cause=localized(fault.likely))
-        yield NextStep(FAIL, problem, folded(fault.nodes), action, Again.CONTINUE)
+        yield NextStep(FAIL, problem, folded(fault.nodes), action, again=Again.CONTINUE)
 
 
 def _failed(verdict: Verdict) -> Iterator[NextStep]:
@@ -298,7 +306,16 @@ def _group(
     cause: InvalidCause | None = None,
 ) -> NextStep:
     hosts = folded(set(hosts_of_nodes(result.record.node for result in results)))
-    return NextStep(word, problem, hosts, action, again, _steps(results), len(results), cause)
+    return NextStep(
+        word,
+        problem,
+        hosts,
+        action,
+        again=again,
+        steps=_steps(results),
+        figures=len(results),
+        cause=cause,
+    )
 
 
 def _steps(results: Iterable[Result], *, every: bool = False) -> tuple[str, ...]:
@@ -327,7 +344,7 @@ def of_stages(verdict: Verdict) -> Iterator[NextStep]:
         elif (fault.stage, fault.code) == ("waive", "OUTDATED"):
             again = Again.NOTHING
             action = _("Waive the item for this evidence, or leave it as it was judged")
-        yield NextStep(OPEN, problem, fault.nodes, action, again)
+        yield NextStep(OPEN, problem, fault.nodes, action, again=again)
 
 
 def _not_measured(verdict: Verdict) -> Iterator[NextStep]:
@@ -341,7 +358,7 @@ def _not_measured(verdict: Verdict) -> Iterator[NextStep]:
         if verdict.conditions.imported:
             action = _("Ask for the missing outputs, then adopt the complete folder")
             again = Again.NOTHING
-        yield NextStep(INVALID, problem, "", action, again)
+        yield NextStep(INVALID, problem, "", action, again=again)
     if coverage.duplicate:
         problem = _("{count} figures were measured twice by one step").format(
             count=coverage.duplicate
@@ -360,7 +377,7 @@ def _not_judged(verdict: Verdict) -> Iterator[NextStep]:
     else:
         return
     action, again = open_advice(verdict)
-    yield NextStep(OPEN, problem, "", action, again)
+    yield NextStep(OPEN, problem, "", action, again=again)
 
 
 def open_advice(verdict: Verdict) -> tuple[str, Again]:

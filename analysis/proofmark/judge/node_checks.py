@@ -295,7 +295,16 @@ def _number_of_nodes(
     why = _wrong(item, "nodes", float(len(known)), None)
     outcome = "FAIL" if why else "PASS"
     accepted = Bounds(item.at_least, item.at_most)
-    return ItemFigure(folded(known), (), outcome, why, scope, float(len(known)), "nodes", accepted)
+    return ItemFigure(
+        folded(known),
+        (),
+        outcome,
+        why,
+        scope=scope,
+        value=float(len(known)),
+        unit="nodes",
+        accepted=accepted,
+    )
 
 
 def _readings(
@@ -337,7 +346,7 @@ def _of_nodes(
         scope = FigureScope(frozenset((node,)), together=False, every_node=True)
         if node not in readings:
             why = Message("check-no-report")
-            yield ItemFigure(node, (), "UNJUDGED", why, scope)
+            yield ItemFigure(node, (), "UNJUDGED", why, scope=scope)
             continue
         of_node = readings[node]
         unknown = [name for name in names if of_node.get(name) is None]
@@ -350,13 +359,13 @@ def _of_nodes(
         values = (each for each in of_node.values() if isinstance(each, float))
         value = next(values, None) if item.is_number else None
         if wrong:
-            yield ItemFigure(node, (), "FAIL", wrong[0], scope, value)
+            yield ItemFigure(node, (), "FAIL", wrong[0], scope=scope, value=value)
         elif unknown or not names:
             missing = ", ".join(unknown) or item.check
             why = Message("check-unknown", name=missing)
-            yield ItemFigure(node, (), "UNJUDGED", why, scope, value)
+            yield ItemFigure(node, (), "UNJUDGED", why, scope=scope, value=value)
         else:
-            yield ItemFigure(node, (), "PASS", NOTHING, scope, value)
+            yield ItemFigure(node, (), "PASS", NOTHING, scope=scope, value=value)
 
 
 def _most(readings: Iterator[Readings] | Any, name: str) -> Reading | None:

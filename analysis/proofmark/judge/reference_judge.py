@@ -81,14 +81,16 @@ class ImportedRules:
             compared: returns the judgement of an own figure with this value.
         """
         if missing := _to_compare(record, reference):
-            of = (reference.kind, reference.source, "UNJUDGED", REASONS[missing])
-            return Judgement(*of, None, None, *judging_bounds(reference, self.tolerance))
+            bounds = judging_bounds(reference, self.tolerance)
+            return Judgement(
+                reference.kind, reference.source, "UNJUDGED", REASONS[missing], **bounds._asdict()
+            )
         judgement = compared()
         missing = self._to_pass(record)
         if judgement.outcome != "PASS" or not missing:
             return judgement
         reason = joined((REASONS[missing], judgement.reason))
-        without = replace(judgement, ratio=None, ratios=(), visible=None)
+        without = replace(judgement, ratios=(), visible=None)
         return replace(without, outcome="UNJUDGED", reason=reason)
 
     def _to_pass(self, record: Record) -> str:
@@ -166,14 +168,14 @@ def judge_by_references(
     """
     figures = evidence.figures
     comparison = Comparison(
-        Figures(figures),
-        evidence.facts,
-        evidence.node,
-        evidence.builds,
-        evidence.judge_expected.tolerance,
-        stated,
-        evidence.elsewhere.programs,
-        evidence.elsewhere.network,
+        figures=Figures(figures),
+        nodes=evidence.facts,
+        node=evidence.node,
+        builds=evidence.builds,
+        tolerance=evidence.judge_expected.tolerance,
+        stated=stated,
+        programs=evidence.elsewhere.programs,
+        network=evidence.elsewhere.network,
     )
     imported = (
         ImportedRules(evidence.benchmarks, evidence.network.proven, comparison.tolerance)
@@ -195,12 +197,12 @@ def judge_by_references(
                 chosen = [each for each in applying if not each.reference.all_cores]
             values = figures.values(figure)
             compared_figure = Figure(
-                record,
-                float(figures.median[figure]),
-                values,
-                figures.repeats(figure) if paired and not imported else {},
-                material,
-                _once(figure, fleet, baseline) or assumed,
+                record=record,
+                value=float(figures.median[figure]),
+                values=values,
+                repeats=figures.repeats(figure) if paired and not imported else {},
+                material=material,
+                once=_once(figure, fleet, baseline) or assumed,
             )
             judged: dict[CaseReference, Judgement] = {}
             for each in chosen:

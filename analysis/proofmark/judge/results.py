@@ -285,14 +285,35 @@ class Results(Sequence[Result]):
         steps = tuple(dict.fromkeys(each.step for each in executions))
         fewer = self.degraded.get(record.step, NOTHING)
         if not record.valid:
-            result = Result(record, values, "INVALID", record.reason, (), None, False, steps, fewer)
+            result = Result(
+                record,
+                values,
+                "INVALID",
+                record.reason,
+                references=(),
+                interval=None,
+                retest=False,
+                steps=steps,
+                degraded=fewer,
+            )
             return replace(result, cause=invalid_cause(record.reason))
         answers = self.references(figure)
         expected = self.expected.of(figure) if self.expected else None
         bounds = interval(values)
         word = WORDS[int(self.verdict[figure])]
         result = _with_reason(
-            Result(record, values, word, NOTHING, answers, bounds, False, steps, fewer, expected)
+            Result(
+                record,
+                values,
+                word,
+                NOTHING,
+                references=answers,
+                interval=bounds,
+                retest=False,
+                steps=steps,
+                degraded=fewer,
+                expected=expected,
+            )
         )
         if result.verdict == "FAIL":
             result = _with_confirmation(result, self.aggregates.by_execution(figure))

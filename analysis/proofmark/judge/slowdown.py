@@ -147,11 +147,11 @@ def _slowdown(
     worst = figures.record(ratio_and_figure[-1][1])
     metric = benchmarks.cases[worst.case].metrics[worst.metric]
     return Slowdown(
-        worst,
-        metric.better,
-        tuple(ratio for ratio, _ in ratio_and_figure),
-        len({figure for _, figure in members}),
-        _nodes(steps.get(worst.step), worst),
+        record=worst,
+        better=metric.better,
+        ratios=tuple(ratio for ratio, _ in ratio_and_figure),
+        pairs=len({figure for _, figure in members}),
+        worst=_nodes(steps.get(worst.step), worst),
     )
 
 

@@ -221,7 +221,9 @@ class Verdict:
         met = len(used) - failed if kind == FLOOR else sum(each.outcome == "PASS" for each in used)
         lenient = [each for each in used if not each.binding and each.outcome != "PASS"]
         waived = sum(each.waiver is not None for each in lenient)
-        return Judged(len(used), met, failed, waived, len(lenient) - waived)
+        return Judged(
+            total=len(used), met=met, failed=failed, waived=waived, minor=len(lenient) - waived
+        )
 
     @property
     def _checked(self) -> bool:

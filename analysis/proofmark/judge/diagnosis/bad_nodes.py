@@ -473,7 +473,7 @@ def bad_nodes(
         for host, slow in by_node.items()
     ]
     bad.sort(key=lambda node: (node.retest, not node.digits, -abs(node.worst), node.host))
-    return BadNodes(tuple(bad), links, shared, drift(settings), len(hosts))
+    return BadNodes(tuple(bad), links, shared, drift(settings), measured=len(hosts))
 
 
 def _rare_settings(

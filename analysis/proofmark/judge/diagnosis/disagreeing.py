@@ -143,7 +143,13 @@ def _worst(
         difference, figure, each = max(of_case)
         states = _states(each.values)
         yield Disagreement(
-            figure, difference, each.spread, states, len(of_case), several[name], each.dates
+            figure=figure,
+            difference=difference,
+            spread=each.spread,
+            states=states,
+            figures=len(of_case),
+            compared=several[name],
+            dates=each.dates,
         )
 
 

@@ -284,7 +284,13 @@ def _of_parts(figures: Aggregates, benchmarks: Benchmarks) -> Iterator[_Figure]:
         rest = sorted((k, v) for k, v in record.parameters.items() if k not in dropped)
         kind = part.partition("-")[0] if axis == DOMAIN else RAIL
         names = (record.case, record.benchmark, record.metric, record.mode, record.placement)
-        yield _Figure(record, part, max(rates), sum(rates) / 2, (*names, kind, *rest))
+        yield _Figure(
+            record=record,
+            part=part,
+            better=max(rates),
+            middle=sum(rates) / 2,
+            alike=(*names, kind, *rest),
+        )
 
 
 def _message(figure: _Figure, ratio: float, others: int) -> Message:

@@ -85,7 +85,6 @@ class ChangeOverTime:
         """Return the judgement of the figure: a FAIL if it became worse, else UNJUDGED."""
         first = float(np.median(self.first))
         minutes = f"{window_s / 60:.3g}"
-        limit = 1 - self.least, 1 + self.least
         slower = Message(
             "since-start",
             ratio=f"{self.ratio:.3g}",
@@ -96,7 +95,17 @@ class ChangeOverTime:
         reason, source = joined((slower, *self.evidence)), Message("first-minutes", minutes=minutes)
         outcome = "FAIL" if self.worse else "UNJUDGED"
         ratios = tuple(value / first for value in self.last) if self.worse else ()
-        return Judgement(KIND, source, outcome, reason, first, self.ratio, *limit, ratios)
+        return Judgement(
+            KIND,
+            source,
+            outcome,
+            reason,
+            value=first,
+            ratio=self.ratio,
+            at_least=1 - self.least,
+            at_most=1 + self.least,
+            ratios=ratios,
+        )
 
 
 @dataclass(frozen=True)
@@ -175,16 +184,24 @@ def over_time(
     level = level_of_one(family_level, len(better))
     changes = {}
     for number, direction in better.items():
-        parts = _parts(*series[number], begin + window, end - window)
+        first, last = _parts(*series[number], begin + window, end - window)
         of_repeat, differences = noise[int(figures.identity[number])]
-        least = _least(of_repeat, differences, len(parts[0]), len(parts[1]), level)
-        ratio = shift_ratio(*parts)
+        least = _least(of_repeat, differences, len(first), len(last), level)
+        ratio = shift_ratio(first, last)
         change = 1 - ratio if direction == "higher" else 1 - 1 / ratio
         node = figures.records.nodes[int(figures.node[number])]
         worse = change > least
         evidence = _evidence(figures, series, number, window, begin, end) if worse else ()
         changes[number] = ChangeOverTime(
-            number, node, *parts, ratio, of_repeat, least, worse, evidence
+            figure=number,
+            node=node,
+            first=first,
+            last=last,
+            ratio=ratio,
+            noise=of_repeat,
+            least=least,
+            worse=worse,
+            evidence=evidence,
         )
     compared = {number: series[number] for number in changes}
     return OverTime(window, end - begin, changes, compared)

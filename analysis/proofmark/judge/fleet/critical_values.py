@@ -224,10 +224,10 @@ class FleetLimit:
 
     nodes: int
     centre: float
-    spread: float
-    critical: float
-    limit: float | None
-    detectable: float
+    spread: float = 0.0
+    critical: float = 0.0
+    limit: float | None = None
+    detectable: float = 1.0
     powerless: Message = NOTHING
 
     def missed(self, values: Floats | float) -> Any:
@@ -283,9 +283,9 @@ def fleet_limit(
     nodes, centre = len(array), float(np.median(array)) if len(array) else 0.0
     if nodes < LEAST_NODES:
         why = Message(f"{members}-few", nodes=nodes, needed=LEAST_NODES)
-        return FleetLimit(nodes, centre, 0.0, 0.0, None, 1.0, why)
+        return FleetLimit(nodes, centre, powerless=why)
     if centre <= 0:
-        return FleetLimit(nodes, centre, 0.0, 0.0, None, 1.0, Message(f"{members}-zero"))
+        return FleetLimit(nodes, centre, powerless=Message(f"{members}-zero"))
     sign = -1.0 if better == "higher" else 1.0
     _, spreads = centre_and_spread(sign * untied(array)[None, :] / centre)
     spread, critical = float(spreads[0]), critical_value(nodes, level)
@@ -295,5 +295,6 @@ def fleet_limit(
     )
     if detectable >= 1:
         why = Message(f"{members}-blind", nodes=nodes, spread=f"{100 * spread:.1f}")
-        return FleetLimit(nodes, centre, spread, critical, None, detectable, why)
-    return FleetLimit(nodes, centre, spread, critical, centre * (1 + sign * drop), detectable)
+        return FleetLimit(nodes, centre, spread, critical, detectable=detectable, powerless=why)
+    limit = centre * (1 + sign * drop)
+    return FleetLimit(nodes, centre, spread, critical, limit=limit, detectable=detectable)

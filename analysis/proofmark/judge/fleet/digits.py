@@ -64,7 +64,14 @@ def digits_of(repeats: Repeats) -> Digits:
             value, agreeing = commonest, count
     witness = any(value in values for values in constant)
     proven = witness and 2 * len(constant) > repeated
-    return Digits(len(repeats), value, agreeing, repeated, len(constant), proven)
+    return Digits(
+        nodes=len(repeats),
+        value=value,
+        agreeing=agreeing,
+        repeated=repeated,
+        constant=len(constant),
+        proven=proven,
+    )
 
 
 def judge_digits(figures: Aggregates, benchmarks: Benchmarks, kinds: Kinds) -> dict[int, Judgement]:
@@ -114,7 +121,7 @@ def _judgement(digits: Digits, values: tuple[float, ...]) -> Judgement:
         )
     else:
         reason = Message(DIGITS_ALIKE, agreeing=digits.agreeing, nodes=nodes)
-    return Judgement(PEERS, source, outcome, reason, digits.value, None, None, None)
+    return Judgement(PEERS, source, outcome, reason, value=digits.value)
 
 
 LEAST_HOSTS = 3

@@ -42,7 +42,7 @@ from proofmark.judge.fleet.populations import (
     populations_of,
     several,
 )
-from proofmark.judge.references.judgement import PEERS, Judgement
+from proofmark.judge.references.judgement import PEERS, Bounds, Judgement
 from proofmark.records.columns import Floats, Numbers, Record
 
 LEAST_SIZES = 4
@@ -124,18 +124,19 @@ class FleetFigure:
     needed: float = 1.0
 
     @cached_property
-    def judgement_parts(self) -> tuple[Message, tuple[float | None, float | None]]:
+    def judgement_parts(self) -> tuple[Message, Bounds]:
         """The parts that the judgements of all nodes share: the source and the limits.
 
         The limits are the least and the greatest accepted ratio to the median.
         """
         limit = self.fleet_limit
         if limit.limit is None:
-            return Message(self.code, nodes=limit.nodes), (None, None)
+            return Message(self.code, nodes=limit.nodes), Bounds()
         spread, drop = f"{100 * limit.spread:.2g}", f"{100 * limit.detectable:.2g}"
         source = Message(f"{self.code}-spread", nodes=limit.nodes, spread=spread, drop=drop)
         accepted = limit.limit / limit.centre
-        return source, (accepted, None) if self.better == "higher" else (None, accepted)
+        bounds = Bounds(accepted) if self.better == "higher" else Bounds(at_most=accepted)
+        return source, bounds
 
     @property
     def code(self) -> str:
@@ -330,7 +331,16 @@ def measure_fleet(
         needed = _repeats_of_nodes(figures, members, limit, material(first))
         noise = too_noisy(limit.detectable, material(first), needed) if limit.limit else NOTHING
         fleet_figures.append(
-            FleetFigure(first, kind, better, limit, flagged, group.compared, noise, needed)
+            FleetFigure(
+                record=first,
+                kind=kind,
+                better=better,
+                fleet_limit=limit,
+                flagged=flagged,
+                members=group.compared,
+                noise=noise,
+                needed=needed,
+            )
         )
     judged[spiked] = False
     return Fleet(
@@ -379,9 +389,7 @@ def _judgement(figure: FleetFigure, value: float, *, spiked: bool) -> Judgement:
     limit = figure.fleet_limit
     source, bounds = figure.judgement_parts
     if limit.limit is None:
-        return Judgement(
-            PEERS, source, "UNJUDGED", limit.powerless, limit.centre or None, None, None, None
-        )
+        return Judgement(PEERS, source, "UNJUDGED", limit.powerless, value=limit.centre or None)
     ratio = value / limit.centre
     reason = figure.reason_alike(ratio)
     bad = bool(limit.missed(value))
@@ -395,7 +403,9 @@ def _judgement(figure: FleetFigure, value: float, *, spiked: bool) -> Judgement:
             away = f"{deviation:.1f}"
             reason = figure.reason("off-by", ratio, accepted=accepted, deviation=away)
     outcome = "FAIL" if bad and not spiked else "UNJUDGED"
-    return Judgement(PEERS, source, outcome, reason, limit.centre, ratio, *bounds)
+    return Judgement(
+        PEERS, source, outcome, reason, value=limit.centre, ratio=ratio, **bounds._asdict()
+    )
 
 
 def _repeats_of_nodes(

@@ -243,7 +243,6 @@ class Comparison:
                 outcome="UNJUDGED",
                 reason=reason,
                 value=against.value,
-                ratio=None,
                 at_least=bounds.at_least,
                 at_most=bounds.at_most,
             )
@@ -361,7 +360,8 @@ class Comparison:
         shown = intern(f"{source}; {found.source}")  # one text for all nodes
         if not isinstance(found, TypicalValue):
             return ReferenceValue(found.value * times, rule, shown)
-        return ReferenceValue(found.value * times, rule, shown, {}, found.tolerance, found.unheld)
+        value, tolerance, unheld = found.value * times, found.tolerance, found.unheld
+        return ReferenceValue(value, rule, shown, tolerance=tolerance, unheld=unheld)
 
     @cached_property
     def _kinds(self) -> dict[str, int]:

@@ -102,10 +102,10 @@ class Judgement:
     source: str
     outcome: str
     reason: Message
-    value: float | None
-    ratio: float | None
-    at_least: float | None
-    at_most: float | None
+    value: float | None = None
+    ratio: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
     ratios: tuple[float, ...] = ()
     visible: float | None = None
     repeats_needed: int = 0

@@ -170,11 +170,11 @@ def typical_value(
         unheld += of_share
     first = shares[0]
     return TypicalValue(
-        OF_SEVERAL.get(PEAK[rule], sum)(values),
-        UNIT_OF[rule],
-        f"{first.ratio:.3g} × {PEAK[rule]}: {first.conditions.system}; {first.source}",
-        max(share.tolerance for share in shares),
-        tuple(dict.fromkeys(unheld)),
+        value=OF_SEVERAL.get(PEAK[rule], sum)(values),
+        unit=UNIT_OF[rule],
+        source=f"{first.ratio:.3g} × {PEAK[rule]}: {first.conditions.system}; {first.source}",
+        tolerance=max(share.tolerance for share in shares),
+        unheld=tuple(dict.fromkeys(unheld)),
     )
 
 
