@@ -19,7 +19,7 @@ from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
 from proofmark.runs.adopted import AdoptedFile
 from proofmark.runs.attempts import FilesReport
-from proofmark.runs.job_folder import Look
+from proofmark.runs.job_folder import Look, StoppedJob
 from proofmark.runs.nodes import Node
 from proofmark.runs.predictions import Predictions
 from proofmark.runs.run import SetAside
@@ -113,7 +113,7 @@ class Evidence:
         facts: the hardware of each node, as far as it is known.
         probes: the reports of each node, by host.
         family_level: probability that any node is flagged as an outlier on a healthy machine.
-        stopped: jobs that ended before their last step, each with the reason.
+        stopped: jobs that ended before their last step.
         node: what the inventory states about each node.
         judge_expected: whether expected values judge, and with which tolerance.
         builds: how the program of each case was built.
@@ -140,7 +140,7 @@ class Evidence:
     facts: Mapping[str, NodeFacts] = field(default_factory=dict)
     probes: Mapping[str, Node] = field(default_factory=dict)
     family_level: float = FAMILY_LEVEL
-    stopped: Sequence[Message] = ()
+    stopped: Sequence[StoppedJob] = ()
     node: StatedNode = ANY_NODE
     judge_expected: JudgeExpected = JUDGE_EXPECTED
     builds: Mapping[str, Build] = field(default_factory=dict)

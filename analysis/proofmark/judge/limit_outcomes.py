@@ -43,6 +43,7 @@ from proofmark.plan.plan import Plan, Step
 from proofmark.plan.selection import possible_steps
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import VIRTUAL
+from proofmark.runs.job_folder import StoppedJob
 from proofmark.runs.waivers import Waiver
 from proofmark.site.contract_document import ContractItem
 
@@ -78,7 +79,7 @@ class Coverage:
         duplicate: the number of figures that one execution gave twice.
         missing: the steps without a record, with their nodes.
         not_run: the steps that need another mode of the machine. They are not expected.
-        stopped: the jobs that ended before their last step, each with the reason.
+        stopped_jobs: the jobs that ended before their last step.
         not_needed: the steps whose command another step of the run has, each with the reason.
     """
 
@@ -87,15 +88,24 @@ class Coverage:
     duplicate: int
     missing: tuple[Uncovered, ...]
     not_run: tuple[Uncovered, ...] = ()
-    stopped: tuple[Message, ...] = ()
+    stopped_jobs: tuple[StoppedJob, ...] = ()
     not_needed: tuple[Uncovered, ...] = ()
+
+    @property
+    def stopped(self) -> tuple[Message, ...]:
+        """What is wrong with each of these jobs."""
+        return tuple(each.message for each in self.stopped_jobs)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
-        lists = ("missing", "not_run", "not_needed")
         return {
-            **vars(self),
-            **{name: [each.message for each in getattr(self, name)] for name in lists},
+            "expected": self.expected,
+            "measured": self.measured,
+            "duplicate": self.duplicate,
+            "missing": [each.message for each in self.missing],
+            "not_run": [each.message for each in self.not_run],
+            "stopped": list(self.stopped),
+            "not_needed": [each.message for each in self.not_needed],
         }
 
 
@@ -111,14 +121,14 @@ def _of_other_modes(plan: Plan) -> Iterator[Uncovered]:
 
 
 def coverage(
-    plan: Plan, seen: Collection[str], duplicate: int, stopped: Sequence[Message] = ()
+    plan: Plan, seen: Collection[str], duplicate: int, stopped: Sequence[StoppedJob] = ()
 ) -> Coverage:
     """Return the coverage of a plan.
 
     Args:
         seen: the steps with a record, as records name them.
         duplicate: the number of figures that one execution gave twice.
-        stopped: the jobs that ended early, each with the reason.
+        stopped: the jobs that ended early.
     """
     expected = measured = 0
     missing: list[Uncovered] = []
@@ -139,7 +149,7 @@ def coverage(
         duplicate=duplicate,
         missing=tuple(missing),
         not_run=tuple(_of_other_modes(plan)),
-        stopped=tuple(stopped),
+        stopped_jobs=tuple(stopped),
         not_needed=not_needed,
     )
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import (
@@ -294,24 +294,31 @@ def unfinished(run: Run, job: Job) -> int:
     return sum(not has_result(run.files.step(step.id)) for step in job.steps)
 
 
-def stopped_jobs(run: Run) -> list[Message]:
-    """Return a message for each job that ended early, ran without a planned node, or is damaged.
+class StoppedJob(NamedTuple):
+    """What is wrong with a job; `job` is empty for a file that is of no job."""
 
-    The damage is that of its history.
-    """
-    lines = []
+    job: str
+    message: Message
+
+
+def stopped_jobs(run: Run) -> list[StoppedJob]:
+    """Return each job that ended early, ran without a planned node, or has a damaged history."""
+    found = []
     for group in run.plan.to_run():
         for job in group.jobs:
             folder = JobFolder(run, job)
             history = folder.history()
             if history and (left := unfinished(run, job)):
                 steps = {"left": left, "steps": len(job.steps)}
-                lines.append(_stopped(job.id, history[-1], **steps))
+                found.append(StoppedJob(job.id, _stopped(job.id, history[-1], **steps)))
             if damage := folder.damage():
-                lines.append(Message("job-damaged", job=job.id, problem=damage))
+                message = Message("job-damaged", job=job.id, problem=damage)
+                found.append(StoppedJob(job.id, message))
             without = [line["without"] for line in history if line["without"]]
-            lines += [Message("job-without", job=job.id, nodes=nodes) for nodes in without[-1:]]
-    return lines
+            for nodes in without[-1:]:
+                message = Message("job-without", job=job.id, nodes=nodes)
+                found.append(StoppedJob(job.id, message))
+    return found
 
 
 def _stopped(job: str, last: Mapping[str, str], *, left: int, steps: int) -> Message:

@@ -7,6 +7,7 @@ from tests.unit.judge.test_accepting import plan_of, step_of
 
 from proofmark.judge.limit_outcomes import coverage
 from proofmark.plan.plan import Plan
+from proofmark.runs.job_folder import StoppedJob
 
 
 def folders(plan: Plan) -> set[str]:
@@ -15,7 +16,7 @@ def folders(plan: Plan) -> set[str]:
 
 def test_a_complete_run() -> None:
     plan = plan_of("node")
-    found = coverage(plan, folders(plan), 3, [said("stopped")])
+    found = coverage(plan, folders(plan), 3, [StoppedJob("", said("stopped"))])
     assert (found.expected, found.measured, found.duplicate) == (len(folders(plan)),) * 2 + (3,)
     assert (found.missing, found.not_run, found.stopped) == ((), (), ("stopped",))
 

@@ -22,6 +22,7 @@ from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.results import ADVICE, NOT_BY_RERUN, WORDS, Again, InvalidCause, Result
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Execution, Record
+from proofmark.runs.job_folder import StoppedJob
 
 NO_CAUSE: dict[str, Any] = {"causes": (), "rare_settings": (), "counters": ()}
 
@@ -56,9 +57,9 @@ def verdict(*results: Result, **covered: Any) -> Verdict:
         name: tuple(Uncovered(text, said(text)) for text in covered.pop(name, ()))
         for name in ("missing", "not_run", "not_needed")
     }
-    stopped = tuple(map(said, covered.pop("stopped", ())))
+    stopped = tuple(StoppedJob("", said(text)) for text in covered.pop("stopped", ()))
     given = {"expected": 4, "measured": 4, "duplicate": 0, **lists, **covered}
-    coverage = Coverage(**given, stopped=stopped)
+    coverage = Coverage(**given, stopped_jobs=stopped)
     return Verdict("r", {word: counts[word] for word in WORDS}, coverage, GivenResults(results))
 
 

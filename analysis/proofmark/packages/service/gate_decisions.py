@@ -236,7 +236,7 @@ def _missing_steps(verdict: Verdict, plan: Plan) -> Iterator[Failure]:
     jobs: dict[str, str] = {}
     for job in plan.jobs():
         jobs |= {step.id: job.id for step in job.steps}
-    reasons = {line.fields.get("job"): f"; {line}" for line in verdict.coverage.stopped}
+    reasons = {each.job: f"; {each.message}" for each in verdict.coverage.stopped_jobs}
     for step in plan.steps_to_run():
         stopped = reasons.get(jobs[step.id], "")
         for instance, nodes in step.instances().items():

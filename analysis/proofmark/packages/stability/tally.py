@@ -38,7 +38,7 @@ from proofmark.packages.stability.sampling import (
 )
 from proofmark.packages.stability.stability_plan import KIND, StabilityTest, counted_plan, test_of
 from proofmark.records.columns import Record, Records
-from proofmark.runs.job_folder import Look, read_looks
+from proofmark.runs.job_folder import Look, StoppedJob, read_looks
 from proofmark.runs.run import Run, site_of
 from proofmark.site.contract_document import CAUSES, Contract, ContractItem, JobCause, weaker_terms
 
@@ -474,5 +474,6 @@ class StabilityJudge(KindJudge):
         site = site_of(run)
         found = tally_of(run, [*site.items.values()])
         evidence = counted(evidence, found, site.partition.origin)
-        evidence = replace(evidence, stopped=(*found.damaged, *found.damaged_jobs))
+        damaged = (*found.damaged, *found.damaged_jobs)
+        evidence = replace(evidence, stopped=[StoppedJob("", each) for each in damaged])
         return replace(super().judge(run, evidence), of_kind=found)
