@@ -16,6 +16,7 @@ from proofmark.cases.vocabulary import PART_AXES, RESOLVED_AXES, Scalar
 from proofmark.common.errors import InputError
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.printed_command import setting
+from proofmark.judge.references.derived import key_of
 from proofmark.judge.references.elsewhere import (
     ElsewhereReference,
     Measured,
@@ -53,8 +54,6 @@ ACCEPT = "accept_unjudged"
 """The extra variable of a run that starts although something cannot be judged."""
 OF_PROGRAMS = ("condition-blas", "condition-stores", "condition-stores-cached")
 """Conditions that only the programs of the run can show."""
-WITH_KEY = ("fact-unknown", "fact-hidden")
-"""Codes of reasons that name the key that enables the judgement."""
 
 
 @dataclass(frozen=True)
@@ -64,18 +63,14 @@ class Unjudged:
     Attributes:
         limit: the limit or reference in words; empty for a required metric.
         reason: why it cannot be judged.
+        key: of the inventory that enables the judgement.
     """
 
     kind: Kind
     figure: str
     limit: str
     reason: Message
-
-    @property
-    def key(self) -> str:
-        """The key of the inventory that enables the judgement."""
-        keys = (each.fields["key"] for each in self.reason.nested() if each.code in WITH_KEY)
-        return str(next(keys, ITEMS))
+    key: str
 
     @property
     def message(self) -> Message:
@@ -201,20 +196,19 @@ class PlannedJudgements:
             if all(each.traits[key].allows(value) for key, value in where if key in each.traits):
                 members = classes.setdefault(self._class(each), [])
                 members += [each] if required.where.keys() <= each.traits.keys() else []
-        found: dict[Message, tuple[dict[str, None], dict[str, None]]] = {}
+        found: dict[tuple[Message, str], tuple[dict[str, None], dict[str, None]]] = {}
         for metric in required.metrics:
             for name, members in classes.items():
                 answers = [self._open(required.case, metric, each, sanity) for each in members]
-                if all(answers):
-                    named = (each for each in answers if each.code != "no-reference")
-                    first = answers[0] if answers else Message("no-row")
-                    reason = next(named, first)
-                    metrics, names = found.setdefault(reason, ({}, {}))
+                if all(why for why, _ in answers):
+                    named = (each for each in answers if each[0].code != "no-reference")
+                    first = answers[0] if answers else (Message("no-row"), ITEMS)
+                    metrics, names = found.setdefault(next(named, first), ({}, {}))
                     metrics[metric], names[name] = None, None
-        for reason, (metrics, names) in found.items():
+        for (reason, key), (metrics, names) in found.items():
             on = "; ".join(filter(None, names))
             figure = f"{required.case} {', '.join(metrics)}" + (f" ({on})" if on else "")
-            yield Unjudged("required", figure, "", reason)
+            yield Unjudged("required", figure, "", reason, key=key)
 
     def of_references(self, case: str) -> Iterator[Unjudged]:
         """Yield each limit, and each reference by a rule, that cannot judge a figure."""
@@ -227,7 +221,7 @@ class PlannedJudgements:
                 if self.applies(each, figures) and (why := self.why_not(each, figures)):
                     kind: Kind = "limit" if limit else "reference"
                     by = f"{each.kind} ({each.source})" if of_others else rule
-                    yield Unjudged(kind, described(each, case), by, why)
+                    yield Unjudged(kind, described(each, case), by, why, key=key_of(why) or ITEMS)
 
     def _references(self, case: str) -> Iterator[Reference]:
         for each in self.benchmarks.cases[case].references:
@@ -236,8 +230,13 @@ class PlannedJudgements:
         yield from (of_others for name, of_others in self.of_other_sites if name == case)
         yield from (item for item in self.site.items.values() if item.case == case)
 
-    def _open(self, case: str, metric: str, figures: StepFigures, sanity: bool) -> Message:
-        """Return why `metric` will be neither PASS nor FAIL; with `sanity` a floor suffices."""
+    def _open(
+        self, case: str, metric: str, figures: StepFigures, sanity: bool
+    ) -> tuple[Message, str]:
+        """Return why `metric` will be neither PASS nor FAIL; with `sanity` a floor suffices.
+
+        The second text is the key that enables the judgement.
+        """
         named = (each for each in self._references(case) if each.metric == metric)
         applying = [each for each in named if self.applies(each, figures)]
         judging = [each for each in applying if each.kind != "floor" or sanity]
@@ -245,12 +244,13 @@ class PlannedJudgements:
         for each in judging:
             why = self.why_not(each, figures)
             if not why:
-                return NOTHING
+                return NOTHING, ""
             # No table has the hardware: there is nothing to compare with, nor to say.
             if each.rule not in TYPICAL or why.code == "conditions-open":
                 reasons.append(why)
         code = "floor-only" if len(judging) < len(applying) else "no-reference"
-        return joined(reasons) or Message(code)
+        keys = filter(None, map(key_of, reasons))
+        return joined(reasons) or Message(code), next(keys, ITEMS)
 
     def applies(self, reference: Reference, figures: StepFigures) -> bool:
         """Return whether `reference` is for `figures`."""

@@ -280,8 +280,10 @@ def unjudged(
     results: Results,
     kinds: Kinds,
     sanity: bool = False,
-) -> Iterator[Message]:
+) -> Iterator[tuple[Message, tuple[str, ...]]]:
     """Yield each required metric that has neither PASS nor FAIL on a class of nodes, and why.
+
+    With it are the keys of the inventory that would enable a judgement.
 
     A class is one on which the case was measured. An emulated figure only has to be valid, because
     its speed is not that of a real machine. With `sanity` it has to be compared with a floor.
@@ -296,7 +298,8 @@ def unjudged(
                 floor = sanity and any(_with_floor(each, results) for each in found.figures)
                 if not (found.judged or floor):
                     what = {"case": each.case, "metric": metric, "hardware": f"{of}"}
-                    yield Message("required-open", text=_reason(found.figures, results), **what)
+                    reason, keys = _reason(found.figures, results)
+                    yield Message("required-open", text=reason, **what), keys
 
 
 def _with_floor(figure: int, results: Results) -> bool:
@@ -340,9 +343,10 @@ def _classes(
     return classes
 
 
-def _reason(figures: Sequence[int], results: Results) -> Message:
+def _reason(figures: Sequence[int], results: Results) -> tuple[Message, tuple[str, ...]]:
     """Return the reason of the first figure with a reference, else of the first figure."""
     if not figures:
-        return NOT_MEASURED
+        return NOT_MEASURED, ()
     with_reference = (figure for figure in figures if results.answers.get(figure))
-    return results[next(with_reference, figures[0])].reason
+    first = results[next(with_reference, figures[0])]
+    return first.reason, tuple(each.missing_key for each in first.references)

@@ -145,6 +145,7 @@ def judge(evidence: Evidence) -> Verdict:
         and each.reference.number not in evidence.waivers
     ]
     required = required_metrics(plan, benchmarks, items)
+    not_judged = [*unjudged(required, figures, results, kinds, conditions.sanity)]
     verdict = Verdict(
         evidence.run,
         {word: int((results.verdict == at).sum()) for at, word in enumerate(WORDS)},
@@ -156,7 +157,7 @@ def judge(evidence: Evidence) -> Verdict:
             evidence.checks, plan.nodes(), facts, evidence.waivers, evidence.looks
         ),
         required=(
-            *unjudged(required, figures, results, kinds, conditions.sanity),
+            *(message for message, _ in not_judged),
             *unread_parts(facts, stated),
             *unknown_orders(facts, stated),
             *unlike_groups(groups),
@@ -164,6 +165,7 @@ def judge(evidence: Evidence) -> Verdict:
             *(() if evidence.node.rails.rate else narrow_slots(facts)),
             *chain.from_iterable(each.unjudged() for each in added.values()),
         ),
+        required_keys=tuple(chain.from_iterable(keys for _, keys in not_judged)),
         hardware=NominalHardware(
             nominal, shown_basis(referred.rules(figures), nominal, evidence.node)
         ),

@@ -332,6 +332,11 @@ class LimitOutcome:
         return not self.waiver and not (self.item and self.item.severity == "minor")
 
     @property
+    def missing_keys(self) -> Iterator[str]:
+        """The keys of the inventory that would enable a judgement of each figure without one."""
+        return (each.missing_key for _, each in self.evidence.judgements)
+
+    @property
     def case(self) -> str:
         """The case of the figures."""
         return self.of.case

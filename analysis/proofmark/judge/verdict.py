@@ -78,6 +78,7 @@ class Verdict:
         checks: what the nodes report for each functional item.
         required: the required metrics that were not judged, each with the class of nodes and the
             reason.
+        required_keys: the keys of the inventory that would enable them.
         degraded: the nodes that the run lacks; None if it lacks none.
         storage: slow storage targets, and the faults of file systems.
         hardware: the parts of nodes from which limits follow.
@@ -97,6 +98,7 @@ class Verdict:
     limits: tuple[LimitOutcome, ...] = ()
     checks: tuple[CheckOutcome, ...] = ()
     required: tuple[Message, ...] = ()
+    required_keys: tuple[str, ...] = ()
     degraded: Degraded | None = None
     storage: StorageFaults = field(default_factory=StorageFaults)
     hardware: NominalHardware = field(default_factory=NominalHardware)
@@ -176,8 +178,9 @@ class Verdict:
     @property
     def missing_keys(self) -> tuple[str, ...]:
         """The keys of the inventory that would enable the judgements in `unmet`."""
-        unknown = chain.from_iterable(map(_unknown_facts, self.unmet))
-        return tuple(dict.fromkeys(str(each.fields["key"]) for each in unknown))
+        of_limits = (limit.missing_keys for limit in self.contract if limit.binding)
+        keys = (*chain.from_iterable(of_limits), *self.required_keys)
+        return tuple(dict.fromkeys(filter(None, keys)))
 
     def exit_code(self, *, strict: bool = False) -> int:
         """Return the exit code of ``proofmark verdict``: `exit_code`.
@@ -359,8 +362,3 @@ class NodeFault:
     def message(self) -> Message:
         """The fault with the node."""
         return Message("node-fault", node=self.node, text=self.reason)
-
-
-def _unknown_facts(message: Message) -> Iterator[Message]:
-    """Yield the messages about a fact of the hardware that a key of the inventory can state."""
-    return (each for each in message.nested() if each.code in ("fact-unknown", "fact-hidden"))

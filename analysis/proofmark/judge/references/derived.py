@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import cast
 
 from proofmark.cases.reference import UNIT_OF, Rule
 from proofmark.cases.vocabulary import ALL_RAILS, RAIL, Scalar
-from proofmark.common.message import Message
+from proofmark.common.message import Field, Message
 from proofmark.site.ceilings import SideCache, side_cache
 from proofmark.site.hardware import MEMORY, NODE, RAILS, StatedNode
 from proofmark.site.hardware_limits import (
@@ -232,11 +233,29 @@ def _unless_virtual(facts: NodeFacts, value: float | None) -> float | None:
     return None if facts.virtual else value
 
 
+class UnknownFact(Message):
+    """The reason why a limit is not known, and the key of the inventory that gives the fact."""
+
+    key: str
+
+    def __new__(cls, code: str, /, *, key: str, **fields: Field) -> UnknownFact:
+        """Return the message `code`, which names `key` too."""
+        made = cast(UnknownFact, super().__new__(cls, code, key=key, **fields))
+        vars(made).update(key=key)
+        return made
+
+
+def key_of(reason: Message) -> str:
+    """Return the key of the inventory that gives a missing fact; empty if no fact is missing."""
+    return reason.key if isinstance(reason, UnknownFact) else ""
+
+
 def _unknown(facts: NodeFacts, what: Message, key: str) -> Message:
-    fields = {"text": what, "key": f"partition.{NODE}.{key}"}
+    key = f"partition.{NODE}.{key}"
     if not facts.virtual:
-        return Message("fact-unknown", **fields)
-    return Message("fact-hidden", node=facts.hostname, machine=facts.virtual, **fields)
+        return UnknownFact("fact-unknown", key=key, text=what)
+    about = {"node": facts.hostname, "machine": facts.virtual}
+    return UnknownFact("fact-hidden", key=key, text=what, **about)
 
 
 def _rpeak(

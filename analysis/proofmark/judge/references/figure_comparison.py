@@ -31,6 +31,7 @@ from proofmark.judge.references.derived import (
     NOTHING_STATED,
     Derived,
     Nominal,
+    key_of,
 )
 from proofmark.judge.references.elsewhere import (
     ElsewhereReference,
@@ -245,6 +246,7 @@ class Comparison:
                 value=against.value,
                 at_least=bounds.at_least,
                 at_most=bounds.at_most,
+                missing_key=key_of(reason),
             )
         paired = _paired(figure.repeats, against.repeats) if against.repeats else ()
         middle = median(paired) if paired else figure.value / against.value
