@@ -235,7 +235,10 @@ class AcceptedItem:
     def waiver(self) -> Waiver | None:
         """The waiver of the newest run, if each run that misses the item has one; else None."""
         missing = [each for each in self.deciding if each.figure.outcome != "PASS"]
-        waivers = [_waiver(each.run.verdict, self.item) for each in missing]
+        waivers: list[Waiver | None] = []
+        for one in missing:
+            items = one.run.verdict.agreed
+            waivers.append(next((each.waiver for each in items if each.item == self.item), None))
         if self.outcome == "PASS" or self.unmeasured or not all(waivers):
             return None
         return next(iter(waivers), None)
@@ -666,10 +669,6 @@ def _faults(runs: Sequence[JudgedRun]) -> Iterator[RunFault]:
             yield RunFault(run.id, run.date, word, tuple(found), reason=reason, stands=stands)
         for name in run.verdict.measured():
             newer |= {(partition, host) for host in hosts_of(name)}
-
-
-def _waiver(verdict: Verdict, item: Item) -> Waiver | None:
-    return next((each.waiver for each in verdict.agreed if each.item == item), None)
 
 
 def _rank(each: Deciding) -> tuple[int, float]:

@@ -91,19 +91,6 @@ def with_repeats(reference: Reference, values: Sequence[float], judged: Judgemen
     return replace(judged, outcome="FAIL", reason=reason)
 
 
-@dataclass(frozen=True)
-class Excuse:
-    """Why missed figures of an item fail no acceptance."""
-
-    code: str
-    fields: Mapping[str, str | int]
-
-    def of(self, judged: Judgement) -> Judgement:
-        """Return the judgement of a missed figure: it is stated, and no FAIL."""
-        reason = Message(self.code, text=judged.reason, **self.fields)
-        return replace(judged, outcome="UNJUDGED", reason=reason)
-
-
 def nodes_met(judged: Iterable[tuple[int, Judgement]], figures: Aggregates) -> tuple[int, int]:
     """Return the number of nodes, or pairs, whose figures all meet an item, and of all nodes."""
     by_node: dict[int, bool] = {}
@@ -118,24 +105,23 @@ def enough_nodes(item: Item, met: int, total: int) -> bool:
     return item.nodes < 1 and met >= ceil(Fraction(str(item.nodes)) * total) > 0
 
 
-def excuse_of(
+def _excuse(
     of: CaseReference,
     judged: Sequence[tuple[int, Judgement]],
     figures: Aggregates,
     waivers: Mapping[str, Waiver],
-) -> Excuse | None:
-    """Return why the missed figures of a limit fail no acceptance; None if they do."""
+) -> tuple[str, Mapping[str, str | int]] | None:
+    """Return the message why missed figures of a limit fail no acceptance; None if they do."""
     item = of.reference
     if not isinstance(item, ContractItem):
         return None
     if waiver := waivers.get(item.number):
         about = {"by": waiver.by, "date": f"{waiver.date}", "why": waiver.reason}
-        return Excuse("item-waived", {"number": item.number, **about})
+        return "item-waived", {"number": item.number, **about}
     met, total = nodes_met(judged, figures)
     if enough_nodes(item, met, total):
-        share = percent(item.nodes)
-        return Excuse("item-share", {"met": met, "total": total, "share": share})
-    return Excuse("item-minor", {"number": item.number}) if item.severity == "minor" else None
+        return "item-share", {"met": met, "total": total, "share": percent(item.nodes)}
+    return ("item-minor", {"number": item.number}) if item.severity == "minor" else None
 
 
 @dataclass(frozen=True)
@@ -204,10 +190,12 @@ def excused(
 ) -> Iterator[tuple[int, Judgement, Judgement]]:
     """Yield each missed figure of an item that fails no acceptance: its judgements, old and new."""
     for of, judged in by_item.items():
-        if (excuse := excuse_of(of, judged, figures, waivers)) is not None:
+        if (excuse := _excuse(of, judged, figures, waivers)) is not None:
+            code, fields = excuse
             for figure, one in judged:
                 if one.outcome == "FAIL":
-                    yield figure, one, excuse.of(one)
+                    reason = Message(code, text=one.reason, **fields)
+                    yield figure, one, replace(one, outcome="UNJUDGED", reason=reason)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Protocol, get_args
+from typing import Annotated, Any, get_args
 
 import numpy as np
 from pydantic import BaseModel, Field
@@ -22,7 +22,7 @@ from proofmark.common.message import Message, Term, joined
 from proofmark.judge import baseline
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.populations import Kinds
-from proofmark.judge.limit_outcomes import LimitOutcome
+from proofmark.judge.limit_outcomes import Coverage, LimitOutcome
 from proofmark.judge.references.judgement import PEERS, traits
 from proofmark.judge.results import WORDS, Results
 from proofmark.plan.plan import Plan
@@ -108,25 +108,9 @@ class Headline:
         }
 
 
-class MeasuredCounts(Protocol):
-    """The numbers of a coverage that decide the exit code."""
-
-    @property
-    def expected(self) -> int:
-        """The number of planned steps."""
-
-    @property
-    def measured(self) -> int:
-        """The number of steps with a record."""
-
-    @property
-    def duplicate(self) -> int:
-        """The number of figures that one execution gave twice."""
-
-
 def exit_code(
     counts: Mapping[str, int],
-    coverage: MeasuredCounts,
+    coverage: Coverage,
     unmet: Collection[object] = (),
     enough: bool = False,
     faults: Collection[object] = (),

@@ -121,7 +121,7 @@ def judge(evidence: Evidence) -> Verdict:
     changes = over_time(figures, benchmarks, level)
     answers = _joined(
         referred.of_figure,
-        {figure: (one,) for figure, one in judge_digits(figures, benchmarks, kinds).items()},
+        {figure: (one,) for figure, one in judge_digits(figures, benchmarks, kinds)},
         *({figure: (one,) for figure, one in each.of_figures().items()} for each in added.values()),
         {figure: (one,) for figure, one in changes.judgements().items()},
     )
@@ -235,11 +235,7 @@ class KindJudge:
 
 
 KIND_JUDGES = Plugins(KindJudge, "proofmark.judge.judging", "plan.json", "kind")
-
-
-def judge_of(kind: str) -> KindJudge:
-    """Return the judge of the runs of `kind`; a kind without one has the usual verdict."""
-    return KIND_JUDGES.get(kind)() if kind in KIND_JUDGES.names() else KindJudge()
+"""The judges of kinds of runs; a kind without one has the usual verdict."""
 
 
 MIN_RESULTS_OF_PROCESSES = 20_000
@@ -263,6 +259,7 @@ def judge_run(run: Run, read: Read = read_parts) -> Verdict:
     return judged(run, read).verdict
 
 
+@gc_paused()
 def write_results(
     run: Run, records: Records, verdict: Verdict, target: RunFiles | None = None
 ) -> list[Answer]:
@@ -273,11 +270,7 @@ def write_results(
     Returns:
         The answers to the claims that verdict.json has.
     """
-    with gc_paused():
-        return _write_results(run, records, verdict, target or run.products)
-
-
-def _write_results(run: Run, records: Records, verdict: Verdict, target: RunFiles) -> list[Answer]:
+    target = target or run.products
     claims = answers_of([(run, verdict)])
     files: dict[Path, Callable[[TextIO], None]] = {
         target.junit: lambda file: write_junit(file, verdict),
@@ -312,7 +305,9 @@ def judged(run: Run, read: Read = read_parts) -> Judged:
     """
     with gc_paused():
         evidence = evidence_of(run, read)
-        verdict = judge_of(run.plan.kind).judge(run, evidence)
+        kind = run.plan.kind
+        judge_of_kind = KIND_JUDGES.get(kind)() if kind in KIND_JUDGES.names() else KindJudge()
+        verdict = judge_of_kind.judge(run, evidence)
         return Judged(evidence.records, verdict, evidence.probes)
 
 

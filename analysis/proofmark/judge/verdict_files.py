@@ -19,7 +19,6 @@ from typing import Any, TextIO
 from xml.sax.saxutils import escape
 
 import numpy as np
-from numpy.typing import NDArray
 
 from proofmark.common.message import SEVERAL, Message, fields_json
 from proofmark.common.text import one_line
@@ -61,16 +60,12 @@ def write_verdict(
     head = {**verdict.head(), **unlisted, "claims": [each.as_json() for each in claims]}
     file.write(json.dumps(head, indent=1, default=str).removesuffix("\n}") + ',\n "results": [')
     between = "\n  "
-    for line in _json_lines(results, ~left):
+    lines, plain = PlainLines(results), results.plain
+    for figure in np.flatnonzero(~left).tolist():
+        line = (plain[figure] and lines.line(figure)) or json.dumps(result_json(results[figure]))
         file.write(f"{between}{line}")
         between = ",\n  "
     file.write("\n ]\n}\n")
-
-
-def _json_lines(results: Results, wanted: NDArray[np.bool_]) -> Iterator[str]:
-    lines, plain = PlainLines(results), results.plain
-    for figure in np.flatnonzero(wanted).tolist():
-        yield (plain[figure] and lines.line(figure)) or json.dumps(result_json(results[figure]))
 
 
 class PlainLines:

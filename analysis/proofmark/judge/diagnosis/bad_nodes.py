@@ -441,7 +441,8 @@ def bad_nodes(
     hosts = suspects.hosts
     known = {host: found for host, found in suspects.faults.items() if host in hosts}
     slow_figures = chain.from_iterable(by_node.values())
-    against_baseline = any(_misses_baseline(each.result) for each in slow_figures)
+    answers = chain.from_iterable(each.result.references for each in slow_figures)
+    against_baseline = any((each.kind, each.outcome) == (BASELINE, "FAIL") for each in answers)
     if len(hosts) < 2 and not (known or against_baseline):
         return BadNodes(measured=len(hosts))
     measured_traits = {host: of_host for host, of_host in traits.items() if host in hosts}
@@ -490,10 +491,6 @@ def _rare_settings(
         for number, name, value in rare
         if len(counts[name]) <= max(2, nodes // 2)
     )
-
-
-def _misses_baseline(result: Result) -> bool:
-    return any((each.kind, each.outcome) == (BASELINE, "FAIL") for each in result.references)
 
 
 def _counters(node: Node) -> tuple[CounterChange, ...]:

@@ -79,13 +79,6 @@ class FileSystemFault:
         }
 
 
-def file_system_faults(evidence: Evidence, results: Results) -> tuple[FileSystemFault, ...]:
-    """Return the faults of the file systems of a run."""
-    writing = {step.case for step in evidence.plan.steps() if step.writes is not None}
-    of_files = results.about(lambda record: record.case in writing, limited=True)
-    return (*failed_access(evidence.scratch.looks), *slow_alike(of_files, evidence.scratch.path))
-
-
 def failed_access(looks: Iterable[Mapping[str, FilesReport]]) -> tuple[FileSystemFault, ...]:
     """Return one fault for a lack of space, and one for all other problems.
 
@@ -106,16 +99,15 @@ def failed_access(looks: Iterable[Mapping[str, FilesReport]]) -> tuple[FileSyste
     return tuple(
         FileSystemFault(
             folders[full],
-            reduce(_either, sorted(set(problems.values()))),
+            reduce(
+                lambda first, other: Message("either", first=first, other=other),
+                sorted(set(problems.values())),
+            ),
             tuple(sorted(problems)),
             tuple(sorted(others[full] - problems.keys())),
         )
         for full, problems in found.items()
     )
-
-
-def _either(first: Message, other: Message) -> Message:
-    return Message("either", first=first, other=other)
 
 
 def slow_alike(results: Iterable[Result], scratch: str) -> tuple[FileSystemFault, ...]:
@@ -232,11 +224,6 @@ class SlowTarget:
         }
 
 
-def of_target(result: Result) -> bool:
-    """Return whether a result is the figure of one storage target: no node is slow by it."""
-    return STORAGE_TARGET in result.record.parameters
-
-
 @dataclass(frozen=True)
 class StorageFaults:
     """The faults of storage."""
@@ -246,12 +233,17 @@ class StorageFaults:
 
     def is_of_storage(self, result: Result) -> bool:
         """Return whether the storage, and not the node, is the reason of a result that fails."""
-        return of_target(result) or of_servers(self.file_systems, result)
+        of_target = STORAGE_TARGET in result.record.parameters  # no node is slow by it
+        return of_target or of_servers(self.file_systems, result)
 
 
 def storage_faults(evidence: Evidence, results: Results) -> StorageFaults:
     """Return the faults of the storage of a run."""
-    return StorageFaults(slow_targets(results), file_system_faults(evidence, results))
+    writing = {step.case for step in evidence.plan.steps() if step.writes is not None}
+    of_files = results.about(lambda record: record.case in writing, limited=True)
+    scratch = evidence.scratch
+    slow = slow_alike(of_files, scratch.path)
+    return StorageFaults(slow_targets(results), (*failed_access(scratch.looks), *slow))
 
 
 def slow_targets(results: Results) -> tuple[SlowTarget, ...]:

@@ -120,15 +120,10 @@ def _of_few(nodes: int, level: float) -> float:
     t. Its exponent tends to the degrees of freedom of the spread, and is smaller before: three
     quarters of them are used.
     """
-    worst = _worst_of_few(nodes)
-    quantile = float(np.quantile(worst, 1 - max(level, _RESOLVED)))
+    centre, spread, worst = _few(nodes)
+    quantile = float(np.quantile((worst - centre) / spread, 1 - max(level, _RESOLVED)))
     freedom = 0.75 * (nodes - _left_out(nodes) - 1)
     return float(quantile * max(1.0, _RESOLVED / level) ** (1 / freedom))
-
-
-def _worst_of_few(nodes: int) -> Floats:
-    centre, spread, worst = _few(nodes)
-    return (worst - centre) / spread
 
 
 @lru_cache(maxsize=MIN_NODES_OF_MAD)

@@ -74,8 +74,10 @@ def digits_of(repeats: Repeats) -> Digits:
     )
 
 
-def judge_digits(figures: Aggregates, benchmarks: Benchmarks, kinds: Kinds) -> dict[int, Judgement]:
-    """Return the judgements of the figures whose metric has ``same_digits``, by figure.
+def judge_digits(
+    figures: Aggregates, benchmarks: Benchmarks, kinds: Kinds
+) -> Iterator[tuple[int, Judgement]]:
+    """Yield each figure whose metric has ``same_digits``, with its judgement.
 
     A node is named if the digits of any execution differ from those of most nodes. Digits that
     agree are no acceptance: they stay UNJUDGED.
@@ -83,12 +85,6 @@ def judge_digits(figures: Aggregates, benchmarks: Benchmarks, kinds: Kinds) -> d
     Args:
         kinds: the hardware of the nodes; nodes of like hardware are compared.
     """
-    return dict(_judgements(figures, benchmarks, kinds))
-
-
-def _judgements(
-    figures: Aggregates, benchmarks: Benchmarks, kinds: Kinds
-) -> Iterator[tuple[int, Judgement]]:
     for members in like_nodes(figures, benchmarks, kinds, same_digits=True):
         repeats = {figure: figures.values(figure) for figure in members.tolist()}
         digits = digits_of(repeats)

@@ -16,7 +16,7 @@ from proofmark.common.message import Message
 from proofmark.common.text import factor, percent
 from proofmark.judge.confidence import quantile_of_t
 from proofmark.judge.references.derived import NOTHING_STATED, Nominal, as_ordered
-from proofmark.judge.references.typical import other_programs
+from proofmark.judge.references.typical import X86, other_programs
 from proofmark.records.columns import Record
 from proofmark.site.accepted_baseline import (
     AcceptedFigure,
@@ -211,7 +211,7 @@ def value_elsewhere(
             unheld += other_programs(
                 AcceptedPrograms(**each.programs.model_dump()),
                 measured.programs,
-                stores=reference.stores and _x86(measured),
+                stores=reference.stores and X86 in (facts.machine for facts in measured.facts),
                 messages=each.figure.nodes > 1,
             )
         unheld += _noise(each.figure, tolerance)
@@ -220,10 +220,6 @@ def value_elsewhere(
     times = factor(best.figure.unit, settings.unit)
     assert times is not None  # the settings have units that convert
     return ElsewhereValue(best.figure.value * times, reference.source, unheld_of_best)
-
-
-def _x86(measured: Measured) -> bool:
-    return any(facts.machine == "x86_64" for facts in measured.facts)
 
 
 def _shown(figure: AcceptedFigure, names: Sequence[str]) -> str:
