@@ -23,7 +23,7 @@ from tests.key_pages import PAGES as KEY_PAGES
 from tests.programs import BUILT_IN
 from tests.rehearsal.faults import FAULTS
 
-from proofmark.cli.commands import COMMANDS, STAGE, parser
+from proofmark.cli.parser import COMMANDS, STAGE, parser
 from proofmark.site.extra_vars import EXTRA_VARIABLES
 from proofmark.software.environments import FILES, environments_with
 

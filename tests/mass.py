@@ -24,7 +24,7 @@ from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import PACKAGE, ROOT
 from tests.key_pages import PAGES
 
-from proofmark.cli.commands import OF_PERSONS
+from proofmark.cli.parser import OF_PERSONS
 from proofmark.site.extra_vars import EXTRA_VARIABLES
 
 TABLE = ROOT / "tests" / "mass.yml"

@@ -49,7 +49,7 @@ WANTED = {
         around=["ansible.cli"],
     ),
     "ansible-playbook": Wanted(
-        modules=["polars", "proofmark.cli.site_checks", *PLAYED, READ],
+        modules=["polars", "proofmark.cli.check", *PLAYED, READ],
         packages=[],
         around=["ansible.cli.playbook"],
     ),

@@ -15,7 +15,7 @@ from tests.folders import PACKAGE, ROOT
 from tests.key_pages import PAGES
 
 from proofmark import api
-from proofmark.cli.commands import OF_PERSONS
+from proofmark.cli.parser import OF_PERSONS
 from proofmark.runs.run_files import JobFiles, QueueFiles, RunFiles, StepFiles, WorkFiles
 from proofmark.site.extra_vars import EXTRA_VARIABLES
 

@@ -19,7 +19,7 @@ from tests.programs import functions_of, in_python, in_shell
 from tests.unit.jobs.test_launchers import ALIKE, launch
 
 from proofmark.cli.check import print_findings
-from proofmark.cli.plan_summary import plan_summary
+from proofmark.cli.plan import plan_summary
 from proofmark.common.errors import BadInput
 from proofmark.jobs.launcher import LAUNCHERS, launcher
 from proofmark.machine.bmc.back_end import Credentials

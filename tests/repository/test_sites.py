@@ -27,7 +27,7 @@ from tests.sites import (
     sites,
 )
 
-from proofmark.cli.command_inputs import packages_of_kit
+from proofmark.cli.inputs import packages_of_kit
 from proofmark.common.errors import BadInput, InputError
 from proofmark.plan import lacking as of_lacking
 from proofmark.plan.expansion import make_plan

@@ -7,8 +7,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 SUITES_FILE = "suites.yml"
-DEFAULT_SUITE = "quick"
-"""The suite of the commands and playbooks that are not given one."""
 AXES = ("nodes", "ranks", "threads", "placement", "pus_per_core")
 """Sweep axes that every case may use, also if no template of the case contains them."""
 Measured = Literal["together", "alone"]

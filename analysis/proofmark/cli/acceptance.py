@@ -1,63 +1,73 @@
-"""The command ``acceptance``: the contract of a site, and its judgement by the sealed runs."""
+"""The command ``acceptance``: the contract of a site, and its judgement by the sealed runs.
+
+It measures what the contract still needs: the suites in the order that finds faults early.
+"""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Mapping
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
-from proofmark.cli.command import (
-    ArgumentUse,
-    Command,
-    Words,
-    complete,
-    language_argument,
-    verb_argument,
-)
-from proofmark.cli.command_inputs import kit_benchmarks, packages_of_kit, runs_folder_argument
-from proofmark.cli.evidence import evidence_of
-from proofmark.cli.output import print_line, print_table
-from proofmark.cli.site import inventory_of, limit_argument, site_argument
+from proofmark.cli.inputs import evidence_of, inventory_of, kit_benchmarks, packages_of_kit
+from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.printed_command import setting
+from proofmark.common.files import write_atomic
+from proofmark.common.kit import kit_folder, result_folder
+from proofmark.common.message import Message, localized
+from proofmark.common.printed_command import PrintedCommand, of_person, setting
+from proofmark.common.progress_lines import say
 from proofmark.common.text import one_line
-from proofmark.common.translation import in_language
+from proofmark.common.translation import _, in_language, translated
+from proofmark.common.trust import refuse_untrusted
+from proofmark.judge.acceptance import (
+    CODES,
+    Acceptance,
+    AcceptedItem,
+    Part,
+    RunLeftOut,
+    Terms,
+    other_state,
+)
+from proofmark.judge.acceptance_gaps import Gap, Times, gaps, times_of
 from proofmark.plan.kinds import added_kinds
-from proofmark.plan.selection import planned_items
+from proofmark.plan.selection import PlannedItem, planned_items
 from proofmark.plan.validation import SiteChecks
 from proofmark.plan.validation import validate as check_site
+from proofmark.report.acceptance_page import (
+    figure_text,
+    gap_text,
+    item_limit,
+    notes,
+    runs_of,
+)
+from proofmark.report.products import Made, differing, versions
+from proofmark.report.statement import (
+    RUNS,
+    Predicate,
+    acceptance_data,
+    acceptance_files,
+    acceptance_name,
+    made_again,
+    products_of,
+    runs_in,
+    taken_from,
+)
 from proofmark.report.words import item_text
-from proofmark.runs.run import site_of
-from proofmark.runs.run_files import AcceptanceFiles
+from proofmark.runs.acceptance import OWN, accept, new_signed, take
+from proofmark.runs.evidence import open_evidence
+from proofmark.runs.run import Run, site_of
+from proofmark.runs.run_files import AcceptanceFiles, is_run, run_folders
+from proofmark.runs.sealed_runs import SealedRun, keep, sealed_runs
 from proofmark.runs.waivers import Waiver, add_waiver, check, digest_of, signed
 from proofmark.site.contract_document import CONTRACT, CheckItem, Contract, Item, read_contract
 from proofmark.site.groups import COMPUTE
-from proofmark.site.inventory import Inventory
-
-
-def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of ``proofmark acceptance`` to `parser`."""
-    verb_argument(parser, VERBS)
-    site_argument(parser, "the site")
-    limit_argument(parser, "a partition (default: all)", default=COMPUTE)
-    note = "waive: the run; judge: only these runs (default: all sealed ones with this contract)"
-    runs = parser.add_argument("--run", nargs="+", type=Path, default=[], metavar="RUN", help=note)
-    complete(runs, Words.RUN)
-    runs_folder_argument(parser)
-    page = AcceptanceFiles.page.path
-    note = f"judge, measure: the folder of {page} (default: acceptance-SITE beside the runs)"
-    parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help=note)
-    parser.add_argument("--json", action="store_true", help="judge, measure: print JSON")
-    language_argument(parser)
-    parser.add_argument("--item", default="", help="waive: the number of the item")
-    parser.add_argument("--by", default="", help="waive: the signer, as contract.yml names it")
-    parser.add_argument("--reason", default="", help="waive: why the item is waived")
-    parser.add_argument("--key", type=Path, metavar="FILE", help="waive, sign: private ssh key")
-    note = "measure: preview each suite, and write no page"
-    parser.add_argument("--check", action="store_true", help=note)
-    note = "measure: an argument of ansible-playbook, without a suite (again for each)"
-    parser.add_argument("--playbook", action="append", default=[], metavar="WORD", help=note)
+from proofmark.site.inventory import Inventory, Site, load_sites
 
 
 def acceptance(options: Namespace) -> int:
@@ -172,16 +182,12 @@ def _waive(options: Namespace, _: Inventory, document: Contract) -> int:
 
 def _judge(options: Namespace, inventory: Inventory, document: Contract) -> int:
     """Judge the acceptance by the sealed runs of the site, and write its page."""
-    from proofmark.cli.judged_acceptance import judge_acceptance, question  # judges and pages
-
     with in_language(options.language):
         return judge_acceptance(options, question(options, inventory, document))
 
 
 def _sign(options: Namespace, inventory: Inventory, document: Contract) -> int:
     """Sign the page of the acceptance with the data that it shows."""
-    from proofmark.cli.judged_acceptance import question, sign_acceptance
-
     if not options.key:
         raise bad_input("sign", "", "no --key", "--key FILE")
     with in_language(options.language):
@@ -190,8 +196,6 @@ def _sign(options: Namespace, inventory: Inventory, document: Contract) -> int:
 
 def _measure(options: Namespace, inventory: Inventory, document: Contract) -> int:
     """Run the suites that the contract still needs, one after the other, then judge."""
-    from proofmark.cli.judged_acceptance import measure_acceptance, question
-
     if not options.playbook:
         accepted = "`ansible-playbook acceptance.yml -i SITE -l PARTITION`, which uses this verb"
         raise bad_input("measure", "", "no --playbook", accepted)
@@ -222,23 +226,339 @@ VERBS: Mapping[str, Callable[[Namespace, Inventory, Contract], int]] = {
     "waive": _waive,
 }
 
-USES = (
-    ArgumentUse(("--run",), beside=("waive", "judge", "sign")),
-    ArgumentUse(("--item", "--by", "--reason"), beside=("waive",)),
-    ArgumentUse(("--key",), beside=("waive", "sign")),
-    ArgumentUse(("--limit",), beside=("check", "judge", "measure", "sign")),
-    ArgumentUse(("--runs", "--language"), beside=("judge", "measure", "sign")),
-    ArgumentUse(("--output", "--json"), beside=("judge", "measure")),
-    ArgumentUse(("--playbook", "--check"), beside=("measure",)),
-)
-"""The options that would be ignored beside others."""
+WIDTH = 100
+"""The length of the lines of the table."""
 
-COMMANDS = {
-    "acceptance": Command(
-        acceptance,
-        "acceptance judge -i inventory/example-epyc",
-        arguments,
-        traced=False,
-        uses=USES,
-    )
-}
+
+@dataclass(frozen=True)
+class Question:
+    """An acceptance that is judged.
+
+    Attributes:
+        limit: a partition, or hosts of it; `COMPUTE` for all partitions.
+        root: the folder of the runs.
+        named: the only runs that count; empty: all runs of the folder.
+    """
+
+    inventory: Inventory
+    contract: Contract
+    limit: str
+    root: Path
+    named: Sequence[Path] = ()
+
+    @property
+    def site(self) -> str:
+        """The inventory, as a person named it."""
+        return f"{self.inventory.source}"
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the page, beside the runs."""
+        of_part = [] if self.limit == COMPUTE else [each.partition_name for each in self.sites]
+        return self.root / acceptance_name(self.inventory.folder.name, of_part)
+
+    @cached_property
+    def sites(self) -> list[Site]:
+        """The partitions under the limit. Each has all of its hosts in ``partition_hosts``.
+
+        Raises:
+            BadInput: the inventory is wrong, or the limit selects no host.
+        """
+        return load_sites(self.inventory, self.limit)
+
+    @cached_property
+    def suites(self) -> tuple[Sequence[PlannedItem], Times]:
+        """The suites that measure each item, and the expected times of those that can run."""
+        from proofmark.jobs.job_request import job_mistakes
+
+        benchmarks = kit_benchmarks()
+        checks = SiteChecks(facts={}, packages=packages_of_kit, jobs=job_mistakes)
+        checked = check_site(self.inventory, self.limit, benchmarks, checks)
+        for mistake in checked.mistakes:
+            say(f"proofmark: {mistake}")
+        refused = {
+            (partition, refusal.suite)
+            for partition, refusals in checked.refused.items()
+            for refusal in refusals
+        }
+        plans = [plan for plan in checked.plans if benchmarks.suite(plan.suite).measures_all]
+        planned = [*planned_items(self.contract, plans, benchmarks)]
+        return planned, times_of(plans, refused)
+
+    @cached_property
+    def terms(self) -> Terms:
+        """What the acceptance needs besides its runs."""
+        parts = {
+            each.partition_name: Part(
+                hosts=each.partition_hosts or each.hosts, mode=each.partition.current_mode
+            )
+            for each in self.sites
+        }
+        return Terms(self.inventory.folder.name, self.contract, parts)
+
+    def answer(self) -> Acceptance:
+        """Return the acceptance by the runs that there are now."""
+        runs, left_out = self.sealed_runs()
+        judged = []
+        for run in runs:
+            try:
+                judged.append(self.terms.judged(run))
+            except BadInput as error:
+                if self.named:
+                    raise
+                left_out.append(RunLeftOut(run.id, _unreadable(error)))
+        return self.terms.acceptance(judged, left_out)
+
+    def sealed_runs(self) -> tuple[list[Run], list[RunLeftOut]]:
+        """Return the sealed runs that can decide, and those that cannot, with the reason.
+
+        They are the runs below the folder, and those that this user knows to be sealed.
+
+        Raises:
+            BadInput: a run of `named` cannot decide, or the state of the site is damaged.
+        """
+        runs: dict[str, Run] = {}
+        left_out = []
+        known = [
+            each
+            for each in sealed_runs(self.terms.site)
+            if each.contract == digest_of(self.contract) and each.partition in self.terms.partitions
+        ]
+        elsewhere = [each.folder for each in known if is_run(each.folder)]
+        beside = [self.root] if self.root.is_dir() else []
+        for folder in self.named or run_folders([*beside, *elsewhere]):
+            found = _run(folder, self.terms)
+            if isinstance(found, Run) and found.id not in runs:
+                runs[found.id] = found
+                continue
+            if isinstance(found, Run):
+                runs[found.id], left = _one_of(runs[found.id], found)
+            else:
+                left = RunLeftOut(folder.name, found)
+            if self.named:
+                accepted = "a sealed run of this site with its contract, measured on it"
+                raise bad_input("--run", "", f"{folder}: {left.reason}", accepted)
+            if left.reason.code != "acceptance-site":  # the folder has the runs of all sites
+                left_out.append(left)
+        for each in known:
+            if each.run not in runs or not _has(runs[each.run], each.evidence):
+                left_out.append(_lacking(each, named=bool(self.named)))
+        return [*runs.values()], left_out
+
+
+def question(options: Namespace, inventory: Inventory, contract: Contract) -> Question:
+    """Return the acceptance that the options of the command name."""
+    root = result_folder(kit_folder(), "runs", options.runs)
+    return Question(inventory, contract, options.limit, root, options.run)
+
+
+def judge_acceptance(options: Namespace, asked: Question) -> int:
+    """Judge the runs of a site by its contract; print the items and write the page.
+
+    Raises:
+        BadInput: a run that is named cannot decide, the inventory is wrong, or the page cannot be
+            written.
+    """
+    return _shown(options, asked, asked.answer())
+
+
+def _shown(options: Namespace, asked: Question, found: Acceptance) -> int:
+    """Print the items of an acceptance and write its page; return the exit code of its word."""
+    missing = _gaps(asked, found.open_items)
+    folder = options.output or asked.folder
+    page = AcceptanceFiles(folder).page
+    if not options.check:
+        for run in found.runs:
+            keep(run.kept, run.earlier)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in acceptance_files(found, asked.terms).items():
+            write_atomic(folder / name, text)
+    if options.json:
+        gaps_json = {"missing": [each.as_json() for each in missing]}
+        print_json(acceptance_data(found, asked.terms) | gaps_json)
+    else:
+        _print(found, missing)
+        print_line(f"{page}")
+    return CODES[found.word]
+
+
+def sign_acceptance(options: Namespace, asked: Question) -> int:
+    """Sign the page of an acceptance that is what its runs give, with their evidence.
+
+    Raises:
+        BadInput: the page is not what the runs give, no run decides, another user can change a
+            file, or ssh-keygen refuses.
+    """
+    folder = asked.folder.resolve()
+    refuse_untrusted(folder, OWN)
+    runs, left_out = asked.sealed_runs()
+    if not runs:
+        raise bad_input(folder, "", "no run that decides", "a sealed run with this contract")
+    with new_signed(folder) as new:
+        for run in runs:
+            for path in taken_from(run):
+                take(path, new / RUNS / run.id / path.relative_to(run.products.folder))
+        draft = Predicate(
+            kind="acceptance",
+            id=asked.folder.name,
+            site=asked.terms.site,
+            partitions=dict(asked.terms.partitions),
+            left_out=left_out,
+            made=Made(written=datetime.now(UTC), language=options.language, versions=versions()),
+        )
+        predicate = made_again(runs_in(new, draft.kind), draft, new)
+        if [*differing(new, products_of(new), folder)]:
+            judge = PrintedCommand(
+                "proofmark", "acceptance", "judge", of_person(asked.site, "SITE", "-i")
+            )
+            accepted = f"what `{judge}` writes"
+            raise bad_input(AcceptanceFiles(folder).page, "", "not what its runs give", accepted)
+        print_line(f"{accept(new, predicate.model_dump(mode='json'), options.key)}")
+        print_line(localized(predicate.line))
+    return 0
+
+
+def measure_acceptance(options: Namespace, asked: Question) -> int:
+    """Run the suites that the contract still needs, then judge.
+
+    It stops after a suite that misses an item. What an earlier run missed is measured again.
+    A suite is one call of the playbook, which continues an unfinished run of the same plan.
+
+    Raises:
+        BadInput: the nodes of a partition are not real, or as in `judge_acceptance`.
+    """
+    for site in asked.sites:
+        if why := other_state(None, site.partition.origin):
+            one = setting("suite", "SUITE")
+            accepted = f"a measured partition; else {one} measures one suite"
+            raise bad_input(site.facts, "partition.origin", localized(why), accepted)
+    found, measured = asked.answer(), set[tuple[str, str]]()
+    earlier, failed = {run.id for run in found.runs}, 0
+    while not (failed or found.misses({run.id for run in found.runs} - earlier)):
+        wanted = [each for each in _to_measure(asked, found) if each.suite]
+        left = [each for each in wanted if (each.partition, each.suite) not in measured]
+        if not left:
+            break
+        if not measured:
+            for each in left:
+                say(f"acceptance: {each.suite}, {gap_text(each)}: items {', '.join(each.items)}")
+        measured.add((left[0].partition, left[0].suite))
+        before = {run.evidence for run in found.runs}
+        repeats = max(each.repeats for each in left if each.suite == left[0].suite)
+        play = _play(options.playbook, left[0].suite, repeats)
+        code = subprocess.run(play, check=False).returncode
+        found = asked.answer()
+        # A play that failed without new evidence measured nothing: its own message says why.
+        failed = code if before == {run.evidence for run in found.runs} else 0
+    return _shown(options, asked, found) or failed
+
+
+def _to_measure(asked: Question, found: Acceptance) -> list[Gap]:
+    """Return the suites for the items that are open or missed, or for a fault that stands."""
+    items = (*found.open_items, *found.missed_items)
+    if not items and found.word == "FAIL":
+        items = found.items  # the nodes with a fault are measured again
+    return _gaps(asked, items)
+
+
+def _play(given: Sequence[str], suite: str, repeats: int) -> list[str]:
+    """Return the command line of the playbook for a suite.
+
+    Args:
+        given: the command line without a suite. Its own number of repeats follows, and so counts.
+        repeats: of each step; 0 for those of the suite.
+    """
+    more = ["-e", f"repeats={repeats}"] if repeats else []
+    play = f"{Path(sys.executable).parent / 'ansible-playbook'}"
+    return [play, *more, *given, "-e", f"suite={suite}"]
+
+
+def _one_of(first: Run, second: Run) -> tuple[Run, RunLeftOut]:
+    """Return which of two folders of a run decides, and the other one, which is left out."""
+    assert first.seal is not None
+    assert second.seal is not None
+    newer, older = (second, first) if _has(second, first.seal.digest) else (first, second)
+    assert older.seal is not None
+    place = older.seal.folder
+    if _has(newer, older.seal.digest):
+        return newer, RunLeftOut(place.name, Message("past-copy", folder=newer.id))
+    return newer, RunLeftOut(place.name, Message("acceptance-fork", folder=f"{place}"), open=True)
+
+
+def _has(run: Run, evidence: str) -> bool:
+    """Return whether an archive of `run` has this SHA-256."""
+    assert run.seal is not None
+    return evidence in (run.seal.digest, *run.seal.earlier)
+
+
+def _lacking(sealed: SealedRun, *, named: bool) -> RunLeftOut:
+    """Return why sealed evidence decides nothing; with `named`, a person chose the runs."""
+    about = {
+        "word": sealed.word or Message("sealed-only"),
+        "date": f"{sealed.sealed:%Y-%m-%d %H:%M UTC}",
+        "folder": f"{sealed.folder}",
+    }
+    if not is_run(sealed.folder):
+        return RunLeftOut(sealed.run, Message("acceptance-missing", **about), open=not named)
+    if named:
+        return RunLeftOut(sealed.run, Message("acceptance-not-named", **about))
+    reason = Message("acceptance-other-evidence", **about, evidence=sealed.evidence)
+    return RunLeftOut(sealed.run, reason, open=True)
+
+
+def _run(folder: Path, terms: Terms) -> Run | Message:
+    """Return the sealed run, or the reason why it cannot decide the acceptance."""
+    try:
+        run = open_evidence(folder)
+        if run is None:
+            return Message("acceptance-unsealed")
+        return terms.refuses(run) or run
+    except BadInput as error:
+        return _unreadable(error)
+
+
+def _unreadable(error: BadInput) -> Message:
+    mistake = error.mistakes[0]
+    problem = one_line(f"{mistake.file}: {mistake.key}: {mistake.found}")
+    return Message("acceptance-unreadable", problem=problem)
+
+
+def _gaps(asked: Question, items: Sequence[AcceptedItem]) -> list[Gap]:
+    """Return what measures `items`. Only if there are any, the suites are planned."""
+    return [*gaps(items, *asked.suites, asked.site)] if items else []
+
+
+def _print(found: Acceptance, missing: Sequence[Gap]) -> None:
+    """Print the items, what stands against them, what is missing, and the word last."""
+    heads = (_("Item"), _("Phase"), _("Figure"), _("Limit"), _("Outcome"), _("Run"))
+    rows = [
+        (
+            each.item.number,
+            translated(each.item.phase),
+            figure_text(each),
+            item_limit(each),
+            translated(each.outcome),
+            runs_of(each),
+        )
+        for each in found.items
+    ]
+    print_table(heads, rows, width=WIDTH)
+    for each in found.items:
+        for note in notes(each):
+            print_line(f"{each.item.number}: {note}")
+    for fault in found.faults:
+        state = _("stands") if fault.stands else _("measured again since")
+        print_line(f"{fault.nodes}: {localized(fault.reason)} ({fault.run}, {state})")
+    for limited in found.limited:
+        print_line(f"{limited.run}: {localized(limited.reason)}")
+    for left_out in found.left_out:
+        print_line(f"{_('Left out')}: {left_out.run}: {localized(left_out.reason)}")
+    for gap in missing:
+        suite = gap.suite or _("no suite of the site")
+        items = ", ".join(gap.items)
+        print_line(f"{_('Still missing')}: {items}: {suite}, {gap_text(gap)}: {gap.command}")
+    for phase in found.phases:
+        met = _("{met} of {total} items met").format(met=phase.met, total=phase.total)
+        word, name = translated(phase.word), translated(phase.phase)
+        print_line(f"{name}: {word}, {phase.date or '–'}, {met}")
+    print_line(f"{translated(found.word)}: {localized(found.text)}")

@@ -1,69 +1,53 @@
-"""The command ``check``: what can go wrong before a run, and what will stay unjudged.
+"""The commands ``check``, ``cases`` and ``site``: a site, and what can be measured on it.
 
-Without ``--nodes`` it reads the files of the site only. With it, it asks nodes, scheduler and BMCs.
+Without ``--nodes`` ``check`` reads files only. With it, it asks nodes, scheduler and BMCs too.
 """
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Sequence
+import pwd
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 
+from archspec.cpu import TARGETS
+
+from proofmark.cases.loading import schema
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.vocabulary import DEFAULT_SUITE
-from proofmark.cli.bmc_credentials import credentials_argument, credentials_of
-from proofmark.cli.command import ArgumentUse, Command
-from proofmark.cli.command_inputs import (
-    kit_benchmarks,
-    packages_of_kit,
-    repeats_argument,
-    suite_argument,
-)
-from proofmark.cli.output import print_line, print_table
-from proofmark.cli.plan_notes import doubts, place, prefixes_argument
-from proofmark.cli.site import inventory_of, limit_argument, site_argument
-from proofmark.common.errors import BadInput, NodeFailure, bad_input, note_failed_nodes
-from proofmark.common.kit import kit_folder, result_folder
+from proofmark.cli.inputs import credentials_of, inventory_of, kit_benchmarks, packages_of_kit
+from proofmark.cli.output import print_json, print_line, print_table
+from proofmark.cli.plan import doubts, place
+from proofmark.common.errors import BadInput, NodeFailure, bad_input, nearest, note_failed_nodes
+from proofmark.common.kit import DEFAULT_SUITE, kit_folder, result_folder
 from proofmark.common.message import Message
 from proofmark.common.printed_command import setting
 from proofmark.common.progress_lines import say
 from proofmark.common.rights import this_user
 from proofmark.common.text import duration
+from proofmark.jobs.job_request import job_mistakes
+from proofmark.jobs.launcher import LAUNCHERS
 from proofmark.judge.foreseen import ACCEPT, refusing, unjudged_of
-from proofmark.machine.modes.rollout import unprovable_modes
+from proofmark.machine.bmc.back_end import BACK_ENDS
+from proofmark.machine.bmc.https import tls_context
+from proofmark.machine.modes.rollout import hosts_of, unprovable_modes
 from proofmark.machine.preflight import Finding, checkout_findings, preflight, unseen
+from proofmark.machine.scheduler import SCHEDULERS
+from proofmark.machine.scratch_stage import mount_commands
 from proofmark.plan.lacking import Lacked, in_words
 from proofmark.plan.plan import Plan
-from proofmark.plan.validation import CheckedSite, SiteChecks
+from proofmark.plan.validation import Check, CheckedSite, SiteChecks, system_mistakes
 from proofmark.plan.validation import validate as check_site
+from proofmark.site.choice import choose_site, chosen_site
 from proofmark.site.inventory import Site
 from proofmark.site.literals import comments
 from proofmark.site.machines import machines_of
-
-
-def _arguments(parser: ArgumentParser) -> None:
-    site_argument(parser, "the site")
-    limit_argument(parser, "a partition, or hosts of one (default: all)", default="compute")
-    note = (
-        f"only this suite, which must lack no program (default: all suites, with --nodes "
-        f"{DEFAULT_SUITE}; {DEFAULT_SUITE} must lack none)"
-    )
-    suite_argument(parser, None, note)
-    repeats_argument(parser)
-    prefixes_argument(parser)
-    note = "ask the nodes, the scheduler and the BMCs too: log-ins, clocks, rights; change nothing"
-    parser.add_argument("--nodes", action="store_true", help=note)
-    credentials_argument(parser)
-    note = "with --nodes: the end of the maintenance window"
-    parser.add_argument("--window-ends", metavar="TIME", help=note)
+from proofmark.software.environments import check_environment
+from proofmark.software.provider import check_name
 
 
 def check(options: Namespace) -> int:
     """Check a site and its suites; with ``--nodes`` also its nodes, scheduler and BMCs."""
-    # They import the registries of all plug-ins, which other uses of this module do not need.
-    from proofmark.cli.site_checks import site_checks
-    from proofmark.jobs.job_request import job_mistakes
-
     end = _window_end(options.window_ends)
     inventory, benchmarks = inventory_of(options), kit_benchmarks()
     checks = SiteChecks(
@@ -184,7 +168,121 @@ def print_findings(findings: Sequence[Finding], say: Callable[[str], None]) -> i
     return int(any(each.bad for each in findings))
 
 
-USES = (ArgumentUse(("--credentials", "--window-ends"), beside=("--nodes",)),)
-"""The options that would be ignored beside others."""
+def site_checks(kit: Path) -> Mapping[str, Check]:
+    """Return the checks by the dotted key of the partition that each of them reads.
 
-COMMANDS = {"check": Command(check, "check -i inventory/nurion", _arguments, uses=USES)}
+    A registry checks each name, also the names of the plug-ins of a site.
+    """
+    return {
+        "node.architecture": _architecture,
+        "environment": lambda site: check_environment(
+            kit / "environments", site.partition.environment
+        ),
+        "provision_from": lambda site: check_name(site.partition.provision_from),
+        "scheduler": lambda site: SCHEDULERS.get(site.partition.scheduler),
+        "launch.launcher": _launcher,
+        "launch.environment_of": _launchers,
+        "firmware.back_end": _back_end,
+        "firmware.bmc": _bmc_addresses,
+        "firmware.ca": _authorities,
+        "run_user": _run_user,
+        "scratch": lambda site: mount_commands(site.partition.scratch),
+    }
+
+
+def _architecture(site: Site) -> None:
+    architecture = site.partition.node.architecture
+    if architecture and architecture not in TARGETS:
+        found = f"{architecture!r}{nearest(architecture, TARGETS)}"
+        raise bad_input("", "", found, f"a name of archspec: {', '.join(sorted(TARGETS))}")
+
+
+def _launcher(site: Site) -> None:
+    if name := site.partition.launch.launcher:
+        LAUNCHERS.get(name)
+
+
+def _launchers(site: Site) -> None:
+    for name in site.partition.launch.environment_of:
+        LAUNCHERS.get(name)
+
+
+def _back_end(site: Site) -> None:
+    if firmware := site.partition.firmware:
+        BACK_ENDS.get(firmware.back_end)
+
+
+def _bmc_addresses(site: Site) -> None:
+    firmware = site.partition.firmware
+    if firmware is None:
+        return
+    try:
+        BACK_ENDS.get(firmware.back_end)
+    except BadInput:
+        return  # `_back_end` reports it
+    hosts_of(site, firmware)
+
+
+def _authorities(site: Site) -> None:
+    """Read the authorities of the BMCs. Emulated BMCs write theirs when they start."""
+    firmware = site.partition.firmware
+    if firmware is None or firmware.ca is None or site.partition.origin == "emulated":
+        return
+    try:
+        tls_context(firmware.ca, verify=firmware.verify_tls)
+    except BadInput as error:
+        (mistake,) = error.mistakes
+        found = f"{firmware.ca!r}, {mistake.found}"
+        raise bad_input("", "", found, mistake.accepted) from None
+
+
+def _run_user(site: Site) -> None:
+    """Find the user on this machine, where the plays run commands as this user."""
+    name = site.partition.run_user
+    if name is None:
+        return
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        users = [entry.pw_name for entry in pwd.getpwall() if entry.pw_uid != 0]
+        found = f"{name!r}, no user of this machine{nearest(name, users)}"
+        raise bad_input("", "", found, "a user of this machine and of all nodes") from None
+
+
+def cases(options: Namespace) -> int:
+    """List cases and the suites they run in."""
+    if options.schema:
+        print_json(schema())
+        return 0
+    benchmarks = kit_benchmarks()
+    if options.check:
+        if mistakes := system_mistakes(benchmarks, kit_folder() / "inventory"):
+            raise BadInput(*mistakes)
+        return 0
+    members, listed = benchmarks.cases, {*benchmarks.listed(), options.suite}
+    if options.suite:
+        benchmarks.suite(options.suite)
+        members = benchmarks.members(options.suite)
+    rows = []
+    for name, case in members.items():
+        metrics = ", ".join(list(case.metrics)[:4]) + (" …" if len(case.metrics) > 4 else "")
+        rows.append(
+            (
+                name,
+                " ".join(suite for suite in case.suites if suite in listed) or "–",
+                metrics,
+                case.title,
+            )
+        )
+    print_table(("case", "suites", "metrics", "title"), rows)
+    return 0
+
+
+def site(options: Namespace) -> int:
+    """Choose the site of commands without ``-i``, and print it."""
+    kit = kit_folder()
+    if options.site:
+        given = Path(options.site)
+        choose_site(kit, kit / "inventory" / given if len(given.parts) == 1 else given)
+    print_line(f"site: {chosen_site(kit).name} ({chosen_site(kit)})")
+    return 0

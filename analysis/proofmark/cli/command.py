@@ -1,86 +1,47 @@
-"""A command of the command line, and the arguments of several commands."""
+"""A command of the command line: its arguments, those that several commands share, and RUN.
+
+Nothing here imports models or tables: a help and a completion must not wait for them.
+"""
 
 from __future__ import annotations
 
-from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
+from argparse import (
+    SUPPRESS,
+    Action,
+    ArgumentParser,
+    ArgumentTypeError,
+    Namespace,
+    _ArgumentGroup,
+)
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from enum import StrEnum, auto
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from proofmark.common.errors import InputError, nearest
+from proofmark.cli import completion
+from proofmark.common.errors import BadInput, InputError, bad_input, nearest
+from proofmark.common.input_limits import MAX_REPEATS
+from proofmark.common.kit import DEFAULT_SUITE, kit_folder, result_folder
+from proofmark.common.plugins import installed
+from proofmark.common.printed_command import AutoRepeats, auto_repeats
+from proofmark.common.progress_lines import say
 from proofmark.common.translation import ENGLISH, LANGUAGES
+from proofmark.site.choice import chosen_site
 
 SECRETS: ContextVar[Mapping[str, str]] = ContextVar("SECRETS")
 """The secrets that this process took from its environment, by the name of the variable.
 
 They are no option: an option of the same name would replace them.
 """
-
-
-class Words(StrEnum):
-    """What completes the value of an argument in a shell."""
-
-    SITE = auto()
-    NAME_OF_SITE = auto()
-    PARTITION = auto()
-    SUITE = auto()
-    RUN = auto()
-    CASE = auto()
-    ENVIRONMENT = auto()
-    OUTPUTS = auto()
-    """The name of a case, and an equals sign."""
-    PATH = auto()
-
-
-def complete(action: Action, words: Words | Iterable[str]) -> None:
-    """State which words complete the value of `action`; `proofmark.cli.completion` does it."""
-    action.words = words  # type: ignore[attr-defined]
-
-
 NEWEST = Path("the newest run of the chosen site")
-"""What RUN is if the line has none; `proofmark.cli.newest` puts the run in its place."""
-
-
-def run_argument(parser: ArgumentParser, *, optional: bool = False) -> None:
-    """Add RUN to `parser`. Where it is `optional` its default is `NEWEST`.
-
-    A command that decides something, or that has further arguments behind RUN, needs it.
-    """
-    about = "the run's folder"
-    if optional:
-        about += f" (default: {NEWEST})"
-    nargs, default = ("?", NEWEST) if optional else (None, None)
-    run = parser.add_argument(
-        "folder", metavar="RUN", type=Path, nargs=nargs, default=default, help=about
-    )
-    complete(run, Words.RUN)
-
-
-def language_argument(parser: ArgumentParser) -> None:
-    """Add the language of texts for people to `parser`."""
-    language = parser.add_argument(
-        "--language",
-        default=ENGLISH,
-        metavar="CODE",
-        help=f"language of texts for people: {', '.join(LANGUAGES)}; JSON stays English",
-    )
-    complete(language, LANGUAGES)
-
-
-def verb_argument(parser: ArgumentParser, verbs: Mapping[str, Callable[..., object]]) -> None:
-    """Add the verb of a command to `parser`: one of `verbs`, with its function's docstring."""
-    meanings = {name: (function.__doc__ or "").rstrip(".") for name, function in verbs.items()}
-    text = "; ".join(f"{name}: {meaning}" for name, meaning in meanings.items())
-
-    def known(word: str) -> str:
-        if word not in verbs:
-            accepted = ", ".join(sorted(verbs))
-            raise ArgumentTypeError(f"found {word!r}{nearest(word, verbs)}; accepted: {accepted}")
-        return word
-
-    parser.add_argument("verb", type=known, choices=sorted(verbs), help=text)
+"""What RUN is if the line has none; `follow_links` puts the run in its place."""
+PLAN_OPTIONS = "proofmark.cli.plan_options"
+"""The group of the functions by which optional packages add the options of their kinds of runs."""
+_LONGEST = 20
+"""The number of digits of a number."""
+Parser = ArgumentParser | _ArgumentGroup
 
 
 @dataclass(frozen=True)
@@ -114,16 +75,208 @@ class ArgumentUse:
                 yield InputError(name, "", f"also {words}", f"one of them: {words}, or {name}")
 
 
+def run_argument(parser: ArgumentParser, *, optional: bool = False) -> None:
+    """Add RUN to `parser`. Where it is `optional` its default is `NEWEST`.
+
+    A command that decides something, or that has further arguments behind RUN, needs it.
+    """
+    about = "the run's folder"
+    if optional:
+        about += f" (default: {NEWEST})"
+    nargs, default = ("?", NEWEST) if optional else (None, None)
+    run = parser.add_argument(
+        "folder", metavar="RUN", type=Path, nargs=nargs, default=default, help=about
+    )
+    complete(run, completion.runs)
+
+
+def language_argument(parser: ArgumentParser) -> None:
+    """Add the language of texts for people to `parser`."""
+    language = parser.add_argument(
+        "--language",
+        default=ENGLISH,
+        metavar="CODE",
+        help=f"language of texts for people: {', '.join(LANGUAGES)}; JSON stays English",
+    )
+    complete(language, LANGUAGES)
+
+
+def verb_argument(parser: ArgumentParser, verbs: Mapping[str, str | Callable[..., object]]) -> None:
+    """Add the verb of a command to `parser`: one of `verbs`, with its text or its docstring."""
+    texts = {
+        name: each if isinstance(each, str) else (each.__doc__ or "").rstrip(".")
+        for name, each in verbs.items()
+    }
+
+    def known(word: str) -> str:
+        if word not in verbs:
+            accepted = ", ".join(sorted(verbs))
+            raise ArgumentTypeError(f"found {word!r}{nearest(word, verbs)}; accepted: {accepted}")
+        return word
+
+    text = "; ".join(f"{name}: {meaning}" for name, meaning in texts.items())
+    parser.add_argument("verb", type=known, choices=sorted(verbs), help=text)
+
+
+def site_argument(parser: ArgumentParser, note: str = "the site's inventory") -> None:
+    """Add ``--inventory`` to `parser`, and the option by which a play hands over its groups."""
+    site = parser.add_argument("-i", "--inventory", action="append", default=[], help=note)
+    complete(site, completion.sites)
+    parser.add_argument("--groups-fd", type=whole(0, 65535), help=SUPPRESS)
+
+
+def limit_argument(parser: ArgumentParser, note: str = "", **options: Any) -> None:
+    """Add ``--limit`` to `parser`; `note` is its help, or empty for the usual one."""
+    note = note or "a partition, or hosts of one"
+    limit = parser.add_argument("-l", "--limit", help=note, **options)
+    complete(limit, completion.partitions)
+
+
+def suite_argument(parser: Parser, default: str | None = DEFAULT_SUITE, note: str = "") -> None:
+    """Add ``--suite`` to `parser`; `note` is its help, or empty for the usual one."""
+    usual = f"a suite (default: {default})" if default else "only the cases of this suite"
+    suite = parser.add_argument("--suite", default=default, help=note or usual)
+    complete(suite, completion.suites)
+
+
+def repeats_argument(parser: Parser) -> None:
+    """Add ``--repeats`` to `parser`."""
+    note = (
+        "how often each step runs (default: that of the suite); auto or auto:MINUTES repeats the "
+        "steps that are too noisy, for at most so long again"
+    )
+    parser.add_argument("--repeats", type=_repeats, metavar="N", help=note)
+
+
+def _repeats(text: str) -> int | AutoRepeats:
+    return auto_repeats(text) or whole(1, MAX_REPEATS)(text)
+
+
+def kind_arguments(parser: Parser) -> None:
+    """Add the options of the kinds of runs to `parser`; empty ones are not given."""
+    for _, point in sorted(installed(PLAN_OPTIONS).items()):
+        point.load()(parser)
+
+
+def runs_folder_argument(parser: ArgumentParser) -> None:
+    """Add ``--runs`` to `parser`."""
+    note = "the folder of all runs (default: runs)"
+    complete(parser.add_argument("--runs", default="", help=note), completion.paths)
+
+
+def prefixes_argument(parser: ArgumentParser) -> None:
+    """Add ``--prefixes`` to `parser`."""
+    note = "folder of installations, whose path must not be too long (default: .provision)"
+    folder = parser.add_argument("--prefixes", default="", metavar="FOLDER", help=note)
+    complete(folder, completion.paths)
+
+
+def planned_run_arguments(parser: ArgumentParser) -> None:
+    """Add RUN to `parser`, and the options that plan a run if RUN is missing."""
+    run = parser.add_argument(
+        "folder", metavar="RUN", nargs="?", type=Path, help="the run's folder"
+    )
+    complete(run, completion.runs)
+    site_arguments(parser)
+    planned = parser.add_argument_group("without RUN, a plan is made from -i, -l and")
+    suite_argument(planned)
+    repeats_argument(planned)
+    kind_arguments(planned)
+    planned.add_argument("--provision-from", help="replaces the value of the inventory")
+
+
+def planned_options() -> tuple[str, ...]:
+    """Return the options of `planned_run_arguments` that plan a run."""
+    of_kinds = ArgumentParser(add_help=False)
+    kind_arguments(of_kinds)
+    return ("--suite", "--repeats", *of_kinds._option_string_actions, "--provision-from")
+
+
+def site_arguments(parser: ArgumentParser) -> None:
+    """Add ``-i`` and ``-l``, which select the site of a run, to `parser`."""
+    site_argument(parser, "the site")
+    note = "a partition, or hosts of one (default: the partition of the run)"
+    limit_argument(parser, note)
+
+
+def credentials_argument(parser: ArgumentParser) -> None:
+    """Add the option ``--credentials`` to `parser`."""
+    file = parser.add_argument(
+        "--credentials",
+        metavar="FILE",
+        help="JSON with user and password of the BMCs; -: stdin; default: the variables "
+        "PROOFMARK_BMC_USER and PROOFMARK_BMC_PASSWORD",
+    )
+    complete(file, completion.paths)
+
+
+def complete(action: Action, words: completion.Completer | Iterable[str]) -> None:
+    """State which words complete the value of `action` in a shell."""
+    completer = completion.quiet(words) if callable(words) else completion.fixed(words)
+    action.completer = completer  # type: ignore[attr-defined]
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """Return the type of an option that takes a whole number from `least` to `most`."""
+
+    def parse(text: str) -> int:
+        if text.isascii() and text.isdecimal() and len(text) <= _LONGEST:
+            number = int(text)
+            if least <= number <= most:
+                return number
+        raise _refused(text, f"a whole number from {least} to {most}")
+
+    return parse
+
+
+def above_zero(most: float) -> Callable[[str], float]:
+    """Return the type of an option that takes a number above 0, at most `most`."""
+
+    def parse(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = 0.0
+        if 0 < number <= most:
+            return number
+        raise _refused(text, f"a number above 0, at most {most:g}")
+
+    return parse
+
+
+def _refused(text: str, accepted: str) -> ArgumentTypeError:
+    return ArgumentTypeError(f"found {text[:80]!r}; accepted: {accepted}")
+
+
+def later(function: str, about: str) -> Callable[[Namespace], int]:
+    """Return the function of a command, whose module is imported when the command runs.
+
+    Args:
+        function: as of an entry point, below this room: ``module:function``.
+        about: what the command does, for its help.
+    """
+    module, _, name = function.partition(":")
+
+    def run(options: Namespace) -> int:
+        code: int = getattr(import_module(f"proofmark.cli.{module}"), name)(options)
+        return code
+
+    run.__doc__ = about
+    return run
+
+
 @dataclass(frozen=True)
 class Command:
     """A command.
 
     Attributes:
-        run: the function of the command; it returns the exit code.
+        run: the function of the command; it returns the exit code. The help has its docstring.
         example: an example of its command line, without `proofmark`.
         arguments: the function that adds its arguments to a parser.
         traced: whether ``-v`` writes a trace into the run.
         uses: the arguments that would be ignored beside some words, and are refused there.
+        listing: returns further text of the help.
+        summary: for ``--help``; empty for a command of another package.
     """
 
     run: Callable[[Namespace], int]
@@ -131,6 +284,8 @@ class Command:
     arguments: Callable[[ArgumentParser], None] = run_argument
     traced: bool = True
     uses: Sequence[ArgumentUse] = ()
+    listing: Callable[[], str] | None = None
+    summary: str = ""
 
 
 @dataclass(frozen=True)
@@ -148,3 +303,62 @@ class AddedCommand:
     group: str
     module: str
     summary: str
+
+
+def with_link(path: Path) -> Path:
+    """Return `path` with the run in place of a link to it; print the run on stderr, in one line.
+
+    Raises:
+        BadInput: the link points to no run.
+    """
+    from proofmark.runs.run import followed  # it imports models
+
+    found = followed(path)
+    if found is None:
+        return path
+    say(f"{path} is {found}")
+    return found
+
+
+def take_newest(root: Path, site: str = "") -> Path:
+    """Return the newest run in `root` (`newest_run`), as if the command line had named it.
+
+    Raises:
+        BadInput: there is no such run, or it is not clear which one.
+    """
+    from proofmark.runs.run import newest_run
+
+    return with_link(newest_run(root, site))
+
+
+def _newest_of_chosen_site() -> Path:
+    """Return the newest run of the chosen site in the folder of the runs of this checkout."""
+    from proofmark.runs.run import Link, runs_below
+
+    kit = kit_folder()
+    root = result_folder(kit, "runs")
+    try:
+        site = chosen_site(kit)
+    except BadInput:
+        accepted = f"{runs_below(root)}, or a chosen site: make site SITE=…"
+        raise bad_input("RUN", "", "nothing, and no site is chosen", accepted) from None
+    link = Link.ACCEPTANCE.path(root, site.resolve().name)
+    if not link.is_symlink():
+        found = f"nothing, and no run of the chosen site {site.resolve().name}"
+        raise bad_input("RUN", "", found, runs_below(root))
+    return with_link(link)
+
+
+def follow_links(options: Namespace) -> None:
+    """Replace the links in all paths of `options`. The command keeps its run if a link moves.
+
+    Raises:
+        BadInput: a link points to no run; or no run is named, and the chosen site has none.
+    """
+    for name, value in vars(options).items():
+        if value is NEWEST:
+            setattr(options, name, _newest_of_chosen_site())
+        elif isinstance(value, Path):
+            setattr(options, name, with_link(value))
+        elif isinstance(value, list) and all(isinstance(each, Path) for each in value):
+            setattr(options, name, [with_link(each) for each in value])

@@ -1,333 +1,814 @@
-"""The commands in groups, and the parser of the command line.
+"""The commands, their arguments and their examples: what ``--help`` shows.
 
-A command is a line of `OWN` or `STAGES` here, and an entry of the same name in `COMMANDS` of its
-module. The module is imported when the command runs or prints its help.
+The function of a command is in the module of its name, which is imported when the command runs.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from importlib import import_module
-from itertools import zip_longest
+from argparse import ArgumentParser
+from collections.abc import Mapping
 from pathlib import Path
-from textwrap import fill
-from typing import Any, NoReturn
 
-from proofmark import __version__
-from proofmark.cli.amounts import whole
-from proofmark.cli.arguments import described
-from proofmark.cli.command import AddedCommand, ArgumentUse, Command
-from proofmark.common.errors import BadInput, InputError, nearest
-from proofmark.common.plugins import installed
-from proofmark.common.progress_lines import say
-from proofmark.common.text import one_line
+from proofmark.cli import completion
+from proofmark.cli.command import (
+    ArgumentUse,
+    Command,
+    above_zero,
+    complete,
+    credentials_argument,
+    kind_arguments,
+    language_argument,
+    later,
+    limit_argument,
+    planned_options,
+    planned_run_arguments,
+    prefixes_argument,
+    repeats_argument,
+    run_argument,
+    runs_folder_argument,
+    site_argument,
+    site_arguments,
+    suite_argument,
+    verb_argument,
+    whole,
+)
+from proofmark.common.input_limits import MAX_PARALLEL, MAX_WAIT_S
+from proofmark.common.kit import DEFAULT_SUITE
 
-BAD_INPUT = 3
-WIDTH = 78
-"""The length of the lines of a help."""
-WIDTH_OF_COLUMN = 40
-"""The width of the first column of the commands in the help."""
 
-Lines = Mapping[str, tuple[str, str]]
-"""The module and the summary of each command."""
+def _init_arguments(parser: ArgumentParser) -> None:
+    note = "a new folder, inventory/<site>"
+    site = parser.add_argument("site", metavar="SITE", nargs="?", type=Path, help=note)
+    complete(site, completion.sites)
+    parser.add_argument(
+        "--from-node",
+        metavar="NODE",
+        action="append",
+        help="a node to read, by ssh if it is not this machine; once for each kind of node",
+    )
+    note = "its nodes are listed (default: the scheduler whose commands are installed)"
+    scheduler = parser.add_argument("--scheduler", default="", help=note)
+    complete(scheduler, _listed_schedulers)
+    note = "compare the inventory with the machine; write nothing; exit code 1 if they differ"
+    parser.add_argument("--diff", action="store_true", help=note)
+    note = "read the node with sudo: memory modules and BMC need root"
+    parser.add_argument("-b", "--become", action="store_true", help=note)
+    parser.add_argument(
+        "--bmc-port", type=whole(1, 65535), default=443, help="of the BMCs (default: 443)"
+    )
+    note = (
+        "print the fabric of a partition from a topology.conf, a topology.yaml or the output of "
+        "ibnetdiscover; write nothing"
+    )
+    parser.add_argument("--fabric", metavar="FILE", type=Path, help=note)
+    note = "with --fabric: names of the levels, the nearest level first"
+    parser.add_argument("--levels", metavar="NAMES", default="", help=note)
 
-OWN: Mapping[str, Lines] = {
-    "site": {
-        "init": ("cli.init", "write a site from its nodes"),
-        "site": ("cli.choose", "choose it for all commands"),
-        "acceptance": ("cli.acceptance", "contract, and all its runs"),
-    },
-    "before a run": {
-        "cases": ("cli.cases", "list cases and suites"),
-        "check": ("cli.check", "site, suites, nodes"),
-        "plan": ("cli.plan_command", "steps, time, refusals"),
-    },
-    "run": {
-        "modes": ("cli.modes", "set and restore firmware"),
-        "scratch": ("cli.scratch", "mount, check, clean it"),
-        "rerun": ("cli.run_command", "run steps again"),
-        "status": ("cli.status", "progress, steps, nodes"),
-    },
-    "judge": {
-        "verdict": ("cli.verdict", "judge a run; claims"),
-        "report": ("cli.report", "write page and summary"),
-    },
-    "sign and keep": {
-        "sign": ("cli.sign", "sign evidence and verdict"),
-        "verify": ("cli.sign", "check a signed run"),
-        "baseline": ("cli.baseline", "accept a run for later ones"),
-        "export": ("cli.report", "figures for other programs"),
-    },
-    "programs": {
-        "install": ("cli.install", "of a run; bundles, caches"),
-        "lock": ("cli.lock", "pin them for a system"),
-    },
+
+def _listed_schedulers(*_: object) -> list[str]:
+    from proofmark.machine.survey import NONE, listed_schedulers  # it imports all schedulers
+
+    return [*listed_schedulers(), NONE]
+
+
+def _site_arguments(parser: ArgumentParser) -> None:
+    note = "a folder of inventory/, or a path (default: print the chosen site)"
+    site = parser.add_argument("site", metavar="SITE", nargs="?", help=note)
+    complete(site, completion.names_of_sites)
+
+
+ACCEPTANCE_VERBS = {
+    "check": "Print the suites that measure each item; refuse items that no suite can judge",
+    "judge": "Judge the acceptance by the sealed runs of the site, and write its page",
+    "measure": "Run the suites that the contract still needs, one after the other, then judge",
+    "show": "Print the parties and the items",
+    "sign": "Sign the page of the acceptance with the data that it shows",
+    "waive": "Waive an item that a run misses, with the signature of a signer of the contract",
 }
-"""The commands of this room, below `proofmark`, by phase, in the order of ``--help``. It has two
-columns and fits a screen of 24 lines with 80 letters, so a summary has at most 27 letters."""
-ADDED = "proofmark.cli.commands"
-"""The group of the entry points of other packages: each names an `AddedCommand`."""
-FIRST_COLUMN = ("site", "before a run", "run")
-"""The groups in the first column of ``--help``, those until a run has measured."""
-VERBS: Mapping[str, Lines] = {
-    "install": {
-        "install sources": ("cli.install", "list the sources of a lock, and which a folder has"),
-        "install bundle": ("cli.install", "write a bundle for an installation without a network"),
-        "install cache": ("cli.install", "push the installed packages to a signed build cache"),
-    },
+
+
+def _acceptance_arguments(parser: ArgumentParser) -> None:
+    verb_argument(parser, ACCEPTANCE_VERBS)
+    site_argument(parser, "the site")
+    limit_argument(parser, "a partition (default: all)", default="compute")
+    note = "waive: the run; judge: only these runs (default: all sealed ones with this contract)"
+    runs = parser.add_argument("--run", nargs="+", type=Path, default=[], metavar="RUN", help=note)
+    complete(runs, completion.runs)
+    runs_folder_argument(parser)
+    note = (
+        "judge, measure: the folder of acceptance.html (default: acceptance-SITE beside the runs)"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help=note)
+    parser.add_argument("--json", action="store_true", help="judge, measure: print JSON")
+    language_argument(parser)
+    parser.add_argument("--item", default="", help="waive: the number of the item")
+    parser.add_argument("--by", default="", help="waive: the signer, as contract.yml names it")
+    parser.add_argument("--reason", default="", help="waive: why the item is waived")
+    parser.add_argument("--key", type=Path, metavar="FILE", help="waive, sign: private ssh key")
+    note = "measure: preview each suite, and write no page"
+    parser.add_argument("--check", action="store_true", help=note)
+    note = "measure: an argument of ansible-playbook, without a suite (again for each)"
+    parser.add_argument("--playbook", action="append", default=[], metavar="WORD", help=note)
+
+
+def _cases_arguments(parser: ArgumentParser) -> None:
+    suite_argument(parser, default=None)
+    parser.add_argument("--check", action="store_true", help="check the files and print nothing")
+    parser.add_argument(
+        "--schema", action="store_true", help="print the JSON Schema of a case file"
+    )
+
+
+def _check_arguments(parser: ArgumentParser) -> None:
+    site_argument(parser, "the site")
+    limit_argument(parser, "a partition, or hosts of one (default: all)", default="compute")
+    note = (
+        f"only this suite, which must lack no program (default: all suites, with --nodes "
+        f"{DEFAULT_SUITE}; {DEFAULT_SUITE} must lack none)"
+    )
+    suite_argument(parser, None, note)
+    repeats_argument(parser)
+    prefixes_argument(parser)
+    note = "ask the nodes, the scheduler and the BMCs too: log-ins, clocks, rights; change nothing"
+    parser.add_argument("--nodes", action="store_true", help=note)
+    credentials_argument(parser)
+    note = "with --nodes: the end of the maintenance window"
+    parser.add_argument("--window-ends", metavar="TIME", help=note)
+
+
+def _plan_arguments(parser: ArgumentParser) -> None:
+    site_argument(parser)
+    limit_argument(parser, required=True)
+    suite_argument(parser)
+    repeats_argument(parser)
+    kind_arguments(parser)
+    parser.add_argument("--provision-from", help="replaces the value of the inventory")
+    parser.add_argument("--scratch-dir", help="replaces the value of the inventory")
+    runs_folder_argument(parser)
+    prefixes_argument(parser)
+    parser.add_argument("--reservation", help="replaces the value of the inventory's queue")
+    parser.add_argument("--only", metavar="NODES", help="only these nodes of the limit")
+    note = "print the plan as JSON; refuse what a run would refuse"
+    parser.add_argument("--json", action="store_true", help=note)
+    note = "a new or empty folder for the scripts of jobs and steps, and the inputs of the programs"
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help=note)
+    note = "log in to the nodes, and print which do not answer"
+    parser.add_argument("--reach", action="store_true", help=note)
+    note = "print every step; --step prints one step whole"
+    parser.add_argument("-v", "--verbose", action="store_true", help=note)
+    note = "a step, by id or number: its launch line, environment, inputs and job"
+    parser.add_argument("--step", metavar="ID", help=note)
+    parser.add_argument("--create", action="store_true", help="create the run, or continue it")
+    parser.add_argument("--run-id", help="with --create: the run's name")
+    note = "with --create: the accepted runs to compare with, or none (default: accepted)"
+    parser.add_argument("--baseline", help=note)
+    note = "with --create: a run of a twin, whose figures are shown beside the measured ones"
+    expected = parser.add_argument("--expected", type=Path, metavar="RUN", help=note)
+    complete(expected, completion.runs)
+    parser.add_argument("--fresh", action="store_true", help="with --create: never continue a run")
+    parser.add_argument(
+        "--accept-unjudged",
+        action="store_true",
+        help="with --create: although required metrics or limits cannot be judged",
+    )
+    parser.add_argument(
+        "--no-link", action="store_true", help="with --create: leave runs/latest-<site> as it is"
+    )
+
+
+MODES_VERBS = {
+    "enter": "Change the nodes with waiting steps of the mode to it",
+    "verify": "Verify on each node that it is in the mode; change nothing",
+    "restore": "Restore every node that the run has changed or drained",
+    "status": "Print the state of each node from its journal",
+    "check": "Print the changes that the mode needs on each node, and their duration; change "
+    "nothing",
+}
+
+
+def _modes_arguments(parser: ArgumentParser) -> None:
+    verb_argument(parser, MODES_VERBS)
+    planned_run_arguments(parser)
+    parser.add_argument("--scratch-dir", help="see plan")
+    parser.add_argument("--mode", help="a mode of the run's plan")
+    credentials_argument(parser)
+    parser.add_argument(
+        "--confirm-reboot", action="store_true", help="required for enter and restore"
+    )
+    parser.add_argument(
+        "--take-over",
+        action="store_true",
+        help="take nodes that another run or controller holds, or whose mode it has changed",
+    )
+
+
+SCRATCH_VERBS = {
+    "check": "Print what would be mounted, and check the directory; change nothing",
+    "verify": "Mount what is not mounted, and verify that all nodes can use one and the same "
+    "directory",
+    "unmount": "Unmount what this run mounted",
+    "clean": "Remove the files that the run left in scratch",
+}
+
+
+def _scratch_arguments(parser: ArgumentParser) -> None:
+    verb_argument(parser, SCRATCH_VERBS)
+    planned_run_arguments(parser)
+    parser.add_argument("--mode", help="only the nodes with waiting steps of this mode")
+    parser.add_argument("--scratch-dir", help="the directory; it must be the one of the run")
+    parser.add_argument("--user", help="the run user; default: the one of the inventory")
+    parser.add_argument("--existing", action="store_true", help="do not create the directory")
+
+
+def _rerun_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument(
+        "steps", metavar="STEP", nargs="+", help="step ids, numbers, or <step>/<node>"
+    )
+    parser.add_argument(
+        "--replaces",
+        metavar="REASON",
+        default="",
+        help="why earlier crashes of these steps say nothing about the nodes; the report has it",
+    )
+
+
+def _status_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser, optional=True)
+    parser.add_argument("--watch", action="store_true", help="print each change until the run ends")
+    parser.add_argument("--json", action="store_true", help="print the same as JSON")
+    parser.add_argument("--steps", action="store_true", help="list every step")
+    parser.add_argument("--nodes", action="store_true", help="list the counts of every node")
+    parser.add_argument("--plan", action="store_true", help="print a summary of the plan as JSON")
+    note = "RUN is the folder of all runs; take the newest run of the site with this inventory"
+    parser.add_argument("--newest-of", metavar="SITE", action="append", default=[], help=note)
+    parser.add_argument(
+        "--times",
+        action="store_true",
+        help="print planned and measured times; exit code 1 if they differ by more than a factor 2",
+    )
+
+
+def _verdict_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser, optional=True)
+    note = (
+        "print which claims of the papers hold in RUN and MORE; they are information: exit code 0"
+    )
+    parser.add_argument("--claims", action="store_true", help=note)
+    note = "with --claims: further runs"
+    more = parser.add_argument("more", metavar="MORE", nargs="*", type=Path, help=note)
+    complete(more, completion.runs)
+    note = "print every figure that is FAIL, INVALID or PASS, with its reason and file"
+    parser.add_argument("--all", action="store_true", help=note)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--strict", action="store_true", help="exit 4 if anything is UNJUDGED")
+    language_argument(parser)
+
+
+def _report_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser, optional=True)
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print the verdict without its results as JSON, and its last three lines on stderr",
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="with --json: exit_code is 4 if anything is UNJUDGED"
+    )
+    note = "the inventory that the next command names (default: inventory/ and the site's name)"
+    site = parser.add_argument("-i", "--inventory", default="", help=note)
+    complete(site, completion.sites)
+    language_argument(parser)
+
+
+def _sign_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument("--key", required=True, type=Path, metavar="FILE", help="private ssh key")
+
+
+def _verify_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument(
+        "--signers",
+        required=True,
+        type=Path,
+        metavar="FILE",
+        help="allowed_signers (ssh-keygen(1))",
+    )
+    parser.add_argument(
+        "--revoked",
+        type=Path,
+        metavar="FILE",
+        help="keys that are no longer accepted: a list of public keys, or a KRL (ssh-keygen(1))",
+    )
+
+
+BASELINE_VERBS = {
+    "accept": "Add a signed run to a baseline of its partition",
+    "export": "Write the figures of a baseline, without names of hosts, for other sites",
+    "remove": "Remove a baseline of the partition of a run; the runs stay",
+    "show": "Print the baselines of the partition of a run",
+}
+
+
+def _baseline_arguments(parser: ArgumentParser) -> None:
+    verb_argument(parser, BASELINE_VERBS)
+    run_argument(parser)
+    site_arguments(parser)
+    parser.add_argument(
+        "--signers", type=Path, metavar="FILE", help="allowed_signers (default: that of the site)"
+    )
+    note = "of the baseline (default: accepted)"
+    parser.add_argument("--name", default="accepted", help=note)
+    parser.add_argument("--reason", default="", help="why a run is accepted that is UNJUDGED")
+    note = "who made the figures: of an imported run, or of an exported file"
+    parser.add_argument("--label", default="", help=note)
+    note = "the exported file (default: baseline-elsewhere.yml)"
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=note)
+    parser.add_argument(
+        "--replace", action="store_true", help="remove the earlier runs from the baseline"
+    )
+
+
+def _export_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser, optional=True)
+    name = parser.add_argument("--format", required=True, help="one of the formats above")
+    complete(name, _names_of_formats)
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER")
+
+
+def _names_of_formats(*_: object) -> list[str]:
+    from proofmark.report.exports import EXPORTS  # it imports tables
+
+    return EXPORTS.names()
+
+
+def _formats() -> str:
+    """Return the formats of ``export`` for its help."""
+    from proofmark.report.exports import EXPORTS
+
+    lines = (f"  {name:<12}{EXPORTS.get(name).content}" for name in EXPORTS.names())
+    return "\n".join(("formats:", *lines))
+
+
+def _install_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    site_arguments(parser)
+    origin = parser.add_argument("--from", dest="origin", required=True, help="the provider")
+    complete(origin, _providers)
+    parser.add_argument(
+        "--check", action="store_true", help="report what is missing, install nothing"
+    )
+    parser.add_argument(
+        "--bundle", type=Path, metavar="FILE", help="a file of `proofmark install bundle`"
+    )
+    parser.add_argument(
+        "--modules",
+        action="store_true",
+        help="read the outputs of modules.sh on the node from stdin, as JSON by package",
+    )
+    parser.add_argument(
+        "--toolchain",
+        choices=("foss", "system"),
+        help="of EasyBuild: built, or the site's (default: that of the inventory)",
+    )
+    _source_arguments(parser)
+    parser.add_argument("--cache-key", type=Path, metavar="FILE", help="the public key of --cache")
+    parser.add_argument(
+        "--jobs", type=whole(0, MAX_PARALLEL), default=0, help="processes per build (0: all cores)"
+    )
+
+
+def _providers(*_: object) -> list[str]:
+    from proofmark.software.provider import PROVIDERS  # it imports models
+
+    return PROVIDERS.names()
+
+
+def _source_arguments(parser: ArgumentParser) -> None:
+    _spack_arguments(parser)
+    parser.add_argument("--sources", type=Path, metavar="FOLDER", help="a mirror with sources")
+    parser.add_argument("--cache", type=Path, metavar="FOLDER", help="a signed build cache")
+
+
+def _spack_arguments(parser: ArgumentParser) -> None:
+    """Add the options that name Spack and the folder of installations to `parser`."""
+    parser.add_argument("--prefixes", type=Path, metavar="FOLDER", help="folder of installations")
+    parser.add_argument("--spack", type=Path, help="Spack at the pinned commit")
+    parser.add_argument("--spack-packages", type=Path, help="its recipes at the pinned commit")
+
+
+def _locked_arguments(parser: ArgumentParser, os_note: str, arch_note: str) -> None:
+    """Add ARCH, ``--os`` and ``-i``, which select a lock, to `parser`."""
+    arch = parser.add_argument("arch", metavar="ARCH", help=arch_note)
+    complete(arch, completion.environments)
+    parser.add_argument("--os", help=os_note)
+    site_argument(parser, "the site whose own lock is used, if it has one (default: the kit's)")
+
+
+OWN_SYSTEM = "the system of the lock; it must be this one"
+
+
+def _packages_of_lock_arguments(parser: ArgumentParser, os_note: str = OWN_SYSTEM) -> None:
+    _locked_arguments(parser, os_note, "an environment")
+    parser.add_argument("--package", action="append", default=[], help="(default: all)")
+
+
+def _sources_arguments(parser: ArgumentParser) -> None:
+    _packages_of_lock_arguments(parser, "the system of the lock (default: this one)")
+    parser.add_argument("--mirror", type=Path, metavar="FOLDER", help="search the files here")
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+
+
+def _bundle_arguments(parser: ArgumentParser) -> None:
+    _packages_of_lock_arguments(parser)
+    _source_arguments(parser)
+    parser.add_argument("target", metavar="FILE", type=Path)
+
+
+def _cache_arguments(parser: ArgumentParser) -> None:
+    _packages_of_lock_arguments(parser)
+    _spack_arguments(parser)
+    parser.add_argument("target", metavar="FOLDER", type=Path)
+    parser.add_argument("--key", required=True, help="a key of your GnuPG keyring that signs")
+
+
+def _lock_arguments(parser: ArgumentParser) -> None:
+    _locked_arguments(parser, OWN_SYSTEM, "an environment; all: each with a lock of this system")
+    _spack_arguments(parser)
+    parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="write nothing; compare the lock with the pinned recipes by Spack's hashes: seconds",
+    )
+    site = parser.add_argument_group("a lock of the site of -i, with what the site has")
+    site.add_argument(
+        "--find", action="store_true", help="find MPI, BLAS, gcc, tools; write spack.yaml"
+    )
+    site.add_argument("--mpi", default="", help="package, prefix with bin/mpicc, or kit")
+    site.add_argument("--blas", default="", help="package, path of one that was found, or kit")
+    site.add_argument("--compiler", default="", help="gcc@VERSION or its prefix")
+    site.add_argument(
+        "--module", action="append", default=[], help="an environment module of the MPI; repeatable"
+    )
+
+
+def _record_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument("--installed", action="store_true", help="use the run's installed.json")
+
+
+def _programs_arguments(parser: ArgumentParser) -> None:
+    planned_run_arguments(parser)
+    parser.add_argument("--program", action="append", default=[], metavar="PATH")
+
+
+def _build_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("package", metavar="PACKAGE", help="a package whose source the kit has")
+    parser.add_argument("--prefixes", type=Path, metavar="FOLDER", help="folder of installations")
+
+
+STOPPED_EARLY = 6
+"""Exit code of ``stage execute --fail-fast`` that started no further step."""
+
+
+def _execute_arguments(parser: ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument(
+        "--scripts", action="store_true", help="write the scripts of the steps; run no job"
+    )
+    parser.add_argument(
+        "--fail-fast",
+        action="store_true",
+        help="start no further step after the first one that fails or stays disturbed; exit code "
+        f"{STOPPED_EARLY}",
+    )
+    parser.add_argument(
+        "--wait-s",
+        type=above_zero(MAX_WAIT_S),
+        default=0.0,
+        metavar="SECONDS",
+        help="of a run that nodes join: how long it waits for nodes that are down (default: not at "
+        "all)",
+    )
+    parser.add_argument("--only", metavar="NODES", help="of a run that nodes join: only their jobs")
+
+
+OF_SITE: Mapping[str, Command] = {
+    "init": Command(
+        later(
+            "init:init",
+            "Write the inventory of a site from what its scheduler and nodes report, or compare "
+            "one.",
+        ),
+        "init inventory/mysite --from-node node001 --scheduler slurm",
+        _init_arguments,
+        traced=False,
+        uses=(
+            ArgumentUse(("--levels",), beside=("--fabric",)),
+            ArgumentUse(
+                ("SITE", "--from-node", "--scheduler", "--diff", "--become", "--bmc-port"),
+                without=("--fabric",),
+            ),
+        ),
+        summary="write a site from its nodes",
+    ),
+    "site": Command(
+        later("check:site", "Choose the site of commands without ``-i``, and print it."),
+        "site nurion",
+        _site_arguments,
+        traced=False,
+        summary="choose it for all commands",
+    ),
+    "acceptance": Command(
+        later(
+            "acceptance:acceptance",
+            "Check or print the contract of a site, judge its sealed runs by it, waive an item.",
+        ),
+        "acceptance judge -i inventory/example-epyc",
+        _acceptance_arguments,
+        traced=False,
+        uses=(
+            ArgumentUse(("--run",), beside=("waive", "judge", "sign")),
+            ArgumentUse(("--item", "--by", "--reason"), beside=("waive",)),
+            ArgumentUse(("--key",), beside=("waive", "sign")),
+            ArgumentUse(("--limit",), beside=("check", "judge", "measure", "sign")),
+            ArgumentUse(("--runs", "--language"), beside=("judge", "measure", "sign")),
+            ArgumentUse(("--output", "--json"), beside=("judge", "measure")),
+            ArgumentUse(("--playbook", "--check"), beside=("measure",)),
+        ),
+        summary="contract, and all its runs",
+    ),
+}
+BEFORE_RUN: Mapping[str, Command] = {
+    "cases": Command(
+        later("check:cases", "List cases and the suites they run in."),
+        "cases --suite quick",
+        _cases_arguments,
+        uses=(
+            ArgumentUse(("--suite",), without=("--check", "--schema")),
+            ArgumentUse(("--check",), without=("--schema",)),
+        ),
+        summary="list cases and suites",
+    ),
+    "check": Command(
+        later(
+            "check:check",
+            "Check a site and its suites; with ``--nodes`` also its nodes, scheduler and BMCs.",
+        ),
+        "check -i inventory/nurion",
+        _check_arguments,
+        uses=(ArgumentUse(("--credentials", "--window-ends"), beside=("--nodes",)),),
+        summary="site, suites, nodes",
+    ),
+    "plan": Command(
+        later(
+            "plan:plan",
+            "Print what a run will start, and how long; write its scripts, or create the run.",
+        ),
+        "plan -i inventory/local -l local --suite quick",
+        _plan_arguments,
+        uses=(
+            ArgumentUse(
+                ("--run-id", "--expected", "--fresh", "--accept-unjudged", "--no-link"),
+                beside=("--create",),
+            ),
+            ArgumentUse(
+                ("--output", "--reach", "--verbose", "--step"), without=("--create", "--json")
+            ),
+            ArgumentUse(("--verbose",), without=("--step",)),
+        ),
+        summary="steps, time, refusals",
+    ),
+}
+OF_RUN: Mapping[str, Command] = {
+    "modes": Command(
+        later(
+            "modes:modes",
+            "Change the firmware mode of the nodes of a run, check it, and restore it.",
+        ),
+        "modes check runs/latest-nurion -i inventory/nurion --mode snc4-flat",
+        _modes_arguments,
+        uses=(
+            ArgumentUse(planned_options(), beside=("check",)),
+            ArgumentUse(("--scratch-dir",), beside=("check",)),
+            ArgumentUse(("--mode",), beside=("check", "enter", "verify")),
+            ArgumentUse(
+                ("--credentials", "--take-over"), beside=("check", "enter", "verify", "restore")
+            ),
+            ArgumentUse(("--confirm-reboot",), beside=("enter", "restore")),
+        ),
+        summary="set and restore firmware",
+    ),
+    "scratch": Command(
+        later(
+            "modes:scratch",
+            "Mount, check, unmount and clean the scratch directory of a run; print changed nodes.",
+        ),
+        "scratch check -i inventory/nurion -l knl --suite p1",
+        _scratch_arguments,
+        uses=(
+            ArgumentUse(planned_options(), beside=("check",)),
+            ArgumentUse(("--mode", "--existing"), beside=("check", "verify")),
+            ArgumentUse(("--user",), beside=("check", "verify", "clean")),
+        ),
+        summary="mount, check, clean it",
+    ),
+    "rerun": Command(
+        later("run:rerun", "Run steps of a run again."),
+        "rerun runs/latest-local 3",
+        _rerun_arguments,
+        summary="run steps again",
+    ),
+    "status": Command(
+        later(
+            "status:status",
+            "Print the progress of a run; with ``--watch``, each change until the run ends.",
+        ),
+        "status runs/latest-local --watch",
+        _status_arguments,
+        uses=(
+            ArgumentUse(("--watch", "--json", "--steps", "--nodes"), without=("--plan", "--times")),
+            ArgumentUse(("--times",), without=("--plan",)),
+            ArgumentUse(("--steps", "--nodes"), without=("--watch",)),
+            ArgumentUse(("--steps", "--watch"), without=("--json",)),
+        ),
+        summary="progress, steps, nodes",
+    ),
+}
+JUDGES: Mapping[str, Command] = {
+    "verdict": Command(
+        later("verdict:verdict", "Judge a run and print the verdict, or the claims of the papers."),
+        "verdict runs/latest-local",
+        _verdict_arguments,
+        uses=(
+            ArgumentUse(("--strict", "--language", "--all"), without=("--claims",)),
+            ArgumentUse(("--all",), without=("--json",)),
+        ),
+        summary="judge a run; claims",
+    ),
+    "report": Command(
+        later(
+            "verdict:report",
+            "Write records, verdict and report of a run; exit code 0 for every verdict.",
+        ),
+        "report runs/latest-local",
+        _report_arguments,
+        uses=(ArgumentUse(("--strict", "--inventory"), beside=("--json",)),),
+        summary="write page and summary",
+    ),
+}
+KEEPS: Mapping[str, Command] = {
+    "sign": Command(
+        later(
+            "sign:sign",
+            "Sign the evidence of a run with what is made from it, or add a signature to such a "
+            "folder.",
+        ),
+        "sign runs/latest-local --key ~/.ssh/id_ed25519",
+        _sign_arguments,
+        traced=False,
+        summary="sign evidence and verdict",
+    ),
+    "verify": Command(
+        later(
+            "sign:verify",
+            "Check a signed folder, judge its evidence again, and print the signed verdict last.",
+        ),
+        "verify runs/latest-local --signers allowed_signers",
+        _verify_arguments,
+        traced=False,
+        summary="check a signed run",
+    ),
+    "baseline": Command(
+        later(
+            "sign:baseline",
+            "Accept a signed run as the reference of later runs; print or remove accepted runs.",
+        ),
+        "baseline accept runs/latest-nurion -i inventory/nurion",
+        _baseline_arguments,
+        traced=False,
+        uses=(
+            ArgumentUse(("--signers", "--reason", "--replace"), beside=("accept",)),
+            ArgumentUse(("--label",), beside=("accept", "export")),
+            ArgumentUse(("--output",), beside=("export",)),
+            ArgumentUse(("--name",), beside=("accept", "export", "remove")),
+        ),
+        summary="accept a run for later ones",
+    ),
+    "export": Command(
+        later("verdict:export", "Write a run in the format of another program."),
+        "export runs/latest-local --format nhc -o nhc",
+        _export_arguments,
+        listing=_formats,
+        summary="figures for other programs",
+    ),
+}
+PROGRAMS: Mapping[str, Command] = {
+    "install": Command(
+        later(
+            "install:install",
+            "Install the programs of a run, or report missing packages; print the result as JSON.",
+        ),
+        "install runs/latest-local --from spack",
+        _install_arguments,
+        uses=(ArgumentUse(("--cache-key",), beside=("--cache", "--bundle")),),
+        summary="of a run; bundles, caches",
+    ),
+    "lock": Command(
+        later(
+            "lock:lock",
+            "Write the lock of an environment, or of a site; or compare it with the pinned "
+            "recipes.",
+        ),
+        "lock knl",
+        _lock_arguments,
+        uses=(
+            ArgumentUse(("--mpi", "--blas", "--compiler", "--module"), beside=("--find",)),
+            ArgumentUse(("--compare",), without=("--find",)),
+        ),
+        summary="pin them for a system",
+    ),
+}
+OWN: Mapping[str, Mapping[str, Command]] = {
+    "site": OF_SITE,
+    "before a run": BEFORE_RUN,
+    "run": OF_RUN,
+    "judge": JUDGES,
+    "sign and keep": KEEPS,
+    "programs": PROGRAMS,
+}
+"""The commands of this room by phase, in the order of ``--help``. It has two columns and fits a
+screen of 24 lines with 80 letters, so a summary has at most 27 letters."""
+OF_VERBS: Mapping[str, Command] = {
+    "install sources": Command(
+        later("install:sources", "List the sources of a lock, and which of them a folder has."),
+        "install sources knl --mirror /srv/sources",
+        _sources_arguments,
+        summary="list the sources of a lock, and which a folder has",
+    ),
+    "install bundle": Command(
+        later(
+            "install:bundle",
+            "Pack Spack, its recipes, sources, wheels, the lock and, if given, a build cache.",
+        ),
+        "install bundle knl knl.tar",
+        _bundle_arguments,
+        summary="write a bundle for an installation without a network",
+    ),
+    "install cache": Command(
+        later(
+            "install:cache",
+            "Push the installed packages of an environment to a signed build cache.",
+        ),
+        "install cache knl /srv/cache --key site",
+        _cache_arguments,
+        summary="push the installed packages to a signed build cache",
+    ),
 }
 """The further forms of a command, each with a parser of its own: its first word is a verb."""
-STAGE = "stage"
-"""The command that has the commands of playbooks; ``--help`` does not have it."""
-STAGES: Lines = {
-    "stage record-software": ("cli.run_command", "record the programs of a run"),
-    "stage check-programs": ("cli.program_check", "check the programs on the nodes of a run"),
-    "stage build-program": ("cli.install", "compile a program of the kit"),
-    "stage execute": ("cli.run_command", "run the jobs of a run and wait for their end"),
-    "stage collect": ("cli.run_command", "seal what is new in a run as its evidence"),
+STAGES: Mapping[str, Command] = {
+    "stage record-software": Command(
+        later(
+            "run:record_software",
+            "Write ``software.json`` from the probes; stdin has them as JSON.",
+        ),
+        "stage record-software runs/latest-local --installed",
+        _record_arguments,
+        summary="record the programs of a run",
+    ),
+    "stage check-programs": Command(
+        later("run:programs", "Check on every node of a run for programs."),
+        "stage check-programs runs/latest-nurion -i inventory/nurion --program /opt/hpl/bin/xhpl",
+        _programs_arguments,
+        summary="check the programs on the nodes of a run",
+    ),
+    "stage build-program": Command(
+        later(
+            "install:build_program", "Compile the program of a package of the kit; print its path."
+        ),
+        "stage build-program os-noise",
+        _build_arguments,
+        summary="compile a program of the kit",
+    ),
+    "stage execute": Command(
+        later(
+            "run:execute",
+            "Run the jobs of a run and print a summary; with ``--scripts``, only write the "
+            "scripts.",
+        ),
+        "stage execute runs/latest-local",
+        _execute_arguments,
+        summary="run the jobs of a run and wait for their end",
+    ),
+    "stage collect": Command(
+        later(
+            "run:collect",
+            "Seal what is new in a run, and read it; return 1 if a node did not prove its state.",
+        ),
+        "stage collect runs/latest-local",
+        traced=False,
+        summary="seal what is new in a run as its evidence",
+    ),
 }
 """The commands of playbooks."""
-MEANT = {
-    "list": "proofmark cases",
-    "ls": "proofmark cases",
-    "run": "ansible-playbook acceptance.yml -l PARTITION -e suite=SUITE",
-    "start": "ansible-playbook acceptance.yml -l PARTITION -e suite=SUITE",
-    "suites": "proofmark cases",
-}
-"""Words that people try, and what does it."""
-
-
-def _of_room(lines: Lines) -> dict[str, tuple[str, str]]:
-    """Return `lines` of this room with the whole names of their modules."""
-    return {name: (f"proofmark.{module}", summary) for name, (module, summary) in lines.items()}
-
-
-def _groups() -> dict[str, Lines]:
-    """Return the commands of this room and of other packages, in their groups and `STAGE`.
-
-    A package that cannot be loaded has no command, and a line states that.
-    """
-    groups = {title: _of_room(lines) for title, lines in {**OWN, STAGE: STAGES}.items()}
-    for name, point in installed(ADDED).items():
-        try:
-            added = point.load()
-        except Exception as error:  # the code of a site
-            problem = f"{type(error).__name__}: {one_line(f'{error}')}"
-            say(f"proofmark: {ADDED}: {point.value}: {problem}")
-            continue
-        if not isinstance(added, AddedCommand) or any(name in lines for lines in groups.values()):
-            say(f"proofmark: {ADDED}: {point.value}: found no AddedCommand with a new name")
-            continue
-        groups.setdefault(added.group, {})[name] = (added.module, added.summary)
-    return {**groups}
-
-
-_EVERY = _groups()
-OF_STAGES: Lines = _EVERY[STAGE]
-"""The commands of playbooks."""
-GROUPS: Mapping[str, Lines] = {name: each for name, each in _EVERY.items() if name != STAGE}
-"""The commands that people use, by phase."""
-OF_PERSONS = {name: line for lines in GROUPS.values() for name, line in lines.items()}
-OF_VERBS: Lines = _of_room(VERBS["install"])
-COMMANDS: Lines = {**OF_PERSONS, **OF_VERBS, **OF_STAGES}
-"""All commands."""
-
-Fill = Callable[[str, "_CommandParser"], None]
-"""Adds the arguments of a command, which its name names, to its parser."""
-
-
-@dataclass(frozen=True)
-class Called:
-    """The command of a command line.
-
-    Attributes:
-        options: its options, and nothing else. No name of an option can replace the function of
-            the command, or an option of ``proofmark`` itself.
-        further: the options that the line could also have, each with whether it takes a value.
-    """
-
-    name: str
-    options: argparse.Namespace
-    further: Mapping[str, bool]
-
-    @property
-    def command(self) -> Command:
-        """Return the command; its module is imported."""
-        return command_of(self.name)
-
-    @property
-    def folder(self) -> Path | None:
-        """Return RUN; None if the command has none."""
-        return getattr(self.options, "folder", None)
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser with exit code 3 for wrong usage. argparse has 2, which means INVALID here."""
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Name the command that is nearest to one that does not exist."""
-        known = [name for name in action.choices or () if name != STAGE]
-        if isinstance(action, argparse._SubParsersAction) and value not in (*known, STAGE):
-            if value in MEANT:
-                self.error(f"found the command {value!r}; accepted: {MEANT[value]}")
-            hint = nearest(value, known)
-            self.error(f"found the command {value!r}{hint}; accepted: {', '.join(known)}")
-        super()._check_value(action, value)
-
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        say(f"{self.prog}: {message}")
-        sys.exit(BAD_INPUT)
-
-
-class _CommandParser(_Parser):
-    """The parser of one command. It gets the arguments of the command at its first use.
-
-    Its result is a `Called` with the name ``called``.
-    """
-
-    def __init__(self, *, command: str = "", arguments: Fill | None = None, **options: Any) -> None:
-        super().__init__(**options)
-        self._command, self._fill = command, arguments
-        self.verbs: dict[str, _CommandParser] = {}
-        self.uses: Sequence[ArgumentUse] = ()
-        self._given: set[str] = set()
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        if args and args[0] in self.verbs:
-            return self.verbs[args[0]].parse_known_args(args[1:], namespace)
-        self.load()
-        self._given.clear()
-        options, rest = super().parse_known_args(args, namespace)
-        mistakes: list[InputError] = []
-        for use in self.uses:
-            mistakes += use.mistakes(self._given)
-        if mistakes:
-            raise BadInput(*mistakes)
-        if self._command:
-            called = Called(self._command, options, self._further())
-            options = argparse.Namespace(called=called)
-        return options, rest
-
-    def _further(self) -> dict[str, bool]:
-        """Return the options that have a meaning beside the arguments of the line."""
-        further = {}
-        for option, action in self._option_string_actions.items():
-            given = self._given | {option}
-            if not any(any(use.mistakes(given)) for use in self.uses):
-                further[option] = action.nargs != 0
-        return further
-
-    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """Remember the arguments of the line. In the result a default looks like a given value."""
-        if action.option_strings:
-            self._given.update(action.option_strings)
-        elif arg_strings:
-            self._given |= {*arg_strings} if action.dest == "verb" else {f"{action.metavar}"}
-        return super()._get_values(action, arg_strings)
-
-    def load(self) -> None:
-        """Add the arguments of the command, once."""
-        add, self._fill = self._fill, None
-        if add:
-            add(self._command, self)
-
-
-def command_of(name: str) -> Command:
-    """Import the module of a command, and return the command."""
-    module = import_module(COMMANDS[name][0])
-    command: Command = module.COMMANDS[name]
-    return command
-
-
-def _arguments(name: str, parser: _CommandParser) -> None:
-    """Add the arguments of a command and its example to `parser`."""
-    command = command_of(name)
-    parser.uses = command.uses
-    _describe(name, parser, about(command), command.example)
-    command.arguments(parser)
-
-
-def help_arguments(name: str, parser: _CommandParser) -> None:
-    """Add the arguments of a command for its help, without its module if it is of the kit."""
-    known = described().get(name)
-    if known is None or known.lists_plugins:
-        _arguments(name, parser)
-        return
-    _describe(name, parser, known.about, known.example)
-    known.add_to(parser)
-
-
-def _describe(name: str, parser: _CommandParser, about: str, example: str) -> None:
-    parser.description = fill(about, WIDTH)
-    for verb, (_, summary) in VERBS.get(name, {}).items():
-        parser.description += f"\nproofmark {verb} -h: {summary}"
-    parser.epilog = f"example: proofmark {example}"
-
-
-def about(command: Command) -> str:
-    """Return what a command does: the first sentences of the docstring of its function."""
-    return " ".join((command.run.__doc__ or "").partition("\n\n")[0].replace("``", "").split())
-
-
-def parser(arguments: Fill = _arguments, now: Collection[str] = ()) -> argparse.ArgumentParser:
-    """Return the parser of the command line, whose result has a `Called` with the name ``called``.
-
-    Args:
-        arguments: adds the arguments of a command when the command is parsed.
-        now: the commands that get their arguments at once, also those of a verb of the line.
-    """
-    top = _Parser(
-        prog="proofmark",
-        usage="%(prog)s [-h] [--version] [-v] COMMAND ...",
-        description="\n".join(_overview()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    top.add_argument("--version", action="version", version=__version__)
-    top.add_argument(
-        "-v",
-        "--verbose",
-        action="store_true",
-        help="trace each call of ssh, schedulers, BMCs and builds",
-    )
-    number = whole(0, 65535)
-    top.add_argument("--failed-nodes-fd", type=number, metavar="FD", help=argparse.SUPPRESS)
-    kind: Any = _CommandParser
-    commands = top.add_subparsers(
-        metavar="COMMAND", required=True, parser_class=kind, help=argparse.SUPPRESS
-    )
-    stage = commands.add_parser(STAGE, prog=f"proofmark {STAGE}", description="For playbooks.")
-    stages = stage.add_subparsers(metavar="COMMAND", required=True, parser_class=kind)
-    for name, (_, summary) in COMMANDS.items():
-        first, _, second = name.partition(" ")
-        options: dict[str, Any] = {
-            "prog": f"proofmark {name}",
-            "command": name,
-            "arguments": arguments,
-            "formatter_class": argparse.RawDescriptionHelpFormatter,  # keeps the example's lines
-        }
-        if name in OF_VERBS and first in now:
-            continue
-        if name in OF_VERBS:
-            command = commands.choices[first].verbs[second] = _CommandParser(**options)
-        else:
-            group = stages if second else commands
-            command = group.add_parser(second or first, help=summary, **options)
-        if name in now:
-            command.load()
-    return top
-
-
-def _overview() -> Iterator[str]:
-    """Yield the lines of the help with the commands of persons, in two columns."""
-    yield "From bare nodes to an acceptance verdict. proofmark COMMAND -h explains one."
-    columns: tuple[list[str], list[str]] = ([], [])
-    for title, lines in GROUPS.items():
-        column = columns[title not in FIRST_COLUMN]
-        column.append(f"{title}:")
-        column += (f"  {name:<11}{summary}" for name, (_, summary) in lines.items())
-    for left, right in zip_longest(*columns, fillvalue=""):
-        yield f"{left:<{WIDTH_OF_COLUMN}}{right}".rstrip()

@@ -1,6 +1,4 @@
-"""Completes a command line in a shell (argcomplete), without the modules of the commands.
-
-A key must not wait for these: the arguments are those of `proofmark.cli.arguments`.
+"""The words that complete the values of arguments in a shell, as argcomplete asks for them.
 
 A folder of a run is never opened: its name is completed, and no program or plug-in starts.
 """
@@ -10,108 +8,95 @@ from __future__ import annotations
 import os
 import re
 from argparse import Action, ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from argcomplete import autocomplete
-
-from proofmark.cli.arguments import described
-from proofmark.cli.command import Words
-from proofmark.cli.commands import COMMANDS, OF_VERBS, STAGE, VERBS, parser
 from proofmark.common.errors import BadInput
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.site.choice import LINK
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 """A name that no shell reads in another way. Other names of sites and runs are left out."""
+Completer = Callable[[str, Namespace], Iterable[str]]
+"""Returns the words for the begin of a word, and for the options of the line."""
 
 
-def complete_line(line: str) -> None:
-    """Write the completions of the line of a shell as argcomplete does, and end this process."""
-    known = described()
-    named = _commands_in(line.split())
+def quiet(words: Completer) -> Callable[..., list[str]]:
+    """Return a completer of argcomplete, which has no words where `words` fails."""
 
-    def add_arguments(name: str, to: ArgumentParser) -> None:
-        # argcomplete does not see the parser of a verb: its arguments are those of the command.
-        verbs = VERBS.get(name, {})
-        for verb in verbs.keys() & {*named}:
-            to.add_argument("verb", choices=[verb.removeprefix(f"{name} ")])
-            name = verb
-        if name in known:
-            known[name].add_to(to, _Completer)
-
-    made = parser(add_arguments, [name for name in named if name not in OF_VERBS])
-    autocomplete(made, exclude=[STAGE])
-
-
-def _commands_in(words: Sequence[str]) -> list[str]:
-    """Return the command of a line; an empty list if there is none yet."""
-    names = [word for word in words[1:] if not word.startswith("-")]
-    return [name for name in (" ".join(names[:1]), " ".join(names[:2])) if name in COMMANDS]
-
-
-class _Completer:
-    """Returns the words of an argument; argcomplete calls it."""
-
-    def __init__(self, words: Words | Iterable[str]) -> None:
-        self._words = words
-
-    def __call__(
-        self, prefix: str, action: Action, parser: ArgumentParser, parsed_args: Namespace
+    def completer(
+        prefix: str, action: Action, parser: ArgumentParser, parsed_args: Namespace
     ) -> list[str]:
-        if not isinstance(self._words, Words):
-            return [*self._words]
         with suppress(BadInput, OSError):
-            return [*_WORDS[self._words](prefix, parsed_args)]
+            return [*words(prefix, parsed_args)]
         return []
 
+    return completer
 
-def _sites(prefix: str, _: Namespace) -> Iterator[str]:
+
+def fixed(words: Iterable[str]) -> Callable[..., list[str]]:
+    """Return a completer of argcomplete with these words."""
+    return quiet(lambda *_: words)
+
+
+def other(prefix: str, action: Action, **_: Any) -> list[str]:
+    """Return the words of an argument without a completer: those of a path, or none."""
+    return quiet(paths)(prefix, action, None, None) if action.type is Path else []
+
+
+def sites(prefix: str, _: Namespace) -> Iterator[str]:
+    """Yield the folders of the sites of the checkout, or those that `prefix` begins."""
     return _known_or_typed(kit_folder() / "inventory", prefix)
 
 
-def _names_of_sites(prefix: str, options: Namespace) -> Iterator[str]:
+def names_of_sites(prefix: str, options: Namespace) -> Iterator[str]:
+    """Yield the names of the sites of the checkout, or folders where `prefix` has a slash."""
     yield from _folders(kit_folder() / "inventory")
     if "/" in prefix:
-        yield from _sites(prefix, options)
+        yield from sites(prefix, options)
 
 
-def _runs(prefix: str, _: Namespace) -> Iterator[str]:
+def runs(prefix: str, _: Namespace) -> Iterator[str]:
+    """Yield the folders of runs."""
     return _known_or_typed(result_folder(kit_folder(), "runs"), prefix)
 
 
-def _partitions(_: str, options: Namespace) -> Iterable[str]:
+def partitions(_: str, options: Namespace) -> Iterable[str]:
     """Return the partitions of the site of the line: the folders with their facts."""
     given = (getattr(options, "inventory", None) or [kit_folder() / LINK])[0]
     site = Path(given)
     return _folders((site.parent if site.is_file() else site) / "group_vars")
 
 
-def _suites(*_: Any) -> Iterable[str]:
+def suites(*_: Any) -> Iterable[str]:
+    """Return the suites of an acceptance."""
     import yaml  # few completions read a file
 
     with (kit_folder() / "benchmarks" / "suites.yml").open("rb") as file:
-        suites = yaml.load(file, Loader=yaml.CSafeLoader)["suites"]
+        known = yaml.load(file, Loader=yaml.CSafeLoader)["suites"]
     hidden = ("practice", "study")  # as `Suite.listed`
-    return [name for name, suite in suites.items() if suite.get("kind") not in hidden]
+    return [name for name, suite in known.items() if suite.get("kind") not in hidden]
 
 
-def _cases(*_: Any) -> Iterable[str]:
+def cases(*_: Any) -> Iterable[str]:
+    """Return the names of the cases."""
     files = (kit_folder() / "benchmarks").glob("*.yml")
     return sorted({file.stem for file in files} - {"suites"})
 
 
-def _environments(*_: Any) -> Iterable[str]:
+def environments(*_: Any) -> Iterable[str]:
+    """Return the names of the environments."""
     return _folders(kit_folder() / "environments")
 
 
-def _outputs(*_: Any) -> Iterable[str]:
-    return (f"{name}=" for name in _cases())
+def outputs(*_: Any) -> Iterable[str]:
+    """Return the names of the cases, each with an equals sign."""
+    return (f"{name}=" for name in cases())
 
 
-def _paths(prefix: str, _: Namespace) -> Iterator[str]:
+def paths(prefix: str, _: Namespace | None) -> Iterator[str]:
     """Yield the files and folders whose path begins with `prefix`."""
     head, slash, _name = prefix.rpartition("/")
     with os.scandir(f"{head}{slash}" or ".") as entries:
@@ -140,16 +125,3 @@ def _folders(folder: Path) -> list[str]:
     except OSError:
         return []
     return sorted(name for name in names if NAME.fullmatch(name))
-
-
-_WORDS: Mapping[Words, Callable[[str, Namespace], Iterable[str]]] = {
-    Words.SITE: _sites,
-    Words.NAME_OF_SITE: _names_of_sites,
-    Words.PARTITION: _partitions,
-    Words.SUITE: _suites,
-    Words.RUN: _runs,
-    Words.CASE: _cases,
-    Words.ENVIRONMENT: _environments,
-    Words.OUTPUTS: _outputs,
-    Words.PATH: _paths,
-}

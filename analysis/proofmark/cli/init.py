@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from proofmark.cli.amounts import whole
-from proofmark.cli.command import ArgumentUse, Command, Words, complete
 from proofmark.cli.output import print_line, print_text
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder
@@ -40,38 +38,6 @@ from proofmark.site.survey.inventory_files import (
 DIFFERENT = 1
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of ``proofmark init`` to `parser`."""
-    note = "a new folder, inventory/<site>"
-    site = parser.add_argument("site", metavar="SITE", nargs="?", type=Path, help=note)
-    complete(site, Words.SITE)
-    parser.add_argument(
-        "--from-node",
-        metavar="NODE",
-        action="append",
-        type=node_name,
-        help="a node to read, by ssh if it is not this machine; once for each kind of node",
-    )
-    note = "its nodes are listed (default: the scheduler whose commands are installed)"
-    complete(
-        parser.add_argument("--scheduler", default="", help=note), [*listed_schedulers(), NONE]
-    )
-    note = "compare the inventory with the machine; write nothing; exit code 1 if they differ"
-    parser.add_argument("--diff", action="store_true", help=note)
-    note = "read the node with sudo: memory modules and BMC need root"
-    parser.add_argument("-b", "--become", action="store_true", help=note)
-    parser.add_argument(
-        "--bmc-port", type=whole(1, 65535), default=443, help="of the BMCs (default: 443)"
-    )
-    note = (
-        "print the fabric of a partition from a topology.conf, a topology.yaml or the output of "
-        "ibnetdiscover; write nothing"
-    )
-    parser.add_argument("--fabric", metavar="FILE", type=Path, help=note)
-    note = "with --fabric: names of the levels, the nearest level first"
-    parser.add_argument("--levels", metavar="NAMES", default="", help=note)
-
-
 def init(options: Namespace) -> int:
     """Write the inventory of a site from what its scheduler and nodes report, or compare one."""
     if options.fabric:
@@ -79,6 +45,7 @@ def init(options: Namespace) -> int:
     if options.site is None or options.from_node is None:
         missing = "SITE" if options.site is None else "--from-node"
         raise bad_input("init", "", f"no {missing}", "SITE --from-node NODE, or --fabric FILE")
+    options.from_node = [node_name(name) for name in options.from_node]
     return _diff(options) if options.diff else _write(options)
 
 
@@ -165,23 +132,3 @@ def _declared_scheduler(sites: list[Site]) -> str:
     """Return the scheduler of the partitions, ``none`` if no listing of its nodes exists."""
     name = sites[0].partition.scheduler
     return name if name in listed_schedulers() else NONE
-
-
-USES = (
-    ArgumentUse(("--levels",), beside=("--fabric",)),
-    ArgumentUse(
-        ("SITE", "--from-node", "--scheduler", "--diff", "--become", "--bmc-port"),
-        without=("--fabric",),
-    ),
-)
-"""The options that would be ignored beside others."""
-
-COMMANDS = {
-    "init": Command(
-        init,
-        "init inventory/mysite --from-node node001 --scheduler slurm",
-        arguments,
-        traced=False,
-        uses=USES,
-    )
-}

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from proofmark.cli.amounts import whole
-from proofmark.cli.command import ArgumentUse, Command, Words, complete, run_argument
-from proofmark.cli.command_inputs import (
+from proofmark.cli.inputs import (
+    inventory_of,
     kit_benchmarks,
     packages_of_kit,
-    site_arguments,
+    read_stdin,
     site_of_run,
 )
-from proofmark.cli.input import read_stdin
 from proofmark.cli.output import print_json, print_line, print_table, print_text
-from proofmark.cli.site import inventory_of, site_argument
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_regular, write_private
-from proofmark.common.input_limits import MAX_PARALLEL
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.progress_lines import say
 from proofmark.plan.lacking import refuse_install
@@ -60,82 +56,9 @@ WORDS = {
 }
 
 
-def _install_arguments(parser: ArgumentParser) -> None:
-    run_argument(parser)
-    site_arguments(parser)
-    origin = parser.add_argument("--from", dest="origin", required=True, help="the provider")
-    complete(origin, PROVIDERS.names())
-    parser.add_argument(
-        "--check", action="store_true", help="report what is missing, install nothing"
-    )
-    parser.add_argument(
-        "--bundle", type=Path, metavar="FILE", help="a file of `proofmark install bundle`"
-    )
-    parser.add_argument(
-        "--modules",
-        action="store_true",
-        help="read the outputs of modules.sh on the node from stdin, as JSON by package",
-    )
-    parser.add_argument(
-        "--toolchain",
-        choices=list(Toolchain),
-        help="of EasyBuild: built, or the site's (default: that of the inventory)",
-    )
-    _source_arguments(parser)
-    parser.add_argument("--cache-key", type=Path, metavar="FILE", help="the public key of --cache")
-    parser.add_argument(
-        "--jobs", type=whole(0, MAX_PARALLEL), default=0, help="processes per build (0: all cores)"
-    )
-
-
-def _bundle_arguments(parser: ArgumentParser) -> None:
-    _existing_lock_arguments(parser)
-    _source_arguments(parser)
-    parser.add_argument("target", metavar="FILE", type=Path)
-
-
-def _existing_lock_arguments(parser: ArgumentParser) -> None:
-    lock_arguments(parser, "the system of the lock; it must be this one")
-    packages_argument(parser)
-
-
-def _cache_arguments(parser: ArgumentParser) -> None:
-    _existing_lock_arguments(parser)
-    spack_arguments(parser)
-    parser.add_argument("target", metavar="FOLDER", type=Path)
-    parser.add_argument("--key", required=True, help="a key of your GnuPG keyring that signs")
-
-
-def lock_arguments(parser: ArgumentParser, os_note: str, *, every: bool = False) -> None:
-    """Add ARCH, ``--os`` and ``-i``, which select a lock, to `parser`; `every`: ARCH may be all."""
-    about = "an environment; all: each with a lock of this system" if every else "an environment"
-    arch = parser.add_argument("arch", metavar="ARCH", help=about)
-    complete(arch, Words.ENVIRONMENT)
-    parser.add_argument("--os", help=os_note)
-    site_argument(parser, "the site whose own lock is used, if it has one (default: the kit's)")
-
-
-def packages_argument(parser: ArgumentParser) -> None:
-    """Add ``--package`` to `parser`."""
-    parser.add_argument("--package", action="append", default=[], help="(default: all)")
-
-
 def site_locks(options: Namespace) -> Path | None:
     """Return the folder of locks of the site that ``-i`` names; None without ``-i``."""
     return inventory_of(options).folder / "locks" if options.inventory else None
-
-
-def spack_arguments(parser: ArgumentParser) -> None:
-    """Add the options that name Spack and the folder of installations to `parser`."""
-    parser.add_argument("--prefixes", type=Path, metavar="FOLDER", help="folder of installations")
-    parser.add_argument("--spack", type=Path, help="Spack at the pinned commit")
-    parser.add_argument("--spack-packages", type=Path, help="its recipes at the pinned commit")
-
-
-def _source_arguments(parser: ArgumentParser) -> None:
-    spack_arguments(parser)
-    parser.add_argument("--sources", type=Path, metavar="FOLDER", help="a mirror with sources")
-    parser.add_argument("--cache", type=Path, metavar="FOLDER", help="a signed build cache")
 
 
 def _prefixes(options: Namespace, kit: Path) -> Path:
@@ -215,11 +138,6 @@ def _programs(run: Run) -> dict[str, list[str]]:
     return programs
 
 
-def _build_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("package", metavar="PACKAGE", help="a package whose source the kit has")
-    parser.add_argument("--prefixes", type=Path, metavar="FOLDER", help="folder of installations")
-
-
 def build_program(options: Namespace) -> int:
     """Compile the program of a package of the kit; print its path."""
     kit = kit_folder()
@@ -272,13 +190,6 @@ def _request(
     names = options.package or sorted(chosen.lock.roots)
     programs: dict[str, set[str]] = {chosen.lock.root(name).name: set() for name in names}
     return replace(request, programs=programs), chosen
-
-
-def _sources_arguments(parser: ArgumentParser) -> None:
-    lock_arguments(parser, "the system of the lock (default: this one)")
-    packages_argument(parser)
-    parser.add_argument("--mirror", type=Path, metavar="FOLDER", help="search the files here")
-    parser.add_argument("--format", choices=("table", "json"), default="table")
 
 
 def sources(options: Namespace) -> int:
@@ -379,22 +290,3 @@ def cache(options: Namespace) -> int:
         push_to_cache(installation, prepared.environment, roots, options.target, options.key)
     print_line(f"{options.target}: {len(cached_manifests(options.target))} specs")
     return 0
-
-
-USES = (ArgumentUse(("--cache-key",), beside=("--cache", "--bundle")),)
-"""The options that would be ignored beside others."""
-
-COMMANDS = {
-    "install": Command(
-        install,
-        "install runs/latest-local --from spack",
-        _install_arguments,
-        uses=USES,
-    ),
-    "stage build-program": Command(build_program, "stage build-program os-noise", _build_arguments),
-    "install sources": Command(
-        sources, "install sources knl --mirror /srv/sources", _sources_arguments
-    ),
-    "install bundle": Command(bundle, "install bundle knl knl.tar", _bundle_arguments),
-    "install cache": Command(cache, "install cache knl /srv/cache --key site", _cache_arguments),
-}

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.cli.command import ArgumentUse, Command
-from proofmark.cli.install import lock_arguments, ready, spack_arguments, system_of
+from proofmark.cli.inputs import inventory_of
+from proofmark.cli.install import ready, system_of
 from proofmark.cli.output import print_line
-from proofmark.cli.site import inventory_of
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import write_atomic
 from proofmark.common.kit import kit_folder
@@ -37,7 +36,6 @@ from proofmark.software.spack.lock_make import (
     make_from,
 )
 from proofmark.software.spack.site_choice import (
-    KIT,
     SiteParts,
     choose_blas,
     choose_compiler,
@@ -79,26 +77,6 @@ TOOLSETS = "opt/rh/gcc-toolset-*/*/usr/bin"
 
 LINES = 3
 """The number of lines of a failed module that a message repeats."""
-
-
-def _arguments(parser: ArgumentParser) -> None:
-    lock_arguments(parser, "the system of the lock; it must be this one", every=True)
-    spack_arguments(parser)
-    parser.add_argument(
-        "--compare",
-        action="store_true",
-        help="write nothing; compare the lock with the pinned recipes by Spack's hashes: seconds",
-    )
-    site = parser.add_argument_group("a lock of the site of -i, with what the site has")
-    site.add_argument(
-        "--find", action="store_true", help="find MPI, BLAS, gcc, tools; write spack.yaml"
-    )
-    site.add_argument("--mpi", default="", help=f"package, prefix with bin/mpicc, or {KIT}")
-    site.add_argument("--blas", default="", help=f"package, path of one that was found, or {KIT}")
-    site.add_argument("--compiler", default="", help="gcc@VERSION or its prefix")
-    site.add_argument(
-        "--module", action="append", default=[], help="an environment module of the MPI; repeatable"
-    )
 
 
 def lock(options: Namespace) -> int:
@@ -319,12 +297,3 @@ def _module_variables(kit: Path, modules: Sequence[str]) -> dict[str, str]:
 def _absolute(path: str) -> list[str]:
     """Return the folders of a PATH, without those that depend on the current folder."""
     return [folder for folder in path.split(os.pathsep) if folder.startswith("/")]
-
-
-USES = (
-    ArgumentUse(("--mpi", "--blas", "--compiler", "--module"), beside=("--find",)),
-    ArgumentUse(("--compare",), without=("--find",)),
-)
-"""The options that would be ignored beside others."""
-
-COMMANDS = {"lock": Command(lock, "lock knl", _arguments, uses=USES)}

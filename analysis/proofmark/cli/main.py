@@ -9,23 +9,81 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from locale import CODESET, LC_ALL, Error, nl_langinfo, setlocale
 
-from proofmark.cli.command import SECRETS
-from proofmark.cli.commands import BAD_INPUT, Called, help_arguments, parser
-from proofmark.cli.newest import follow_links
-from proofmark.cli.streams import close_streams, drop, open_streams, use_utf8
+from proofmark.cli.command import SECRETS, follow_links
+from proofmark.cli.parser import BAD_INPUT, Called, complete_line, parser
 from proofmark.common.errors import BadInput, InputError, OutsideError, Stopped
 from proofmark.common.kit import provide_home
 from proofmark.common.printed_command import CALLER, Caller, option_of
 from proofmark.common.processes import take_secrets
 from proofmark.common.progress_lines import say
 
+_MODES = ("r", "w", "w")
+_UTF8 = "C.UTF-8"
+
+
+def use_utf8() -> None:
+    """Start this command again with UTF-8 if Ansible would refuse the locale.
+
+    It refuses an encoding of few letters, and a locale that this system does not have: ssh sends
+    LANG of a desktop to a login node. The process stays the same.
+    """
+    if os.environ.get("LC_ALL") == _UTF8:
+        return
+    with suppress(Error):
+        setlocale(LC_ALL, "")
+        if "utf" in nl_langinfo(CODESET).lower():
+            return
+    environment = {**os.environ, "LC_ALL": _UTF8}
+    os.execve(sys.executable, [sys.executable, "-X", "utf8", *sys.argv], environment)
+
+
+def open_streams() -> None:
+    """Let each standard stream take all texts. A closed one reads nothing and drops all.
+
+    Without this, the next file that the process opens would become its stdout.
+    """
+    for number, (name, mode) in enumerate(zip(("stdin", "stdout", "stderr"), _MODES, strict=True)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number: `number`
+            os.set_inheritable(number, True)
+        stream = getattr(sys, name)
+        if stream is None:
+            stream = open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
+        if mode == "w":
+            stream.reconfigure(errors="backslashreplace")
+
+
+def close_streams() -> bool:
+    """Write what is left, and return whether all of it was written.
+
+    Python would write it again at its end, print a traceback and change the exit code.
+    """
+    complete = True
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            complete = complete and stream is not sys.stdout
+            drop(stream.fileno())
+    return complete
+
+
+def drop(number: int) -> None:
+    """Let the stream with this number drop all that is written to it."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+
+
 STOPPED = 130
 INTERNAL_ERROR = 70
 """EX_SOFTWARE of sysexits.h: an error of the kit. 1 means FAIL."""
-HELP = frozenset({"-h", "--help"})
 COMPLETION = "_ARGCOMPLETE"
 """Environment variable that a shell sets when it completes a command line (argcomplete)."""
 BROKEN_PIPE = 141
@@ -57,14 +115,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(words: Sequence[str]) -> int:
     if COMPLETION in os.environ:
-        from proofmark.cli.completion import complete_line
-
         complete_line(os.environ.get("COMP_LINE", ""))
     if words[:1] == ["help"]:
         words = [*words[1:], "-h"]
-    if not HELP.isdisjoint(words):
-        # A help ends the process here, without the module of its command.
-        parser(help_arguments).parse_known_args(words)
     top = parser()
     line = argparse.Namespace(verbose=False, failed_nodes_fd=None, called=None)
     before = CALLER.set(None)
@@ -95,7 +148,7 @@ def _main(words: Sequence[str]) -> int:
         say(f"proofmark: {error}")
         return BAD_INPUT
     except Exception as error:
-        from proofmark.cli.trace import report_crash
+        from proofmark.cli.output import report_crash
 
         called: Called | None = line.called
         folder = called.folder if called and called.command.traced else None
@@ -136,7 +189,7 @@ def _run(called: Called, *, verbose: bool) -> int:
     folder = called.folder
     provide_home()
     if verbose:
-        from proofmark.cli.trace import start_trace
+        from proofmark.cli.output import start_trace
 
         start_trace(folder if command.traced else None)
     result = command.run(options)

@@ -1,26 +1,24 @@
-"""The command ``modes``: it changes the firmware mode of the nodes of a run, and restores it."""
+"""The commands ``modes`` and ``scratch``: the firmware and the scratch directory of nodes."""
 
 from __future__ import annotations
 
+import json
 import threading
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
-from proofmark.cli.bmc_credentials import credentials_argument, credentials_of
-from proofmark.cli.command import ArgumentUse, Command, verb_argument
-from proofmark.cli.command_inputs import arguments as run_arguments
-from proofmark.cli.command_inputs import (
+from proofmark.cli.inputs import (
+    credentials_of,
     open_or_plan_run,
-    planned_options,
+    site_name,
     site_of_inventory,
     site_of_run,
 )
 from proofmark.cli.output import print_line
-from proofmark.cli.site import site_name
 from proofmark.common.errors import BadInput, InputError, NodeFailure, bad_input, note_failed_nodes
-from proofmark.common.nodesets import folded
+from proofmark.common.nodesets import fold, folded
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.processes import on_stop_signal
 from proofmark.common.progress_lines import say
@@ -38,6 +36,15 @@ from proofmark.machine.modes.rollout import (
 from proofmark.machine.node_commands import PROBE, run_text
 from proofmark.machine.outcome import NodeError, Outcome, fan_out, split
 from proofmark.machine.scheduler import present
+from proofmark.machine.scratch_checks import clean
+from proofmark.machine.scratch_stage import (
+    ScratchTarget,
+    ScratchUse,
+    check,
+    nodes_of,
+    unmount,
+    verify,
+)
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.totals import nodes_to_reset, resets_s
 from proofmark.runs.adopted import refuse_imported
@@ -54,24 +61,7 @@ CHANGES = ("enter", "restore")
 UNCHANGED = "the run has changed no node"
 
 
-def arguments(parser: ArgumentParser) -> None:
-    """Add the command's arguments to `parser`."""
-    verb_argument(parser, {**VERBS, "check": _check})
-    run_arguments(parser)
-    parser.add_argument("--scratch-dir", help="see plan")
-    parser.add_argument("--mode", help="a mode of the run's plan")
-    credentials_argument(parser)
-    parser.add_argument(
-        "--confirm-reboot", action="store_true", help="required for enter and restore"
-    )
-    parser.add_argument(
-        "--take-over",
-        action="store_true",
-        help="take nodes that another run or controller holds, or whose mode it has changed",
-    )
-
-
-def run(options: Namespace) -> int:
+def modes(options: Namespace) -> int:
     """Change the firmware mode of the nodes of a run, check it, and restore it.
 
     Raises:
@@ -84,7 +74,7 @@ def run(options: Namespace) -> int:
             return _check(options, opened, site)
     if not options.folder:
         raise bad_input("RUN", "", "nothing", "a run's folder")
-    return VERBS[options.verb](options)
+    return MODES[options.verb](options)
 
 
 def _nodes(opened: Run, state: RunState, site: Site, mode: str) -> list[str]:
@@ -202,7 +192,7 @@ def _status(options: Namespace) -> int:
     return 0
 
 
-VERBS: Mapping[str, Callable[[Namespace], int]] = {
+MODES: Mapping[str, Callable[[Namespace], int]] = {
     "enter": _enter,
     "verify": _verify,
     "restore": _restore,
@@ -332,20 +322,72 @@ def _mode_argument(mode: str | None) -> str:
     return mode
 
 
-USES = (
-    ArgumentUse(planned_options(), beside=("check",)),
-    ArgumentUse(("--scratch-dir",), beside=("check",)),
-    ArgumentUse(("--mode",), beside=("check", "enter", "verify")),
-    ArgumentUse(("--credentials", "--take-over"), beside=("check", "enter", "verify", "restore")),
-    ArgumentUse(("--confirm-reboot",), beside=CHANGES),
-)
-"""The options that would be ignored beside others."""
+def scratch(options: Namespace) -> int:
+    """Mount, check, unmount and clean the scratch directory of a run; print changed nodes.
 
-COMMANDS = {
-    "modes": Command(
-        run,
-        "modes check runs/latest-nurion -i inventory/nurion --mode snc4-flat",
-        arguments,
-        uses=USES,
-    )
+    Raises:
+        BadInput: the scratch directory does not fit the needs of the run. It has every reason.
+    """
+    if options.verb != "check" and not options.folder:
+        raise bad_input("RUN", "", "nothing", "a run's folder")
+    changed = SCRATCH[options.verb](options)
+    print_line(json.dumps({"changed": fold(sorted(set(changed)))}))
+    return 0
+
+
+def _check_scratch(options: Namespace) -> list[str]:
+    """Print what would be mounted, and check the directory; change nothing."""
+    with open_or_plan_run(options, options.scratch_dir) as (opened, site):
+        return check(_target(opened, planned(opened), site, options))
+
+
+def _verify_scratch(options: Namespace) -> list[str]:
+    """Mount what is not mounted, and verify that all nodes can use one and the same directory."""
+    with open_or_plan_run(options, options.scratch_dir) as (opened, site):
+        state = begin(opened)
+        with state.locked(), lock(opened.folder), noting_faults(opened.folder, _stage(options)):
+            changed = verify(_target(opened, state, site, options))
+            state.export()
+        return changed
+
+
+def _unmount(options: Namespace) -> list[str]:
+    """Unmount what this run mounted."""
+    state = find(site_name(options), options.folder.resolve())
+    if state is None:
+        return []
+    site = site_of_inventory(options, state.partition, {"scratch_dir": options.scratch_dir})
+    with state.locked(), noting_faults(state.run, "unmount"):
+        return unmount(state.folder, site)
+
+
+def _clean(options: Namespace) -> list[str]:
+    """Remove the files that the run left in scratch."""
+    opened = open_run(options.folder)
+    refuse_imported(opened)
+    site = site_of_run(options, opened, {"scratch_dir": options.scratch_dir})
+    with lock(opened.folder):
+        return clean(opened, site, options.user or "")
+
+
+SCRATCH: Mapping[str, Callable[[Namespace], list[str]]] = {
+    "check": _check_scratch,
+    "verify": _verify_scratch,
+    "unmount": _unmount,
+    "clean": _clean,
 }
+
+
+def _stage(options: Namespace) -> str:
+    return f"scratch of mode {options.mode}" if options.mode else "scratch"
+
+
+def _target(opened: Run, state: RunState, site: Site, options: Namespace) -> ScratchTarget:
+    return nodes_of(
+        opened,
+        state.folder,
+        site,
+        options.mode or "",
+        options.scratch_dir or "",
+        ScratchUse(user=options.user or "", may_create=not options.existing),
+    )

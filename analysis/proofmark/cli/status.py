@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -11,10 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from proofmark.cli.command import ArgumentUse, Command, run_argument
-from proofmark.cli.newest import take_newest
+from proofmark.cli.command import take_newest
 from proofmark.cli.output import print_json, print_line, print_table
-from proofmark.cli.plan_summary import plan_summary
+from proofmark.cli.plan import plan_summary
 from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
@@ -35,22 +34,6 @@ from proofmark.site.inventory import choose_inventory
 
 MOST_LINES = 5
 """The largest number of running steps, jobs or damaged steps that are listed."""
-
-
-def _arguments(parser: ArgumentParser) -> None:
-    run_argument(parser, optional=True)
-    parser.add_argument("--watch", action="store_true", help="print each change until the run ends")
-    parser.add_argument("--json", action="store_true", help="print the same as JSON")
-    parser.add_argument("--steps", action="store_true", help="list every step")
-    parser.add_argument("--nodes", action="store_true", help="list the counts of every node")
-    parser.add_argument("--plan", action="store_true", help="print a summary of the plan as JSON")
-    note = "RUN is the folder of all runs; take the newest run of the site with this inventory"
-    parser.add_argument("--newest-of", metavar="SITE", action="append", default=[], help=note)
-    parser.add_argument(
-        "--times",
-        action="store_true",
-        help="print planned and measured times; exit code 1 if they differ by more than a factor 2",
-    )
 
 
 def status(options: Namespace) -> int:
@@ -308,14 +291,3 @@ def _times_row(times: TimeOfSteps) -> tuple[str, ...]:
     seconds = (duration(times.planned_s), duration(times.measured_s))
     hours = (f"{times.planned_node_h:.4f}", f"{times.measured_node_h:.4f}")
     return (times.name, str(times.steps), *seconds, ratio, *hours)
-
-
-USES = (
-    ArgumentUse(("--watch", "--json", "--steps", "--nodes"), without=("--plan", "--times")),
-    ArgumentUse(("--times",), without=("--plan",)),
-    ArgumentUse(("--steps", "--nodes"), without=("--watch",)),
-    ArgumentUse(("--steps", "--watch"), without=("--json",)),
-)
-"""The options that would be ignored beside others."""
-
-COMMANDS = {"status": Command(status, "status runs/latest-local --watch", _arguments, uses=USES)}

@@ -1,65 +1,48 @@
-"""The command ``verdict``."""
+"""The commands ``verdict``, ``report`` and ``export``: the judgement of a run."""
 
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from proofmark.cli.command import (
-    ArgumentUse,
-    Command,
-    Words,
-    complete,
-    language_argument,
-    run_argument,
-)
-from proofmark.cli.evidence import run_to_show
+from proofmark.cli.inputs import evidence_of, run_to_show
 from proofmark.cli.output import print_json, print_line, print_table
-from proofmark.common.errors import bad_input
+from proofmark.common.errors import NodeFailure, bad_input, note_failed_nodes
 from proofmark.common.message import localized
 from proofmark.common.printed_command import PrintedCommand, of_person
+from proofmark.common.progress_lines import say
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, in_language, translated
 from proofmark.judge.claims import answers_of
 from proofmark.judge.diagnosis.disagreeing import Disagreement
 from proofmark.judge.ending import (
     counts_line,
+    ending,
+    failed_nodes,
     faults,
     next_command,
     open_points,
     worst_results,
 )
-from proofmark.judge.judging import judge_run
+from proofmark.judge.judging import judge_run, read_and_judge
 from proofmark.judge.predictions import FigurePredictions
 from proofmark.judge.verdict import WORDS, Result, Verdict
 from proofmark.judge.verdict_files import write_verdict
 from proofmark.records.stored_readings import stored_or_read
+from proofmark.report.exports import EXPORTS
+from proofmark.report.exports import export as export_run
+from proofmark.report.products import write_products
 from proofmark.runs.adopted import files_of_executions
-from proofmark.runs.play_variables import acceptance_command
+from proofmark.runs.play_variables import acceptance_command, not_in
 from proofmark.runs.run import Run, site_of
+from proofmark.runs.sealed_runs import keep, sealed_of
 
 WORST = 5
 """The number of figures and faults that are printed without ``--all``."""
-
-
-def _verdict_arguments(parser: ArgumentParser) -> None:
-    run_argument(parser, optional=True)
-    note = (
-        "print which claims of the papers hold in RUN and MORE; they are information: exit code 0"
-    )
-    parser.add_argument("--claims", action="store_true", help=note)
-    note = "with --claims: further runs"
-    more = parser.add_argument("more", metavar="MORE", nargs="*", type=Path, help=note)
-    complete(more, Words.RUN)
-    note = "print every figure that is FAIL, INVALID or PASS, with its reason and file"
-    parser.add_argument("--all", action="store_true", help=note)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--strict", action="store_true", help="exit 4 if anything is UNJUDGED")
-    language_argument(parser)
 
 
 def verdict(options: Namespace) -> int:
@@ -222,10 +205,64 @@ def _claims(folders: Sequence[Path], *, as_json: bool) -> int:
     return 0
 
 
-USES = (
-    ArgumentUse(("--strict", "--language", "--all"), without=("--claims",)),
-    ArgumentUse(("--all",), without=("--json",)),
-)
-"""The options that would be ignored beside others."""
+def report(options: Namespace) -> int:
+    """Write records, verdict and report of a run; exit code 0 for every verdict."""
+    with in_language(options.language):
+        return _report(options)
 
-COMMANDS = {"verdict": Command(verdict, "verdict runs/latest-local", _verdict_arguments, uses=USES)}
+
+def _report(options: Namespace) -> int:
+    run = evidence_of(options.folder)
+    written = write_products(run)
+    answer, path = written.verdict, written.page
+    keep(sealed_of(run, options.folder, answer.headline().word))
+    if not options.json:
+        print_line(f"{path}")
+        return 0
+    code = answer.exit_code(strict=options.strict)
+    if code:
+        reasons = failed_nodes(answer, run.plan)
+        note_failed_nodes({node: NodeFailure(reason) for node, reason in reasons.items()})
+    again = PrintedCommand()
+    if not run.plan.imported:
+        again = acceptance_command(run, written.run_data.site, inventory=options.inventory)
+    if missing := not_in(again):
+        say(localized(missing))
+    here = _from_here(options.folder.resolve())
+    lines = ending(answer, f"{path}", here, again=again, strict=options.strict)
+    meaning = answer.headline(strict=options.strict).word
+    print_json(
+        {
+            **answer.head(),
+            "exit_code": code,
+            "meaning": meaning,
+            "lines": lines,
+        }
+    )
+    for line in lines:  # the playbook prints stderr
+        say(line)
+    return 0
+
+
+def _from_here(folder: Path) -> str:
+    """Return the path of `folder` from the current folder, if `folder` is below it."""
+    here = Path.cwd()
+    return f"{folder.relative_to(here) if folder.is_relative_to(here) else folder}"
+
+
+def export(options: Namespace) -> int:
+    """Write a run in the format of another program."""
+    EXPORTS.get(options.format)  # an unknown format costs no judgement
+    run = run_to_show(options.folder)
+    records, answer = read_and_judge(run, stored_or_read)
+    written = export_run(options.format, run, records, answer, options.output)
+    for path in written:
+        print_line(f"{path}")
+    if not written:
+        raise bad_input(
+            "--format",
+            "",
+            f"{options.format}: {run.id} has no results of it",
+            "a run with such results",
+        )
+    return 0

@@ -103,6 +103,8 @@ def ansible_constants() -> Any:
 VARIABLE = "PROOFMARK_KIT"
 """The environment variable with the folder of the kit. The plays set it for their commands."""
 SUITES = Path("benchmarks", "suites.yml")
+DEFAULT_SUITE = "quick"
+"""The suite of the commands and playbooks that are not given one."""
 PROGRAMS = ".provision"
 """The folder of the installed programs."""
 PARTS = ("benchmarks", "environments", "requirements")

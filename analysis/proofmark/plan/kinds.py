@@ -8,8 +8,7 @@ ask `kind_of`; no module outside the package of a kind compares the name.
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser, Namespace
-from argparse import _ArgumentGroup as ArgumentGroup
+from argparse import Namespace
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -73,7 +72,8 @@ class RunKind:
     """A kind of run. What a subclass does not replace is that of the usual run.
 
     Attributes:
-        options: the options of a plan that only this kind has, as `Namespace` names them.
+        options: the options of a plan that only this kind has, as `Namespace` names them. A
+            function of ``proofmark.cli.plan_options`` adds them; an empty value is not given.
         needs: when these options are accepted, for a message.
         grows: whether jobs join the run after its start. It is continued until it is signed.
         nodes_arrive: whether nodes join it too. Then a job waits for nodes that are down, and a
@@ -87,9 +87,6 @@ class RunKind:
     grows: ClassVar[bool] = False
     nodes_arrive: ClassVar[bool] = False
     has_figures: ClassVar[bool] = True
-
-    def add_arguments(self, parser: ArgumentParser | ArgumentGroup) -> None:
-        """Add `options` to `parser`. An empty value of one is not given."""
 
     def plan(self, request: PlanRequest) -> Plan | None:
         """Return the plan of this kind; None if the request is for another kind.

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.vocabulary import DEFAULT_SUITE, MPI, ROMIO
+from proofmark.cases.vocabulary import MPI, ROMIO
 from proofmark.common.errors import BadInput, InputError
+from proofmark.common.kit import DEFAULT_SUITE
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.site.inventory import Site

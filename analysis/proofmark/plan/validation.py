@@ -11,9 +11,9 @@ from typing import NamedTuple
 from proofmark.cases.case import Case
 from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.vocabulary import DEFAULT_SUITE
 from proofmark.common.errors import BadInput, InputError, NothingToRun, nearest
 from proofmark.common.expressions import names_in, render
+from proofmark.common.kit import DEFAULT_SUITE
 from proofmark.common.printed_command import AutoRepeats
 from proofmark.common.yaml_models import placed, repeated_keys
 from proofmark.plan.expansion import all_suites, idle_limits, limit_mistakes, make_plan, members_at

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.fixtures.kit import Kit, make_kit
 
-from proofmark.cli.command_inputs import site_of_run
+from proofmark.cli.inputs import site_of_run
 from proofmark.packages.service.gates import begin_gate
 from proofmark.runs.node_locks import reservation_of
 

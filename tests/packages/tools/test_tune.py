@@ -17,8 +17,8 @@ from tests.fixtures.kit import Kit, make_kit, steps_of
 from tests.fixtures.phi import NOBODY
 from tests.folders import let_all_enter
 
-from proofmark.cli.commands import BAD_INPUT
 from proofmark.cli.main import main
+from proofmark.cli.parser import BAD_INPUT
 from proofmark.common.rights import this_user
 from proofmark.jobs.execute import execute
 from proofmark.records.read import figures_of

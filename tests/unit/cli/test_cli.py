@@ -21,15 +21,8 @@ from tests.fixtures.kit import Kit, execution, make_kit, snapshot, steps_of, wri
 from tests.folders import ROOT
 from tests.processes import running
 
-from proofmark.cli.commands import (
-    COMMANDS,
-    GROUPS,
-    MEANT,
-    OF_PERSONS,
-    WIDTH_OF_COLUMN,
-    parser,
-)
 from proofmark.cli.main import main
+from proofmark.cli.parser import COMMANDS, GROUPS, MEANT, OF_PERSONS, WIDTH_OF_COLUMN, parser
 from proofmark.runs.run import Run
 
 SAMPLES = ROOT / "benchmarks" / "samples"
@@ -115,7 +108,7 @@ class TestUsage:
         headings = [line[:-1] for line in columns if line.endswith(":")]
         assert sorted(headings) == sorted([*GROUPS, "options"])
         listed = [line for line in columns if re.match("  [a-z]", line)]
-        texts = [f"  {name:<11}{summary}" for name, (_, summary) in OF_PERSONS.items()]
+        texts = [f"  {name:<11}{each.summary}" for name, each in OF_PERSONS.items()]
         assert sorted(listed) == sorted(texts)
         assert "  stage " not in "\n".join(lines)
 
@@ -583,7 +576,7 @@ def test_a_command_without_a_crash_has_its_own_code(
 def test_a_crash_without_a_run_names_the_option(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("proofmark.cli.cases.kit_benchmarks", lambda: 1 // 0)
+    monkeypatch.setattr("proofmark.cli.check.kit_benchmarks", lambda: 1 // 0)
     assert main(["cases"]) == 70
     assert "run it again with -v for the traceback" in capfd.readouterr().err
 

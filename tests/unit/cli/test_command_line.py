@@ -8,14 +8,13 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from proofmark.cli import commands
+from proofmark.cli import parser as parsers
 from proofmark.cli.command import SECRETS, Command
-from proofmark.cli.commands import COMMANDS, Called, command_of, parser
 from proofmark.cli.main import main
+from proofmark.cli.parser import COMMANDS, Called, command_of, parser
 
 TAKEN = (
     *("run", "rights", "traced", "arguments", "example"),
@@ -38,11 +37,8 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[Namespace]:
         got.append(options)
         return 7
 
-    module = ModuleType("proofmark.odd")
-    vars(module)["COMMANDS"] = {"odd": Command(run, "odd", add)}
-    monkeypatch.setitem(sys.modules, "proofmark.odd", module)
-    for lines in (commands.COMMANDS, commands.OF_PERSONS):
-        monkeypatch.setitem(lines, "odd", ("proofmark.odd", "has odd options"))
+    for lines in (parsers.COMMANDS, parsers.OF_PERSONS):
+        monkeypatch.setitem(lines, "odd", Command(run, "odd", add))
     return got
 
 

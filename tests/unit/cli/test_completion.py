@@ -6,17 +6,21 @@ import os
 import shlex
 import subprocess
 import sys
+from argparse import Action, ArgumentParser, HelpFormatter
 from collections.abc import Mapping
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from tests.completion import text
 from tests.folders import ROOT
 
-from proofmark.cli.arguments import FILE
-from proofmark.cli.commands import COMMANDS, _arguments, help_arguments, parser
+from proofmark.cli import acceptance, commands, modes, sign
+from proofmark.cli.parser import COMMANDS, command_of
+from proofmark.cli.sign import EXPORTED
+from proofmark.runs.run_files import AcceptanceFiles
+from proofmark.site.accepted_baseline import ACCEPTED, NONE
+from proofmark.site.groups import COMPUTE
+from proofmark.site.partition import Toolchain
+from proofmark.software.spack.site_choice import KIT
 
 SLOW = {"ansible", "matplotlib", "numpy", "polars", "pydantic", "yaml"}
 PROGRAM = "import sys; from proofmark.cli.main import main; sys.exit(main())"
@@ -163,7 +167,7 @@ def test_nothing_of_a_run_is_opened_and_no_program_is_started(kit: Path, line: s
     assert [event for event in events if event.startswith(started)] == []
 
 
-@pytest.mark.parametrize("line", ["proofmark status ", "proofmark export --format "])
+@pytest.mark.parametrize("line", ["proofmark status ", "proofmark report --language "])
 def test_a_key_does_not_wait_for_slow_libraries(kit: Path, line: str) -> None:
     log = kit / "log"
     completed(line, kit, WATCHED, {**os.environ, "LOG": f"{log}"})
@@ -172,22 +176,41 @@ def test_a_key_does_not_wait_for_slow_libraries(kit: Path, line: str) -> None:
     assert imports & SLOW == set()
 
 
-def test_the_arguments_are_those_of_the_commands() -> None:
-    assert FILE.read_text(encoding="utf-8") == text(), "python -m tests.completion writes them"
+@pytest.mark.parametrize(
+    ("named", "verbs"),
+    [
+        (commands.ACCEPTANCE_VERBS, acceptance.VERBS),
+        (commands.BASELINE_VERBS, sign.VERBS),
+        (commands.MODES_VERBS, {**modes.MODES, "check": None}),
+        (commands.SCRATCH_VERBS, modes.SCRATCH),
+    ],
+)
+def test_the_verbs_of_a_help_are_those_of_the_command(
+    named: Mapping[str, str], verbs: Mapping[str, object]
+) -> None:
+    assert named.keys() == verbs.keys()
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_is_that_of_the_parser(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The help from the file has the same letters as that from the module of the command."""
-    monkeypatch.setenv("COLUMNS", "100")
-    texts = []
-    for fill in (_arguments, help_arguments):
-        output = StringIO()
-        with redirect_stdout(output), pytest.raises(SystemExit):
-            parser(fill).parse_args([*name.split(), "--help"])
-        texts.append(output.getvalue())
-    assert texts[0] == texts[1]
-    assert texts[0].startswith(f"usage: proofmark {name}")
+def test_the_words_of_a_help_are_those_of_the_rooms() -> None:
+    """The arguments name them themselves: the rooms import libraries that a help has no need of."""
+    page = AcceptanceFiles.page.path
+    words = (page, EXPORTED, f"default: {ACCEPTED}", f"or {NONE}", f"or {KIT}")
+    texts = [HelpFormatter("")._expand_help(each) for each in all_actions() if each.help]
+    for word in words:
+        assert any(f"{word}" in text for text in texts), word
+    (toolchain,) = (each for each in all_actions() if each.dest == "toolchain")
+    assert toolchain.choices == tuple(map(str, Toolchain))
+    assert {each.default for each in all_actions() if each.dest == "limit"} <= {None, COMPUTE}
+
+
+def all_actions() -> list[Action]:
+    """Return the arguments of all commands."""
+    actions: list[Action] = []
+    for name in COMMANDS:
+        made = ArgumentParser()
+        command_of(name).arguments(made)
+        actions += made._actions
+    return [each for each in actions if each.dest != "help"]
 
 
 @pytest.mark.parametrize("words", [["verdict", "--help"], ["help", "plan"], ["acceptance", "-h"]])
@@ -200,7 +223,7 @@ def test_a_help_does_not_wait_for_slow_libraries(tmp_path: Path, words: list[str
 @pytest.mark.parametrize("command", ["check", "plan"])
 def test_a_plan_needs_no_tables(tmp_path: Path, command: str) -> None:
     """Only what judges reads tables. The site is missing: the module of the command is imported."""
-    found = imported(tmp_path, command, "-i", f"{tmp_path / 'missing'}")
+    found = imported(tmp_path, command, "-i", f"{tmp_path / 'missing'}", "-l", "x")
     assert "polars" not in found and "pydantic" in found
 
 

@@ -9,8 +9,8 @@ import pytest
 from tests.fixtures.fleet import fleet_run
 from tests.folders import ROOT
 
-from proofmark.cli.commands import BAD_INPUT
 from proofmark.cli.main import main
+from proofmark.cli.parser import BAD_INPUT
 
 RATES = {f"n{number}": 100.0 + number / 10 for number in range(1, 9)}
 

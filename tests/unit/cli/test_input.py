@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from proofmark.cli import input as cli_input
-from proofmark.cli.bmc_credentials import credentials_of
+from proofmark.cli import inputs
 from proofmark.cli.command import SECRETS
-from proofmark.cli.input import read_stdin
+from proofmark.cli.inputs import credentials_of, read_stdin
 from proofmark.common.errors import BadInput
 from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.software.provision import ProgramProbes
@@ -69,7 +68,7 @@ class TestJson:
     @pytest.mark.parametrize("more", [0, 1])
     def test_the_limit_of_bytes(self, monkeypatch: pytest.MonkeyPatch, more: int) -> None:
         content = json.dumps(PROBES).encode()
-        monkeypatch.setattr(cli_input, "MAX_RUN_FILE_BYTES", len(content))
+        monkeypatch.setattr(inputs, "MAX_RUN_FILE_BYTES", len(content))
         give(monkeypatch, content + more * b" ")
         if more:
             with pytest.raises(BadInput, match=r"^stdin: found more bytes; accepted: at most"):

@@ -11,7 +11,7 @@ from tests.folders import DATA, ROOT
 from tests.sites import NAMES, SMALL
 
 from proofmark.cli.main import main
-from proofmark.cli.planned import Foreseen, Planned
+from proofmark.cli.plan import Foreseen, Planned
 from proofmark.common.errors import NothingToRun
 from proofmark.jobs.scripts import Scripts
 from proofmark.packages.stability.stability_plan import counted_step, stability_plan

@@ -20,7 +20,7 @@ from tests.fixtures.kit import write_contract
 from tests.fixtures.phi import NOBODY, Phi, phi_site
 from tests.folders import ROOT
 
-from proofmark.cli.commands import COMMANDS
+from proofmark.cli.parser import COMMANDS
 from proofmark.common.errors import BadInput
 from proofmark.runs.evidence import open_evidence
 from proofmark.runs.run import Run, benchmarks_in, open_run
@@ -97,13 +97,18 @@ CODE = """
 import gc, json, os, signal, sys
 from pathlib import Path
 import ansible.cli, ansible.inventory.manager, ansible.plugins.loader, polars
-from proofmark.cli.commands import COMMANDS, command_of
+import proofmark.cli
+from importlib import import_module
+from pkgutil import iter_modules
+from proofmark.cli.parser import COMMANDS, command_of
 from proofmark.cli.main import main
 from proofmark.machine.schedulers import slurm
 from tests.forks.server import end
 slurm.folded = ",".join  # the emulated scheduler has no node sets
 for name in COMMANDS:
     command_of(name)
+for each in iter_modules(proofmark.cli.__path__):
+    import_module(f"proofmark.cli.{each.name}")
 
 def run(log, run, words, output, folder, variables):
     place = Path(run)

@@ -29,7 +29,7 @@ COMMAND = "import sys; from proofmark.cli.main import main; sys.exit(main())"
 KILLED = """
 import os, signal, sys
 import polars, scipy.stats
-import proofmark.cli.run_command, proofmark.cli.report, proofmark.report.products
+import proofmark.cli.run, proofmark.cli.verdict, proofmark.report.products
 import proofmark.records.stored_readings
 from proofmark.cli.main import main
 *words, target = sys.argv[1:]

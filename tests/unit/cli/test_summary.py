@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.fixtures.kit import make_kit
 
-from proofmark.cli.plan_summary import cost_line, plan_summary
+from proofmark.cli.plan import cost_line, plan_summary
 from proofmark.plan.plan import Plan
 
 

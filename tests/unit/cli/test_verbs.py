@@ -17,7 +17,7 @@ import pytest
 from tests.fixtures.verbs import World, filled_in, world
 from tests.folders import ROOT
 
-from proofmark.cli.commands import COMMANDS, command_of, parser
+from proofmark.cli.parser import COMMANDS, command_of, parser
 
 
 class Row(NamedTuple):

@@ -9,7 +9,7 @@ import pytest
 from tests.fixtures.kit import make_kit
 from tests.folders import ROOT
 
-from proofmark.cli.site_checks import site_checks
+from proofmark.cli.check import site_checks
 from proofmark.common import plugins
 from proofmark.common.errors import BadInput
 from proofmark.common.plugins import Plugins

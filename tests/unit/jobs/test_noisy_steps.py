@@ -15,8 +15,8 @@ from tests.fixtures.kit import Kit, make_kit
 from tests.folders import ROOT
 
 from proofmark.cli.main import main
-from proofmark.cli.noisy_steps import repeat_noisy_steps
-from proofmark.cli.plan_summary import cost_line
+from proofmark.cli.plan import cost_line
+from proofmark.cli.run import repeat_noisy_steps
 from proofmark.common.errors import BadInput
 from proofmark.common.printed_command import AutoRepeats, auto_repeats
 from proofmark.jobs.execute import execute
@@ -144,13 +144,13 @@ class TestRuns:
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-            patched.setattr("proofmark.cli.noisy_steps.rerun", stopped)
+            patched.setattr("proofmark.cli.run.rerun_steps", stopped)
             repeat_noisy_steps(run, lines.append)
         asked = read_decisions(run.files).more
         assert asked
         for _ in range(40):
             with monkeypatch.context() as patched:
-                patched.setattr("proofmark.cli.noisy_steps.rerun", lambda *_: None)
+                patched.setattr("proofmark.cli.run.rerun_steps", lambda *_: None)
                 lines.clear()
                 repeat_noisy_steps(run, lines.append)
         seconds = {step.id: step.wall_s for step in run.plan.steps()}

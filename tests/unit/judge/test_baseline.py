@@ -21,7 +21,7 @@ from tests.folders import let_all_enter
 
 from proofmark.cases.suite import Required
 from proofmark.cli.main import main
-from proofmark.cli.plan_command import with_baseline
+from proofmark.cli.plan import with_baseline
 from proofmark.common.errors import BadInput
 from proofmark.common.files import sha256_of
 from proofmark.common.rights import this_user

@@ -15,9 +15,9 @@ from tests.fixtures.kit import Kit, make_kit, write_contract
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.folders import ROOT
 
-from proofmark.cli.command_inputs import packages_of_kit
+from proofmark.cli.check import site_checks
+from proofmark.cli.inputs import packages_of_kit
 from proofmark.cli.main import main
-from proofmark.cli.site_checks import site_checks
 from proofmark.common.errors import BadInput
 from proofmark.jobs.job_request import job_mistakes
 from proofmark.plan.expansion import make_plan

@@ -14,7 +14,7 @@ from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.suite import members_from
-from proofmark.cli.run_command import stage
+from proofmark.cli.run import stage
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json
 from proofmark.common.message import Message

@@ -15,10 +15,17 @@ from typing import Any
 from proofmark.cases.reader.command_line import StartedCommand as Arguments
 from proofmark.cases.reader.engine import Reading, as_imported, program_runs, readings_of
 from proofmark.cases.reader.output_text import output_text
-from proofmark.cli.command import ArgumentUse, Command, Words, complete
-from proofmark.cli.command_inputs import kit_benchmarks, runs_folder_argument
+from proofmark.cli import completion
+from proofmark.cli.command import (
+    ArgumentUse,
+    Command,
+    complete,
+    limit_argument,
+    runs_folder_argument,
+    site_argument,
+)
+from proofmark.cli.inputs import inventory_of, kit_benchmarks
 from proofmark.cli.output import print_json, print_line, print_table
-from proofmark.cli.site import inventory_of, limit_argument, site_argument
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import read_bytes
 from proofmark.common.kit import kit_folder, result_folder
@@ -62,7 +69,7 @@ def arguments(parser: ArgumentParser) -> None:
     pattern = parser.add_argument(
         "--case", metavar="CASE=PATTERN", action="append", default=[], help=note
     )
-    complete(pattern, Words.OUTPUTS)
+    complete(pattern, completion.outputs)
     note = "adopt what the plan proposes"
     parser.add_argument("--accept", action="store_true", help=note)
     note = (
@@ -83,7 +90,7 @@ def arguments(parser: ArgumentParser) -> None:
     site_argument(parser, "the site of the nodes, with its limits (default: none)")
     limit_argument(parser, "with -i: a partition, or hosts of one")
     note = "print the figures that a case reads in the files; create no run"
-    complete(parser.add_argument("--print", metavar="CASE", help=note), Words.CASE)
+    complete(parser.add_argument("--print", metavar="CASE", help=note), completion.cases)
     parser.add_argument(
         "--format",
         choices=("table", "csv", "json"),

@@ -20,7 +20,7 @@ from proofmark.cases.reader.output_text import output_text
 from proofmark.cases.reader.values import Printed, shorten
 from proofmark.cases.suite import Benchmarks
 from proofmark.cli.command import Command
-from proofmark.cli.command_inputs import kit_benchmarks
+from proofmark.cli.inputs import kit_benchmarks
 from proofmark.cli.output import print_line, print_table
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.input_limits import MAX_IO500_SCORE, MAX_WAIT_S

@@ -15,8 +15,9 @@ from statistics import median
 from proofmark.cases.reference import Metric
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.telemetry import metrics_of
-from proofmark.cli.command import Command, Words, complete, language_argument
-from proofmark.cli.evidence import run_to_show
+from proofmark.cli import completion
+from proofmark.cli.command import Command, complete, language_argument
+from proofmark.cli.inputs import run_to_show
 from proofmark.cli.output import print_line, print_table
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_atomic
@@ -287,7 +288,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "compared with the first, figure by figure"
     )
     runs = parser.add_argument("folders", metavar="RUNS", nargs="+", type=Path, help=note)
-    complete(runs, Words.RUN)
+    complete(runs, completion.runs)
     note = "of two or more runs: compare each node with itself"
     parser.add_argument("--nodes", action="store_true", help=note)
     note = "of two or more runs: print every figure, not only the changes that matter"

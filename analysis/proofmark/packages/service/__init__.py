@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from proofmark.cli.command import AddedCommand
+from proofmark.cli.command import AddedCommand, Parser
 from proofmark.common.plugins import PluginTable
 
 MODULE = "proofmark.packages.service.gate"
@@ -32,6 +32,9 @@ PLUGINS: PluginTable = {
         "gate": ":GATE",
         "stage gate-decide": ":DECIDE",
     },
+    "proofmark.cli.plan_options": {
+        "rolling": ":rolling_option",
+    },
     "proofmark.plan.kinds": {
         "rolling": "rolling_plan:RollingRun",
     },
@@ -42,3 +45,10 @@ PLUGINS: PluginTable = {
         "rolling": "nodes_by_rack:RollingPage",
     },
 }
+
+
+def rolling_option(parser: Parser) -> None:
+    """Add ``--rolling``: false and an empty value are the usual run, and true is a node."""
+    note = "one job for each node or rack, which starts when its nodes are available"
+    words = ("", "false", "true", "node", "rack")
+    parser.add_argument("--rolling", type=str.lower, choices=words, default="", help=note)

@@ -12,18 +12,18 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from proofmark.cli.amounts import above_zero
-from proofmark.cli.command import ArgumentUse, Command, run_argument, verb_argument
-from proofmark.cli.command_inputs import (
-    kit_benchmarks,
+from proofmark.cli.command import (
+    ArgumentUse,
+    Command,
+    above_zero,
+    run_argument,
     runs_folder_argument,
     site_arguments,
     suite_argument,
+    verb_argument,
 )
-from proofmark.cli.evidence import evidence_of
-from proofmark.cli.input import read_stdin
+from proofmark.cli.inputs import evidence_of, inventory_of, kit_benchmarks, read_stdin, site_name
 from proofmark.cli.output import print_json, print_line
-from proofmark.cli.site import inventory_of, site_name
 from proofmark.common.errors import NodeFailure, OutsideError, Stopped, bad_input, note_failed_nodes
 from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.kit import kit_folder, result_folder

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from argparse import ArgumentParser
-from argparse import _ArgumentGroup as ArgumentGroup
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -243,12 +241,6 @@ class RollingRun(RunKind):
     needs = "rolling=true, rolling=node or rolling=rack"
     grows = True
     nodes_arrive = True
-
-    def add_arguments(self, parser: ArgumentParser | ArgumentGroup) -> None:
-        """Add ``--rolling``: false and an empty value are the usual run, and true is a node."""
-        note = "one job for each node or rack, which starts when its nodes are available"
-        words = ("", "false", "true", "node", "rack")
-        parser.add_argument("--rolling", type=str.lower, choices=words, default="", help=note)
 
     def plan(self, request: PlanRequest) -> Plan | None:
         """Return the plan of the hosts of the site, with the steps of its whole partition."""

@@ -11,6 +11,9 @@ PLUGINS: PluginTable = {
     "proofmark.common.message_table": {
         "stability": "messages:MESSAGES",
     },
+    "proofmark.cli.plan_options": {
+        "stability": "command_line:stability_options",
+    },
     "proofmark.plan.kinds": {
         "stability": "stability_run:StabilityRun",
     },

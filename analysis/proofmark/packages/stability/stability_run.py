@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from argparse import _ArgumentGroup as ArgumentGroup
+from argparse import Namespace
 from collections.abc import Collection, Iterator
 
-from proofmark.cli.amounts import above_zero
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.text import duration
 from proofmark.packages.stability.sampling import ahead, unreachable
@@ -22,7 +19,6 @@ from proofmark.plan.kinds import Part, PlanRequest, RunKind
 from proofmark.plan.plan import Job, Plan
 from proofmark.site.contract_document import (
     CONTRACT,
-    MAX_DAYS,
     Contract,
     ContractItem,
     StabilityTerms,
@@ -34,22 +30,6 @@ DAYS = 1.0
 """The duration that is shown if none is stated."""
 SHORT_JOB_S = 60
 """A run of shorter jobs gets a note."""
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(|d|h|min|s)", re.ASCII)
-_PER_DAY = {"": 1, "d": 1, "h": 24, "min": 1440, "s": 86400}
-
-
-def _days(text: str) -> float | None:
-    """Return a duration in days; None for an empty text."""
-    match = _DURATION.fullmatch(text)
-    days = float(match[1]) / _PER_DAY[match[2]] if match else 0.0
-    if text and not 0 < days <= MAX_DAYS:
-        raise ArgumentTypeError(f"{text!r}: accepted: days, or a duration as 36h or 90min")
-    return days if text else None
-
-
-def _share(text: str) -> float | None:
-    """Return a share of the nodes; None for an empty text."""
-    return above_zero(1.0)(text) if text else None
 
 
 def _terms(options: Namespace, site: Site) -> StabilityTerms:
@@ -81,13 +61,6 @@ class StabilityRun(RunKind):
     needs = "the suite stability, which does not roll"
     grows = True
     has_figures = False
-
-    def add_arguments(self, parser: ArgumentParser | ArgumentGroup) -> None:
-        """Add the terms of the run to `parser`."""
-        note = "of the suite stability: its duration, in days, or as 36h or 90min"
-        parser.add_argument("--stability-days", type=_days, metavar="DAYS", help=note)
-        note = "of the suite stability: the share of the nodes that jobs use (default: 0.9)"
-        parser.add_argument("--stability-load", type=_share, metavar="SHARE", help=note)
 
     def plan(self, request: PlanRequest) -> Plan | None:
         """Return the plan of a suite with a step whose figures are counted."""

@@ -14,8 +14,8 @@ from typing import Any
 
 from proofmark.cases.reference import Reference
 from proofmark.cases.telemetry import TELEMETRY, metrics_of
-from proofmark.cli.command import Command, Words, complete
-from proofmark.cli.newest import take_newest
+from proofmark.cli import completion
+from proofmark.cli.command import Command, complete, take_newest
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import BadInput
 from proofmark.common.files import exists, is_folder
@@ -340,15 +340,15 @@ def _arguments(parser: ArgumentParser) -> None:
         help="the id of a step, its number or its beginning; <step>/<node> for one node; RUN STEP "
         "and RUN/workdir/steps/STEP name the run too",
     )
-    complete(step, Words.RUN)
+    complete(step, completion.runs)
     note = "default: the only runs/latest-<site>"
-    complete(parser.add_argument("--run", dest="folder", action=_Run, help=note), Words.RUN)
+    complete(parser.add_argument("--run", dest="folder", action=_Run, help=note), completion.runs)
     parser.add_argument("--json", action="store_true", help="print the same as JSON")
 
 
 def print_explanation(options: Namespace) -> int:
     """Print what a step runs, where, with which inputs, and what its verdict depends on."""
-    from proofmark.cli.planned import unwritten  # it imports all plug-ins
+    from proofmark.cli.plan import unwritten  # it imports all plug-ins
 
     run = open_newest(options.folder or take_newest(RUNS))
     found = explain(run, options.step, partial(unwritten, run))

@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from proofmark.cli.bmc_credentials import credentials_argument, credentials_of
-from proofmark.cli.command import Command, run_argument
-from proofmark.cli.command_inputs import site_arguments, site_of_run
+from proofmark.cli.command import Command, credentials_argument, run_argument, site_arguments
+from proofmark.cli.inputs import credentials_of, site_of_run
 from proofmark.common.errors import bad_input
 from proofmark.common.progress_lines import say
 from proofmark.machine.bmc.back_end import Host

@@ -10,9 +10,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from proofmark.cases.vocabulary import Slug
-from proofmark.cli.command import Command, run_argument, verb_argument
-from proofmark.cli.command_inputs import kit_benchmarks, site_arguments, site_of_run
-from proofmark.cli.evidence import evidence_of
+from proofmark.cli.command import Command, run_argument, site_arguments, verb_argument
+from proofmark.cli.inputs import evidence_of, kit_benchmarks, site_of_run
 from proofmark.cli.output import print_line
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render

@@ -11,14 +11,20 @@ from math import ceil
 from pathlib import Path
 
 from proofmark.cases.suite import Benchmarks, members_from
-from proofmark.cli.amounts import whole
-from proofmark.cli.command import Command, Words, complete
-from proofmark.cli.command_inputs import kit_benchmarks, runs_folder_argument, suite_argument
+from proofmark.cli import completion
+from proofmark.cli.command import (
+    Command,
+    complete,
+    limit_argument,
+    runs_folder_argument,
+    site_argument,
+    suite_argument,
+    whole,
+)
+from proofmark.cli.inputs import inventory_of, kit_benchmarks
 from proofmark.cli.output import print_line
-from proofmark.cli.plan_command import print_steps
-from proofmark.cli.plan_summary import cost_line
-from proofmark.cli.run_command import stage
-from proofmark.cli.site import inventory_of, limit_argument, site_argument
+from proofmark.cli.plan import cost_line, print_steps
+from proofmark.cli.run import stage
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.files import write_private
 from proofmark.common.input_limits import MAX_PARALLEL
@@ -234,7 +240,7 @@ def arguments(parser: ArgumentParser) -> None:
         metavar="RUN",
         help="a real run of the partition, which the model is fitted to and compared with",
     )
-    complete(measured, Words.RUN)
+    complete(measured, completion.runs)
     parser.add_argument(
         "--jobs",
         type=whole(0, MAX_PARALLEL),

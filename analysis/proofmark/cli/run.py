@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-from collections.abc import Collection
+from argparse import Namespace
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from proofmark.cli.amounts import above_zero
-from proofmark.cli.command import Command, run_argument
-from proofmark.cli.input import read_stdin
+from proofmark.cli.commands import STOPPED_EARLY
+from proofmark.cli.inputs import node_names, open_or_plan_run, read_stdin
 from proofmark.cli.output import print_json, print_line
-from proofmark.cli.site import node_names
 from proofmark.common.errors import BadInput, NodeFailure, note_failed_nodes
 from proofmark.common.files import is_folder, read_json
-from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.kit import kit_folder
 from proofmark.common.progress_lines import say
+from proofmark.common.text import duration
+from proofmark.jobs.execute import RepeatedStep, pick, summary
 from proofmark.jobs.execute import execute as execute_run
-from proofmark.jobs.execute import pick, summary
 from proofmark.jobs.execute import rerun as rerun_steps
 from proofmark.jobs.job_request import Arrivals
 from proofmark.jobs.kinds import Execution, jobs_of
 from proofmark.jobs.scripts import Manner, Scripts, write_scripts
 from proofmark.jobs.step_script import repeated_commands, unselected_rails
+from proofmark.machine.node_commands import check_programs
 from proofmark.machine.preflight import refuse_unseen
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.search import Figures, Search
+from proofmark.plan.step import Step, StepInstance
 from proofmark.runs.adopted import refuse_imported
+from proofmark.runs.attempts import has_result
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.evidence import SealedEvidence, read_evidence, seal
+from proofmark.runs.journal import unverified
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import (
     Run,
@@ -38,32 +41,21 @@ from proofmark.runs.run import (
     benchmarks_of,
     leave_out,
     open_run,
+    read_decisions,
     reported_names,
     site_of,
     with_decisions,
 )
 from proofmark.runs.sealed_runs import keep, sealed_of
 from proofmark.runs.stage_faults import noting_faults
+from proofmark.runs.state import planned
 from proofmark.runs.work_folder import make_work_folder, use_work_folder, work_files
 from proofmark.site.inventory import Site
 from proofmark.software.provision import ProgramProbes, provide_software, without_romio
 from proofmark.software.software import Software
 
-STOPPED_EARLY = 6
-"""Exit code of ``stage execute --fail-fast`` that started no further step."""
-
-
-def _rerun_arguments(parser: ArgumentParser) -> None:
-    run_argument(parser)
-    parser.add_argument(
-        "steps", metavar="STEP", nargs="+", help="step ids, numbers, or <step>/<node>"
-    )
-    parser.add_argument(
-        "--replaces",
-        metavar="REASON",
-        default="",
-        help="why earlier crashes of these steps say nothing about the nodes; the report has it",
-    )
+if TYPE_CHECKING:
+    from proofmark.judge.repeats import RepeatRound
 
 
 def rerun(options: Namespace) -> int:
@@ -90,11 +82,6 @@ def _sealed(folder: Path) -> tuple[SealedEvidence, Run]:
     return evidence, run
 
 
-def _record_arguments(parser: ArgumentParser) -> None:
-    run_argument(parser)
-    parser.add_argument("--installed", action="store_true", help="use the run's installed.json")
-
-
 def record_software(options: Namespace) -> int:
     """Write ``software.json`` from the probes; stdin has them as JSON."""
     run = open_run(options.folder)
@@ -107,28 +94,6 @@ def record_software(options: Namespace) -> int:
             by_installed=options.installed,
         )
     return 0
-
-
-def _execute_arguments(parser: ArgumentParser) -> None:
-    run_argument(parser)
-    parser.add_argument(
-        "--scripts", action="store_true", help="write the scripts of the steps; run no job"
-    )
-    parser.add_argument(
-        "--fail-fast",
-        action="store_true",
-        help="start no further step after the first one that fails or stays disturbed; exit code "
-        f"{STOPPED_EARLY}",
-    )
-    parser.add_argument(
-        "--wait-s",
-        type=above_zero(MAX_WAIT_S),
-        default=0.0,
-        metavar="SECONDS",
-        help="of a run that nodes join: how long it waits for nodes that are down (default: not at "
-        "all)",
-    )
-    parser.add_argument("--only", metavar="NODES", help="of a run that nodes join: only their jobs")
 
 
 def stage(run: Run, site: Site) -> Run:
@@ -170,8 +135,6 @@ def execute(options: Namespace) -> int:
     else:
         early = execute_run(run, name, say, _figures, manner=manner, arrivals=arrivals)
     if run.plan.more_repeats_s and not early:
-        from proofmark.cli.noisy_steps import repeat_noisy_steps  # it judges; few plans need it
-
         repeat_noisy_steps(with_decisions(run), say)
     print_line(summary(with_decisions(run)))
     return STOPPED_EARLY if early else 0
@@ -221,17 +184,77 @@ def _read(run: Run) -> None:
         say(f"not read: {error}")
 
 
-COMMANDS = {
-    "rerun": Command(rerun, "rerun runs/latest-local 3", _rerun_arguments),
-    "stage record-software": Command(
-        record_software,
-        "stage record-software runs/latest-local --installed",
-        _record_arguments,
-    ),
-    "stage execute": Command(execute, "stage execute runs/latest-local", _execute_arguments),
-    "stage collect": Command(
-        collect,
-        "stage collect runs/latest-local",
-        traced=False,
-    ),
-}
+def programs(options: Namespace) -> int:
+    """Check on every node of a run for programs.
+
+    Raises:
+        BadInput: a node lacks a program.
+    """
+    with open_or_plan_run(options) as (run, site):
+        check_programs(run, site, options.program)
+    return 0
+
+
+def repeat_noisy_steps(run: Run, say: Callable[[str], None]) -> None:
+    """Run the steps of `run` that are too noisy again, until a material change would be seen.
+
+    The executions are in ``decisions.json`` before they run, so that an interrupted run has spent
+    their time. Only steps that are finished, on nodes in their mode, run again.
+
+    Args:
+        run: a run of which all steps that can run have ended.
+        say: called with one line for each decision.
+
+    Raises:
+        BadInput: as of `rerun`; or a file of the run is damaged.
+        Stopped: SIGINT or SIGTERM was received.
+    """
+    from proofmark.judge.judging import evidence_of, judge  # polars costs time; few plans need it
+    from proofmark.judge.repeats import needs, next_round
+
+    steps = _repeatable(run)
+    while True:
+        evidence = evidence_of(run)
+        known = read_decisions(run.files).more
+        spent = sum(count * steps[name].wall_s for name, count in known.items() if name in steps)
+        left_s = run.plan.more_repeats_s - spent
+        chosen = next_round(needs(judge(evidence).results, evidence.benchmarks, steps), left_s)
+        if not chosen.executions:
+            _report_left(chosen, left_s, say)
+            return
+        say(_described(chosen, steps, left_s))
+        total = {name: known.get(name, 0) + count for name, count in chosen.executions.items()}
+        add_decisions(run.files, more=total)
+        for number in range(max(chosen.executions.values())):
+            again = sorted(name for name, count in chosen.executions.items() if count > number)
+            rerun_steps(run, [RepeatedStep(steps[name], StepInstance(name)) for name in again], say)
+
+
+def _repeatable(run: Run) -> Mapping[str, Step]:
+    """Return the finished steps whose nodes are in their mode."""
+    found: dict[str, Step] = {}
+    proven = site_of(run).partition.firmware is not None
+    for group in run.plan.to_run():
+        for job in group.jobs:
+            if proven and unverified(planned(run).folder, job.nodes, group.mode):
+                continue
+            found |= {each.id: each for each in job.steps if has_result(run.files.step(each.id))}
+    return found
+
+
+def _described(chosen: RepeatRound, steps: Mapping[str, Step], left_s: float) -> str:
+    seconds = sum(count * steps[name].wall_s for name, count in chosen.executions.items())
+    return (
+        f"too noisy: {sum(chosen.executions.values())} more executions of "
+        f"{len(chosen.executions)} steps, about {duration(seconds)} of {duration(left_s)}"
+    )
+
+
+def _report_left(chosen: RepeatRound, left_s: float, say: Callable[[str], None]) -> None:
+    for need in chosen.unaffordable:
+        why = "no number of repeats is enough"
+        if need.more != float("inf"):
+            why = f"{need.more:.0f} more repeats, about {duration(need.cost_s)}"
+        say(f"{need.steps[0]}: too noisy, not repeated: {why}; {duration(left_s)} are left")
+    if not chosen.unaffordable:
+        say("repeats: each measured change that matters would be seen")

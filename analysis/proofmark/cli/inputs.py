@@ -1,0 +1,356 @@
+"""The cases, the site, the run and the standard input of a command, from its options."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from proofmark.cases.loading import load_benchmarks
+from proofmark.cases.suite import Benchmarks
+from proofmark.cli.command import SECRETS
+from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.input_limits import MAX_RUN_FILE_BYTES, MAX_SMALL_BYTES
+from proofmark.common.kit import kit_folder
+from proofmark.common.nodesets import folded, unfold
+from proofmark.common.progress_lines import say
+from proofmark.common.text import size
+from proofmark.common.trust import refuse_untrusted
+from proofmark.machine.bmc.back_end import Credentials, credentials
+from proofmark.plan.kinds import PlanRequest, kind_of, plan_asked
+from proofmark.plan.lacking import Available, refuse_lacking
+from proofmark.plan.plan import Plan
+from proofmark.runs.acceptance import OWN, STATEMENT, CheckedStatement, check, signed_folders
+from proofmark.runs.adopted import refuse_imported
+from proofmark.runs.evidence import open_evidence, seal
+from proofmark.runs.node_locks import reservation_of
+from proofmark.runs.run import Run, open_run, site_of
+from proofmark.runs.start import RunInputs, start_or_continue
+from proofmark.site.choice import LINK, chosen_site
+from proofmark.site.groups import COMPUTE, RESOLVED
+from proofmark.site.inventory import Inventory, Site, choose_inventory, load_site, read_sites
+from proofmark.site.machines import Machine, machines_of
+from proofmark.software.provider import packages_at
+
+Content = TypeVar("Content")
+
+
+def read_stdin(kind: type[Content]) -> Content:
+    """Return the JSON in stdin as `kind`.
+
+    Raises:
+        BadInput: it is no JSON, does not fit `kind`, or is larger than `MAX_RUN_FILE_BYTES`.
+    """
+    return parse(TypeAdapter(kind), sys.stdin.buffer, "stdin")
+
+
+def parse(adapter: TypeAdapter[Content], file: IO[bytes], name: str) -> Content:
+    """Return the JSON in `file`, which messages call `name`.
+
+    Raises:
+        BadInput: it is no JSON, does not fit, or is larger than `MAX_RUN_FILE_BYTES`.
+    """
+    try:
+        return adapter.validate_json(read_limited(file, name, MAX_RUN_FILE_BYTES))
+    except ValidationError as error:
+        (first, *_) = error.errors(include_url=False, include_input=False)
+        key = ".".join(map(str, first["loc"]))
+        raise bad_input(name, key, first["msg"], "JSON of the playbooks") from None
+
+
+def read_limited(file: IO[bytes], name: str, limit: int) -> bytes:
+    """Return the bytes of `file`, which messages call `name`.
+
+    Raises:
+        BadInput: it has more than `limit` bytes.
+    """
+    content = file.read(limit + 1)
+    if len(content) > limit:
+        raise bad_input(name, "", "more bytes", f"at most {size(limit)}")
+    return content
+
+
+def inventory_of(options: Namespace) -> Inventory:
+    """Return the inventory that ``-i`` names, with the groups that a play has resolved.
+
+    Raises:
+        BadInput: not exactly one site is named, or the groups cannot be read.
+    """
+    inventory = _named(options)
+    if options.groups_fd is None:
+        return inventory
+    with os.fdopen(options.groups_fd, "rb") as file:
+        return replace(inventory, groups=parse(RESOLVED, file, "groups of the play"))
+
+
+def site_name(options: Namespace) -> str:
+    """Return the name of the site that ``-i`` names.
+
+    Raises:
+        BadInput: not exactly one site is named.
+    """
+    return _named(options).folder.name
+
+
+def _named(options: Namespace) -> Inventory:
+    """Return the inventory; without ``-i`` print once which site is chosen."""
+    inventory = choose_inventory(options.inventory, kit_folder)
+    if not options.inventory:
+        say(f"site: {inventory.folder.name}, the chosen one ({inventory.folder})")
+        options.inventory = [f"{inventory.source}"]
+    return inventory
+
+
+def node_names(nodes: str | None) -> frozenset[str]:
+    """Return the names in the value of ``--only``, a node set; none without one.
+
+    Raises:
+        BadInput: it is no node set.
+    """
+    try:
+        return frozenset(unfold([nodes])) if nodes else frozenset()
+    except ValueError as error:
+        raise bad_input("--only", "", str(error), "a node set such as knl[0001-0004]") from None
+
+
+def only_nodes(site: Site, nodes: str | None) -> Site:
+    """Return `site` with the hosts in the node set `nodes` only; `site` itself without one.
+
+    Raises:
+        BadInput: it is no node set, or `site` does not select one of the nodes.
+    """
+    if not nodes:
+        return site
+    names = node_names(nodes)
+    if others := names - set(site.hosts):
+        found = f"nodes that {site.limit!r} does not select: {folded(others)}"
+        raise bad_input("--only", "", found, folded(site.hosts))
+    return site.model_copy(update={"hosts": tuple(h for h in site.hosts if h in names)})
+
+
+def kit_benchmarks() -> Benchmarks:
+    """Return the cases and suites of the kit in use."""
+    return load_benchmarks(kit_folder() / "benchmarks")
+
+
+def packages_of_kit(site: Site) -> Available | None:
+    """Return the packages of the provider of `site`, with this checkout (`packages_at`)."""
+    return packages_at(kit_folder(), site)
+
+
+def plan_of(
+    options: Namespace, benchmarks: Benchmarks, site: Site, *, shown: bool = False
+) -> tuple[Plan, Callable[[str], Machine], str]:
+    """Return the plan that the options ask for, the machine of each mode, and the probe.
+
+    A plan that is only `shown` may assume what a run has to state.
+
+    Raises:
+        BadInput: as `plan_asked`.
+    """
+    machines, probe = machines_of(site)
+    made = plan_asked(PlanRequest(options, benchmarks, site, machines, shown=shown))
+    return made, machines, probe
+
+
+def site_of_inventory(
+    options: Namespace, partition: str, overrides: Mapping[str, str | None] | None = None
+) -> Site:
+    """Return the site that ``-i`` and ``-l`` select, for a run on `partition`.
+
+    The file ``inputs/site.json`` in the folder of the run is not read: it has commands, and the run
+    user can write it.
+
+    Raises:
+        BadInput: no site is named, or the inventory or the limit does not have the partition.
+    """
+    return _site_in(inventory_of(options), options, partition, overrides)
+
+
+def _site_in(
+    inventory: Inventory,
+    options: Namespace,
+    partition: str,
+    overrides: Mapping[str, str | None] | None,
+) -> Site:
+    if options.limit:
+        site = load_site(inventory, options.limit, overrides)
+        if site.partition_name != partition:
+            found = f"{options.limit!r}: hosts of {site.partition_name}"
+            raise bad_input("-l", "", found, f"hosts of {partition}, the partition of the run")
+        return site
+    sites, mistakes = read_sites(inventory, COMPUTE, overrides)
+    for site in sites:
+        if site.partition_name == partition:
+            return site
+    if mistakes:
+        raise BadInput(*mistakes)
+    names = ", ".join(site.partition_name for site in sites)
+    raise bad_input(inventory.folder, "compute", f"no partition {partition!r} of the run", names)
+
+
+def site_of_run(
+    options: Namespace, run: Run, overrides: Mapping[str, str | None] | None = None
+) -> Site:
+    """Return the site of `run`, which has all of its nodes, from the inventory.
+
+    It is the site that ``-i`` names, or that of the same name in this checkout: the chosen one, or
+    one of ``inventory/``. The folder that the
+    run remembers may be that of another checkout, and is not read. If the nodes of the run are
+    reserved for it, its jobs use this reservation.
+
+    Raises:
+        BadInput: there is no such site, the run remembers another one than that of this checkout,
+            or the site does not have the partition or a node of the run.
+    """
+    named = options.inventory
+    inventory = inventory_of(options) if named else Inventory.of(_site_in_checkout(run))
+    changes = {"reservation": reservation_of(run) or None, **(overrides or {})}
+    site = _site_in(inventory, options, run.plan.partition, changes)
+    refuse_other_hosts(run, site)
+    return site
+
+
+def _site_in_checkout(run: Run) -> Path:
+    """Return the folder of the site of `run` in this checkout.
+
+    Raises:
+        BadInput: there is none, or the run remembers another folder: the user has to choose.
+    """
+    here, remembered = kit_folder() / "inventory" / run.plan.site, f"{site_of(run).inventory}"
+    link = kit_folder() / LINK
+    if link.is_symlink() and link.resolve().name == run.plan.site:
+        here = chosen_site(kit_folder())
+    accepted = f"-i FOLDER, the site {run.plan.site}"
+    if not here.is_dir():
+        found = f"nothing; the run was planned with {remembered}, and {here} does not exist"
+        raise bad_input("-i", "", found, accepted)
+    if f"{here.resolve()}" != remembered:
+        found = f"nothing; the run was planned with {remembered}, and this checkout has {here}"
+        raise bad_input("-i", "", found, accepted)
+    return here
+
+
+def refuse_other_hosts(run: Run, site: Site) -> None:
+    """Refuse a plan with nodes that `site` does not select, unless nodes join its run.
+
+    Raises:
+        BadInput: it names these nodes.
+    """
+    if run.plan.site != site.name:
+        found = f"the site {site.name}"
+        raise bad_input("-i", "", found, f"{run.plan.site}, the site of the run")
+    others = sorted(set(run.plan.nodes()) - set(site.hosts))
+    if others and not kind_of(run.plan).nodes_arrive:
+        found = f"nodes that {site.limit!r} does not select: {folded(others)}"
+        raise bad_input(run.files.plan, "", found, f"hosts of {site.partition_name}")
+
+
+@contextmanager
+def open_or_plan_run(
+    options: Namespace, scratch_dir: str | None = None
+) -> Iterator[tuple[Run, Site]]:
+    """Yield the run in ``options.folder`` or a planned one, which is removed later, and its site.
+
+    Raises:
+        BadInput: the run does not exist, or the options to plan one are missing.
+    """
+    if options.folder:
+        run = open_run(options.folder)
+        refuse_imported(run)
+        yield run, site_of_run(options, run, {"scratch_dir": scratch_dir})
+        return
+    if not options.limit:
+        raise bad_input("RUN", "", "nothing", "a run's folder, or -i and -l to plan one")
+    overrides = {"provision_from": options.provision_from, "scratch_dir": scratch_dir}
+    site = load_site(inventory_of(options), options.limit, overrides)
+    benchmarks = kit_benchmarks()
+    plan, machines, probe = plan_of(options, benchmarks, site)
+    refuse_lacking(plan, benchmarks, site, machines, packages_of_kit)
+    with TemporaryDirectory(prefix="proofmark-plan-") as folder:
+        # Nobody runs it, so that its run user need not make a work folder.
+        unused = site.model_copy(
+            update={"partition": site.partition.model_copy(update={"run_user": None})}
+        )
+        inputs = RunInputs(plan, benchmarks, unused, probe)
+        made, _ = start_or_continue(Path(folder), inputs, run_id="new", link=None)
+        yield made, site
+
+
+COLLECT = "proofmark stage collect RUN"
+
+
+def evidence_of(folder: Path) -> Run:
+    """Return the sealed run of `folder`. A run that was never sealed is sealed now.
+
+    Raises:
+        BadInput: the evidence is damaged, or as `seal`.
+    """
+    return open_evidence(folder) or seal(folder).run()
+
+
+def run_to_show(folder: Path) -> Run:
+    """Return the sealed run of `folder`, or its folder as it is now, which stderr then states.
+
+    Raises:
+        BadInput: the evidence is damaged, or the folder is no run.
+    """
+    if sealed := open_evidence(folder):
+        return sealed
+    run = open_run(folder)
+    say(f"{run.id}: nothing is sealed yet; its folder is read as it is now: {COLLECT}")
+    return run
+
+
+def checked_folder(folder: Path, signers: Path, revoked: Path | None = None) -> CheckedStatement:
+    """Return the check of a signed folder: of its signatures and its files.
+
+    Args:
+        folder: a signed folder, or a run or acceptance, whose newest signed folder is taken.
+
+    Raises:
+        BadInput: nothing is signed, no signature is accepted, or another user can change a file.
+    """
+    refuse_untrusted(folder, OWN)
+    resolved = folder.resolve()
+    found = [resolved] if (resolved / STATEMENT).exists() else signed_folders(resolved)
+    if not found:
+        raise bad_input("RUN", "", f"{folder}: nothing is signed", "proofmark sign RUN")
+    _refuse_inside(found[0], "--signers", signers, "an allowed_signers file")
+    if revoked:
+        _refuse_inside(found[0], "--revoked", revoked, "a list of revoked keys, or a KRL")
+    return check(found[0], signers, revoked)
+
+
+def _refuse_inside(folder: Path, option: str, file: Path, accepted: str) -> None:
+    """Refuse a file that is missing or in the folder, or that another user can change."""
+    if not file.is_file():
+        raise bad_input(option, "", f"{file}: no such file", accepted)
+    if folder in file.resolve().parents:
+        raise bad_input(option, "", f"{file}: in the signed folder", f"{accepted} outside it")
+    refuse_untrusted(file, f"{accepted} that only this user can change")
+
+
+def credentials_of(options: Namespace) -> Credentials:
+    """Return the credentials in the file of ``--credentials``, in stdin (``-``) or in `SECRETS`.
+
+    Raises:
+        BadInput: they have another format, or more than `MAX_SMALL_BYTES`.
+    """
+    source = options.credentials
+    if not source:
+        content = b""
+    elif source == "-":
+        content = read_limited(sys.stdin.buffer, "stdin", MAX_SMALL_BYTES)
+    else:
+        with Path(source).open("rb") as file:
+            content = read_limited(file, source, MAX_SMALL_BYTES)
+    return credentials(content, SECRETS.get())

@@ -1,0 +1,642 @@
+"""The command ``plan``: what a run will start, and what is known of it before."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from proofmark.cases.suite import Benchmarks
+from proofmark.cases.vocabulary import RAIL
+from proofmark.cli.inputs import (
+    inventory_of,
+    kit_benchmarks,
+    only_nodes,
+    packages_of_kit,
+    plan_of,
+)
+from proofmark.cli.output import print_json, print_line, print_table, print_text, table_text
+from proofmark.common.errors import (
+    BadInput,
+    NodeFailure,
+    NothingToRun,
+    bad_input,
+    note_failed_nodes,
+)
+from proofmark.common.kit import expanded, kit_folder, result_folder
+from proofmark.common.message import Message
+from proofmark.common.nodesets import fold, folded
+from proofmark.common.printed_command import PrintedCommand, of_person, setting
+from proofmark.common.progress_lines import say
+from proofmark.common.text import duration, one_line, size
+from proofmark.jobs.job_request import site_mistakes
+from proofmark.jobs.scripts import RUN_ID, Preview, Scripts, shown
+from proofmark.jobs.step_script import environment_of_step, package_of_step
+from proofmark.judge.foreseen import (
+    ACCEPT,
+    Unjudged,
+    facts_of_modes,
+    judged_elsewhere,
+    refusals,
+    refusing,
+    unjudged_of,
+)
+from proofmark.machine.node_commands import run_text, step_programs
+from proofmark.machine.preflight import refuse_unseen
+from proofmark.machine.scheduler import present
+from proofmark.plan.kinds import kind_of
+from proofmark.plan.lacking import available_at, in_words, lacking, lost_steps, refuse_lacking
+from proofmark.plan.plan import Plan, Step, step_named
+from proofmark.plan.totals import JobTime, idle_cores, job_times, mode_lines
+from proofmark.plan.validation import without_figures
+from proofmark.runs.busy_nodes import warning_of_probe
+from proofmark.runs.cost_history import MeasuredCost, measured_cost
+from proofmark.runs.play_variables import play_variable_names, write_play_variables
+from proofmark.runs.predictions import Predictions
+from proofmark.runs.progress import due_nodes
+from proofmark.runs.run import Link, Run, benchmarks_of, reported_names, site_of
+from proofmark.runs.run_files import WorkFiles, launch_command
+from proofmark.runs.start import Copied, RunInputs, start_or_continue
+from proofmark.runs.work_folder import planned_work
+from proofmark.site.accepted_baseline import ACCEPTED, chosen_baseline
+from proofmark.site.execution import MPIS_OF_LAUNCHER, Queue, doubtful
+from proofmark.site.inventory import Site, load_site, load_sites
+from proofmark.site.machines import Machine
+from proofmark.site.node.probe_text import unread_lines
+from proofmark.site.partition import untried
+from proofmark.software.provider import check_name, check_provider
+from proofmark.software.provision import planned_software
+from proofmark.software.software import Software, software_of
+
+
+def prefixes(options: Namespace) -> Path:
+    """Return the folder of the installations."""
+    return result_folder(kit_folder(), ".provision", options.prefixes).resolve()
+
+
+def place(site: Site, options: Namespace) -> Iterator[str]:
+    """Yield why the programs of `site` cannot be installed from this checkout."""
+    try:
+        check_provider(site.partition.provision_from, prefixes(options))
+    except BadInput as error:
+        yield from (f"no run from here: {mistake}" for mistake in error.mistakes)
+
+
+class NoteKind(StrEnum):
+    """What a note is about."""
+
+    UNKNOWN = "not known"
+    UNJUDGED = "not judged"
+    DOUBT = "note"
+    """A warning, or cores that stay idle."""
+    LOST = "lost"
+    """Steps that are not started and will be INVALID, because the MPI lacks a part of it."""
+    OF_KIND = "kind"
+    """What the kind of the run needs, and its risks."""
+    LIMIT = "limit"
+    """A limit of the site that judges no figure of the plan, and what other sites accepted."""
+
+
+class Note(NamedTuple):
+    """Something that a person should know before a run."""
+
+    kind: NoteKind
+    text: str
+
+    @property
+    def line(self) -> str:
+        """The text; it begins with the kind if it does not state this itself."""
+        stated = self.kind in (NoteKind.UNKNOWN, NoteKind.UNJUDGED, NoteKind.LOST)
+        return f"{self.kind}: {self.text}" if stated else self.text
+
+
+def plan_notes(
+    made: Plan,
+    benchmarks: Benchmarks,
+    site: Site,
+    machines: Callable[[str], Machine],
+    probe: str = "",
+) -> Iterator[Note]:
+    """Yield a note for each unknown fact, doubt, lost step, idle core, and limit without a figure.
+
+    Args:
+        machines: its machine in each mode.
+        probe: the output of the probe of a node; empty if the hardware is declared.
+    """
+    for line in unread_lines(machines(site.partition.current_mode).unread):
+        yield Note(NoteKind.UNKNOWN, line)
+    for line in doubts(site, benchmarks):
+        yield Note(NoteKind.DOUBT, line)
+    launcher = site.partition.launch.launcher
+    if launcher not in MPIS_OF_LAUNCHER and any(RAIL in each.parameters for each in made.steps()):
+        yield Note(NoteKind.UNJUDGED, f"one rail alone, unless {RAILS_KNOWN}")
+    for line in _lost(made, site):
+        yield Note(NoteKind.LOST, line)
+    for line in idle_cores(made, machines):
+        yield Note(NoteKind.DOUBT, line)
+    kind = kind_of(made)
+    for line in kind.notes(made, [*site.items.values()]):
+        yield Note(NoteKind.OF_KIND, line)
+    made = kind.judged(made)
+    for line in without_figures(made, benchmarks, site, machines):
+        yield Note(NoteKind.LIMIT, line)
+    if site.elsewhere:
+        facts = facts_of_modes(made, site, machines, probe)
+        for line in judged_elsewhere(made, benchmarks, site, facts):
+            yield Note(NoteKind.LIMIT, line)
+
+
+def _lost(made: Plan, site: Site) -> Iterator[str]:
+    """Yield the steps that need a part of the MPI that the MPI of the origin lacks."""
+    available, _ = available_at(site, packages_of_kit)
+    if steps := lost_steps(made, available):
+        arch = of_person(site.partition.environment, "ARCH")
+        command = PrintedCommand("proofmark", "lock", arch, "-i", "SITE", "--find", "--mpi=kit")
+        reason = Message("hints-without-romio", part="the MPI of the lock")
+        names = ", ".join(step.id for step in steps)
+        yield f"{names}: INVALID, not started: {reason}; `{command}` makes a lock with ROMIO"
+
+
+RAILS_KNOWN = "the MPI of the programs is Open MPI, MPICH, MVAPICH or Intel MPI"
+"""The condition under which a program can be limited to one rail (``site/data/rails.yml``)."""
+
+
+def doubts(site: Site, benchmarks: Benchmarks) -> Iterator[str]:
+    """Yield a warning for each back end that never ran, and for each doubtful run-time variable."""
+    launch = site.partition.launch
+    name = site.partition_name
+    for key, back_end in untried(site.partition).items():
+        yield f"warning: {name}: partition.{key}: {back_end!r} never ran with the real thing"
+    yield from (f"warning: {name}: partition.launch: {each}" for each in launch.doubts())
+    for name, case in benchmarks.cases.items():
+        for each in doubtful(case.environment, MPIS_OF_LAUNCHER.get(launch.launcher, ())):
+            yield f"warning: {name}: environment: {each}"
+
+
+def plan_summary(plan: Plan, hosts: Collection[str] = ()) -> dict[str, Any]:
+    """Return suite, number of nodes, modes, packages and cost of `plan`.
+
+    Args:
+        hosts: the hosts that ``-l`` selects.
+
+    Returns:
+        `suite`; `partition`; `nodes`, their number; `node_set`, their names; `modes` in the order
+        of the plan; `packages` of the steps, as the cases name them; `step_packages`, the Debian
+        packages that the scripts of the steps need on a node; `cost`, one line; `rolling`: whether
+        nodes join the run; then `only`, the names of `hosts`.
+
+    Raises:
+        BadInput: ``requirements/programs.yml`` is wrong.
+    """
+    programs = step_programs(bound_memory=plan.binds_memory()).values()
+    return {
+        "suite": plan.suite,
+        "partition": plan.partition,
+        "nodes": len(plan.nodes()),
+        "node_set": ",".join(fold(plan.nodes())),
+        "modes": [group.mode for group in plan.groups],
+        "packages": list(plan.packages()),
+        "step_packages": sorted({program.debian for program in programs} - {""}),
+        "cost": cost_line(plan),
+        "rolling": kind_of(plan).nodes_arrive,
+        "only": ",".join(fold(hosts)) if kind_of(plan).nodes_arrive else "",
+    }
+
+
+def cost_line(plan: Plan) -> str:
+    """Return one line with the numbers of jobs and steps, the time and the bytes of `plan`."""
+    totals = plan.totals
+    more = ""
+    if plan.more_repeats_s:
+        more = f", repeats of noisy steps: at most {duration(plan.more_repeats_s)} more"
+    return (
+        f"suite: {plan.suite}, partition: {plan.partition}, "
+        f"jobs: {totals.jobs}, steps: {totals.steps}, "
+        f"time: about {duration(totals.wall_s)}{more}, node-hours: {totals.node_hours:.2f}, "
+        f"written to scratch: {size(totals.bytes)}, "
+        f"at most {size(totals.scratch_peak_bytes)} at one time"
+    )
+
+
+class ShownPlan(NamedTuple):
+    """A plan, the queue of its partition, further lines, and what will stay unjudged."""
+
+    plan: Plan
+    queue: Queue
+    notes: Sequence[str]
+    unjudged: Sequence[Unjudged]
+
+
+def print_as_json(plans: Sequence[ShownPlan], runs: Path) -> None:
+    """Print the plans, one for each partition, with their notes.
+
+    stderr has the notes too, because a playbook prints stderr.
+
+    Args:
+        runs: the runs from which durations are known.
+    """
+    texts = []
+    for each in plans:
+        cost = measured_cost(each.plan, runs)
+        history = {key: value for key, value in asdict(cost).items() if key != "seconds"}
+        texts.append(
+            {
+                **each.plan.model_dump(mode="json"),
+                "summary": plan_summary(each.plan),
+                "history": history,
+                "jobs": [_job(job) for job in job_times(each.plan, each.queue, cost.seconds)],
+                "unjudged": [one.as_json() for one in each.unjudged],
+                "notes": each.notes,
+            }
+        )
+        for line in (*each.notes, *unjudged_lines(each.unjudged)):
+            say(line)
+    print_json(texts[0] if len(texts) == 1 else {"partitions": texts})
+
+
+def unjudged_lines(unjudged: Sequence[Unjudged]) -> Iterator[str]:
+    """Yield a line for each figure that will stay unjudged, and whether a run is refused."""
+    for each in unjudged:
+        yield f"unjudged: {each.message}"
+    if refusing(unjudged):
+        yield f"refused without {setting(ACCEPT)}"
+
+
+def _job(time: JobTime) -> dict[str, Any]:
+    """Return a job for JSON: its mode, id, numbers of nodes and steps, and its times in seconds."""
+    counts = {"nodes": len(time.job.nodes), "steps": len(time.job.steps)}
+    times = {"expected_s": round(time.expected_s, 1), "requested_s": time.requested_s}
+    return {"mode": time.mode, "job": time.job.id, **counts, **times}
+
+
+def print_steps(made: Plan) -> None:
+    """Print the steps of a plan as a table."""
+    headers = ("mode", "job", "nodes", "step", "ranks", "threads", "placement", "duration", "limit")
+    rows = []
+    for group in made.groups:
+        for job in group.jobs:
+            nodes = folded(job.nodes)
+            for step in job.steps:
+                ranks = str(step.ranks) if step.cpus else "–"
+                rows.append(
+                    (
+                        *(group.mode, job.id, nodes, step.id, ranks),
+                        *(str(step.threads), step.placement or "–", duration(step.seconds)),
+                        duration(step.timeout),
+                    )
+                )
+    print_table(headers, rows)
+
+
+REACH_S = 60.0
+"""The time in which a node must answer, in seconds."""
+
+
+def plan(options: Namespace) -> int:
+    """Print what a run will start, and how long; write its scripts, or create the run."""
+    benchmarks = kit_benchmarks()
+    overrides = {
+        "provision_from": options.provision_from,
+        "scratch_dir": options.scratch_dir,
+        "reservation": options.reservation,
+    }
+    inventory = inventory_of(options)
+    runs = result_folder(kit_folder(), "runs", options.runs)
+    if not options.create:
+        sites = [
+            only_nodes(site, options.only)
+            for site in load_sites(inventory, options.limit, overrides)
+        ]
+        for site in sites:
+            check_name(site.partition.provision_from)
+        (_print_json if options.json else _print)(options, benchmarks, sites, runs)
+        return 0
+    site = only_nodes(load_site(inventory, options.limit, overrides), options.only)
+    check_provider(site.partition.provision_from, prefixes(options))
+    made, machines, probe = plan_of(options, benchmarks, site)
+    refuse_lacking(made, benchmarks, site, machines, packages_of_kit)
+    # The module imports all plug-ins. A plan that is only printed does not need them.
+    from proofmark.jobs.job_request import job_mistakes
+
+    if mistakes := job_mistakes(site, [made]):
+        file = str(site.facts)
+        raise BadInput(*(replace(mistake, file=file) for mistake in mistakes))
+    unjudged = unjudged_of(made, benchmarks, site, machines, probe, options.baseline)
+    if (refused := refusals(unjudged, site)) and not options.accept_unjudged:
+        raise BadInput(*refused)
+    refuse_unseen(site, runs)
+    site, baseline = with_baseline(site, options.baseline)
+    if probe and (warning := warning_of_probe(probe, "probe of this machine")):
+        say(warning)
+    run, continued = start_or_continue(
+        runs,
+        RunInputs(made, benchmarks, site, probe),
+        Copied(
+            baseline=baseline,
+            expected=_predictions(options.expected, site) if options.expected else None,
+        ),
+        run_id=options.run_id,
+        fresh=options.fresh,
+        link=None if options.no_link else Link.ACCEPTANCE,
+    )
+    if not continued:
+        given = {name: getattr(options, name) for name in play_variable_names()}
+        write_play_variables(run, {name: str(value) for name, value in given.items() if value})
+    if continued and options.expected:
+        say(f"expected: {run.id} is continued, and keeps the expected figures of its start")
+    notes = (note.line for note in plan_notes(made, benchmarks, site, machines, probe))
+    for line in (*notes, *unjudged_lines(unjudged)):
+        say(line)
+    print_json(
+        {
+            **plan_summary(run.plan, site.hosts),
+            **_representative(run, site),
+            "run": run.id,
+            "folder": str(run.folder),
+            "continued": continued,
+            "digest": made.digest,
+        }
+    )
+    return 0
+
+
+def _print_json(
+    options: Namespace, benchmarks: Benchmarks, sites: Sequence[Site], runs: Path
+) -> None:
+    """Print the plans that can run.
+
+    Raises:
+        BadInput: a site lacks programs of the suite.
+    """
+    shown = []
+    for site in sites:
+        made, machines, probe = plan_of(options, benchmarks, site)
+        refuse_lacking(made, benchmarks, site, machines, packages_of_kit)
+        notes = [note.line for note in plan_notes(made, benchmarks, site, machines, probe)]
+        notes += place(site, options)
+        unjudged = unjudged_of(made, benchmarks, site, machines, probe, options.baseline)
+        shown.append(ShownPlan(made, site.partition.queue, notes, unjudged))
+    print_as_json(shown, runs)
+
+
+def _print(options: Namespace, benchmarks: Benchmarks, sites: Sequence[Site], runs: Path) -> None:
+    """Print the plans with the reasons why a run would be refused; write the scripts into -o."""
+    if options.output and options.output.exists() and any(options.output.iterdir()):
+        raise bad_input("--output", "", f"{options.output}, with files", "a new or empty folder")
+    totals = []
+    for site in sites:
+        try:
+            made, machines, probe = plan_of(options, benchmarks, site, shown=True)
+        except NothingToRun as error:
+            if len(sites) == 1:
+                raise
+            for each in error.mistakes:
+                print_line(f"no step: {site.partition_name}: {each.accepted}")
+            continue
+        totals.append(made.totals)
+        foreseen = Foreseen(probe, options.baseline, (*place(site, options),))
+        planned = Planned(site, made, benchmarks, machines, runs, foreseen)
+        if options.step:
+            lines = planned.step(step_named(options.step, made.steps()))
+        else:
+            if options.verbose:
+                print_steps(made)
+            lines = planned.summary(*((sys.maxsize,) if options.verbose else ()))
+        if options.output:
+            folder = options.output / (site.partition_name if len(sites) > 1 else "")
+            planned.preview.write(folder)
+            lines.append(f"scripts and inputs: {folder}")
+        if options.reach:
+            nodes = dict.fromkeys([min(site.hosts), *made.nodes()])  # playbooks run on the first
+            _, failed = run_text(site, [*nodes], "exit 0\n", timeout_s=REACH_S)
+            reasons = {node: NodeFailure(why.text, why.outcome) for node, why in failed.items()}
+            note_failed_nodes(reasons)
+            lines += [f"not reached: {folded(failed)}"] if failed else []
+        print_text("\n".join(lines))
+    if len(totals) > 1:
+        hours = sum(each.node_hours for each in totals)
+        print_line(
+            f"{len(totals)} partitions: {sum(each.jobs for each in totals)} jobs, "
+            f"{sum(each.steps for each in totals)} steps, {hours:.2f} node-hours; "
+            "one run per partition"
+        )
+
+
+def with_baseline(site: Site, name: str | None) -> tuple[Site, Path | None]:
+    """Return the site, with the option if it replaces the accepted baseline, and the baseline."""
+    chosen, usual = (
+        chosen_baseline(site.inventory, site.partition_name, each) for each in (name, None)
+    )
+    if not usual or not name or chosen == usual:
+        return site, chosen
+    replaced = {**site.replaced, "baseline": (ACCEPTED, name)}
+    return site.model_copy(update={"replaced": replaced}), chosen
+
+
+def _representative(run: Run, site: Site) -> dict[str, str]:
+    """Return a node that is up, one with waiting steps first; nothing if no nodes arrive."""
+    if not kind_of(run.plan).nodes_arrive:
+        return {}
+    up = present(run, site, list(dict.fromkeys([*due_nodes(run), *site.hosts])))
+    return {"representative": up[0] if up else ""}
+
+
+def _predictions(folder: Path, site: Site) -> Predictions:
+    """Return the predictions in `folder` for the figures of `site`.
+
+    Raises:
+        BadInput: no installed package finds predictions there.
+    """
+    from proofmark.report.additions import predictions_in  # it imports polars
+
+    return predictions_in(expanded(folder), site)
+
+
+MOST_LINES = 6
+"""The largest number of lines of one kind in a summary."""
+MOST_ROWS = 16
+"""The largest number of rows for jobs in a summary."""
+
+
+class Foreseen(NamedTuple):
+    """What else is known before a run: the probe of the machine, the baseline, further lines."""
+
+    probe: str = ""
+    baseline: str | None = None
+    lines: Sequence[str] = ()
+
+
+NOTHING_FORESEEN = Foreseen()
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan with what a run of it would write into the folder `runs`."""
+
+    site: Site
+    plan: Plan
+    benchmarks: Benchmarks
+    machines: Callable[[str], Machine]
+    runs: Path
+    foreseen: Foreseen = NOTHING_FORESEEN
+
+    @cached_property
+    def preview(self) -> Preview:
+        """The scripts of the run."""
+        site, (software, _) = self.site, self._programs
+        measured = self._cost.seconds
+        scripts = Scripts.of(site.partition, software, site.aliases, self.benchmarks, measured)
+        return Preview(self.plan, scripts, planned_work(self.runs.resolve() / RUN_ID, site))
+
+    @cached_property
+    def _cost(self) -> MeasuredCost:
+        return measured_cost(self.plan, self.runs)
+
+    @cached_property
+    def _times(self) -> dict[str, JobTime]:
+        """The expected and the requested time of each job, by id of the job."""
+        queue = self.site.partition.queue
+        return {each.job.id: each for each in job_times(self.plan, queue, self._cost.seconds)}
+
+    @cached_property
+    def _programs(self) -> tuple[Software, list[str]]:
+        return planned_software(kit_folder(), self.site, self.plan)
+
+    def summary(self, most: int = MOST_LINES) -> list[str]:
+        """Return the lines of one screen, at most `most` of a kind."""
+        plan, site = self.plan, self.site
+        longest = max(self._times.values(), key=lambda each: each.requested_s)
+        unjudged = self._unjudged()
+        notes: dict[NoteKind, list[str]] = {kind: [] for kind in NoteKind}
+        for note in plan_notes(plan, self.benchmarks, site, self.machines, self.foreseen.probe):
+            notes[note.kind].append(note.text)
+        kinds: Mapping[str, Sequence[str]] = {
+            "": [*mode_lines(plan, site.partition), *notes[NoteKind.LIMIT]],
+            "unjudged": [str(each.message) for each in unjudged],
+            "a run is refused": [
+                *([f"without {setting(ACCEPT)}"] if refusing(unjudged) else []),
+                *self._refusals(),
+            ],
+            "left out": plan.left_out,
+            NoteKind.LOST: notes[NoteKind.LOST],
+            "degraded": [
+                f"{case}: fewer than the {intended:,} nodes of the whole partition"
+                for case, intended in plan.fewer_nodes.items()
+            ],
+            "assumed": [f"{fact}: {why}" for fact, why in plan.assumed.items()],
+            NoteKind.UNKNOWN: [*notes[NoteKind.UNKNOWN], *self._programs[1]],
+            NoteKind.UNJUDGED: notes[NoteKind.UNJUDGED],
+            NoteKind.DOUBT: notes[NoteKind.DOUBT],
+            " ": self.foreseen.lines,
+        }
+        headers = ("mode", "jobs", "nodes of a job", "steps", "expected", "requested wall time")
+        lines: list[str] = []
+        for kind, texts in kinds.items():
+            lines += _few(kind, texts, most)
+        return [
+            f"site: {plan.site}",
+            f"{cost_line(plan)}; digest: {plan.digest[:12]}",
+            *_history(plan, self._cost),
+            *table_text(headers, [*self._job_rows()], None).splitlines(),
+            f"longest job: {longest.job.id}, {_job_text(longest)}",
+            *notes[NoteKind.OF_KIND],
+            *lines,
+        ]
+
+    def step(self, step: Step) -> list[str]:
+        """Return the lines of one step: its job, launch lines, environment and inputs."""
+        found = self.preview
+        job = next(job for job in found.jobs if step in job.steps)
+        texts = found.step(step)
+        script = found.job(job).get(f"jobs/{job.id}/job.sh", found.refused.get(job.id, ""))
+        variables = environment_of_step(step, package_of_step(step, self._programs[0]))
+        parts = {
+            f"job {job.id}: {_job_text(self._times[job.id])}": script.partition("\nRUN=")[0],
+            **{f"{name}: launch": launch_command(text) for name, text in texts.items()},
+            "environment": "\n".join(f"{key}={value}" for key, value in variables.items()),
+            **{name: texts[f"steps/{step.id}/{name}"] for name in step.inputs},
+        }
+        ranks = f"ranks: {step.ranks}, threads: {step.threads}, placement: {step.placement or '–'}"
+        times = f"expected {duration(step.wall_s)}, limit {duration(step.timeout)}"
+        return [
+            f"{step.id}: nodes: {folded(step.nodes)}, {ranks}, {times}",
+            *(f"\n== {name}\n{shown(text).rstrip()}" for name, text in parts.items() if text),
+        ]
+
+    def _unjudged(self) -> Sequence[Unjudged]:
+        probe, baseline, _ = self.foreseen
+        return unjudged_of(self.plan, self.benchmarks, self.site, self.machines, probe, baseline)
+
+    def _refusals(self) -> Iterator[str]:
+        """Yield why a run would be refused."""
+        plan, site = self.plan, self.site
+        available, wrong = available_at(site, packages_of_kit)
+        yield from (f"{replace(each, file=f'{site.facts}')}" for each in wrong)
+        for each in site_mistakes(site, [plan]):
+            yield f"{each.key}: {each.found}"
+        if lacks := in_words(lacking(plan.packages(), available)):
+            yield f"{site.partition.provision_from!r} lacks {lacks}"
+        yield from (f"job {job}: {why}" for job, why in self.preview.refused.items())
+
+    def _job_rows(self) -> Iterator[tuple[str, ...]]:
+        """Yield a row for the jobs of a mode on as many nodes, or for all jobs of a mode."""
+        rows: dict[tuple[str, int], list[JobTime]] = {}
+        several = len({(each.mode, len(each.job.nodes)) for each in self._times.values()})
+        for each in self._times.values():
+            nodes = len(each.job.nodes) if several <= MOST_ROWS else 0
+            rows.setdefault((each.mode, nodes), []).append(each)
+        for (mode, _), times in rows.items():
+            yield (
+                *(mode, str(len(times)), _span((len(each.job.nodes) for each in times), str)),
+                str(sum(len(each.job.steps) for each in times)),
+                _span((each.expected_s for each in times), duration),
+                _span((each.requested_s for each in times), duration),
+            )
+
+
+def _job_text(time: JobTime) -> str:
+    return (
+        f"nodes: {len(time.job.nodes)}, steps: {len(time.job.steps)}, "
+        f"expected {duration(time.expected_s)}, requested {duration(time.requested_s)}"
+    )
+
+
+def unwritten(run: Run, step: Step) -> str:
+    """Return the script that runs the program of `step` of `run`; empty if it has none."""
+    site, programs = site_of(run), software_of(run)
+    if run.imported:
+        return ""
+    if step.package not in programs.packages:
+        programs, _ = planned_software(kit_folder(), site, run.plan)
+    names = reported_names(run, site)
+    made = Scripts.of(site.partition, programs, names, benchmarks_of(run), {})
+    texts, files = made.of_step(run.id, step), WorkFiles(Path()).step(step.id)
+    return shown(texts.get(f"{files.node_script}", texts[f"{files.script}"]))
+
+
+def _span(numbers: Iterable[float], text: Callable[[float], str]) -> str:
+    ordered = sorted(numbers)
+    return " to ".join(dict.fromkeys((text(ordered[0]), text(ordered[-1]))))
+
+
+def _few(kind: str, texts: Sequence[str], most: int) -> Iterator[str]:
+    """Yield the first lines of a kind, and how many more there are."""
+    begin = f"{kind}: " if kind.strip() else ""
+    yield from (f"{begin}{one_line(text)}" for text in texts[:most])
+    if len(texts) > most:
+        yield f"{begin}and {len(texts) - most} more"
+
+
+def _history(plan: Plan, cost: MeasuredCost) -> Iterator[str]:
+    """Yield the cost from the durations of earlier runs, if there are any."""
+    if cost.steps:
+        yield (
+            f"{cost.steps} of {plan.totals.steps} steps have durations from {cost.runs} earlier "
+            f"runs: with their medians {cost.node_hours:.2f} node-hours, about "
+            f"{duration(cost.wall_s)}"
+        )
