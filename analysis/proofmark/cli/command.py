@@ -210,6 +210,11 @@ def credentials_argument(parser: ArgumentParser) -> None:
     complete(file, completion.paths)
 
 
+def flag(parser: Parser, *names: str, about: str) -> None:
+    """Add an option without a value to `parser`."""
+    parser.add_argument(*names, action="store_true", help=about)
+
+
 def complete(action: Action, words: completion.Completer | Iterable[str]) -> None:
     """State which words complete the value of `action` in a shell."""
     completer = completion.quiet(words) if callable(words) else completion.fixed(words)

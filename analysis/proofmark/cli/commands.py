@@ -16,6 +16,7 @@ from proofmark.cli.command import (
     above_zero,
     complete,
     credentials_argument,
+    flag,
     kind_arguments,
     language_argument,
     later,
@@ -50,9 +51,9 @@ def _init_arguments(parser: ArgumentParser) -> None:
     scheduler = parser.add_argument("--scheduler", default="", help=note)
     complete(scheduler, _listed_schedulers)
     note = "compare the inventory with the machine; write nothing; exit code 1 if they differ"
-    parser.add_argument("--diff", action="store_true", help=note)
+    flag(parser, "--diff", about=note)
     note = "read the node with sudo: memory modules and BMC need root"
-    parser.add_argument("-b", "--become", action="store_true", help=note)
+    flag(parser, "-b", "--become", about=note)
     parser.add_argument(
         "--bmc-port", type=whole(1, 65535), default=443, help="of the BMCs (default: 443)"
     )
@@ -99,24 +100,21 @@ def _acceptance_arguments(parser: ArgumentParser) -> None:
         "judge, measure: the folder of acceptance.html (default: acceptance-SITE beside the runs)"
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help=note)
-    parser.add_argument("--json", action="store_true", help="judge, measure: print JSON")
+    flag(parser, "--json", about="judge, measure: print JSON")
     language_argument(parser)
     parser.add_argument("--item", default="", help="waive: the number of the item")
     parser.add_argument("--by", default="", help="waive: the signer, as contract.yml names it")
     parser.add_argument("--reason", default="", help="waive: why the item is waived")
     parser.add_argument("--key", type=Path, metavar="FILE", help="waive, sign: private ssh key")
-    note = "measure: preview each suite, and write no page"
-    parser.add_argument("--check", action="store_true", help=note)
+    flag(parser, "--check", about="measure: preview each suite, and write no page")
     note = "measure: an argument of ansible-playbook, without a suite (again for each)"
     parser.add_argument("--playbook", action="append", default=[], metavar="WORD", help=note)
 
 
 def _cases_arguments(parser: ArgumentParser) -> None:
     suite_argument(parser, default=None)
-    parser.add_argument("--check", action="store_true", help="check the files and print nothing")
-    parser.add_argument(
-        "--schema", action="store_true", help="print the JSON Schema of a case file"
-    )
+    flag(parser, "--check", about="check the files and print nothing")
+    flag(parser, "--schema", about="print the JSON Schema of a case file")
 
 
 def _check_arguments(parser: ArgumentParser) -> None:
@@ -130,7 +128,7 @@ def _check_arguments(parser: ArgumentParser) -> None:
     repeats_argument(parser)
     prefixes_argument(parser)
     note = "ask the nodes, the scheduler and the BMCs too: log-ins, clocks, rights; change nothing"
-    parser.add_argument("--nodes", action="store_true", help=note)
+    flag(parser, "--nodes", about=note)
     credentials_argument(parser)
     note = "with --nodes: the end of the maintenance window"
     parser.add_argument("--window-ends", metavar="TIME", help=note)
@@ -148,32 +146,27 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     prefixes_argument(parser)
     parser.add_argument("--reservation", help="replaces the value of the inventory's queue")
     parser.add_argument("--only", metavar="NODES", help="only these nodes of the limit")
-    note = "print the plan as JSON; refuse what a run would refuse"
-    parser.add_argument("--json", action="store_true", help=note)
+    flag(parser, "--json", about="print the plan as JSON; refuse what a run would refuse")
     note = "a new or empty folder for the scripts of jobs and steps, and the inputs of the programs"
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help=note)
-    note = "log in to the nodes, and print which do not answer"
-    parser.add_argument("--reach", action="store_true", help=note)
-    note = "print every step; --step prints one step whole"
-    parser.add_argument("-v", "--verbose", action="store_true", help=note)
+    flag(parser, "--reach", about="log in to the nodes, and print which do not answer")
+    flag(parser, "-v", "--verbose", about="print every step; --step prints one step whole")
     note = "a step, by id or number: its launch line, environment, inputs and job"
     parser.add_argument("--step", metavar="ID", help=note)
-    parser.add_argument("--create", action="store_true", help="create the run, or continue it")
+    flag(parser, "--create", about="create the run, or continue it")
     parser.add_argument("--run-id", help="with --create: the run's name")
     note = "with --create: the accepted runs to compare with, or none (default: accepted)"
     parser.add_argument("--baseline", help=note)
     note = "with --create: a run of a twin, whose figures are shown beside the measured ones"
     expected = parser.add_argument("--expected", type=Path, metavar="RUN", help=note)
     complete(expected, completion.runs)
-    parser.add_argument("--fresh", action="store_true", help="with --create: never continue a run")
-    parser.add_argument(
+    flag(parser, "--fresh", about="with --create: never continue a run")
+    flag(
+        parser,
         "--accept-unjudged",
-        action="store_true",
-        help="with --create: although required metrics or limits cannot be judged",
+        about="with --create: although required metrics or limits cannot be judged",
     )
-    parser.add_argument(
-        "--no-link", action="store_true", help="with --create: leave runs/latest-<site> as it is"
-    )
+    flag(parser, "--no-link", about="with --create: leave runs/latest-<site> as it is")
 
 
 MODES_VERBS = {
@@ -192,13 +185,11 @@ def _modes_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--scratch-dir", help="see plan")
     parser.add_argument("--mode", help="a mode of the run's plan")
     credentials_argument(parser)
-    parser.add_argument(
-        "--confirm-reboot", action="store_true", help="required for enter and restore"
-    )
-    parser.add_argument(
+    flag(parser, "--confirm-reboot", about="required for enter and restore")
+    flag(
+        parser,
         "--take-over",
-        action="store_true",
-        help="take nodes that another run or controller holds, or whose mode it has changed",
+        about="take nodes that another run or controller holds, or whose mode it has changed",
     )
 
 
@@ -217,7 +208,7 @@ def _scratch_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--mode", help="only the nodes with waiting steps of this mode")
     parser.add_argument("--scratch-dir", help="the directory; it must be the one of the run")
     parser.add_argument("--user", help="the run user; default: the one of the inventory")
-    parser.add_argument("--existing", action="store_true", help="do not create the directory")
+    flag(parser, "--existing", about="do not create the directory")
 
 
 def _rerun_arguments(parser: ArgumentParser) -> None:
@@ -235,18 +226,15 @@ def _rerun_arguments(parser: ArgumentParser) -> None:
 
 def _status_arguments(parser: ArgumentParser) -> None:
     run_argument(parser, optional=True)
-    parser.add_argument("--watch", action="store_true", help="print each change until the run ends")
-    parser.add_argument("--json", action="store_true", help="print the same as JSON")
-    parser.add_argument("--steps", action="store_true", help="list every step")
-    parser.add_argument("--nodes", action="store_true", help="list the counts of every node")
-    parser.add_argument("--plan", action="store_true", help="print a summary of the plan as JSON")
+    flag(parser, "--watch", about="print each change until the run ends")
+    flag(parser, "--json", about="print the same as JSON")
+    flag(parser, "--steps", about="list every step")
+    flag(parser, "--nodes", about="list the counts of every node")
+    flag(parser, "--plan", about="print a summary of the plan as JSON")
     note = "RUN is the folder of all runs; take the newest run of the site with this inventory"
     parser.add_argument("--newest-of", metavar="SITE", action="append", default=[], help=note)
-    parser.add_argument(
-        "--times",
-        action="store_true",
-        help="print planned and measured times; exit code 1 if they differ by more than a factor 2",
-    )
+    note = "print planned and measured times; exit code 1 if they differ by more than a factor 2"
+    flag(parser, "--times", about=note)
 
 
 def _verdict_arguments(parser: ArgumentParser) -> None:
@@ -254,27 +242,25 @@ def _verdict_arguments(parser: ArgumentParser) -> None:
     note = (
         "print which claims of the papers hold in RUN and MORE; they are information: exit code 0"
     )
-    parser.add_argument("--claims", action="store_true", help=note)
+    flag(parser, "--claims", about=note)
     note = "with --claims: further runs"
     more = parser.add_argument("more", metavar="MORE", nargs="*", type=Path, help=note)
     complete(more, completion.runs)
     note = "print every figure that is FAIL, INVALID or PASS, with its reason and file"
-    parser.add_argument("--all", action="store_true", help=note)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--strict", action="store_true", help="exit 4 if anything is UNJUDGED")
+    flag(parser, "--all", about=note)
+    flag(parser, "--json", about="print JSON")
+    flag(parser, "--strict", about="exit 4 if anything is UNJUDGED")
     language_argument(parser)
 
 
 def _report_arguments(parser: ArgumentParser) -> None:
     run_argument(parser, optional=True)
-    parser.add_argument(
+    flag(
+        parser,
         "--json",
-        action="store_true",
-        help="print the verdict without its results as JSON, and its last three lines on stderr",
+        about="print the verdict without its results as JSON, and its last three lines on stderr",
     )
-    parser.add_argument(
-        "--strict", action="store_true", help="with --json: exit_code is 4 if anything is UNJUDGED"
-    )
+    flag(parser, "--strict", about="with --json: exit_code is 4 if anything is UNJUDGED")
     note = "the inventory that the next command names (default: inventory/ and the site's name)"
     site = parser.add_argument("-i", "--inventory", default="", help=note)
     complete(site, completion.sites)
@@ -325,9 +311,7 @@ def _baseline_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--label", default="", help=note)
     note = "the exported file (default: baseline-elsewhere.yml)"
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=note)
-    parser.add_argument(
-        "--replace", action="store_true", help="remove the earlier runs from the baseline"
-    )
+    flag(parser, "--replace", about="remove the earlier runs from the baseline")
 
 
 def _export_arguments(parser: ArgumentParser) -> None:
@@ -356,16 +340,14 @@ def _install_arguments(parser: ArgumentParser) -> None:
     site_arguments(parser)
     origin = parser.add_argument("--from", dest="origin", required=True, help="the provider")
     complete(origin, _providers)
-    parser.add_argument(
-        "--check", action="store_true", help="report what is missing, install nothing"
-    )
+    flag(parser, "--check", about="report what is missing, install nothing")
     parser.add_argument(
         "--bundle", type=Path, metavar="FILE", help="a file of `proofmark install bundle`"
     )
-    parser.add_argument(
+    flag(
+        parser,
         "--modules",
-        action="store_true",
-        help="read the outputs of modules.sh on the node from stdin, as JSON by package",
+        about="read the outputs of modules.sh on the node from stdin, as JSON by package",
     )
     parser.add_argument(
         "--toolchain",
@@ -436,15 +418,13 @@ def _cache_arguments(parser: ArgumentParser) -> None:
 def _lock_arguments(parser: ArgumentParser) -> None:
     _locked_arguments(parser, OWN_SYSTEM, "an environment; all: each with a lock of this system")
     _spack_arguments(parser)
-    parser.add_argument(
+    flag(
+        parser,
         "--compare",
-        action="store_true",
-        help="write nothing; compare the lock with the pinned recipes by Spack's hashes: seconds",
+        about="write nothing; compare the lock with the pinned recipes by Spack's hashes: seconds",
     )
     site = parser.add_argument_group("a lock of the site of -i, with what the site has")
-    site.add_argument(
-        "--find", action="store_true", help="find MPI, BLAS, gcc, tools; write spack.yaml"
-    )
+    flag(site, "--find", about="find MPI, BLAS, gcc, tools; write spack.yaml")
     site.add_argument("--mpi", default="", help="package, prefix with bin/mpicc, or kit")
     site.add_argument("--blas", default="", help="package, path of one that was found, or kit")
     site.add_argument("--compiler", default="", help="gcc@VERSION or its prefix")
@@ -455,7 +435,7 @@ def _lock_arguments(parser: ArgumentParser) -> None:
 
 def _record_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
-    parser.add_argument("--installed", action="store_true", help="use the run's installed.json")
+    flag(parser, "--installed", about="use the run's installed.json")
 
 
 def _programs_arguments(parser: ArgumentParser) -> None:
@@ -474,13 +454,11 @@ STOPPED_EARLY = 6
 
 def _execute_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
-    parser.add_argument(
-        "--scripts", action="store_true", help="write the scripts of the steps; run no job"
-    )
-    parser.add_argument(
+    flag(parser, "--scripts", about="write the scripts of the steps; run no job")
+    flag(
+        parser,
         "--fail-fast",
-        action="store_true",
-        help="start no further step after the first one that fails or stays disturbed; exit code "
+        about="start no further step after the first one that fails or stays disturbed; exit code "
         f"{STOPPED_EARLY}",
     )
     parser.add_argument(
