@@ -19,7 +19,6 @@ from pathlib import Path
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.kit import ansible_constants
-from proofmark.common.nodesets import folded, unfold
 from proofmark.common.trust import OWN_COPY, refuse_untrusted, refuse_untrusted_below
 
 LINK = "site"
@@ -232,6 +231,9 @@ def named_hosts(part: str, groups: Collection[str], hosts: Collection[str]) -> l
         raise bad_input("-l", "", repr(part), _ACCEPTED)
     if not _NUMBERS.search(part):
         return None
+    # A completion imports this module, and must not wait for the library of node sets.
+    from proofmark.common.nodesets import folded, unfold
+
     positions = _POSITIONS.fullmatch(part)
     of_group = positions is not None and positions[1] in groups
     try:
