@@ -29,6 +29,12 @@ def line(pattern: str) -> Pattern:
     return re.compile(pattern, re.ASCII)
 
 
+def any_of(patterns: Iterable[Pattern]) -> Pattern:
+    """Return one pattern of all lines of `patterns`: most lines are excluded by one match."""
+    texts = dict.fromkeys(re.sub(r"\(\?P<\w+>", "(?:", each.pattern) for each in patterns)
+    return line("|".join(f"(?:{text})" for text in texts) or "(?!)")
+
+
 def words(text: str) -> tuple[str, ...]:
     """Return the words of a text."""
     return tuple(text.split())
@@ -96,7 +102,7 @@ class Reader:
         agree: numbers of one row that determine each other.
         starts: the banner, the line that begins a run of the program. An output may contain several
             runs. Each is checked on its own. A run without it is INVALID.
-        headers: some versions print no line `starts`; a line that they have instead.
+        headers: lines that begin the results of a version that prints no line `starts`.
         untitled: some versions of the program print no line `starts`.
         facts: lines anywhere in a run whose groups are valid for the whole run.
         settings: lines before a figure with the groups `key` and `value`, or with groups whose
@@ -165,12 +171,9 @@ class Reader:
     @cached_property
     def marks(self) -> Pattern:
         """One pattern of all lines that are read alike in all programs: few lines match it."""
-        patterns = [self.starts, self.closes, *self.opens, *self.facts, *self.reject]
-        patterns += [*self.require.values(), *self.foreign.values()]
-        texts = dict.fromkeys(
-            re.sub(r"\(\?P<\w+>", "(?:", each.pattern) for each in patterns if each
-        )
-        return line("|".join(f"(?:{text})" for text in texts) if texts else r"(?!)")
+        banner = [each for each in (self.starts, self.closes) if each]
+        lines = (*self.opens, *self.facts, *self.reject, *self.require.values())
+        return any_of([*banner, *lines, *self.foreign.values()])
 
     @cached_property
     def settings_in(self) -> Callable[[str], Mapping[str, Parameter]]:
@@ -347,12 +350,10 @@ class TextRun(ProgramRun):
         self.benchmark = groups.get("benchmark") or self.benchmark
         self.sticky |= self.typed(groups, self.problems)
 
-    def contexts(self, text: str, patterns: Iterable[Pattern]) -> bool:
-        """Read a line that several patterns may match; return whether one does."""
-        found = [match for match in (each.fullmatch(text) for each in patterns) if match]
-        for match in found:
+    def contexts(self, text: str, patterns: Iterable[Pattern]) -> None:
+        """Read a line that several patterns may match; see `context`."""
+        for match in filter(None, (each.fullmatch(text) for each in patterns)):
             self.context(match)
-        return bool(found)
 
     def header(self, table: Table, match: Match) -> None:
         """Open a table. Its titles are the group `titles`, or the whole line without this group."""

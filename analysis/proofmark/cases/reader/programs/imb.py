@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proofmark.cases.reader.agreement import Agreement
-from proofmark.cases.reader.reader import Reader, TextRun, line
+from proofmark.cases.reader.reader import Reader, TextRun, any_of, line
 from proofmark.cases.reader.table import Table
 
 # Below: Calling sequence was
@@ -16,6 +16,7 @@ _CONTEXT = (
     line(r"# \( (?P<groups>\d+) groups of (?P<ranks>\d+) processes each running .*"),
     line(r"# \( ?(?P<waiting>\d+) additional process(?:es)? waiting in MPI_Barrier ?\)"),
 )
+_ANY_CONTEXT = any_of(_CONTEXT)
 _NO_RESULT = (
     line("# NO SUCCESSFUL EXECUTIONS"),
     line(r"# !! Benchmark (?P<benchmark>\S+) is invalid for (?P<ranks>\d+) processes !!"),
@@ -65,8 +66,8 @@ def read(run: TextRun) -> None:
         elif match := _MODE.fullmatch(text):
             run.context(match)
             titled = True
-        elif run.contexts(text, _CONTEXT):
-            pass
+        elif _ANY_CONTEXT.fullmatch(text):
+            run.contexts(text, _CONTEXT)
         elif match := _NO_RESULT[0].fullmatch(text) or _NO_RESULT[1].fullmatch(text):
             run.fail(match)
         elif _END.fullmatch(text):

@@ -8,7 +8,7 @@ from proofmark.cases.reader.agreement import Agreement
 from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.command_line import StartedCommand, size_of, value_of
 from proofmark.cases.reader.documents import at, truth, words_of
-from proofmark.cases.reader.reader import Documents, Item, Reader, TextRun, line, words
+from proofmark.cases.reader.reader import Documents, Item, Reader, TextRun, any_of, line, words
 from proofmark.cases.reader.table import Table
 
 _OPERATIONS = {"-w": "write", "-r": "read", "-R": "read"}
@@ -51,6 +51,7 @@ _CONTEXT = (
     line(r"\s*blocksize\s+[:=] (?P<block_bytes>.*)"),
     line(r"\s*aggregate filesize\s*[:=] (?P<amount>.*)"),
 )
+_ANY_CONTEXT = any_of(_CONTEXT)
 _HEADER = line(r"access\s+bw\(MiB/s\)\s.*")
 _END = line("Max (?:Write|Read):.*|Summary of all tests:")
 # A row for each iteration. The summary after the rows repeats them as means.
@@ -83,8 +84,8 @@ def read(run: TextRun) -> None:
             match = _COMMAND.fullmatch(text)
             if match and (printed := run.command(match)):
                 run.exact |= exact_sizes(printed)
-        elif run.contexts(text, _CONTEXT):
-            pass
+        elif _ANY_CONTEXT.fullmatch(text):
+            run.contexts(text, _CONTEXT)
         elif _FSYNC_FAILED.fullmatch(text):
             # Every process writes, so every process may print it.
             run.complaint(text, ("write",))

@@ -9,7 +9,7 @@ from itertools import pairwise
 from proofmark.cases.reader.agreement import Agreement
 from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.command_line import StartedCommand, size_of, value_of
-from proofmark.cases.reader.reader import Reader, Rows, TextRun, line
+from proofmark.cases.reader.reader import Reader, Rows, TextRun, any_of, line
 from proofmark.cases.reader.table import Table
 from proofmark.common.message import NOTHING, Message
 
@@ -45,6 +45,7 @@ _CONTEXT = (
     # After the title if the kit started several copies at the same time.
     line(r"# copy (?P<pair>\d+) of \d+"),
 )
+_ANY_CONTEXT = any_of(_CONTEXT)
 # Some builds of 5.7 print the header without #.
 _HEADER = line(
     r"# (?P<titles>(?:Size\s|(?:Avg )?Latency|Overall\(us\)|Bandwidth|\s*MB/s).*)"
@@ -106,8 +107,8 @@ def read(run: TextRun) -> None:
             run.other(text, _TABLE)
         elif match := _NAME.fullmatch(text):
             run.context(match, ("pairs",))
-        elif run.contexts(text, _CONTEXT):
-            pass
+        elif _ANY_CONTEXT.fullmatch(text):
+            run.contexts(text, _CONTEXT)
         elif match := _HEADER.fullmatch(text):
             run.header(_TABLE, match)
         elif _STARTUP_BEGINS.fullmatch(text):
