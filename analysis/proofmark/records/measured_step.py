@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from proofmark.cases.reader.command_line import StartedCommand
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.reader.output_text import output_text
+from proofmark.cases.reader.settings import StartedCommand
 from proofmark.cases.telemetry import BENCHMARK, CLOCK, POWER, TELEMETRY, TEMPERATURE, THROTTLED
 from proofmark.cases.vocabulary import SENSOR
 from proofmark.common.message import NOTHING, Message

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.fixtures.rules import reader_of_rules
 
-from proofmark.cases.reader.command_line import StartedCommand
 from proofmark.cases.reader.engine import Reading, program_runs, read_output
 from proofmark.cases.reader.reader import Reader
+from proofmark.cases.reader.settings import StartedCommand
 
 ROW = {"begins": "T.*", "match": r"T (?P<n>\S+) (?P<rate>\S+)", "metrics": {"rate": "B/s"}}
 SIZE = {"parameter": "n"}

@@ -14,11 +14,11 @@ from tests.fixtures.kit import examples
 from tests.fixtures.outputs import benchmarks, read, text_of, valid
 
 from proofmark.cases.reader.builder import ReadingBuilder
-from proofmark.cases.reader.command_line import StartedCommand
 from proofmark.cases.reader.engine import program_runs
 from proofmark.cases.reader.line_marks import without_tags
 from proofmark.cases.reader.programs.ior import exact_sizes, has_requested_rows
 from proofmark.cases.reader.programs.osu import missing_sizes
+from proofmark.cases.reader.settings import StartedCommand
 from proofmark.cases.reader.values import rounds_to, scaled
 from proofmark.common.message import Message
 

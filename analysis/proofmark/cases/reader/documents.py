@@ -7,8 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from proofmark.cases.reader.aborted import messages_in
-from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder, set_aside
+from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder, messages_in, set_aside
 from proofmark.cases.reader.reader import Documents, Item, Reader
 from proofmark.cases.reader.settings import of_mapping
 from proofmark.cases.reader.values import Parameter, measured, parameter, shorten

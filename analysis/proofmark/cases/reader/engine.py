@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from proofmark.cases.reader.agreement import check, refuse_zero_rates
 from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder
-from proofmark.cases.reader.command_line import StartedCommand
 from proofmark.cases.reader.documents import find_document, read_documents
 from proofmark.cases.reader.line_marks import program_text
 from proofmark.cases.reader.own_rules import Pattern
 from proofmark.cases.reader.reader import Reader, read_text
+from proofmark.cases.reader.settings import StartedCommand
 from proofmark.cases.reader.values import Parameter
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.strict_model import StrictModel

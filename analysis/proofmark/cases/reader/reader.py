@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Literal
 
-from proofmark.cases.reader.aborted import messages_in
 from proofmark.cases.reader.agreement import Agreement
-from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder, UnreadLines
-from proofmark.cases.reader.command_line import StartedCommand
-from proofmark.cases.reader.settings import named, of_command
+from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder, UnreadLines, messages_in
+from proofmark.cases.reader.settings import StartedCommand, named, of_command
 from proofmark.cases.reader.table import OpenTable, Table
 from proofmark.cases.reader.values import Parameter, shorten
 from proofmark.common.message import NOTHING, Message

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from proofmark.cases.reader.command_line import StartedCommand as Arguments
 from proofmark.cases.reader.engine import Reading, as_imported, program_runs, readings_of
 from proofmark.cases.reader.output_text import output_text
+from proofmark.cases.reader.settings import StartedCommand as Arguments
 from proofmark.cli import completion
 from proofmark.cli.command import (
     ArgumentUse,

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from proofmark.cases.reader.agreement import Agreement
 from proofmark.cases.reader.builder import ReadingBuilder
-from proofmark.cases.reader.command_line import StartedCommand, size_of, value_of
 from proofmark.cases.reader.documents import at, truth, words_of
 from proofmark.cases.reader.reader import Documents, Item, Reader, TextRun, any_of, line, words
+from proofmark.cases.reader.settings import StartedCommand, size_of, value_of
 from proofmark.cases.reader.table import Table
 
 _OPERATIONS = {"-w": "write", "-r": "read", "-R": "read"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from proofmark.cases.reader.command_line import StartedCommand
 from proofmark.cases.reader.reader import Reader, TextRun, line, words
+from proofmark.cases.reader.settings import StartedCommand
 from proofmark.cases.reader.values import measured
 from proofmark.common.message import Message
 

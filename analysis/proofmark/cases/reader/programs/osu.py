@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from proofmark.cases.reader.agreement import Agreement
 from proofmark.cases.reader.builder import ReadingBuilder
-from proofmark.cases.reader.command_line import StartedCommand, size_of, value_of
 from proofmark.cases.reader.reader import Reader, Rows, TextRun, any_of, line
+from proofmark.cases.reader.settings import StartedCommand, size_of, value_of
 from proofmark.cases.reader.table import Table
 from proofmark.common.message import NOTHING, Message
 
