@@ -114,7 +114,6 @@ def surface() -> Counts:
         "site keys": keys[1],
         "suites": len(shipped_benchmarks().listed()),
         "pages": len([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs/design").glob("*.md")]),
-        "pages of packages": len([*(ROOT / "docs/packages").glob("*.md")]),
     }
 
 
