@@ -18,8 +18,8 @@ from babel.messages.pofile import read_po, write_po
 from jinja2.ext import babel_extract
 from tests.folders import BENCHMARKS, PACKAGE, ROOT
 
+from proofmark.cases.case import TELEMETRY
 from proofmark.cases.loading import load_benchmarks
-from proofmark.cases.telemetry import TELEMETRY
 from proofmark.common.message import WORDS
 from proofmark.common.message_table import MESSAGES, added_messages
 from proofmark.common.translation import CATALOGUES, DOMAIN, ENGLISH, LANGUAGES

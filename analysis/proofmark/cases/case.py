@@ -41,7 +41,7 @@ from proofmark.cases.vocabulary import (
     Variable,
 )
 from proofmark.common.expressions import names_in
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 
 
 class Cost(StrictModel):
@@ -261,3 +261,23 @@ LARGEST: Mapping[str, float] = {
 each; a share of 1e9 allows any speed-up and any spread."""
 LARGEST_OTHER = 1e24
 """The largest value in any other unit."""
+
+BENCHMARK = "sensors"
+"""The benchmark of a figure of a sensor."""
+POWER, TEMPERATURE, CLOCK, THROTTLED = "node_power", "node_temperature", "core_clock", "throttled"
+TELEMETRY: Mapping[str, Metric] = {
+    POWER: Metric(unit="W", better="lower", bound=0, what="mean power while the program ran"),
+    TEMPERATURE: Metric(unit="°C", better="lower", bound=0, what="highest temperature"),
+    CLOCK: Metric(
+        unit="MHz", better="higher", bound="{clock}", what="mean clock of the cores of the ranks"
+    ),
+    THROTTLED: Metric(
+        unit="events", better="lower", bound=0, what="how often the processor reduced its clock"
+    ),
+}
+"""The metrics by name (docs/design/validity.md). A sensor that is not there gives no figure."""
+
+
+def metrics_of(case: Case) -> dict[str, Metric]:
+    """Return the metrics of `case`, and those of the sensors."""
+    return {**TELEMETRY, **case.metrics}

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.cases.case import OWN_NAMES, Case
+from proofmark.cases.case import OWN_NAMES, Case, metrics_of
 from proofmark.cases.reader.own_rules import FormerRules, OwnRules, SameAs
 from proofmark.cases.reference import UNIT_OF, Reference
 from proofmark.cases.suite import Benchmarks, Suite
 from proofmark.cases.suite_use import Load, SuiteUse
-from proofmark.cases.telemetry import metrics_of
 from proofmark.cases.vocabulary import (
     AXES,
     HINTS,
@@ -25,7 +24,7 @@ from proofmark.cases.vocabulary import (
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.expressions import FUNCTIONS, UNITS, names_in, variables_in
 from proofmark.common.files import paths_in
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import factor
 from proofmark.common.yaml_models import load
 

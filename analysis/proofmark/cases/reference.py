@@ -18,7 +18,7 @@ from proofmark.cases.vocabulary import (
     Slug,
     Text,
 )
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 
 HardwareRule = Literal[
     "rpeak_nominal", "rpeak_avx", "memory_bandwidth", "link_bandwidth", "link_latency"

@@ -15,7 +15,7 @@ from proofmark.cases.case import Case
 from proofmark.cases.vocabulary import SUITES_FILE, Name, Parameters, Slug, Text
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.input_limits import MAX_REPEATS
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 
 Item = TypeVar("Item")
 

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from proofmark.cases.vocabulary import Name, Scalar, Slug, Sweep
 from proofmark.common.input_limits import MAX_REPEATS, MAX_ROUNDS
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 
 Scope = Literal["job", "each-node", "each-pair"]
 """What one step measures: its nodes together, each node alone, or disjoint pairs of nodes."""

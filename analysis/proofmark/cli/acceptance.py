@@ -63,8 +63,16 @@ from proofmark.runs.acceptance import OWN, accept, new_signed, take
 from proofmark.runs.evidence import open_evidence
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_files import AcceptanceFiles, is_run, run_folders
-from proofmark.runs.sealed_runs import SealedRun, keep, sealed_runs
-from proofmark.runs.waivers import Waiver, add_waiver, check, digest_of, signed
+from proofmark.runs.sealed_runs import (
+    SealedRun,
+    Waiver,
+    add_waiver,
+    check,
+    digest_of,
+    keep,
+    sealed_runs,
+    signed,
+)
 from proofmark.site.contract_document import CONTRACT, CheckItem, Contract, Item, read_contract
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Inventory, Site, load_sites

@@ -54,10 +54,10 @@ from proofmark.plan.lacking import available_at, in_words, lacking, lost_steps, 
 from proofmark.plan.plan import Plan, Step, step_named
 from proofmark.plan.totals import JobTime, idle_cores, job_times, mode_lines
 from proofmark.plan.validation import without_figures
+from proofmark.runs.adopted import Predictions
 from proofmark.runs.busy_nodes import warning_of_probe
 from proofmark.runs.cost_history import MeasuredCost, measured_cost
 from proofmark.runs.play_variables import play_variable_names, write_play_variables
-from proofmark.runs.predictions import Predictions
 from proofmark.runs.progress import due_nodes
 from proofmark.runs.run import Link, Run, benchmarks_of, reported_names, site_of
 from proofmark.runs.run_files import WorkFiles, launch_command

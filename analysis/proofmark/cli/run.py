@@ -21,8 +21,7 @@ from proofmark.jobs.execute import RepeatedStep, pick, summary
 from proofmark.jobs.execute import execute as execute_run
 from proofmark.jobs.execute import rerun as rerun_steps
 from proofmark.jobs.job_request import Arrivals
-from proofmark.jobs.kinds import Execution, jobs_of
-from proofmark.jobs.scripts import Manner, Scripts, write_scripts
+from proofmark.jobs.scripts import Execution, Manner, Scripts, jobs_of, write_scripts
 from proofmark.jobs.step_script import repeated_commands, unselected_rails
 from proofmark.machine.node_commands import check_programs
 from proofmark.machine.preflight import refuse_unseen

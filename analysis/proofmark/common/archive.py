@@ -33,7 +33,7 @@ from proofmark.common.input_limits import (
     MAX_FACTS_BYTES,
     MAX_PATH_BYTES,
 )
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import one_line, size
 
 FACTS = "evidence.json"

@@ -10,8 +10,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
 from proofmark.common.message import Message
-from proofmark.common.strict_model import StrictModel
+
+
+class StrictModel(BaseModel):
+    """A frozen model that refuses unknown keys, and numbers that are infinite or NaN."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
 
 _TUPLE, _MAPPING, _MESSAGE = "tuple", "mapping", "message"
 """The kinds of rows that are no models; those have the name of their class."""

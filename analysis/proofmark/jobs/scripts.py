@@ -9,7 +9,8 @@ job, where a preview has ``$RUN_ID``.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -22,6 +23,7 @@ from proofmark.cases.case import Stability
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.common.files import write_atomic
+from proofmark.common.plugins import Plugins
 from proofmark.jobs.job_request import BatchQueue, job_names, request, request_of
 from proofmark.jobs.step_script import (
     FOLDER,
@@ -34,6 +36,7 @@ from proofmark.jobs.step_script import (
 )
 from proofmark.machine.scheduler import Request, scheduler
 from proofmark.plan.plan import SCRATCH, Job, Plan, Step
+from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles, WorkFiles
 from proofmark.runs.step_state import EXECUTIONS, LOST_S, LOST_STEPS
 from proofmark.runs.work_folder import work_files, write_scripts_of
@@ -314,3 +317,38 @@ class Preview:
 def shown(text: str) -> str:
     """Return a text with the placeholders of a preview as a reader sees them."""
     return text.replace(PREFIX, "$PREFIX").replace(RUN_ID, "$RUN_ID")
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One call that executes the jobs of a run.
+
+    Attributes:
+        say: called with one line when the state of a job, or a count, changed.
+        manner: which steps run, and when the jobs stop.
+    """
+
+    run: Run
+    scheduler: str
+    say: Callable[[str], None]
+    prepare: Callable[[Run], object]
+    manner: Manner = Manner.UNFINISHED
+
+
+class KindJobs(ABC):
+    """Executes the jobs of a kind of runs."""
+
+    @abstractmethod
+    def execute(self, asked: Execution) -> str:
+        """Run the jobs; continue the run if it was interrupted.
+
+        Returns, raises: see `proofmark.jobs.execute.execute`.
+        """
+
+
+KIND_JOBS = Plugins(KindJobs, "proofmark.jobs.scripts", "plan.json", "kind")
+
+
+def jobs_of(kind: str) -> KindJobs | None:
+    """Return what executes the runs of `kind`; None: each of their jobs runs once."""
+    return KIND_JOBS.get(kind)() if kind in KIND_JOBS.names() else None

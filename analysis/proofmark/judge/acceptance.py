@@ -17,15 +17,14 @@ from proofmark.cases.vocabulary import MEASURED
 from proofmark.common.host_names import HostTable
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.nodesets import HostName, folded, hosts_of
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.judge.contract_items import ItemFigure, enough_nodes, item_figures
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
 from proofmark.runs.run import Run, site_of
-from proofmark.runs.sealed_runs import SealedRun, sealed_of
-from proofmark.runs.waivers import Waiver, digest_of
+from proofmark.runs.sealed_runs import SealedRun, Waiver, digest_of, sealed_of
 from proofmark.site.contract_document import CheckItem, Contract, Item, Phase
 
 PHASES: tuple[Phase, ...] = get_args(Phase)

@@ -34,7 +34,7 @@ from proofmark.judge.change_limits import (
 from proofmark.judge.confidence import repeats_needed, too_noisy
 from proofmark.judge.fleet.populations import Kinds
 from proofmark.judge.references.judgement import Judgement
-from proofmark.judge.shared_traits import (
+from proofmark.judge.stated_parts import (
     Traits,
     differences,
     hardware_kind,
@@ -145,7 +145,7 @@ def changes(
 
     Args:
         traits: of each node of the run.
-        libraries: the result of `judge.shared_traits.software_traits` for the run.
+        libraries: the result of `judge.stated_parts.software_traits` for the run.
     """
     states = baseline.states()
     nodes: dict[tuple[Message, str, str], list[str]] = {}

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 import polars as pl
 from pydantic import ConfigDict, PlainSerializer, PlainValidator, ValidationError
 
+from proofmark.cases.case import TELEMETRY
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.telemetry import TELEMETRY
 from proofmark.cases.vocabulary import (
     DATE,
     DISTANCE,
@@ -28,7 +28,7 @@ from proofmark.cases.vocabulary import (
 from proofmark.common.errors import bad_input
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.judge.baseline import Circumstances, capacity_of, node_states
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.references.typical import accepted_programs

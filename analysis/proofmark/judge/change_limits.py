@@ -28,9 +28,9 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 import polars as pl
 
+from proofmark.cases.case import TELEMETRY
 from proofmark.cases.reference import Metric
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.telemetry import TELEMETRY
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.confidence import POWER, noncentrality, quantile_of_t
 from proofmark.judge.fleet.critical_values import LEAST_NODES, level_of_one

@@ -28,9 +28,9 @@ from typing import Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 
+from proofmark.cases.case import metrics_of
 from proofmark.cases.reference import MATERIAL, NOISE
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.telemetry import metrics_of
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import percent
 from proofmark.plan.step import COUNTED

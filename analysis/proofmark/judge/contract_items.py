@@ -23,7 +23,7 @@ from proofmark.judge.references.figure_comparison import Figure
 from proofmark.judge.references.judgement import Bounds, CaseReference, Judgement
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.step import COUNTED, StepInstance
-from proofmark.runs.waivers import Waiver
+from proofmark.runs.sealed_runs import Waiver
 from proofmark.site.contract_document import ContractItem, Item
 
 ByItem = Mapping[CaseReference, Sequence[tuple[int, Judgement]]]

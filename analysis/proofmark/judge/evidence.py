@@ -17,14 +17,13 @@ from proofmark.judge.references.judgement import CaseReference, ordered_referenc
 from proofmark.judge.references.typical import Build
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
-from proofmark.runs.adopted import AdoptedFile
+from proofmark.runs.adopted import AdoptedFile, Predictions
 from proofmark.runs.attempts import FilesReport
 from proofmark.runs.job_folder import Look, StoppedJob
 from proofmark.runs.nodes import Node
-from proofmark.runs.predictions import Predictions
 from proofmark.runs.run import SetAside
+from proofmark.runs.sealed_runs import Waiver
 from proofmark.runs.stage_faults import StageFault
-from proofmark.runs.waivers import Waiver
 from proofmark.site.accepted_baseline import AcceptedPrograms, BaselineElsewhere
 from proofmark.site.contract_document import CheckItem, ContractItem
 from proofmark.site.fabric import Fabric

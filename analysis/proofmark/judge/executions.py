@@ -17,8 +17,8 @@ import numpy as np
 
 from proofmark.cases.vocabulary import TOGETHER
 from proofmark.common.message import Message
+from proofmark.common.message_table import OUTPUT_MESSAGES
 from proofmark.common.nodesets import hosts_of
-from proofmark.common.output_messages import OUTPUT_MESSAGES
 from proofmark.judge.aggregate import counting, disturbed_records
 from proofmark.judge.diagnosis.disagreeing import Disagreement, disagreements
 from proofmark.judge.evidence import Evidence

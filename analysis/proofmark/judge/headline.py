@@ -13,10 +13,10 @@ from typing import Annotated, Any, get_args
 import numpy as np
 from pydantic import BaseModel, Field
 
+from proofmark.cases.case import TELEMETRY
 from proofmark.cases.reference import ELSEWHERE as ELSEWHERE
 from proofmark.cases.reference import Kind
 from proofmark.cases.suite import Benchmarks, Required
-from proofmark.cases.telemetry import TELEMETRY
 from proofmark.cases.vocabulary import PART_AXES, RESOLVED_AXES, SENSOR
 from proofmark.common.message import Message, Term, joined
 from proofmark.judge import baseline

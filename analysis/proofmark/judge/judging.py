@@ -73,15 +73,14 @@ from proofmark.records.network import adapters_that_moved
 from proofmark.records.parquet_table import parquet_of
 from proofmark.records.read import read_parts
 from proofmark.records.run_facts import RunParts, names_of_hosts
-from proofmark.runs.adopted import adopted_files
+from proofmark.runs.adopted import adopted_files, read_predictions
 from proofmark.runs.job_folder import looks_at, stopped_jobs
 from proofmark.runs.journal import journals
 from proofmark.runs.nodes import Node, some_nodes
-from proofmark.runs.predictions import read_predictions
 from proofmark.runs.run import Run, read_decisions
 from proofmark.runs.run_files import RunFiles
+from proofmark.runs.sealed_runs import Waived, read_waivers
 from proofmark.runs.stage_faults import RESTORE, StageFault, read_stage_faults
-from proofmark.runs.waivers import Waived, read_waivers
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.hardware import IMPORTED
 from proofmark.site.installed_parts import declared_parts

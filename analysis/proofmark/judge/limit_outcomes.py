@@ -44,7 +44,7 @@ from proofmark.plan.selection import possible_steps
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import VIRTUAL
 from proofmark.runs.job_folder import StoppedJob
-from proofmark.runs.waivers import Waiver
+from proofmark.runs.sealed_runs import Waiver
 from proofmark.site.contract_document import ContractItem
 
 MAX_PAIRS_NAMED = 20

@@ -16,9 +16,9 @@ from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
 from proofmark.judge.contract_items import FigureScope, ItemFigure, enough_nodes
 from proofmark.judge.references.judgement import Bounds
-from proofmark.judge.shared_traits import configuration
+from proofmark.judge.stated_parts import configuration
 from proofmark.runs.job_folder import Look
-from proofmark.runs.waivers import Waiver
+from proofmark.runs.sealed_runs import Waiver
 from proofmark.site.contract_document import CheckItem, CheckName
 from proofmark.site.installed_parts import parts_of
 from proofmark.site.node.facts import NodeFacts

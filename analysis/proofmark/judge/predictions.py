@@ -16,7 +16,7 @@ from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.populations import Distance
 from proofmark.records.columns import VIRTUAL, Record
-from proofmark.runs.predictions import ErrorRow, Predictions
+from proofmark.runs.adopted import ErrorRow, Predictions
 
 NODES = "nodes"
 """The parameter with the nodes of a step. The nodes of the figure itself are compared instead."""

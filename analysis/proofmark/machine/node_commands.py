@@ -52,7 +52,7 @@ from proofmark.common.processes import (
     without_secrets,
 )
 from proofmark.common.progress_lines import say
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import present

@@ -8,7 +8,7 @@ from typing import Any
 
 from proofmark.cases.vocabulary import FILE_SYSTEM, HINTS, LAYOUT_AXES, STORAGE_TARGET, UNSET
 from proofmark.common.errors import InputError, bad_input
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.plan.placement import LackingError
 from proofmark.site.file_systems import layout_axes
 from proofmark.site.partition import Partition

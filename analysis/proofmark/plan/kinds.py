@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.plugins import Plugins
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Group, Plan
 from proofmark.plan.search import Search

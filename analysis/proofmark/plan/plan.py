@@ -17,7 +17,7 @@ from proofmark.common.errors import bad_input, nearest
 from proofmark.common.message import Message
 from proofmark.common.nodesets import Nodes
 from proofmark.common.printed_command import NAME, PrintedCommand, of_run
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.plan.file_layout import HINTS_FILE
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.plan.search import Search

@@ -17,7 +17,7 @@ from proofmark.cases.case import Case
 from proofmark.cases.suite_use import SearchRule
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import NOTHING, Message
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.plan.step import Step
 from proofmark.plan.step_draft import Draft
 

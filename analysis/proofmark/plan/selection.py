@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property, reduce
 
-from proofmark.cases.case import Case
+from proofmark.cases.case import TELEMETRY, Case
 from proofmark.cases.reader.reader import ParameterType
 from proofmark.cases.reader.values import parameter
 from proofmark.cases.reference import Against, Reference
 from proofmark.cases.suite import Benchmarks, Required
-from proofmark.cases.telemetry import TELEMETRY
 from proofmark.cases.vocabulary import MEASURED, SENSOR, Parameters, Scalar
 from proofmark.common.errors import InputError, nearest
 from proofmark.plan.plan import Plan

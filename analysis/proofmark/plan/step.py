@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 
 from proofmark.cases.vocabulary import ALONE, Measured, Slug
 from proofmark.common.input_limits import MAX_NODES
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 
 if TYPE_CHECKING:
     from proofmark.plan.pairings import Numbers

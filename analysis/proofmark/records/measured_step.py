@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from proofmark.cases.case import BENCHMARK, CLOCK, POWER, TELEMETRY, TEMPERATURE, THROTTLED
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.reader.output_text import output_text
 from proofmark.cases.reader.settings import StartedCommand
-from proofmark.cases.telemetry import BENCHMARK, CLOCK, POWER, TELEMETRY, TEMPERATURE, THROTTLED
 from proofmark.cases.vocabulary import SENSOR
 from proofmark.common.message import NOTHING, Message
 from proofmark.plan.plan import Step

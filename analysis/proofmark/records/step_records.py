@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from proofmark.cases.case import LARGEST, LARGEST_OTHER, MESSAGE, TIME_LIMIT, Case
+from proofmark.cases.case import LARGEST, LARGEST_OTHER, MESSAGE, TIME_LIMIT, Case, metrics_of
 from proofmark.cases.reader.engine import Reading
 from proofmark.cases.reference import UNIVERSAL, Metric
-from proofmark.cases.telemetry import metrics_of
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.errors import BadInput
 from proofmark.common.expressions import render

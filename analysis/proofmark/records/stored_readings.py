@@ -29,7 +29,7 @@ from proofmark.common.files import open_regular, write_atomic_bytes
 from proofmark.common.message import NOTHING, Message, rendered
 from proofmark.common.processes import gc_paused
 from proofmark.common.progress_lines import say
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.trust import weak_part
 from proofmark.plan.kinds import kind_of
 from proofmark.records.columns import Execution, Measurand, Records

@@ -16,7 +16,7 @@ from proofmark.report.render import page
 from proofmark.report.sections.signed_sheets import signature_table
 from proofmark.report.words import accepted_text, item_text, number, pairs, visible
 from proofmark.runs.run_files import AcceptanceFiles
-from proofmark.runs.waivers import digest_of
+from proofmark.runs.sealed_runs import digest_of
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.plugins import Plugins
 from proofmark.judge.verdict import Result, Verdict
 from proofmark.report.page import Block, Column, Section
-from proofmark.runs.predictions import Predictions
+from proofmark.runs.adopted import Predictions
 from proofmark.runs.run import Run
 from proofmark.site.inventory import Site
 
@@ -26,7 +26,7 @@ class AddedSection:
     """A section of a package.
 
     Attributes:
-        after: the id of the section of the core that it follows, as in `proofmark.report.view`;
+        after: the id of the section of the core that it follows, as in `proofmark.report.render`;
             `BEGINNING`: it is the first. The page of a run need not have that section.
         files: contents of its files in the folder of the plots, by name.
     """

@@ -26,16 +26,15 @@ from proofmark.common.files import (
     write_atomic,
 )
 from proofmark.common.message import Message
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.translation import in_language, language
 from proofmark.judge.judging import Judged, judged, write_results
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.kinds import kind_of
 from proofmark.records.stored_readings import Readings, store, stored_or_read
-from proofmark.report.render import page
+from proofmark.report.render import page, view
 from proofmark.report.run_data import RunData, gather
 from proofmark.report.sections.plots_section import write_plot_files
-from proofmark.report.view import view
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
 

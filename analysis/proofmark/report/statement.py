@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 from proofmark.common.errors import bad_input
 from proofmark.common.files import is_regular, names_in, sha256_of, write_atomic
 from proofmark.common.message import Message, Term
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.translation import in_language
 from proofmark.judge.acceptance import (
     Acceptance,
@@ -36,7 +36,7 @@ from proofmark.runs.acceptance import Sha256, Statement, files_of
 from proofmark.runs.evidence import evidence_files, read_evidence
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_files import AcceptanceFiles, RunFiles
-from proofmark.runs.waivers import digest_of
+from proofmark.runs.sealed_runs import digest_of
 from proofmark.site.contract_document import Contract
 
 CONTRACT = "contract.json"

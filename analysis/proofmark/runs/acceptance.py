@@ -35,7 +35,7 @@ from proofmark.common.input_limits import (
 )
 from proofmark.common.message import Message
 from proofmark.common.processes import run_command
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import one_line
 from proofmark.common.trust import refuse_untrusted
 from proofmark.runs.run_files import RunFiles

@@ -19,7 +19,7 @@ from proofmark import __version__
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_regular, write_atomic
 from proofmark.common.kit import kit_folder
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.runs.run_files import RunFiles
 
 

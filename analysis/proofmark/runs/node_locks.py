@@ -19,7 +19,7 @@ from pathlib import Path
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import exists, read_json, write_atomic
 from proofmark.common.nodesets import ACCEPTED, is_name
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import one_line
 from proofmark.runs.run import Run
 from proofmark.runs.state import RunState, made, site_folder, word

@@ -22,8 +22,7 @@ from proofmark.common.input_limits import MAX_PROBE_BYTES
 from proofmark.common.message import Message
 from proofmark.common.nodesets import is_name
 from proofmark.common.processes import parallel_map
-from proofmark.common.shared_models import shared
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel, shared
 from proofmark.common.text import one_line
 from proofmark.plan.plan import Job
 from proofmark.plan.step import StepInstance

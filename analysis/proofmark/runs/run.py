@@ -39,7 +39,7 @@ from proofmark.common.files import (
 )
 from proofmark.common.input_limits import MAX_PROBE_BYTES, MAX_SMALL_BYTES
 from proofmark.common.message import Message
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.trust import refuse_untrusted
 from proofmark.plan.kinds import Part, kind_of
 from proofmark.plan.plan import Group, Plan

@@ -6,18 +6,147 @@ written when the run is sealed, and again when a verdict is made from it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+import hashlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
 from proofmark.cases.vocabulary import MEASURED
-from proofmark.common.files import paths_in, read_json, write_atomic
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.errors import bad_input
+from proofmark.common.files import exists, paths_in, read_json, write_atomic
+from proofmark.common.shared_models import StrictModel
+from proofmark.common.text import one_line
+from proofmark.runs.acceptance import keygen, run_keygen
 from proofmark.runs.run import Run, site_of
+from proofmark.runs.run_files import RunFiles
 from proofmark.runs.state import check_safe, made, site_folder
-from proofmark.runs.waivers import digest_of
+from proofmark.site.contract_document import Contract
+
+NAMESPACE = "proofmark-waiver"
+"""Namespace of the signature: a signature for another purpose does not verify (ssh-keygen, -n)."""
+_MOST = 10_000
+"""The largest number of waivers."""
+_Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=2000)]
+"""A text of one line. ssh-keygen gets it as an argument, and it is printed."""
+
+
+class Waiver(StrictModel):
+    """A party accepts that a run misses an item of the contract.
+
+    Attributes:
+        contract: the SHA-256 of the contract (`digest_of`).
+        evidence: the SHA-256 of the newest archive of the run.
+        worst: the worst value of its figures; None if it has none.
+        by: the principal of the signer (ssh-keygen(1), ALLOWED SIGNERS).
+        signature: of `line`, as ssh-keygen writes it.
+    """
+
+    run: _Line
+    item: _Line
+    contract: str = Field(pattern="^[0-9a-f]{64}$")
+    evidence: str = Field(pattern="^[0-9a-f]{64}$")
+    outcome: _Line
+    worst: float | None
+    by: _Line
+    date: date
+    reason: _Line
+    signature: str = Field(default="", pattern=r"^[^\x00]*$", max_length=10_000)
+
+    @property
+    def line(self) -> bytes:
+        """The signed line: all fields but the signature."""
+        return f"{self.model_dump_json(exclude={'signature'})}\n".encode()
+
+
+class Waivers(StrictModel):
+    """The content of ``waivers.json``, the oldest first."""
+
+    waivers: list[Waiver] = Field(default=[], max_length=_MOST)
+
+
+@dataclass(frozen=True)
+class Waived:
+    """The waivers of an acceptance.
+
+    Attributes:
+        items: those that apply, by the number of the item.
+        others: those for other evidence or another contract, which waive nothing.
+    """
+
+    items: Mapping[str, Waiver]
+    others: tuple[Waiver, ...]
+
+
+def digest_of(contract: Contract) -> str:
+    """Return the SHA-256 of a contract in hexadecimal digits."""
+    return hashlib.sha256(contract.model_dump_json().encode()).hexdigest()
+
+
+def signed(waiver: Waiver, key: Path) -> Waiver:
+    """Return `waiver` with the signature by the private ssh key in the file `key`.
+
+    Raises:
+        BadInput: ssh-keygen refuses, or is not there.
+    """
+    words = ("-f", str(key), "-n", NAMESPACE)
+    signature = keygen("sign", *words, place="--key", content=waiver.line)
+    return waiver.model_copy(update={"signature": signature})
+
+
+def read_waivers(run: Run, contract: Contract | None) -> Waived:
+    """Return the waivers of the acceptance of `run`.
+
+    Raises:
+        BadInput: the file is damaged, or a waiver is not signed by one of the contract's signers.
+    """
+    path = run.products.waivers
+    items: dict[str, Waiver] = {}
+    others = []
+    if run.seal and contract and exists(path):
+        about = (run.id, digest_of(contract), run.seal.digest)
+        for waiver in read_json(path, Waivers).waivers:
+            check(waiver, contract, str(path))
+            if (waiver.run, waiver.contract, waiver.evidence) == about:
+                items[waiver.item] = waiver
+            else:
+                others.append(waiver)
+    return Waived(items, tuple(others))
+
+
+def add_waiver(files: RunFiles, waiver: Waiver) -> None:
+    """Add a waiver to those of an acceptance.
+
+    Raises:
+        BadInput: the file cannot be read or written.
+    """
+    path = files.waivers
+    known = read_json(path, Waivers).waivers if exists(path) else []
+    changed = Waivers(waivers=[*known, waiver])
+    write_atomic(path, changed.model_dump_json(indent=1) + "\n")
+
+
+def check(waiver: Waiver, contract: Contract, place: str) -> None:
+    """Refuse a waiver without the signature of one of the signers of the contract.
+
+    Raises:
+        BadInput: see above; `place` is the file or option that it names.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        signers, signature = Path(folder, "signers"), Path(folder, "signature")
+        signers.write_text("".join(f"{one_line(each)}\n" for each in contract.signers), "utf-8")
+        signature.write_text(waiver.signature, "utf-8")
+        names = ("-f", str(signers), "-I", waiver.by, "-n", NAMESPACE, "-s", str(signature))
+        done = run_keygen("verify", *names, content=waiver.line)
+    if done.returncode:
+        found = f"{waiver.item}: {one_line(done.stderr or done.stdout)}"
+        accepted = f"signed by {waiver.by}, a signer in contract.yml"
+        raise bad_input(place, "signature", found, accepted)
+
 
 FOLDER = "sealed"
 

@@ -25,7 +25,7 @@ from proofmark.common.files import paths_in, read_json, write_atomic
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.progress_lines import say
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import one_line
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles

@@ -42,7 +42,7 @@ from proofmark.common.files import (
     write_atomic_bytes,
 )
 from proofmark.common.rights import this_user
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.trust import refuse_untrusted
 from proofmark.runs.journal import journals
 from proofmark.runs.run import Run

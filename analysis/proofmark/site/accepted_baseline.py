@@ -27,7 +27,7 @@ from proofmark.common.files import (
 )
 from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.site.partition import PREDICTED
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from pydantic import Field, SecretStr
 
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.input_limits import MAX_WAIT_S
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 
 NO_PASSWORD = SecretStr("")
 

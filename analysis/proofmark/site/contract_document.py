@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from proofmark.cases.reference import Reference
 from proofmark.cases.vocabulary import Slug, Text
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
 
 JobCause = Literal["node", "fabric", "file-system", "scheduler", "program", "unknown"]

@@ -16,7 +16,7 @@ from proofmark.cases.vocabulary import Slug, Text, Variable
 from proofmark.common.errors import closest
 from proofmark.common.input_limits import MAX_CPUS, MAX_STEPS, MAX_WAIT_S
 from proofmark.common.message import NOTHING, Message, joined
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 from proofmark.site.hardware import Count
 

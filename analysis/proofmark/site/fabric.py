@@ -11,7 +11,7 @@ from pydantic import model_validator
 from proofmark.cases.vocabulary import Slug, Text
 from proofmark.common.host_names import HostTable
 from proofmark.common.nodesets import unfold
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.site.hardware import Count, Rate, bytes_per_s
 
 UNKNOWN_LINK = 1.25e8

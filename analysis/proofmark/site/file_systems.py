@@ -21,7 +21,7 @@ from pydantic import Field, model_validator
 from proofmark.cases.reader.own_rules import Pattern
 from proofmark.cases.vocabulary import LAYOUT_AXES, Slug
 from proofmark.common.input_limits import MAX_TARGETS
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 from proofmark.site.hardware import Count
 

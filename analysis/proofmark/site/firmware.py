@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from proofmark.common.errors import nearest
 from proofmark.common.input_limits import MAX_ATTEMPTS, MAX_NODES, MAX_PARALLEL, MAX_WAIT_S
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
 
 OPENBMC = "openbmc"

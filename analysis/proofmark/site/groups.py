@@ -23,7 +23,7 @@ from pydantic import AfterValidator, Field, SecretStr, TypeAdapter
 from proofmark.cases.vocabulary import Name, Slug
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.kit import ansible_constants, kit_folder
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import check_files, top_keys
 from proofmark.site.access import CONNECTION, Access, AnsibleAccess, HostAccess, access
 from proofmark.site.choice import BESIDE_HOSTS, named_hosts, parts_of, selected

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from proofmark.cases.vocabulary import Name, Slug, Text
 from proofmark.common.input_limits import MAX_COUNT, MAX_CPUS
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.site.hardware_limits import KNOWN_RATES, link, shown_gbit
 
 CURRENT = "current"

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 
 Positive = Annotated[float, Field(gt=0)]

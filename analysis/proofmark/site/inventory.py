@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.host_names import HostTable, alike_error, canonical, clashes
 from proofmark.common.nodesets import ACCEPTED, HostName, Nodes, is_name
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import accepted_keys, placed, unknown_key
 from proofmark.site.accepted_baseline import (
     BaselineElsewhere,

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from proofmark.cases.vocabulary import Slug, Text, Variable
 from proofmark.common.errors import nearest
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 from proofmark.site.execution import HostCpuMap, LaunchSettings, Queue
 from proofmark.site.fabric import Fabric

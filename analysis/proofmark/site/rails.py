@@ -15,7 +15,7 @@ from itertools import chain, product
 from typing import NamedTuple
 
 from proofmark.cases.vocabulary import Text
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 from proofmark.site.fabric import Network
 from proofmark.site.hardware import StatedNode

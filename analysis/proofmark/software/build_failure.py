@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.files import read_bytes
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 
 

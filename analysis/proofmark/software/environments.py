@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import run_command
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.software.installed import Installed, Provided
 from proofmark.software.spack.lock_check import similar_environment

@@ -13,7 +13,7 @@ from pydantic import Field
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.message import Message
 from proofmark.common.processes import is_secret
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.site.partition import Preinstalled, Toolchain
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.message import Message
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.probe_text import ProbeStream, read_streams

@@ -16,7 +16,7 @@ from proofmark.cases.vocabulary import Slug
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json, write_atomic, write_private
 from proofmark.common.message import Message
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.plan.plan import Plan
 from proofmark.runs.identity import add_input

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from proofmark.common.files import exists, read_json
 from proofmark.common.message import Message
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.runs.run import Run
 from proofmark.site.execution import LaunchSettings, doubtful
 from proofmark.site.node.facts import NodeFacts

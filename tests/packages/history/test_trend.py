@@ -16,7 +16,7 @@ from tests.fixtures.past_runs import Value, run_id, write_evidence, write_past_r
 
 from proofmark.cases.reference import Metric
 from proofmark.judge.confidence import POWER
-from proofmark.judge.shared_traits import differences
+from proofmark.judge.stated_parts import differences
 from proofmark.packages.history.change_points import Course, LevelSeries, courses
 from proofmark.packages.history.past_run import (
     LeftOut,

@@ -20,8 +20,7 @@ from tests.folders import ROOT
 from proofmark.common.errors import Stopped
 from proofmark.jobs import scripts
 from proofmark.jobs.job_request import BatchQueue
-from proofmark.jobs.kinds import Execution
-from proofmark.jobs.scripts import Manner, Scripts, write_scripts
+from proofmark.jobs.scripts import Execution, Manner, Scripts, write_scripts
 from proofmark.jobs.step_script import LaunchSite
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict

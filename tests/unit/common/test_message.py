@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from tests.catalogues import catalogue
 from tests.folders import PACKAGE, ROOT
 
-from proofmark.common import machine_messages, message_table, output_messages
+from proofmark.common import message_table
 from proofmark.common.message import (
     NOTHING,
     English,
@@ -30,7 +30,7 @@ from proofmark.common.message import (
 )
 from proofmark.common.message_table import MESSAGES, added_messages
 from proofmark.common.plugins import installed
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.translation import in_language
 
 EVERY = {**MESSAGES, **added_messages()}
@@ -160,8 +160,7 @@ def test_like_nodes_have_the_same_message_without_their_names() -> None:
 def test_each_code_is_unique_and_each_template_is_in_the_catalogues() -> None:
     tables = (
         node
-        for module in (message_table, machine_messages, output_messages)
-        for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8")))
+        for node in ast.walk(ast.parse(Path(message_table.__file__).read_text(encoding="utf-8")))
         if isinstance(node, ast.Dict)
     )
     codes = [key.value for each in tables for key in each.keys if isinstance(key, ast.Constant)]

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofmark.common.message import Message
-from proofmark.common.shared_models import read, written
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel, read, written
 
 
 class Part(StrictModel):

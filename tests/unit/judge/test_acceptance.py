@@ -32,8 +32,8 @@ from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
 from proofmark.plan.selection import PlannedItem
 from proofmark.records.columns import Record, Records
+from proofmark.runs.sealed_runs import Waiver
 from proofmark.runs.stage_faults import StageFault
-from proofmark.runs.waivers import Waiver
 from proofmark.site.contract_document import Contract, ContractItem, Item
 
 NODES = ("n1", "n2", "n3", "n4")

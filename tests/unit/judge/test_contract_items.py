@@ -35,7 +35,7 @@ from proofmark.report.sections import issues
 from proofmark.report.sections.signed_sheets import exceptions
 from proofmark.runs.evidence import seal
 from proofmark.runs.run import Run, site_of
-from proofmark.runs.waivers import Waiver, add_waiver, digest_of, read_waivers, signed
+from proofmark.runs.sealed_runs import Waiver, add_waiver, digest_of, read_waivers, signed
 from proofmark.site.contract_document import Contract, ContractItem
 
 Known = tuple[Plan, Benchmarks]

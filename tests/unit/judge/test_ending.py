@@ -12,8 +12,7 @@ from tests.fixtures.messages import disturbed, said
 
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.printed_command import PrintedCommand
-from proofmark.judge.diagnosis.bad_nodes import BadNode, BadNodes
-from proofmark.judge.diagnosis.slow_figures import SlowFigure
+from proofmark.judge.diagnosis.bad_nodes import BadNode, BadNodes, SlowFigure
 from proofmark.judge.ending import LINE_CHARACTERS, ending
 from proofmark.judge.executions import RunConditions
 from proofmark.judge.limit_outcomes import Coverage, Uncovered

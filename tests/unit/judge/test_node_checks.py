@@ -14,7 +14,7 @@ from tests.unit.judge.test_acceptance import machine as machine
 from proofmark.judge.acceptance import CODES
 from proofmark.judge.node_checks import CHECKS, CheckOutcome, check_outcomes
 from proofmark.runs.job_folder import Look
-from proofmark.runs.waivers import Waiver
+from proofmark.runs.sealed_runs import Waiver
 from proofmark.site.contract_document import CheckItem, CheckName, Contract
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.node.parts import Accelerator, MountedFileSystem

@@ -14,8 +14,8 @@ from tests.fixtures.kit import FAKE, make_kit
 
 from proofmark.judge.slowdown import Slowdown
 from proofmark.plan.step import Step
+from proofmark.report.render import view
 from proofmark.report.run_data import gather
-from proofmark.report.view import view
 from proofmark.runs.run import Run
 from proofmark.runs.start import RunInputs, start_or_continue
 

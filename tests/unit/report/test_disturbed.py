@@ -12,9 +12,9 @@ from tests.fixtures.kit import Kit, execution, make_kit, steps_of
 from proofmark.common.files import write_atomic
 from proofmark.jobs.execute import execute
 from proofmark.judge.judging import judge_run
+from proofmark.report.render import view
 from proofmark.report.run_data import gather
 from proofmark.report.sections.signed_sheets import next_steps
-from proofmark.report.view import view
 from proofmark.runs.run import Run
 
 NODE = {

@@ -11,7 +11,7 @@ from tests.unit.jobs.test_launchers import ALIKE, command, launch, text
 
 from proofmark.common.message import Message
 from proofmark.jobs.step_script import environment_of_step
-from proofmark.judge.shared_traits import software_traits
+from proofmark.judge.stated_parts import software_traits
 from proofmark.plan.step import Step
 from proofmark.site.execution import LaunchSettings
 from proofmark.site.partition import Preinstalled

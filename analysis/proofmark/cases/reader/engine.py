@@ -20,7 +20,7 @@ from proofmark.cases.reader.reader import Reader, read_text
 from proofmark.cases.reader.settings import StartedCommand
 from proofmark.cases.reader.values import Parameter
 from proofmark.common.message import NOTHING, Message, joined
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 
 

@@ -25,7 +25,7 @@ from proofmark.cases.reader.programs import PROGRAMS
 from proofmark.cases.reader.reader import ParameterType, Reader, TextRun, line, words
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.plugins import installed
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 
 
 def _pattern(value: object) -> re.Pattern[str]:

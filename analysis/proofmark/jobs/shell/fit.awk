@@ -1,6 +1,6 @@
 # awk -f fit.awk NEEDS PROBE...   prints the nodes that cannot run the programs; exit 1 if any
 # NEEDS has a line "target machine generation flag..." for each target of the programs of the job
-# (software/target.py writes it). PROBE is the output of `probe.sh facts` on one node.
+# (software/environments.py writes it). PROBE is the output of `probe.sh facts` on one node.
 function judge(    target, count, i, word, lacks) {
     if (host == "") return
     for (target in wants) {

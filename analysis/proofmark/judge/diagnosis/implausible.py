@@ -20,9 +20,9 @@ from itertools import chain, combinations
 
 import numpy as np
 
+from proofmark.cases.case import TELEMETRY, metrics_of
 from proofmark.cases.reader.reader import Reader
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.telemetry import TELEMETRY, metrics_of
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.judge.aggregate import Aggregates

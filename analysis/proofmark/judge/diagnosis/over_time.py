@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from proofmark.cases.case import BENCHMARK, TELEMETRY, THROTTLED
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.telemetry import BENCHMARK, TELEMETRY, THROTTLED
 from proofmark.cases.vocabulary import SENSOR
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.judge.aggregate import Aggregates

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from proofmark.cases.case import metrics_of
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.telemetry import metrics_of
 from proofmark.cases.vocabulary import MESSAGE_SIZE, STORAGE_TARGET
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import hosts_of

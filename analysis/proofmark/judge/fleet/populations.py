@@ -18,8 +18,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from proofmark.cases.case import metrics_of
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.telemetry import metrics_of
 from proofmark.cases.vocabulary import MEASURED, STORAGE_TARGET, TOGETHER
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import hosts_of, hosts_of_nodes

@@ -25,7 +25,7 @@ from proofmark.cli.output import print_line, print_table
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.input_limits import MAX_IO500_SCORE, MAX_WAIT_S
 from proofmark.common.message import Message
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 from proofmark.packages.foreign.output_folder import OutputFolder, opened
 

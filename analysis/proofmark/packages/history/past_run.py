@@ -28,7 +28,7 @@ from proofmark.common.text import one_line
 from proofmark.common.trust import refuse_untrusted
 from proofmark.judge.confidence import interval
 from proofmark.judge.headline import WrittenVerdict
-from proofmark.judge.shared_traits import hardware_kind, machine_traits, program_traits
+from proofmark.judge.stated_parts import hardware_kind, machine_traits, program_traits
 from proofmark.records.columns import Floats, Numbers
 from proofmark.runs.evidence import read_evidence
 from proofmark.runs.nodes import Node

@@ -12,9 +12,9 @@ from itertools import chain
 from pathlib import Path
 from statistics import median
 
+from proofmark.cases.case import metrics_of
 from proofmark.cases.reference import Metric
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.telemetry import metrics_of
 from proofmark.cli import completion
 from proofmark.cli.command import Command, complete, language_argument
 from proofmark.cli.inputs import run_to_show
@@ -37,7 +37,7 @@ from proofmark.judge.confidence import (
     too_noisy,
 )
 from proofmark.judge.judging import judge_run
-from proofmark.judge.shared_traits import build_traits, differences
+from proofmark.judge.stated_parts import build_traits, differences
 from proofmark.judge.verdict import Result
 from proofmark.packages.history.past_run import (
     LeftOut,

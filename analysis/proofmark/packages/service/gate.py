@@ -31,7 +31,7 @@ from proofmark.common.nodesets import HostName, folded
 from proofmark.common.processes import on_stop_signal
 from proofmark.common.progress_lines import say
 from proofmark.common.rights import this_user
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import one_line
 from proofmark.judge.judging import judged
 from proofmark.machine.outcome import NodeError

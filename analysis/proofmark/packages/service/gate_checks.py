@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from proofmark.common.errors import bad_input
 from proofmark.common.files import open_to_append, read_regular
 from proofmark.common.nodesets import HostName
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import csv_cell
 from proofmark.runs.state import made
 

@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from proofmark.cases.case import TELEMETRY
 from proofmark.cases.suite import Required
-from proofmark.cases.telemetry import TELEMETRY
 from proofmark.cases.vocabulary import RESOLVED_AXES, SENSOR
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes

@@ -26,7 +26,7 @@ from typing import Any, Literal
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json, write_atomic
 from proofmark.common.nodesets import Nodes, folded
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import duration
 from proofmark.machine.outcome import NodeError, Outcome, call_for_nodes
 from proofmark.machine.scheduler import (

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from proofmark.cases.case import metrics_of
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.telemetry import metrics_of
 from proofmark.common.message import Message
 from proofmark.judge.additions import KindResult
 from proofmark.judge.evidence import Evidence

@@ -15,7 +15,7 @@ from proofmark.cases.suite_use import Scope
 from proofmark.common.errors import bad_input
 from proofmark.common.input_limits import MAX_STEPS
 from proofmark.common.message import Message
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.plan.expansion import content_digest
 from proofmark.plan.kinds import Part, PlanRequest, RunKind, data_of
 from proofmark.plan.plan import Job, Plan

@@ -17,7 +17,7 @@ PLUGINS: PluginTable = {
     "proofmark.plan.kinds": {
         "stability": "stability_run:StabilityRun",
     },
-    "proofmark.jobs.kinds": {
+    "proofmark.jobs.scripts": {
         "stability": "stability_jobs:StabilityJobs",
     },
     "proofmark.judge.judging": {

@@ -11,7 +11,7 @@ from proofmark.common.input_limits import MAX_STEPS
 from proofmark.common.text import duration
 from proofmark.jobs.execute import poll_until_done
 from proofmark.jobs.job_request import Arrivals, BatchQueue, JobSupply
-from proofmark.jobs.kinds import Execution, KindJobs
+from proofmark.jobs.scripts import Execution, KindJobs
 from proofmark.jobs.watch import JobMonitor
 from proofmark.machine.scheduler import (
     NodeState,

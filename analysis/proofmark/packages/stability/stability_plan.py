@@ -17,7 +17,7 @@ from proofmark.common.input_limits import MAX_STEPS
 from proofmark.common.message import Message
 from proofmark.common.nodesets import Nodes
 from proofmark.common.printed_command import setting
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.plan.expansion import content_digest
 from proofmark.plan.kinds import data_of
 from proofmark.plan.plan import Group, Job, Plan, Totals

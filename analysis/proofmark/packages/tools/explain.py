@@ -12,8 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from proofmark.cases.case import TELEMETRY, metrics_of
 from proofmark.cases.reference import Reference
-from proofmark.cases.telemetry import TELEMETRY, metrics_of
 from proofmark.cli import completion
 from proofmark.cli.command import Command, complete, take_newest
 from proofmark.cli.output import print_json, print_line, print_table
@@ -49,8 +49,8 @@ from proofmark.plan.selection import required_metrics, selection, selects
 from proofmark.plan.step import Step
 from proofmark.records.columns import EMULATED
 from proofmark.report.words import accepted_text, count, open_bounds_text, reference_text
+from proofmark.runs.adopted import read_predictions
 from proofmark.runs.evidence import open_newest
-from proofmark.runs.predictions import read_predictions
 from proofmark.runs.run import Run
 from proofmark.site.accepted_baseline import read_baseline
 from proofmark.software.software import software_of

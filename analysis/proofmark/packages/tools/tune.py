@@ -16,7 +16,7 @@ from proofmark.cli.output import print_line
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
 from proofmark.common.files import moment_of, text_or_empty, write_atomic
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.plan.plan import Step
 from proofmark.plan.search import Search, available, decide

@@ -21,7 +21,7 @@ from proofmark.cases.vocabulary import Text
 from proofmark.common.errors import bad_input
 from proofmark.common.files import sha256_of
 from proofmark.common.processes import run_command
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.site.inventory import Site
 from proofmark.software.build_process import Say, run

@@ -30,9 +30,9 @@ from proofmark.plan.step import StepInstance
 from proofmark.records.columns import VIRTUAL
 from proofmark.records.read import read_run
 from proofmark.records.run_facts import run_parts
+from proofmark.runs.adopted import ErrorRow, PredictedFigure, Predictions
 from proofmark.runs.attempts import has_result
 from proofmark.runs.evidence import open_newest
-from proofmark.runs.predictions import ErrorRow, PredictedFigure, Predictions
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.inventory import Site

@@ -15,7 +15,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from proofmark.cases.telemetry import BENCHMARK, TELEMETRY
+from proofmark.cases.case import BENCHMARK, TELEMETRY
 from proofmark.common.message import localized
 from proofmark.common.translation import ENGLISH, _, in_language
 from proofmark.judge.diagnosis.over_time import ChangeOverTime

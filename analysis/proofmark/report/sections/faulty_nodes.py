@@ -8,8 +8,7 @@ from proofmark.common.files import is_regular, sha256_of
 from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
 from proofmark.common.translation import N_, _, translated
-from proofmark.judge.diagnosis.bad_nodes import BadNode
-from proofmark.judge.diagnosis.slow_figures import SlowFigure
+from proofmark.judge.diagnosis.bad_nodes import BadNode, SlowFigure
 from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.judge.fleet.populations import LIKE_TARGETS
 from proofmark.judge.next_steps import node_advice

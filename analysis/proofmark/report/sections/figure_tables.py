@@ -7,8 +7,8 @@ from itertools import chain
 
 import numpy as np
 
+from proofmark.cases.case import metrics_of
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.telemetry import metrics_of
 from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
 from proofmark.common.translation import N_, _, translated
@@ -46,7 +46,7 @@ from proofmark.report.words import (
     sealing,
     visible,
 )
-from proofmark.runs.predictions import Assumption
+from proofmark.runs.adopted import Assumption
 
 NUMBER = "number"
 

@@ -12,8 +12,8 @@ from typing import get_args
 
 import numpy as np
 
+from proofmark.cases.case import metrics_of
 from proofmark.cases.reference import HardwareRule
-from proofmark.cases.telemetry import metrics_of
 from proofmark.cases.vocabulary import RESOLVED_AXES, KeyFigure
 from proofmark.common.message import localized
 from proofmark.common.nodesets import hosts_of

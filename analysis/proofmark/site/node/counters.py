@@ -13,7 +13,7 @@ from pydantic import Field
 from proofmark.common.errors import bad_input
 from proofmark.common.files import Moment
 from proofmark.common.message import NOTHING, Message
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 from proofmark.site.hardware_limits import shown_gbit
 from proofmark.site.node.facts import NodeFacts

@@ -13,7 +13,7 @@ from pydantic import Field
 from proofmark.common.errors import BadInput
 from proofmark.common.files import Moment
 from proofmark.common.message import Message
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.site.hardware_limits import ProcessorLimits, processor
 from proofmark.site.node import parts
 from proofmark.site.node.cpu import architecture, cpu_list, cpu_mask, read_cpuinfo, vector_set

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.site.node.cpu import cpu_list
 from proofmark.site.node.probe_text import Unread
 

@@ -7,7 +7,7 @@
 #
 # Every line of content starts with "| ", so that no content is read as a marker. Every absent fact
 # has a line with the code of its reason and its values ("!code name: values"; the codes are in
-# common/machine_messages.py). The probe works without root, with any POSIX shell and with busybox.
+# common/message_table.py). The probe works without root, with any POSIX shell and with busybox.
 # Tests and virtual nodes set PROBE_ROOT=DIR. The probe then reads DIR/proc and DIR/sys, and uses the
 # tools of POSIX and those in DIR/bin. A tool that the plan or the verdict needs has a time limit of
 # PROBE_LIMIT_S seconds, which is enough on a loaded machine. An optional tool has a limit of

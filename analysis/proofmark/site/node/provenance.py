@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from proofmark.common.message import Message, joined
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.site.node.counters import (
     KINDS,
     CounterChange,

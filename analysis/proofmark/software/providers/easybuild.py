@@ -21,7 +21,7 @@ from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.kit import result_folder
 from proofmark.common.printed_command import PrintedCommand
 from proofmark.common.processes import run_command
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.site.groups import TOOLCHAIN
 from proofmark.site.inventory import Site

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import duration
 from proofmark.common.yaml_models import shipped_data
 from proofmark.software.build_failure import BuildCause, BuildFailure

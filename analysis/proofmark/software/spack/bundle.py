@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.processes import run_command
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.tar_reader import FILE, NotUnpacked, TarMember, TarReader
 from proofmark.common.text import size
 from proofmark.software.build_process import Say

@@ -27,7 +27,7 @@ from proofmark.common.message import Message
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.processes import run_command
 from proofmark.common.progress_lines import IDLE_S
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import duration
 from proofmark.software.build_failure import error_of_build, read_log, refused
 from proofmark.software.build_process import Say, complete_installation, run

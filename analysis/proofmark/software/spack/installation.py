@@ -25,7 +25,7 @@ import yaml
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import of_spack, run_command
 from proofmark.common.progress_lines import while_working
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 from proofmark.software.build_process import Say
 from proofmark.software.installed import Sources

@@ -26,7 +26,7 @@ from pydantic import TypeAdapter
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import of_spack, run_command
 from proofmark.common.progress_lines import while_working
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.software.spack.installation import (
     CopiedEnvironment,
     not_pinned,

@@ -22,7 +22,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import new_folder
 from proofmark.common.processes import run_command
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.software.build_process import Say
 from proofmark.software.installed import Sources
 from proofmark.software.spack.bundle import digest

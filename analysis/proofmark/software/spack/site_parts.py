@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
-from proofmark.common.strict_model import StrictModel
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 from proofmark.software import mpi
 
