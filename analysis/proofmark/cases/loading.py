@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.cases.case import OWN_NAMES, Case, metrics_of
+from proofmark.cases.case import OWN_NAMES, Case, Load, SuiteUse, metrics_of
 from proofmark.cases.reader.own_rules import FormerRules, OwnRules, SameAs
 from proofmark.cases.reference import UNIT_OF, Reference
 from proofmark.cases.suite import Benchmarks, Suite
-from proofmark.cases.suite_use import Load, SuiteUse
 from proofmark.cases.vocabulary import (
     AXES,
     HINTS,

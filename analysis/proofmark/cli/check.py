@@ -39,8 +39,8 @@ from proofmark.plan.plan import Plan
 from proofmark.plan.validation import Check, CheckedSite, SiteChecks, system_mistakes
 from proofmark.plan.validation import validate as check_site
 from proofmark.site.choice import choose_site, chosen_site
+from proofmark.site.groups import comments
 from proofmark.site.inventory import Site
-from proofmark.site.literals import comments
 from proofmark.site.machines import machines_of
 from proofmark.software.environments import check_environment
 from proofmark.software.provider import check_name

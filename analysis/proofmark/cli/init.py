@@ -23,9 +23,8 @@ from proofmark.machine.survey import (
     with_rates,
 )
 from proofmark.site.choice import choose_site, chosen_site
-from proofmark.site.groups import COMPUTE
+from proofmark.site.groups import COMPUTE, MARK, comments, literal_yaml, required
 from proofmark.site.inventory import Site, load_sites
-from proofmark.site.literals import MARK, comments, literal_yaml, required
 from proofmark.site.survey.fabric_findings import fabric_levels, unnamed_adapters
 from proofmark.site.survey.findings import environments_in
 from proofmark.site.survey.inventory_files import (

@@ -34,6 +34,7 @@ from proofmark.common.nodesets import fold, folded
 from proofmark.common.printed_command import PrintedCommand, of_person, setting
 from proofmark.common.progress_lines import say
 from proofmark.common.text import duration, one_line, size
+from proofmark.jobs.execute import warning_of_probe
 from proofmark.jobs.job_request import site_mistakes
 from proofmark.jobs.scripts import RUN_ID, Preview, Scripts, shown
 from proofmark.jobs.step_script import environment_of_step, package_of_step
@@ -55,7 +56,6 @@ from proofmark.plan.plan import Plan, Step, step_named
 from proofmark.plan.totals import JobTime, idle_cores, job_times, mode_lines
 from proofmark.plan.validation import without_figures
 from proofmark.runs.adopted import Predictions
-from proofmark.runs.busy_nodes import warning_of_probe
 from proofmark.runs.cost_history import MeasuredCost, measured_cost
 from proofmark.runs.play_variables import play_variable_names, write_play_variables
 from proofmark.runs.progress import due_nodes

@@ -29,7 +29,7 @@ from proofmark.judge.ending import (
     worst_results,
 )
 from proofmark.judge.judging import judge_run, read_and_judge
-from proofmark.judge.predictions import FigurePredictions
+from proofmark.judge.results import FigurePredictions
 from proofmark.judge.verdict import WORDS, Result, Verdict
 from proofmark.judge.verdict_files import write_verdict
 from proofmark.records.stored_readings import stored_or_read

@@ -12,9 +12,9 @@ from math import ceil, inf
 from statistics import fmean, stdev
 from typing import Any
 
+from proofmark.cases.case import Scope
 from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.suite_use import Scope
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.text import percent

@@ -45,12 +45,11 @@ from proofmark.judge.fleet.populations import Kinds
 from proofmark.judge.headline import unjudged
 from proofmark.judge.limit_outcomes import coverage, degraded, limit_outcomes
 from proofmark.judge.node_checks import check_outcomes
-from proofmark.judge.predictions import FigurePredictions
 from proofmark.judge.reference_judge import judge_by_references
 from proofmark.judge.references.derived import active_ports
 from proofmark.judge.references.typical import builds, programs_of_cases
 from proofmark.judge.repeats import granted_more
-from proofmark.judge.results import WORDS, Results, verdicts_of
+from proofmark.judge.results import WORDS, FigurePredictions, Results, verdicts_of
 from proofmark.judge.slowdown import slowdowns
 from proofmark.judge.stated_parts import (
     NominalHardware,

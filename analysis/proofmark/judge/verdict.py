@@ -41,10 +41,10 @@ from proofmark.judge.headline import exit_code as exit_code
 from proofmark.judge.limit_outcomes import Coverage as Coverage
 from proofmark.judge.limit_outcomes import Degraded, LimitOutcome
 from proofmark.judge.node_checks import CheckOutcome
-from proofmark.judge.predictions import FigurePredictions
 from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.references.judgement import Judgement as Judgement
 from proofmark.judge.results import WORDS as WORDS
+from proofmark.judge.results import FigurePredictions
 from proofmark.judge.results import Result as Result
 from proofmark.judge.results import Results as Results
 from proofmark.judge.results import result_json as result_json

@@ -9,10 +9,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from proofmark.cases.case import Case
+from proofmark.cases.case import Case, SuiteUse
 from proofmark.cases.loading import reference_mistakes
 from proofmark.cases.suite import Benchmarks, members_from
-from proofmark.cases.suite_use import SuiteUse
 from proofmark.common.errors import BadInput, InputError, NothingToRun, bad_input
 from proofmark.common.input_limits import MAX_REPEATS, MAX_STEPS
 from proofmark.common.message import Message

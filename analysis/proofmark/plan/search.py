@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from proofmark.cases.case import Case
-from proofmark.cases.suite_use import SearchRule
+from proofmark.cases.case import Case, SearchRule
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.shared_models import StrictModel

@@ -25,7 +25,7 @@ from typing import NamedTuple, Self
 
 from pydantic import model_validator
 
-from proofmark.cases.suite_use import Scope
+from proofmark.cases.case import Scope
 from proofmark.cases.vocabulary import AXES, DISTANCE, FILE_SYSTEM, MEASURED, Parameters, Scalar
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render

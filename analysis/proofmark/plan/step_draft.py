@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from proofmark.cases.suite_use import Scope, SuiteUse
+from proofmark.cases.case import Scope, SuiteUse
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.expressions import names_in, render
 from proofmark.common.message import Message

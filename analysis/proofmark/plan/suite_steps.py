@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from proofmark.cases.case import Case
+from proofmark.cases.case import Case, Load, Scope, SuiteUse
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.suite_use import Load, Scope, SuiteUse
 from proofmark.cases.vocabulary import ALONE, LOAD, TOGETHER, Measured, Parameters, Scalar
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.expressions import evaluate, names_in, render, variables_in

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proofmark.cases.case import Case
-from proofmark.cases.suite_use import SuiteUse
+from proofmark.cases.case import Case, SuiteUse
 from proofmark.cases.vocabulary import AXES, DISTANCE, DOMAIN, FILE_SYSTEM, MEMORY, PART_AXES, RAIL
 from proofmark.common.errors import InputError, bad_input
 from proofmark.common.expressions import names_in, render

@@ -41,10 +41,10 @@ from proofmark.site.groups import (
     PartitionGroup,
     Tuned,
     read_groups,
+    unanswered,
     unread_group_vars,
     with_tuned,
 )
-from proofmark.site.literals import unanswered
 from proofmark.site.partition import PREDICTED, Partition, Toolchain
 
 

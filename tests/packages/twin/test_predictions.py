@@ -26,7 +26,7 @@ from proofmark.judge.aggregate import aggregate
 from proofmark.judge.baseline_files import Acceptance, accepted_baseline, judged_figures
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judging import judge, judge_run
-from proofmark.judge.predictions import FigurePredictions, Prediction
+from proofmark.judge.results import FigurePredictions, Prediction
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.history.trend_command import compare
 from proofmark.packages.tools.tune import tuned_facts

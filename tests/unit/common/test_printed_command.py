@@ -26,7 +26,7 @@ from proofmark.common.printed_command import (
     without,
 )
 from proofmark.site.extra_vars import EXTRA_VARIABLES, LITERALS, literal_variable
-from proofmark.site.literals import is_template
+from proofmark.site.groups import is_template
 
 EVIL = [
     "{{ lookup('pipe', 'id') }}",

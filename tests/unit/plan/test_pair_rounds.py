@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from tests.fixtures.kit import Kit, contract_of, examples, item, make_kit
 from tests.unit.judge.test_accepting import plan_of as plan_of_skl
 
-from proofmark.cases.suite_use import SuiteUse
+from proofmark.cases.case import SuiteUse
 from proofmark.common.errors import BadInput
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.step import PairRound

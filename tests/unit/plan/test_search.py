@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import examples
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 
-from proofmark.cases.suite_use import SearchRule
+from proofmark.cases.case import SearchRule
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.search import PASSES, Candidate, Search, SearchDecision, decide

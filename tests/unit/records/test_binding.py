@@ -18,8 +18,8 @@ from tests.fixtures.kit import SYMBOLS, Kit, execution, make_kit, steps_of, topo
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 
+from proofmark.cases.case import SuiteUse
 from proofmark.cases.reader.engine import read_output
-from proofmark.cases.suite_use import SuiteUse
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.plan.expansion import make_plan

@@ -11,8 +11,7 @@ from tests.fixtures.hogs import hogs
 from tests.fixtures.kit import Kit, make_kit
 from tests.folders import ROOT
 
-from proofmark.jobs.execute import execute
-from proofmark.runs.busy_nodes import warning_of_job, warning_of_probe
+from proofmark.jobs.execute import execute, warning_of_job, warning_of_probe
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.work_folder import write_scripts_of
 from proofmark.site.machines import probe_here
@@ -36,7 +35,7 @@ def noted(folder: Path, *lines: str) -> str | None:
 @pytest.fixture
 def low(monkeypatch: pytest.MonkeyPatch) -> None:
     """Warn of any share of a CPU: a loaded machine gives a busy process a small one."""
-    monkeypatch.setattr("proofmark.runs.busy_nodes.LEAST_PERCENT", 1)
+    monkeypatch.setattr("proofmark.jobs.execute.LEAST_PERCENT", 1)
 
 
 @pytest.mark.usefixtures("low")

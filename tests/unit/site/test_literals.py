@@ -16,8 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.folders import PACKAGE
 
-from proofmark.site.groups import Tuned
-from proofmark.site.literals import UNSAFE, is_template, literal_yaml
+from proofmark.site.groups import UNSAFE, Tuned, is_template, literal_yaml
 from proofmark.site.survey.answers import Assumed, Entry, Fact, Question
 from proofmark.site.survey.inventory_files import _section
 
@@ -104,7 +103,7 @@ def test_one_module_writes_yaml_of_inventories() -> None:
     }
     assert found == {
         "site/accepted_baseline.py",
-        "site/literals.py",
+        "site/groups.py",
         "software/providers/easybuild.py",
         "software/spack/installation.py",
         "software/spack/lock_make.py",

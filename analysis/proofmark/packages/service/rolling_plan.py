@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from proofmark.cases.suite_use import Scope
+from proofmark.cases.case import Scope
 from proofmark.common.errors import bad_input
 from proofmark.common.input_limits import MAX_STEPS
 from proofmark.common.message import Message

@@ -11,9 +11,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from proofmark.cases.case import Case
+from proofmark.cases.case import Case, SuiteUse
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.suite_use import SuiteUse
 from proofmark.cases.vocabulary import AXES, FILE_SYSTEM, LOAD, MEASURED
 from proofmark.common.errors import BadInput
 from proofmark.common.expressions import variables_in

@@ -23,8 +23,7 @@ from proofmark.plan.search import Search, available, decide
 from proofmark.records.read import figures_of
 from proofmark.runs.attempts import attempts, has_result
 from proofmark.runs.run import Run, open_run, site_of
-from proofmark.site.groups import TUNED, Tuned
-from proofmark.site.literals import literal_yaml
+from proofmark.site.groups import TUNED, Tuned, literal_yaml
 from proofmark.site.partition import PREDICTED
 
 FILE = "tuned.yml"

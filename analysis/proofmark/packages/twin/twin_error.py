@@ -14,7 +14,7 @@ from proofmark.common.files import exists, read_json
 from proofmark.common.nodesets import unfold
 from proofmark.judge.aggregate import Aggregates, aggregate
 from proofmark.judge.judging import judge_run
-from proofmark.judge.predictions import fields_of
+from proofmark.judge.results import fields_of
 from proofmark.judge.verdict import Result
 from proofmark.packages.twin.twin_files import (
     Distance,

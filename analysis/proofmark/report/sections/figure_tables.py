@@ -16,7 +16,7 @@ from proofmark.judge.acceptance import MOST_REASONS
 from proofmark.judge.baseline import KIND
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.node_checks import CheckOutcome
-from proofmark.judge.predictions import FigurePredictions
+from proofmark.judge.results import FigurePredictions
 from proofmark.judge.verdict import Judgement, Result
 from proofmark.judge.verdict_files import SINGLE_RUN
 from proofmark.report.page import (

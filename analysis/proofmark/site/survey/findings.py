@@ -20,10 +20,10 @@ from proofmark.common.input_limits import MAX_YAML_BYTES
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.text import one_line, size
 from proofmark.site.firmware import recognized
+from proofmark.site.groups import is_template, literal_yaml
 from proofmark.site.hardware import NODE
 from proofmark.site.hardware_limits import link, processor, shown_gbit
 from proofmark.site.installed_parts import LEAST_NIC_GBIT, Parts, parts_of
-from proofmark.site.literals import is_template, literal_yaml
 from proofmark.site.machines import CORE_FLOPS
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import MountedFileSystem

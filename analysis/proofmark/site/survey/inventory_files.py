@@ -17,10 +17,9 @@ from proofmark.common.nodesets import folded, is_name, unfold
 from proofmark.common.text import one_line
 from proofmark.common.yaml_models import NOT_YAML, check_files, placed
 from proofmark.site.file_systems import may_be_same, same_type
-from proofmark.site.groups import ALIASES
+from proofmark.site.groups import ALIASES, MARK, literal_yaml
 from proofmark.site.hardware import NODE
 from proofmark.site.inventory import Site, variable_files
-from proofmark.site.literals import MARK, literal_yaml
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.topology import MEMORY_TOLERANCE
 from proofmark.site.survey.answers import (
