@@ -31,8 +31,7 @@ from proofmark.packages.service.rolling_plan import rolling_plan
 from proofmark.runs.evidence import seal
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.run import Run, open_run
-from proofmark.runs.run_files import RunFiles
-from proofmark.runs.work_folder import write_scripts_of
+from proofmark.runs.run_files import RunFiles, write_scripts_of
 from proofmark.site.contract_document import Contract
 from proofmark.site.execution import Queue
 from proofmark.site.firmware import Firmware

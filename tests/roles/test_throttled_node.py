@@ -15,7 +15,7 @@ from tests.rehearsal.room import Room
 from proofmark.jobs.execute import execute
 from proofmark.jobs.scripts import PROBE
 from proofmark.judge.judging import judge_run
-from proofmark.runs.work_folder import write_scripts_of
+from proofmark.runs.run_files import write_scripts_of
 from proofmark.site.execution import Queue
 
 pytestmark = [pytest.mark.slow, pytest.mark.root, pytest.mark.soak]

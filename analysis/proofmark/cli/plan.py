@@ -60,9 +60,8 @@ from proofmark.runs.cost_history import MeasuredCost, measured_cost
 from proofmark.runs.play_variables import play_variable_names, write_play_variables
 from proofmark.runs.progress import due_nodes
 from proofmark.runs.run import Link, Run, benchmarks_of, reported_names, site_of
-from proofmark.runs.run_files import WorkFiles, launch_command
+from proofmark.runs.run_files import WorkFiles, launch_command, planned_work
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
-from proofmark.runs.work_folder import planned_work
 from proofmark.site.accepted_baseline import ACCEPTED, chosen_baseline
 from proofmark.site.execution import MPIS_OF_LAUNCHER, Queue, doubtful
 from proofmark.site.inventory import Site, load_site, load_sites

@@ -45,10 +45,10 @@ from proofmark.runs.run import (
     site_of,
     with_decisions,
 )
+from proofmark.runs.run_files import make_work_folder, use_work_folder, work_files
 from proofmark.runs.sealed_runs import keep, sealed_of
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.runs.state import planned
-from proofmark.runs.work_folder import make_work_folder, use_work_folder, work_files
 from proofmark.site.inventory import Site
 from proofmark.software.provision import ProgramProbes, provide_software, without_romio
 from proofmark.software.software import Software

@@ -32,8 +32,7 @@ from proofmark.plan.totals import longest_step_s, requested_s
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.job_folder import JobSubmission, cut_before
 from proofmark.runs.run import Run, site_of
-from proofmark.runs.run_files import RunFiles
-from proofmark.runs.work_folder import work_files
+from proofmark.runs.run_files import RunFiles, work_files
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of

@@ -37,9 +37,8 @@ from proofmark.jobs.step_script import (
 from proofmark.machine.scheduler import Request, scheduler
 from proofmark.plan.plan import SCRATCH, Job, Plan, Step
 from proofmark.runs.run import Run
-from proofmark.runs.run_files import RunFiles, WorkFiles
+from proofmark.runs.run_files import RunFiles, WorkFiles, work_files, write_scripts_of
 from proofmark.runs.step_state import EXECUTIONS, LOST_S, LOST_STEPS
-from proofmark.runs.work_folder import work_files, write_scripts_of
 from proofmark.site.partition import Partition
 from proofmark.software.provision import PREFIX
 from proofmark.software.software import Software

@@ -64,9 +64,15 @@ from proofmark.common.trust import refuse_untrusted
 from proofmark.runs.identity import Kit, this_kit
 from proofmark.runs.nodes import node_files
 from proofmark.runs.run import OWN_RUN, Run, Seal, extends, open_run, sealed_run
-from proofmark.runs.run_files import TOP_RULES, JobFiles, RunFiles, SealRule, StepFiles
+from proofmark.runs.run_files import (
+    TOP_RULES,
+    JobFiles,
+    RunFiles,
+    SealRule,
+    StepFiles,
+    use_work_folder,
+)
 from proofmark.runs.state import journals_of, state_lock
-from proofmark.runs.work_folder import use_work_folder
 
 SUMS = "SHA256SUMS"
 _ARCHIVE = re.compile(r"([0-9a-f]{64})  (\d{4})\.tar", re.ASCII)

@@ -45,8 +45,7 @@ from proofmark.plan.kinds import Part, kind_of
 from proofmark.plan.plan import Group, Plan
 from proofmark.plan.search import Search
 from proofmark.runs.identity import check_inputs
-from proofmark.runs.run_files import RunFiles
-from proofmark.runs.work_folder import use_work_folder
+from proofmark.runs.run_files import RunFiles, use_work_folder
 from proofmark.site.access import Access
 from proofmark.site.inventory import Site
 

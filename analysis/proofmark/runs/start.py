@@ -26,10 +26,9 @@ from proofmark.runs.adopted import Predictions, write_predictions
 from proofmark.runs.attempts import has_result
 from proofmark.runs.identity import write_identity
 from proofmark.runs.run import Link, Run, add_growth, is_reserved, open_run, point
-from proofmark.runs.run_files import RunFiles
+from proofmark.runs.run_files import RunFiles, make_work_folder
 from proofmark.runs.state import lock
 from proofmark.runs.step_state import pending, repeats_of_job
-from proofmark.runs.work_folder import make_work_folder
 from proofmark.site.accepted_baseline import copy_baseline
 from proofmark.site.inventory import Site
 

@@ -23,9 +23,8 @@ from proofmark.common.rights import acting_as, run_user
 from proofmark.runs.evidence import open_evidence, seal
 from proofmark.runs.journal import unverified
 from proofmark.runs.run import Run, open_run
-from proofmark.runs.run_files import RunFiles
+from proofmark.runs.run_files import RunFiles, work_files
 from proofmark.runs.state import begin, find, planned
-from proofmark.runs.work_folder import work_files
 
 pytestmark = pytest.mark.root
 HEMISPHERE = {"n1": "Hemisphere", "n2": "Hemisphere"}

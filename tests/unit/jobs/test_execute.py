@@ -33,8 +33,8 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute, summary
 from proofmark.judge.judging import judge_run
 from proofmark.runs.run import Run
+from proofmark.runs.run_files import write_scripts_of
 from proofmark.runs.state import is_locked, lock
-from proofmark.runs.work_folder import write_scripts_of
 
 WAITING = (
     'echo "size $1"; while [ "$1" = 2 ] && [ ! -e "$GO" ]; do sleep 0.05; done; '

@@ -17,7 +17,7 @@ from proofmark.machine.scheduler_commands import one_by_one
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.runs.nodes import probed_nodes
 from proofmark.runs.run import Run
-from proofmark.runs.work_folder import write_scripts_of
+from proofmark.runs.run_files import write_scripts_of
 
 SLOW = 'echo "size $1"; [ "$1" != 2 ] || [ -e "$GO" ] || sleep 100; echo "rate 100"; echo END'
 """The program of three steps; the step of size 2 waits for the file $GO."""

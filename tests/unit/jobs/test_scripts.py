@@ -61,7 +61,7 @@ class TestWriting:
             write_atomic(path, text)
 
         with monkeypatch.context() as patch:
-            patch.setattr("proofmark.runs.work_folder.write_private", full)
+            patch.setattr("proofmark.runs.run_files.write_private", full)
             with pytest.raises(OSError, match="No space"):
                 kit.run(run_id="mine")
         run = kit.run(run_id="mine")

@@ -31,7 +31,7 @@ from proofmark.records.run_facts import (
     scratch_error,
 )
 from proofmark.runs.run import Run
-from proofmark.runs.work_folder import write_scripts_of
+from proofmark.runs.run_files import write_scripts_of
 from proofmark.site.file_systems import FileSystem, Scratch
 from proofmark.site.node.parts import MountedFileSystem, read_mounts
 from proofmark.site.partition import Partition

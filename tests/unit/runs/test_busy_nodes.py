@@ -12,8 +12,7 @@ from tests.fixtures.kit import Kit, make_kit
 from tests.folders import ROOT
 
 from proofmark.jobs.execute import execute, warning_of_job, warning_of_probe
-from proofmark.runs.run_files import RunFiles
-from proofmark.runs.work_folder import write_scripts_of
+from proofmark.runs.run_files import RunFiles, write_scripts_of
 from proofmark.site.machines import probe_here
 
 PROBE = ROOT / "analysis/proofmark/site/node/probe.sh"

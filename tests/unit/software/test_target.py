@@ -20,7 +20,7 @@ from proofmark.jobs.execute import execute
 from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.scripts import Scripts, write_scripts
 from proofmark.jobs.step_script import LaunchSite
-from proofmark.runs.work_folder import write_scripts_of
+from proofmark.runs.run_files import write_scripts_of
 from proofmark.software.target import target_requirements
 
 FIT = PACKAGE / "jobs/shell/fit.awk"
