@@ -16,7 +16,7 @@ from proofmark.site.extra_vars import EXTRA_VARIABLES
 
 OF_PLAYBOOKS = {
     "judge/ending.py": "it stands behind a command of ansible-playbook",
-    "common/message_table.py": "a plan has it, which is sealed",
+    "packages/service/__init__.py": "a plan has it, which is sealed",
 }
 """Files with a variable of ansible-playbook in a text, each with the reason."""
 VARIABLE = re.compile(r"(?<![\w-])-e (" + "|".join(EXTRA_VARIABLES) + r")\b")
