@@ -39,7 +39,7 @@ MEANT = {
     "start": "ansible-playbook acceptance.yml -l PARTITION -e suite=SUITE",
     "suites": "proofmark cases",
 }
-"""Words that people try, and what does it."""
+"""Words that people try, each with the command that does the same."""
 Known = Command | AddedCommand
 
 

@@ -37,8 +37,7 @@ class Aggregates:
         records: all records of the run.
         order: the numbers of the records that count, grouped by figure.
         first, count: the first place of a figure in `order`, and the number of its records.
-        identity: the number of the measured quantity on any node, less than `identities`.
-        identities: the number of measured quantities.
+        identity: the number of the measured quantity on any node.
         node: the number of the figure's node in `records.nodes`.
         invalid: the place in `order` of the first invalid record; -1 if all are valid.
         median: of the records; NaN for an invalid figure.
@@ -51,7 +50,6 @@ class Aggregates:
     first: Numbers
     count: Numbers
     identity: Numbers
-    identities: int
     node: Numbers
     invalid: Numbers
     median: Floats
@@ -201,7 +199,7 @@ def aggregate(records: Records) -> Aggregates:
     count unless they are most of its repeats. If the rate of the machine changed in some of these
     repeats, they do not count if more than a third of the repeats are steady.
     """
-    identity, identities = _identities(records.measurands)
+    identity = _identities(records.measurands)
     figure = identity[records.measurand] * len(records.nodes) + records.node
     by_execution = np.sort(figure * max(1, len(records.executions)) + records.execution)
     order = _ordered(records)
@@ -225,7 +223,6 @@ def aggregate(records: Records) -> Aggregates:
         first=first,
         count=count,
         identity=identity[records.measurand[order[first]]],
-        identities=identities,
         node=records.node[order[first]],
         invalid=invalid,
         median=_medians(records.value[order], group, first, count, invalid),
@@ -270,8 +267,8 @@ def _undisturbed(
     return order[~(bad & (left_out > 0))], counts
 
 
-def _identities(measurands: Sequence[Measurand]) -> tuple[Numbers, int]:
-    """Return the number of each measured quantity, and how many there are.
+def _identities(measurands: Sequence[Measurand]) -> Numbers:
+    """Return the number of each measured quantity.
 
     Unit, system and partition do not distinguish figures.
     """
@@ -281,7 +278,7 @@ def _identities(measurands: Sequence[Measurand]) -> tuple[Numbers, int]:
         known.setdefault((*(getattr(one, name) for name in names), one.parameters), len(known))
         for one in measurands
     ]
-    return np.asarray(numbers, dtype=np.int64), len(known)
+    return np.asarray(numbers, dtype=np.int64)
 
 
 def _ordered(records: Records) -> Numbers:

@@ -131,7 +131,7 @@ class Layouts:
 
 
 SERVER_CACHES = "server_cache_bytes"
-"""Name in expressions: the memory of all storage servers together; 0 is not known."""
+"""The name of the memory of all storage servers together in expressions; 0 means unknown."""
 UNKNOWN_RATE = 200e6
 """The rate in byte/s at which a node is expected to write: a disk of a small virtual machine."""
 UNKNOWN_CLIENT_PEAK, UNKNOWN_PEAK = 5e9, 1e12

@@ -38,7 +38,7 @@ ElsewhereFile = Annotated[
 
 def _once(names: tuple[str, ...]) -> tuple[str, ...]:
     if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise ValueError(f"each file once; twice: {', '.join(twice)}")
+        raise ValueError(f"accepted: each file once; named twice: {', '.join(twice)}")
     return names
 
 

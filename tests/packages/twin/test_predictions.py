@@ -360,7 +360,7 @@ class TestNeverTogether:
     def test_they_are_never_averaged(self) -> None:
         mixed = [record(value=100.0), record(value=1.0, origin="predicted", repeat=2)]
         figures = aggregate(Records.of(mixed))
-        assert figures.median.tolist() == [100.0, 1.0] and figures.identities == 2
+        assert figures.median.tolist() == [100.0, 1.0] and len({*figures.identity.tolist()}) == 2
 
     @pytest.mark.fault("mixed-origins")
     def test_a_run_of_both_is_refused(self, known: Any) -> None:

@@ -153,14 +153,17 @@ def _halves(
 def _computed(
     expression: Arithmetic, names: Mapping[str, Parameter], halves: Mapping[str, float]
 ) -> tuple[float, float] | None:
-    """Return the least and the greatest value within `halves`; None: there is none."""
+    """Return the least and the greatest value within `halves`; None if it cannot be computed."""
     try:
         numbers = {name: float(names[name]) for name in expression.names}
         if any(abs(numbers[name]) <= half for name, half in halves.items()):
             return None  # 0.00 s is any short time
-        corners = product(*([(name, -half), (name, half)] for name, half in halves.items()))
-        moved = ({**numbers, **{name: numbers[name] + by for name, by in each}} for each in corners)
-        found = [*map(expression.compute, moved)]
+        found = []
+        for corner in product(*([(name, -half), (name, half)] for name, half in halves.items())):
+            moved = dict(numbers)
+            for name, by in corner:
+                moved[name] += by
+            found.append(expression.compute(moved))
         return (min(found), max(found)) if all(map(math.isfinite, found)) else None
     except (ArithmeticError, TypeError, ValueError):
         return None  # a division by zero, a complex number, a word

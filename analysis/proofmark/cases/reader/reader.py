@@ -1,4 +1,4 @@
-"""What is known of the output of a program: its reader and the runs of a text, line by line."""
+"""The reader of the outputs of a program, and the lines of each run in a text."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ from proofmark.site.inventory import Site, load_site
 from proofmark.site.machines import machines_of
 
 MOST_NODES = 64
-"""The largest number of nodes of a gate without a confirmation."""
+"""A gate of more nodes needs a confirmation."""
 MOST_KEPT = 4
 """With this number of kept nodes the nightly check takes no further nodes: a fault of the site must
 not drain a node after the other."""

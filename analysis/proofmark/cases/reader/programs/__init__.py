@@ -1,4 +1,4 @@
-"""The readers of the outputs of programs: what is known of each output, and a function.
+"""The readers of the outputs of programs: the banner, units and end of each, and its function.
 
 `PROGRAMS` is the value of the key ``program`` of a block ``read:`` → its module and its reader.
 """
