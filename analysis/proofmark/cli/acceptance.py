@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from proofmark.cli.inputs import evidence_of, inventory_of, kit_benchmarks, packages_of_kit
+from proofmark.cli.inputs import inventory_of, kit_benchmarks, packages_of_kit
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import write_atomic
@@ -44,6 +44,7 @@ from proofmark.report.acceptance_page import (
     gap_text,
     item_limit,
     notes,
+    phase_text,
     runs_of,
 )
 from proofmark.report.products import Made, differing, versions
@@ -56,20 +57,19 @@ from proofmark.report.statement import (
     made_again,
     products_of,
     runs_in,
-    taken_from,
 )
 from proofmark.report.words import item_text
 from proofmark.runs.acceptance import OWN, accept, new_signed, take
-from proofmark.runs.evidence import open_evidence
-from proofmark.runs.run import Run, site_of
+from proofmark.runs.evidence import evidence_files, open_evidence
+from proofmark.runs.run import Run
 from proofmark.runs.run_files import AcceptanceFiles, is_run, run_folders
 from proofmark.runs.sealed_runs import (
     SealedRun,
-    Waiver,
     add_waiver,
     check,
     digest_of,
     keep,
+    read_waivers,
     sealed_runs,
     signed,
 )
@@ -145,46 +145,33 @@ def _show(_: Namespace, __: Inventory, document: Contract) -> int:
     return 0
 
 
-def _waive(options: Namespace, _: Inventory, document: Contract) -> int:
-    """Waive an item that a run misses, with the signature of a signer of the contract."""
-    from proofmark.judge.judging import judge_run  # it judges; the other verbs need it not
-
-    if len(options.run) != 1 or not options.key:
-        accepted = "--run RUN --item N --by NAME --key FILE"
-        raise bad_input("waive", "", "not one --run, or no --key", accepted)
+def _waive(options: Namespace, inventory: Inventory, document: Contract) -> int:
+    """Waive an item that is not met now, with the signature of a signer of the contract."""
+    if not options.key:
+        raise bad_input("waive", "", "no --key", "--item N --by NAME --key FILE")
     stated = {"item": options.item, "by": options.by, "reason": one_line(options.reason)}
     if empty := [name for name, text in stated.items() if not text.strip()]:
         raise bad_input(f"--{empty[0]}", "", "nothing", "a text")
     numbers = [item.number for item in document.items]
     if options.item not in numbers:
         raise bad_input("--item", "", options.item, f"an item: {', '.join(numbers)}")
-    run = evidence_of(options.run[0])
-    contract, seal = site_of(run).contract, run.seal
-    if contract is None or seal is None or digest_of(contract) != digest_of(document):
-        found = "another contract than that of the run, which was sealed at its start"
-        raise bad_input("-i", CONTRACT, found, "the site with the contract of the run")
-    verdict = judge_run(run)
-    named = (each for each in verdict.agreed if each.item and each.item.number == options.item)
-    outcome = next(named, None)
-    if outcome is None or outcome.outcome == "PASS" or outcome.waiver:
-        found = outcome.outcome if outcome and not outcome.waiver else "waived, or not of this run"
-        raise bad_input("--item", "", f"{options.item}: {found}", "an item that the run misses")
-    waiver = Waiver(
-        **stated,
-        run=run.id,
-        contract=digest_of(contract),
-        evidence=seal.digest,
-        outcome=outcome.outcome,
-        worst=outcome.worst_value,
-        date=datetime.now(UTC).date(),
-    )
-    waiver = signed(waiver, options.key)
-    check(waiver, document, "--by and --key")
-    add_waiver(run.products, waiver)
-    print_line(
-        f"waived: item {waiver.item}, {waiver.outcome}, by {waiver.by} on {waiver.date}: "
-        f"{waiver.reason}"
-    )
+    asked = question(options, inventory, document)
+    of_item = [each for each in asked.answer().items if each.item.number == options.item]
+    missed = [each for each in of_item if each.can_be_waived and not each.waived]
+    if not missed:
+        words = ", ".join(each.outcome if not each.waived else "waived" for each in of_item)
+        accepted = "a measured item that is not met; what is INVALID needs another measurement"
+        raise bad_input("--item", "", f"{options.item}: {words or 'of no partition'}", accepted)
+    for each in missed:
+        waiver = signed(each.waiver(document, options.by, stated["reason"]), options.key)
+        check(waiver, document, "--by and --key")
+        add_waiver(inventory.folder, waiver)
+        now = each.with_waivers([*each.waivers, waiver], document)
+        lacking = f"; not waived without {', '.join(now.unsigned)}" if now.unsigned else ""
+        print_line(
+            f"{'signed' if lacking else 'waived'}: item {waiver.item}, {waiver.outcome}, "
+            f"by {waiver.by} on {waiver.date}: {waiver.reason}{lacking}"
+        )
     return 0
 
 
@@ -302,7 +289,8 @@ class Question:
             )
             for each in self.sites
         }
-        return Terms(self.inventory.folder.name, self.contract, parts)
+        folder = self.inventory.folder
+        return Terms(folder.name, self.contract, parts, read_waivers(folder, self.contract))
 
     def answer(self) -> Acceptance:
         """Return the acceptance by the runs that there are now."""
@@ -404,7 +392,7 @@ def sign_acceptance(options: Namespace, asked: Question) -> int:
         raise bad_input(folder, "", "no run that decides", "a sealed run with this contract")
     with new_signed(folder) as new:
         for run in runs:
-            for path in taken_from(run):
+            for path in evidence_files(run.products.folder):
                 take(path, new / RUNS / run.id / path.relative_to(run.products.folder))
         draft = Predicate(
             kind="acceptance",
@@ -412,6 +400,7 @@ def sign_acceptance(options: Namespace, asked: Question) -> int:
             site=asked.terms.site,
             partitions=dict(asked.terms.partitions),
             left_out=left_out,
+            waivers=list(asked.terms.waivers),
             made=Made(written=datetime.now(UTC), language=options.language, versions=versions()),
         )
         predicate = made_again(runs_in(new, draft.kind), draft, new)
@@ -567,6 +556,6 @@ def _print(found: Acceptance, missing: Sequence[Gap]) -> None:
         print_line(f"{_('Still missing')}: {items}: {suite}, {gap_text(gap)}: {gap.command}")
     for phase in found.phases:
         met = _("{met} of {total} items met").format(met=phase.met, total=phase.total)
-        word, name = translated(phase.word), translated(phase.phase)
+        word, name = phase_text(phase), translated(phase.phase)
         print_line(f"{name}: {word}, {phase.date or '–'}, {met}")
     print_line(f"{translated(found.word)}: {localized(found.text)}")

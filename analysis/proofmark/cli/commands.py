@@ -84,7 +84,7 @@ ACCEPTANCE_VERBS = {
     "measure": "Run the suites that the contract still needs, one after the other, then judge",
     "show": "Print the parties and the items",
     "sign": "Sign the page of the acceptance with the data that it shows",
-    "waive": "Waive an item that a run misses, with the signature of a signer of the contract",
+    "waive": "Waive an item that is not met, with the signature of a signer of the contract",
 }
 
 
@@ -92,7 +92,7 @@ def _acceptance_arguments(parser: ArgumentParser) -> None:
     verb_argument(parser, ACCEPTANCE_VERBS)
     site_argument(parser, "the site")
     limit_argument(parser, "a partition (default: all)", default="compute")
-    note = "waive: the run; judge: only these runs (default: all sealed ones with this contract)"
+    note = "only these runs (default: all sealed ones with this contract)"
     runs = parser.add_argument("--run", nargs="+", type=Path, default=[], metavar="RUN", help=note)
     complete(runs, completion.runs)
     runs_folder_argument(parser)
@@ -510,8 +510,9 @@ OF_SITE: Mapping[str, Command] = {
             ArgumentUse(("--run",), beside=("waive", "judge", "sign")),
             ArgumentUse(("--item", "--by", "--reason"), beside=("waive",)),
             ArgumentUse(("--key",), beside=("waive", "sign")),
-            ArgumentUse(("--limit",), beside=("check", "judge", "measure", "sign")),
-            ArgumentUse(("--runs", "--language"), beside=("judge", "measure", "sign")),
+            ArgumentUse(("--limit",), beside=("check", "judge", "measure", "sign", "waive")),
+            ArgumentUse(("--runs",), beside=("judge", "measure", "sign", "waive")),
+            ArgumentUse(("--language",), beside=("judge", "measure", "sign")),
             ArgumentUse(("--output", "--json"), beside=("judge", "measure")),
             ArgumentUse(("--playbook", "--check"), beside=("measure",)),
         ),

@@ -25,11 +25,11 @@ from proofmark.report.statement import (
     predicate_of,
     products_of,
     runs_in,
-    taken_from,
     unfinished,
 )
 from proofmark.runs import acceptance
 from proofmark.runs.acceptance import OWN, STATEMENT, CheckedStatement
+from proofmark.runs.evidence import evidence_files
 from proofmark.runs.identity import Identity
 from proofmark.runs.run import open_run
 from proofmark.runs.run_files import RunFiles
@@ -65,7 +65,7 @@ def sign(options: Namespace) -> int:
     made = made_of(run.products)
     _refuse_other_versions(made, run.products.made, "a new report: proofmark report RUN")
     with acceptance.new_signed(folder) as new:
-        for path in taken_from(run):
+        for path in evidence_files(run.products.folder):
             acceptance.take(path, new / path.relative_to(folder))
         asked = Predicate(kind="run", id=run.id, site=run.plan.site, partitions={}, made=made)
         predicate = made_again(runs_in(new, "run"), asked, new)

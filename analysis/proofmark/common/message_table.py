@@ -18,7 +18,6 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "item-runs": "{text}, but the item needs {needed} repeats and has {runs}",
     "item-scatter-met": "{text}; the scatter of {runs} repeats is {scatter} %, at most {most} %",
     "item-scatter": "the scatter of {runs} repeats is {scatter} %, not at most {most} %; {text}",
-    "item-waived": "{text}; item {number} is waived by {by} on {date}: {why}",
     "item-share": "{text}; {met} of {total} nodes meet the item, and {share} % have to",
     "excused": "{node}: {figure} {value} misses item {number} and is excused: {text}",
     "item-minor": "{text}; item {number} is minor",

@@ -8,8 +8,8 @@ an earlier run missed stays listed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import Any, get_args
 
@@ -98,11 +98,13 @@ class Terms:
 
     Attributes:
         partitions: the nodes and the mode of each.
+        waivers: those for this contract.
     """
 
     site: str
     contract: Contract
     partitions: Mapping[str, Part]
+    waivers: Sequence[Waiver] = ()
 
     def refuses(self, run: Run) -> Message:
         """Return why a sealed run decides nothing here; `NOTHING` if it can decide.
@@ -143,7 +145,9 @@ class Terms:
     ) -> Acceptance:
         """Return the acceptance by `runs`."""
         hosts = {name: part.hosts for name, part in self.partitions.items()}
-        return acceptance(self.site, self.contract, hosts, runs, left_out)
+        found = acceptance(self.site, self.contract, hosts, runs, left_out)
+        items = (each.with_waivers(self.waivers, self.contract) for each in found.items)
+        return replace(found, items=tuple(items))
 
 
 @dataclass(frozen=True)
@@ -204,6 +208,8 @@ class AcceptedItem:
         deciding: the figures that decide.
         others: what other runs found and no longer decides.
         unmeasured: the nodes of the partition that no run measured, of an item for each node.
+        waivers: the newest waiver of each signer.
+        unsigned: the signers without whom these waive nothing.
     """
 
     partition: str
@@ -211,6 +217,8 @@ class AcceptedItem:
     deciding: tuple[Deciding, ...] = ()
     others: tuple[OtherOutcome, ...] = ()
     unmeasured: tuple[str, ...] = ()
+    waivers: tuple[Waiver, ...] = ()
+    unsigned: tuple[str, ...] = ()
 
     @property
     def nodes_met(self) -> tuple[int, int]:
@@ -231,21 +239,54 @@ class AcceptedItem:
         return next((word for word in WORST if word in words - excused), "UNJUDGED")
 
     @property
-    def waiver(self) -> Waiver | None:
-        """The waiver of the newest run, if each run that misses the item has one; else None."""
-        missing = [each for each in self.deciding if each.figure.outcome != "PASS"]
-        waivers: list[Waiver | None] = []
-        for one in missing:
-            items = one.run.verdict.agreed
-            waivers.append(next((each.waiver for each in items if each.item == self.item), None))
-        if self.outcome == "PASS" or self.unmeasured or not all(waivers):
-            return None
-        return next(iter(waivers), None)
+    def can_be_waived(self) -> bool:
+        """Whether parties can accept what was measured: it is not met, and nothing is INVALID."""
+        figures = [each.figure for each in self.deciding]
+        known = isinstance(self.item, CheckItem) or all(each.value is not None for each in figures)
+        measured = figures and known and not self.unmeasured
+        return bool(measured) and self.outcome in ("FAIL", "UNJUDGED")
+
+    def waiver(self, contract: Contract, by: str, reason: str) -> Waiver:
+        """Return the waiver of what the item is now, without a signature."""
+        figure = self.shown.figure if self.shown else None
+        return Waiver(
+            item=self.item.number,
+            partition=self.partition,
+            contract=digest_of(contract),
+            evidence={each.run.id: each.run.evidence for each in self.deciding},
+            outcome="FAIL" if self.outcome == "FAIL" else "UNJUDGED",
+            worst=figure.value if figure else None,
+            by=by,
+            date=datetime.now(UTC).date(),
+            reason=reason,
+        )
+
+    def with_waivers(self, waivers: Sequence[Waiver], contract: Contract) -> AcceptedItem:
+        """Return the item with those of `waivers` that are for it as it is now."""
+        if not self.can_be_waived:
+            return self
+        now = self.waiver(contract, "-", "-")
+        signed = {"by", "date", "reason", "signature"}
+        found = {
+            each.by: each
+            for each in waivers
+            if each.model_dump(exclude=signed) == now.model_dump(exclude=signed)
+        }
+        if not found:
+            return self
+        groups = contract.who_waives(both=False)
+        lacking = [" or ".join(sorted(each)) for each in groups if not each & found.keys()]
+        return replace(self, waivers=tuple(found.values()), unsigned=tuple(lacking))
+
+    @property
+    def waived(self) -> bool:
+        """Whether each signer whom that needs waived it."""
+        return bool(self.waivers) and not self.unsigned
 
     @property
     def binding(self) -> bool:
         """Whether the acceptance needs it: an item that is minor or waived is only stated."""
-        return self.item.severity == "mandatory" and self.waiver is None
+        return self.item.severity == "mandatory" and not self.waived
 
     @property
     def repeats_needed(self) -> int:
@@ -319,7 +360,8 @@ class AcceptedItem:
             "reasons": list(self.reasons),
             "evidence": [{**vars(each), "steps": list(each.steps)} for each in self.evidence],
             "other_runs": [vars(each) for each in self.others],
-            "waiver": self.waiver and self.waiver.model_dump(mode="json"),
+            "waivers": [each.model_dump(mode="json") for each in self.waivers],
+            "unsigned": list(self.unsigned),
         }
 
 
@@ -330,6 +372,7 @@ class AcceptedPhase:
     Attributes:
         date: of the newest run that decides about it; empty if none does.
         met: the number of its items that are met.
+        waived: the number of its items that are waived.
         total: the number of its items.
     """
 
@@ -337,6 +380,7 @@ class AcceptedPhase:
     word: str
     date: str
     met: int
+    waived: int
     total: int
 
 
@@ -405,8 +449,9 @@ class Acceptance:
             dates = [part.date for each in items for part in each.evidence]
             met = sum(each.outcome == "PASS" for each in items)
             if items:
-                date = max(dates, default="")
-                found.append(AcceptedPhase(phase, word_of(items), date, met, total=len(items)))
+                date, waived = max(dates, default=""), sum(each.waived for each in items)
+                about = {"met": met, "waived": waived, "total": len(items)}
+                found.append(AcceptedPhase(phase, word_of(items), date, **about))
         return tuple(found)
 
     @property
@@ -439,9 +484,9 @@ class Acceptance:
         return {
             "total": len(self.items),
             "met": sum(each.outcome == "PASS" for each in self.items),
-            "waived": sum(each.waiver is not None for each in self.items),
+            "waived": sum(each.waived for each in self.items),
             "minor": sum(
-                each.item.severity == "minor" and each.waiver is None and each.outcome != "PASS"
+                each.item.severity == "minor" and not each.waived and each.outcome != "PASS"
                 for each in self.items
             ),
             "faults": len(hosts),

@@ -23,7 +23,6 @@ from proofmark.judge.references.figure_comparison import Figure
 from proofmark.judge.references.judgement import Bounds, CaseReference, Judgement
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.step import COUNTED, StepInstance
-from proofmark.runs.sealed_runs import Waiver
 from proofmark.site.contract_document import ContractItem, Item
 
 ByItem = Mapping[CaseReference, Sequence[tuple[int, Judgement]]]
@@ -109,15 +108,11 @@ def _excuse(
     of: CaseReference,
     judged: Sequence[tuple[int, Judgement]],
     figures: Aggregates,
-    waivers: Mapping[str, Waiver],
 ) -> tuple[str, Mapping[str, str | int]] | None:
     """Return the message why missed figures of a limit fail no acceptance; None if they do."""
     item = of.reference
     if not isinstance(item, ContractItem):
         return None
-    if waiver := waivers.get(item.number):
-        about = {"by": waiver.by, "date": f"{waiver.date}", "why": waiver.reason}
-        return "item-waived", {"number": item.number, **about}
     met, total = nodes_met(judged, figures)
     if enough_nodes(item, met, total):
         return "item-share", {"met": met, "total": total, "share": percent(item.nodes)}
@@ -166,11 +161,10 @@ def excused_figures(
     of: CaseReference,
     judged: Sequence[tuple[int, Judgement]],
     figures: Aggregates,
-    waivers: Mapping[str, Waiver],
 ) -> Iterator[Excused]:
     """Yield each missed figure of an item that fails no acceptance: it is named all the same."""
     item = of.reference
-    for figure, _, stated in excused({of: judged}, figures, waivers):
+    for figure, _, stated in excused({of: judged}, figures):
         assert isinstance(item, ContractItem)  # no other limit excuses a figure
         record = figures.record(figure)
         setting = [f"{key}={value}" for key, value in record.parameters.items()]
@@ -185,12 +179,10 @@ def excused_figures(
         )
 
 
-def excused(
-    by_item: ByItem, figures: Aggregates, waivers: Mapping[str, Waiver]
-) -> Iterator[tuple[int, Judgement, Judgement]]:
+def excused(by_item: ByItem, figures: Aggregates) -> Iterator[tuple[int, Judgement, Judgement]]:
     """Yield each missed figure of an item that fails no acceptance: its judgements, old and new."""
     for of, judged in by_item.items():
-        if (excuse := _excuse(of, judged, figures, waivers)) is not None:
+        if (excuse := _excuse(of, judged, figures)) is not None:
             code, fields = excuse
             for figure, one in judged:
                 if one.outcome == "FAIL":

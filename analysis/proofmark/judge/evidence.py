@@ -22,7 +22,6 @@ from proofmark.runs.attempts import FilesReport
 from proofmark.runs.job_folder import Look, StoppedJob
 from proofmark.runs.nodes import Node
 from proofmark.runs.run import SetAside
-from proofmark.runs.sealed_runs import Waiver
 from proofmark.runs.stage_faults import StageFault
 from proofmark.site.accepted_baseline import AcceptedPrograms, BaselineElsewhere
 from proofmark.site.contract_document import CheckItem, ContractItem
@@ -123,7 +122,6 @@ class Evidence:
         decided: the executions that the controller or a person added or set aside.
         adopted: the imported outputs, by the step that stands for each.
         stage_faults: what failed in stages that start no job.
-        waivers: of items of the contract, by the number of the item.
         replaced: the values of the inventory that options replaced, and their values, by option.
         doubts: of figures, by case and metric.
         checks: the functional items of the contract.
@@ -151,7 +149,6 @@ class Evidence:
     decided: DecidedExecutions = DecidedExecutions()
     adopted: Mapping[str, AdoptedFile] = field(default_factory=dict)
     stage_faults: tuple[StageFault, ...] = ()
-    waivers: Mapping[str, Waiver] = field(default_factory=dict)
     replaced: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     doubts: Mapping[tuple[str, str], Doubt] = field(default_factory=dict)
     checks: Sequence[CheckItem] = ()

@@ -54,21 +54,18 @@ class Judged:
         total: of the limits or figures that apply to the run.
         met: of those that are PASS; of floors and peers, those without a fault.
         failed: of those that are FAIL.
-        waived: of items of the contract that are not met, those that a party waived.
-        minor: of the items that are not met and not waived, the minor ones.
+        minor: of the items of the contract that are not met, the minor ones.
     """
 
     total: int = 0
     met: int = 0
     failed: int = 0
-    waived: int = 0
     minor: int = 0
 
     def as_json(self) -> dict[str, int]:
         """Return the form of ``verdict.json``."""
-        more = {"waived": self.waived, "minor": self.minor}
-        of_items = {name: count for name, count in more.items() if count}
-        return {"total": self.total, "met": self.met, "failed": self.failed, **of_items}
+        minor = {"minor": self.minor} if self.minor else {}
+        return {"total": self.total, "met": self.met, "failed": self.failed, **minor}
 
 
 @dataclass(frozen=True)
@@ -89,8 +86,6 @@ class Headline:
         judged: list[Message] = []
         for kind, of in self.kinds.items():
             judged.append(Message(JUDGED_BY[kind], met=of.met, total=of.total))
-            if of.waived:
-                judged.append(Message("items-waived", count=of.waived))
             if of.minor:
                 judged.append(Message("items-minor", count=of.minor))
         if not judged:

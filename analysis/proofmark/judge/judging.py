@@ -78,7 +78,6 @@ from proofmark.runs.journal import journals
 from proofmark.runs.nodes import Node, some_nodes
 from proofmark.runs.run import Run, read_decisions
 from proofmark.runs.run_files import RunFiles
-from proofmark.runs.sealed_runs import Waived, read_waivers
 from proofmark.runs.stage_faults import RESTORE, StageFault, read_stage_faults
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.hardware import IMPORTED
@@ -137,10 +136,7 @@ def judge(evidence: Evidence) -> Verdict:
     covered = coverage(plan, seen, figures.duplicates, evidence.stopped)
     conditions = run_conditions(evidence, fleet)
     items = [
-        each.reference
-        for each in evidence.references
-        if isinstance(each.reference, ContractItem)
-        and each.reference.number not in evidence.waivers
+        each.reference for each in evidence.references if isinstance(each.reference, ContractItem)
     ]
     required = required_metrics(plan, benchmarks, items)
     not_judged = [*unjudged(required, figures, results, kinds, conditions.sanity)]
@@ -151,9 +147,7 @@ def judge(evidence: Evidence) -> Verdict:
         results,
         added=added,
         limits=limit_outcomes(evidence, covered, referred.by_reference),
-        checks=check_outcomes(
-            evidence.checks, plan.nodes(), facts, evidence.waivers, evidence.looks
-        ),
+        checks=check_outcomes(evidence.checks, plan.nodes(), facts, evidence.looks),
         required=(
             *(message for message, _ in not_judged),
             *unread_parts(facts, stated),
@@ -324,7 +318,6 @@ def evidence_of(run: Run, read: Read = read_parts) -> Evidence:
     decisions = read_decisions(files)
     more, refused = granted_more(run.plan, decisions.more)
     circumstances = Circumstances(site, facts, software)
-    waived = read_waivers(run, site.contract)
     accepted = is_folder(files.baseline)
     baseline = BaselineOfRun(files.baseline, circumstances) if accepted else None
     return Evidence(
@@ -358,9 +351,8 @@ def evidence_of(run: Run, read: Read = read_parts) -> Evidence:
         expected=read_predictions(files.expected) if exists(files.expected) else None,
         decided=DecidedExecutions(more, refused, decisions.set_aside),
         adopted=adopted_files(run.files) if run.imported else {},
-        stage_faults=(*_stage_faults(run), *_changes(run), *_other_waivers(run, waived)),
+        stage_faults=(*_stage_faults(run), *_changes(run)),
         replaced=site.replaced,
-        waivers=waived.items,
         elsewhere=Elsewhere(
             site.elsewhere,
             programs_of_cases(software, benchmarks) if site.elsewhere else {},
@@ -418,12 +410,3 @@ def _nodes_of_file(plan: Plan, path: str) -> Sequence[str]:
         if step.id == names[1]:
             return step.instances().get(StepInstance(*names[1:3]), step.nodes)
     return plan.nodes()
-
-
-def _other_waivers(run: Run, waived: Waived) -> Iterator[StageFault]:
-    """Yield a fault for each waiver that is for other evidence and replaced by no newer one."""
-    for each in waived.others:
-        if each.item not in waived.items:
-            text = f"item {each.item}, waived by {each.by} on {each.date}, for other evidence"
-            nodes = folded(run.plan.nodes())
-            yield StageFault(stage="waive", nodes=nodes, code="OUTDATED", text=one_line(text))

@@ -44,7 +44,6 @@ from proofmark.plan.selection import possible_steps
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import VIRTUAL
 from proofmark.runs.job_folder import StoppedJob
-from proofmark.runs.sealed_runs import Waiver
 from proofmark.site.contract_document import ContractItem
 
 MAX_PAIRS_NAMED = 20
@@ -292,7 +291,6 @@ class LimitOutcome:
         not_evaluated: why it did not judge other planned figures, with their nodes; empty for a
             reference that is no limit of the contract.
         nodes: the number of nodes, or pairs, that meet an item of the contract, and of all nodes.
-        waiver: of the item; None if no party waived it.
         excused: the figures that miss the item and fail no acceptance.
         evidence: what the run has for an item of the contract.
     """
@@ -307,7 +305,6 @@ class LimitOutcome:
     worst: WorstFigure | None
     not_evaluated: tuple[Message, ...] = ()
     nodes: tuple[int, int] = (0, 0)
-    waiver: Waiver | None = None
     excused: tuple[Excused, ...] = ()
     evidence: ItemEvidence = NO_EVIDENCE
 
@@ -322,14 +319,9 @@ class LimitOutcome:
         return {}
 
     @property
-    def worst_value(self) -> float | None:
-        """The value of its worst figure; None if none was compared."""
-        return self.worst.value if self.worst else None
-
-    @property
     def binding(self) -> bool:
-        """Whether the acceptance needs it: an item that is minor or waived is only stated."""
-        return not self.waiver and not (self.item and self.item.severity == "minor")
+        """Whether the acceptance needs it: an item that is minor is only stated."""
+        return not (self.item and self.item.severity == "minor")
 
     @property
     def missing_keys(self) -> Iterator[str]:
@@ -394,8 +386,6 @@ class LimitOutcome:
         if self.item:
             stored |= self.item.model_dump(include={"number", "text", "phase", "severity"})
             stored["nodes_met"], stored["nodes"] = self.nodes
-        if self.waiver:
-            stored["waiver"] = self.waiver.model_dump(mode="json")
         if self.excused:
             stored["excused"] = [each.as_json() for each in self.excused]
         stored["outcome"] = self.outcome
@@ -460,10 +450,7 @@ def limit_outcomes(
                 if of_planned
                 else (),
                 nodes=nodes_met(judgements, evidence.figures) if item else (0, 0),
-                waiver=evidence.waivers.get(item.number) if item else None,
-                excused=tuple(
-                    excused_figures(each, judgements, evidence.figures, evidence.waivers)
-                ),
+                excused=tuple(excused_figures(each, judgements, evidence.figures)),
                 evidence=about,
             )
         )

@@ -341,9 +341,6 @@ def of_stages(verdict: Verdict) -> Iterator[NextStep]:
         elif (fault.stage, fault.code) == ("collect", "CHANGED"):
             again = Again.FRESH
             action = _("Find out what changed the file. Its sealed content counts in this run")
-        elif (fault.stage, fault.code) == ("waive", "OUTDATED"):
-            again = Again.NOTHING
-            action = _("Waive the item for this evidence, or leave it as it was judged")
         yield NextStep(OPEN, problem, fault.nodes, action, again=again)
 
 

@@ -18,7 +18,6 @@ from proofmark.judge.contract_items import FigureScope, ItemFigure, enough_nodes
 from proofmark.judge.references.judgement import Bounds
 from proofmark.judge.stated_parts import configuration
 from proofmark.runs.job_folder import Look
-from proofmark.runs.sealed_runs import Waiver
 from proofmark.site.contract_document import CheckItem, CheckName
 from proofmark.site.installed_parts import parts_of
 from proofmark.site.node.facts import NodeFacts
@@ -173,27 +172,20 @@ class CheckOutcome:
 
     Attributes:
         figures: one for each node; one for all nodes of the check ``nodes``.
-        waiver: of the item; None if no party waived it.
     """
 
     item: CheckItem
     figures: tuple[ItemFigure, ...]
-    waiver: Waiver | None = None
 
     @property
     def binding(self) -> bool:
-        """Whether the acceptance needs it: an item that is minor or waived is only stated."""
-        return self.item.severity == "mandatory" and not self.waiver
+        """Whether the acceptance needs it: an item that is minor is only stated."""
+        return self.item.severity == "mandatory"
 
     @property
     def nodes(self) -> tuple[int, int]:
         """The number of nodes that meet it, and of all nodes."""
         return sum(each.outcome == "PASS" for each in self.figures), len(self.figures)
-
-    @property
-    def worst_value(self) -> None:
-        """No figure has a value that is the worst: nodes differ in words."""
-        return
 
     @property
     def outcome(self) -> str:
@@ -257,7 +249,6 @@ class CheckOutcome:
             "nodes_of": total,
             "missed": dict(self.missed),
             "not_evaluated": list(self.not_evaluated),
-            "waiver": self.waiver and self.waiver.model_dump(mode="json"),
         }
 
 
@@ -265,7 +256,6 @@ def check_outcomes(
     items: Sequence[CheckItem],
     nodes: Sequence[str],
     facts: Mapping[str, NodeFacts],
-    waivers: Mapping[str, Waiver],
     looks: Sequence[Look] = (),
 ) -> tuple[CheckOutcome, ...]:
     """Return what the nodes of a run report for each functional item.
@@ -273,7 +263,6 @@ def check_outcomes(
     Args:
         items: the items for the partition.
         facts: what each node reported.
-        waivers: by the number of the item.
         looks: what the scheduler said about the nodes, each time that the controller asked.
     """
     outcomes = []
@@ -283,7 +272,7 @@ def check_outcomes(
             if item.check == "nodes"
             else tuple(_of_nodes(item, nodes, _readings(item, nodes, facts, looks)))
         )
-        outcomes.append(CheckOutcome(item, found, waivers.get(item.number)))
+        outcomes.append(CheckOutcome(item, found))
     return tuple(outcomes)
 
 

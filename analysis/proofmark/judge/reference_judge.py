@@ -227,7 +227,7 @@ def judge_by_references(
                 answers.of_figure[figure] = tuple(judged.values())
             for each, judgement in judged.items():
                 answers.by_reference.setdefault(each, []).append((figure, judgement))
-    for figure, missed, stated_only in excused(answers.by_reference, figures, evidence.waivers):
+    for figure, missed, stated_only in excused(answers.by_reference, figures):
         of_figure = answers.of_figure[figure]
         answers.of_figure[figure] = tuple(
             stated_only if each is missed else each for each in of_figure

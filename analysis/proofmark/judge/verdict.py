@@ -222,11 +222,8 @@ class Verdict:
         used = [each for each in of_kind if each.judged or (each.of_contract and each.steps)]
         failed = sum(each.outcome == "FAIL" and each.binding for each in used)
         met = len(used) - failed if kind == FLOOR else sum(each.outcome == "PASS" for each in used)
-        lenient = [each for each in used if not each.binding and each.outcome != "PASS"]
-        waived = sum(each.waiver is not None for each in lenient)
-        return Judged(
-            total=len(used), met=met, failed=failed, waived=waived, minor=len(lenient) - waived
-        )
+        minor = sum(not each.binding and each.outcome != "PASS" for each in used)
+        return Judged(total=len(used), met=met, failed=failed, minor=minor)
 
     @property
     def _checked(self) -> bool:

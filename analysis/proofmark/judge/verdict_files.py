@@ -156,7 +156,7 @@ def write_junit(file: TextIO, verdict: Verdict) -> None:
     """Write ``junit.xml``.
 
     A FAIL and a fault of a node are failures. INVALID is an error. UNJUDGED is skipped, and so are
-    a stage that failed, and an item of the contract that is missed and is waived or minor.
+    a stage that failed, and an item of the contract that is missed and minor.
     """
     counts = verdict.counts
     items = Counter(map(_word, verdict.agreed))
@@ -214,10 +214,8 @@ def _item(of: LimitOutcome | CheckOutcome) -> str:
     printed = f"<system-out>{named}</system-out>" if named else ""
     if element is None:
         return f"{head}>{printed}</testcase>\n" if printed else f"{head}/>\n"
-    waiver = of.waiver
-    why = [f"waived by {waiver.by} on {waiver.date}: {waiver.reason}"] if waiver else []
     missed = [f"{node}: {text}" for node, text in of.missed.items()]
-    message = "; ".join([of.outcome, *why, *missed, *map(str, of.not_evaluated)])
+    message = "; ".join([of.outcome, *missed, *map(str, of.not_evaluated)])
     return f"{head}><{element}{_attributes([('message', message)])}/>{printed}</testcase>\n"
 
 

@@ -503,7 +503,7 @@ def required_metrics(
     suite that only looks for faults has its own all the same.
 
     Args:
-        items: of the contract, for the partition, without those that a party waived.
+        items: of the contract, for the partition.
     """
     suite = benchmarks.suites.get(plan.suite)
     if suite is None:

@@ -9,7 +9,7 @@ from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration, percent
 from proofmark.common.translation import _, translated
-from proofmark.judge.acceptance import Acceptance, AcceptedItem, Terms
+from proofmark.judge.acceptance import Acceptance, AcceptedItem, AcceptedPhase, Terms
 from proofmark.judge.acceptance_gaps import Gap
 from proofmark.report.page import Block, Cell, Section, Table, numeric, titled
 from proofmark.report.render import page
@@ -67,10 +67,12 @@ def runs_of(each: AcceptedItem) -> str:
 def notes(each: AcceptedItem) -> Iterator[str]:
     """Yield why an item has its outcome, its waiver, and what other runs found."""
     yield from map(localized, each.reasons)
-    if waiver := each.waiver:
+    for waiver in each.waivers:
         yield _("waived by {by} on {date}: {reason}").format(
             by=visible(waiver.by), date=waiver.date, reason=visible(waiver.reason)
         )
+    if each.waivers and each.unsigned:
+        yield _("not waived without {names}").format(names=", ".join(each.unsigned))
     texts = (
         _("{outcome} before: {run}, {date}, {nodes}"),
         _("{outcome} later: {run}, {date}, {nodes}; the earlier figures decide"),
@@ -78,6 +80,14 @@ def notes(each: AcceptedItem) -> Iterator[str]:
     for other in each.others:
         about = {"run": other.run, "date": other.date, "nodes": other.nodes}
         yield texts[other.later].format(outcome=translated(other.outcome), **about)
+
+
+def phase_text(phase: AcceptedPhase) -> str:
+    """Return the word of a phase, which says how much of it was waived."""
+    word = translated(phase.word)
+    if not phase.waived:
+        return word
+    return _("{word} with {count} waived").format(word=word, count=phase.waived)
 
 
 def gap_text(gap: Gap) -> str:
@@ -126,7 +136,7 @@ def _phases(found: Acceptance) -> Table:
     rows = [
         (
             Cell(translated(each.phase), "strong"),
-            Cell(translated(each.word), f"word {each.word}"),
+            Cell(phase_text(each), f"word {each.word}"),
             each.date or "–",
             _("{met} of {total} items met").format(met=each.met, total=each.total),
         )

@@ -18,7 +18,6 @@ from pathlib import Path
 from proofmark import RELEASES, __version__
 from proofmark.common.errors import bad_input
 from proofmark.common.files import (
-    copy_whole,
     exists,
     is_regular,
     read_json,
@@ -129,9 +128,6 @@ def write_products(run: Run) -> Written:
 
 def write_again(run: Run, made: Made, target: RunFiles) -> Written:
     """Write the products of `run` as `made` states into the folder of `target`."""
-    copied = run.products.waivers
-    if is_regular(copied) and target.folder != copied.parent:
-        copy_whole(copied, target.waivers)
     with in_language(made.language):
         return _write(run, judged(run), target, made.written)
 

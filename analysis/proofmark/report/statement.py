@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from proofmark.common.errors import bad_input
-from proofmark.common.files import is_regular, names_in, sha256_of, write_atomic
+from proofmark.common.files import names_in, sha256_of, write_atomic
 from proofmark.common.message import Message, Term
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.translation import in_language
@@ -36,7 +36,7 @@ from proofmark.runs.acceptance import Sha256, Statement, files_of
 from proofmark.runs.evidence import evidence_files, read_evidence
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_files import AcceptanceFiles, RunFiles
-from proofmark.runs.sealed_runs import digest_of
+from proofmark.runs.sealed_runs import Waiver, check, digest_of
 from proofmark.site.contract_document import Contract
 
 CONTRACT = "contract.json"
@@ -80,7 +80,8 @@ class SignedRun(StrictModel):
 class Predicate(StrictModel):
     """What a statement says of its files. `made_again` makes each field again.
 
-    An acceptance takes `id`, `site`, `partitions`, `left_out` and `made` from the one who signs:
+    An acceptance takes `id`, `site`, `partitions`, `left_out`, `waivers` and `made` from the one
+    who signs:
     the evidence has neither the present nodes of the site nor the runs that cannot decide.
 
     Attributes:
@@ -90,6 +91,7 @@ class Predicate(StrictModel):
         partitions: the nodes and the mode of each.
         runs: the runs whose evidence is there.
         left_out: the runs that decide nothing in an acceptance.
+        waivers: of items of an acceptance, each with its own signature.
         contract: the SHA-256 of the contract; empty without one.
         word: the verdict.
         kinds: what each kind of limits judged in a run.
@@ -103,6 +105,7 @@ class Predicate(StrictModel):
     partitions: dict[str, Part]
     runs: list[SignedRun] = []
     left_out: list[RunLeftOut] = []
+    waivers: list[Waiver] = []
     contract: str = ""
     word: str = ""
     kinds: dict[PrintedKind, Judged] = {}
@@ -153,7 +156,8 @@ def against_evidence(folder: Path, statement: Statement, predicate: Predicate) -
         made = {name: path for name, path in written.items() if path.is_file()}
         given = set[str]()
         for run in runs:
-            given |= {path.relative_to(folder).as_posix() for path in taken_from(run)}
+            archives = evidence_files(run.products.folder)
+            given |= {path.relative_to(folder).as_posix() for path in archives}
         wrong = [
             Message("product-not-made", name=name)
             for name in statement.files
@@ -205,13 +209,6 @@ def _run_in(folder: Path) -> Run:
     if evidence is None:
         raise bad_input(folder, "", "no evidence", "a folder that proofmark signed")
     return evidence.run()
-
-
-def taken_from(run: Run) -> Iterator[Path]:
-    """Yield the files of a sealed run that a signed folder takes: the archives and the waivers."""
-    yield from evidence_files(run.products.folder)
-    if is_regular(run.products.waivers):
-        yield run.products.waivers
 
 
 def made_again(runs: Sequence[Run], asked: Predicate, target: Path) -> Predicate:
@@ -266,7 +263,9 @@ def _made_of_acceptance(runs: Sequence[Run], asked: Predicate, target: Path) -> 
         raise bad_input("statement", "id", asked.id, " or ".join(known))
     if contract is None:
         raise bad_input(runs[0].products.folder, "", "no contract", "a run with a contract")
-    terms = Terms(asked.site, contract, asked.partitions)
+    for each in asked.waivers:
+        check(each, contract, "statement")
+    terms = Terms(asked.site, contract, asked.partitions, asked.waivers)
     judged = []
     for run in runs:
         if why := terms.refuses(run):
@@ -284,6 +283,7 @@ def _made_of_acceptance(runs: Sequence[Run], asked: Predicate, target: Path) -> 
         partitions=asked.partitions,
         runs=sorted(map(SignedRun.of, runs), key=lambda each: each.run),
         left_out=asked.left_out,
+        waivers=asked.waivers,
         contract=_contract(contract, target),
         word=found.word,
         counts=found.counts,

@@ -235,8 +235,6 @@ class RunFiles(Files):
     """What failed in the stages that start no job, one file per stage."""
     decisions = RunFile("decisions.json", SealRule.DECIDED)
     """The steps that the controller decided not to run, each with the reason."""
-    waivers = RunFile("waivers.json", SealRule.UNSEALED)
-    """The items of the contract that a party waived for the run."""
     lock = RunFile("lock", SealRule.UNSEALED)
     """The lock of the process that works on the run."""
     node_states = RunFile("node-states.jsonl", SealRule.GROWS)

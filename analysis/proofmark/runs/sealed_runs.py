@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -21,9 +20,8 @@ from proofmark.common.errors import bad_input
 from proofmark.common.files import exists, paths_in, read_json, write_atomic
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import one_line
-from proofmark.runs.acceptance import keygen, run_keygen
+from proofmark.runs.acceptance import Sha256, keygen, run_keygen
 from proofmark.runs.run import Run, site_of
-from proofmark.runs.run_files import RunFiles
 from proofmark.runs.state import check_safe, made, site_folder
 from proofmark.site.contract_document import Contract
 
@@ -36,21 +34,22 @@ _Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=2000)]
 
 
 class Waiver(StrictModel):
-    """A party accepts that a run misses an item of the contract.
+    """A party accepts that a partition misses an item of the contract.
 
     Attributes:
         contract: the SHA-256 of the contract (`digest_of`).
-        evidence: the SHA-256 of the newest archive of the run.
+        evidence: the SHA-256 of the newest archive of each run that decides.
+        outcome: FAIL or UNJUDGED. What is INVALID measured nothing that could be accepted.
         worst: the worst value of its figures; None if it has none.
         by: the principal of the signer (ssh-keygen(1), ALLOWED SIGNERS).
         signature: of `line`, as ssh-keygen writes it.
     """
 
-    run: _Line
     item: _Line
-    contract: str = Field(pattern="^[0-9a-f]{64}$")
-    evidence: str = Field(pattern="^[0-9a-f]{64}$")
-    outcome: _Line
+    partition: _Line
+    contract: Sha256
+    evidence: dict[_Line, Sha256]
+    outcome: Literal["FAIL", "UNJUDGED"]
     worst: float | None
     by: _Line
     date: date
@@ -63,23 +62,14 @@ class Waiver(StrictModel):
         return f"{self.model_dump_json(exclude={'signature'})}\n".encode()
 
 
+WAIVERS = "waivers.json"
+"""The file of the waivers, beside the contract."""
+
+
 class Waivers(StrictModel):
     """The content of ``waivers.json``, the oldest first."""
 
     waivers: list[Waiver] = Field(default=[], max_length=_MOST)
-
-
-@dataclass(frozen=True)
-class Waived:
-    """The waivers of an acceptance.
-
-    Attributes:
-        items: those that apply, by the number of the item.
-        others: those for other evidence or another contract, which waive nothing.
-    """
-
-    items: Mapping[str, Waiver]
-    others: tuple[Waiver, ...]
 
 
 def digest_of(contract: Contract) -> str:
@@ -98,33 +88,27 @@ def signed(waiver: Waiver, key: Path) -> Waiver:
     return waiver.model_copy(update={"signature": signature})
 
 
-def read_waivers(run: Run, contract: Contract | None) -> Waived:
-    """Return the waivers of the acceptance of `run`.
+def read_waivers(inventory: Path, contract: Contract) -> list[Waiver]:
+    """Return the waivers for a contract, each with a signature of one of its signers.
 
     Raises:
-        BadInput: the file is damaged, or a waiver is not signed by one of the contract's signers.
+        BadInput: the file is damaged, or a signature is not that of a signer.
     """
-    path = run.products.waivers
-    items: dict[str, Waiver] = {}
-    others = []
-    if run.seal and contract and exists(path):
-        about = (run.id, digest_of(contract), run.seal.digest)
-        for waiver in read_json(path, Waivers).waivers:
-            check(waiver, contract, str(path))
-            if (waiver.run, waiver.contract, waiver.evidence) == about:
-                items[waiver.item] = waiver
-            else:
-                others.append(waiver)
-    return Waived(items, tuple(others))
+    path, digest = inventory / WAIVERS, digest_of(contract)
+    known = read_json(path, Waivers).waivers if exists(path) else []
+    found = [each for each in known if each.contract == digest]
+    for each in found:
+        check(each, contract, str(path))
+    return found
 
 
-def add_waiver(files: RunFiles, waiver: Waiver) -> None:
-    """Add a waiver to those of an acceptance.
+def add_waiver(inventory: Path, waiver: Waiver) -> None:
+    """Add a waiver to those of a site.
 
     Raises:
         BadInput: the file cannot be read or written.
     """
-    path = files.waivers
+    path = inventory / WAIVERS
     known = read_json(path, Waivers).waivers if exists(path) else []
     changed = Waivers(waivers=[*known, waiver])
     write_atomic(path, changed.model_dump_json(indent=1) + "\n")
@@ -138,7 +122,7 @@ def check(waiver: Waiver, contract: Contract, place: str) -> None:
     """
     with tempfile.TemporaryDirectory() as folder:
         signers, signature = Path(folder, "signers"), Path(folder, "signature")
-        signers.write_text("".join(f"{one_line(each)}\n" for each in contract.signers), "utf-8")
+        signers.write_text("".join(f"{one_line(each)}\n" for each in contract.lines), "utf-8")
         signature.write_text(waiver.signature, "utf-8")
         names = ("-f", str(signers), "-I", waiver.by, "-n", NAMESPACE, "-s", str(signature))
         done = run_keygen("verify", *names, content=waiver.line)

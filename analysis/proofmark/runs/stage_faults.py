@@ -37,7 +37,7 @@ MAX_FAULTS_KEPT = 1000
 RESTORE = "restore"
 RESTORES = (RESTORE, "unmount")
 """The stages after the jobs: their faults take no figure from the run."""
-FINDINGS = ("collect", "waive")
+FINDINGS = ("collect",)
 """The stages whose faults are findings about the evidence: no stage of the machine failed."""
 REFUSED = "REFUSED"
 """The code of a fault without one: the stage does not accept what it found."""

@@ -7,10 +7,11 @@ from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Collection, Mapping
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from proofmark.cases.reference import Reference
 from proofmark.cases.vocabulary import Slug, Text
@@ -270,6 +271,7 @@ def _one_key(line: str) -> str:
 
 Signer = Annotated[Text, AfterValidator(_one_key)]
 """A line of ALLOWED SIGNERS (ssh-keygen(1)) for one key of one party."""
+Role = Literal["buyer", "supplier", "witness", "party"]
 Item = ContractItem | CheckItem
 """An item of a contract: a limit of figures, or a functional one."""
 ReadItem = Annotated[
@@ -284,13 +286,13 @@ class Contract(StrictModel):
     Attributes:
         parties: the role of each party (``buyer``) and its name.
         stability: the terms of the phase ``stability``; None if the parties agreed on none.
-        signers: the keys of those who sign and waive.
+        signers: the keys of those who sign and waive, by their role. A list states no roles.
     """
 
     title: Text
     parties: Annotated[dict[Text, Text], Field(min_length=1)]
     stability: StabilityTerms | None = Field(default=None, exclude_if=lambda terms: terms is None)
-    signers: list[Signer] = []
+    signers: dict[Role, list[Signer]] = {}
     items: Annotated[list[ReadItem], Field(min_length=1)]
 
     @property
@@ -308,11 +310,31 @@ class Contract(StrictModel):
     def keys(self) -> dict[str, set[str]]:
         """The fingerprints of the keys of each signer, as ssh-keygen prints them."""
         found: dict[str, set[str]] = {}
-        for match in filter(None, map(_KEY.fullmatch, map(str.strip, self.signers))):
+        for match in filter(None, map(_KEY.fullmatch, map(str.strip, self.lines))):
             digest = sha256(b64decode(match["key"])).digest()
             fingerprint = f"SHA256:{b64encode(digest).decode().rstrip('=')}"
             found.setdefault(match["name"], set()).add(fingerprint)
         return found
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of all signers."""
+        return [*chain.from_iterable(self.signers.values())]
+
+    def who_waives(self, *, both: bool) -> list[set[str]]:
+        """Return groups of signers: one of each must sign a waiver. The buyer gives up a right.
+
+        Args:
+            both: whether the supplier must sign, too. Without a buyer each signer must.
+        """
+        roles: tuple[Role, ...] = ("buyer", "supplier") if both else ("buyer",)
+        groups = [{line.split()[0] for line in self.signers.get(role, ())} for role in roles]
+        return [each for each in groups if each] if groups[0] else [{name} for name in self.keys]
+
+    @field_validator("signers", mode="before")
+    @classmethod
+    def _without_roles(cls, given: Any) -> Any:
+        return {"party": given} if isinstance(given, list) else given
 
     @model_validator(mode="after")
     def _one_signer_for_each_key(self) -> Self:

@@ -508,3 +508,103 @@ class TestMeasure:
         assert code == 4, "nothing was measured: the items stay UNJUDGED"
         (call,) = played.read_text(encoding="utf-8").splitlines()
         assert call == '-e repeats=2 acceptance.yml -e {"repeats": 5} -e suite=quick'
+
+
+class TestWaivers:
+    """A contract of three items: the nodes miss 1.2 and 1.3, with signers of both parties."""
+
+    SIGNERS = ("buyer", "supplier")
+
+    @pytest.fixture
+    def deal(self, site: Site, tmp_path: Path) -> Site:
+        keys = {name: key(tmp_path, name) for name in (*self.SIGNERS, "other")}
+        lines = {name: [f"{name}@here {keys[name]}"] for name in self.SIGNERS}
+        items = {"value": 90, "where": {"size": 1}}, {"value": 200}, {"value": 300}
+        written_contract(site.inventory, *items, signers=lines)
+        sealed(site.measured("one"))
+        return site
+
+    def waive(self, site: Site, by: str, *words: str, key: str = "", item: str = "1.2") -> int:
+        given = ["--item", item, "--by", f"{by}@here", "--reason", "a cable is ordered"]
+        signing = ["--key", f"{site.kit.folder / (key or by)}"]
+        return main(["acceptance", "waive", "-i", f"{site.inventory}", *given, *signing, *words])
+
+    def state(self, site: Site) -> list[Any]:
+        site.judge("--json", "-o", f"{site.kit.folder}/page")
+        found = site.written(site.kit.folder / "page")
+        (phase,) = found["phases"]
+        return [found["word"], phase["word"], phase["waived"], found["items"][1]["unsigned"]]
+
+    def test_the_buyer_waives(self, deal: Site, capsys: pytest.CaptureFixture[str]) -> None:
+        assert self.waive(deal, "supplier") == 0
+        assert "not waived without buyer@here" in capsys.readouterr().out
+        assert self.state(deal) == ["FAIL", "FAIL", 0, ["buyer@here"]]
+        assert self.waive(deal, "buyer") == self.waive(deal, "buyer", item="1.3") == 0
+        assert self.state(deal) == ["PASS", "PASS", 2, []]
+        capsys.readouterr()
+        assert deal.judge() == 0
+        assert "performance: PASS with 2 waived" in capsys.readouterr().out
+        page = (deal.runs / "acceptance-here/acceptance.html").read_text(encoding="utf-8")
+        assert "PASS with 2 waived" in page and "waived by supplier@here" in page
+
+    def test_without_roles_each_signer_waives(self, deal: Site) -> None:
+        lines = [f"{name}@here {key(deal.kit.folder, name)}" for name in self.SIGNERS]
+        written_contract(deal.inventory, {"value": 200}, {"value": 200}, signers=lines)
+        sealed(deal.measured("two"))
+        assert self.waive(deal, "supplier", item="1.1") == 0
+        assert self.waive(deal, "supplier") == self.waive(deal, "buyer") == 0
+        assert [each["unsigned"] for each in self.items(deal)] == [["buyer@here"], []]
+
+    def items(self, site: Site) -> list[Any]:
+        self.state(site)
+        found: list[Any] = site.written(site.kit.folder / "page")["items"]
+        return found
+
+    @pytest.mark.fault("waiver-outdated")
+    def test_other_evidence_is_not_waived(self, deal: Site) -> None:
+        assert self.waive(deal, "buyer") == self.waive(deal, "buyer", item="1.3") == 0
+        sealed(deal.measured("two"))
+        assert self.state(deal) == ["FAIL", "FAIL", 0, []]
+
+    def test_what_is_invalid_is_not_waived(
+        self, deal: Site, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        shutil.rmtree(deal.runs / "one")
+        sealed(deal.measured("one", rate=10**9))
+        assert self.waive(deal, "buyer") == 3
+        assert "found 1.2: INVALID" in capsys.readouterr().err
+
+    @pytest.mark.fault("waiver-forged")
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"item": "1.3"},
+            {"partition": "other"},
+            {"reason": "another"},
+            {"outcome": "UNJUDGED"},
+            {"worst": 1.0},
+            {"evidence": {"one": "0" * 64}},
+            {"by": "supplier@here"},
+            {"signature": "\x00"},
+        ],
+    )
+    def test_each_field_is_signed(self, deal: Site, change: dict[str, Any]) -> None:
+        assert self.waive(deal, "buyer") == 0
+        path = deal.inventory / "waivers.json"
+        content = json.loads(path.read_text(encoding="utf-8"))
+        content["waivers"][0] |= change
+        path.write_text(json.dumps(content), encoding="utf-8")
+        assert deal.judge() == 3
+
+    def test_the_key_is_that_of_the_signer(self, deal: Site) -> None:
+        assert self.waive(deal, "buyer", key="supplier") == 3
+        assert self.waive(deal, "other") == 3
+        assert not (deal.inventory / "waivers.json").exists()
+
+
+def key(folder: Path, name: str) -> str:
+    """Make a key with a name, if there is none; return the public one."""
+    path = folder / name
+    if not path.exists():
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
+    return path.with_suffix(".pub").read_text(encoding="utf-8").strip()

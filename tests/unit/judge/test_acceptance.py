@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,6 @@ from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
 from proofmark.plan.selection import PlannedItem
 from proofmark.records.columns import Record, Records
-from proofmark.runs.sealed_runs import Waiver
 from proofmark.runs.stage_faults import StageFault
 from proofmark.site.contract_document import Contract, ContractItem, Item
 
@@ -61,7 +60,6 @@ class Machine:
         day: int,
         values: Mapping[str, float | None],
         *items: ContractItem,
-        waivers: Mapping[str, Waiver] | None = None,
         planned: Sequence[str] = (),
         **reported: Any,
     ) -> JudgedRun:
@@ -71,7 +69,7 @@ class Machine:
         """
         plan = self.plan(planned or tuple(values))
         records = [each for node, value in values.items() for each in of_node(plan, node, value)]
-        return self.judged(day, plan, records, items, waivers or {}, **reported)
+        return self.judged(day, plan, records, items, **reported)
 
     def judged(
         self,
@@ -79,14 +77,13 @@ class Machine:
         plan: Plan,
         records: Sequence[Record],
         items: Sequence[ContractItem],
-        waivers: Mapping[str, Waiver] | None = None,
         **reported: Any,
     ) -> JudgedRun:
         benchmarks = self.kit.benchmarks()
         name = f"run{day}"
         limits = items or (item(),)
         evidence = Evidence(name, plan, Records.of(records, name), benchmarks, limits)
-        found = judge(replace(evidence, waivers=waivers or {}, **reported))
+        found = judge(replace(evidence, **reported))
         when = datetime(2026, 11, day, tzinfo=UTC)
         return JudgedRun(plan, when, f"{day:064d}", found, plan.current_mode)
 
@@ -359,20 +356,6 @@ class TestWord:
         assert (found.word, [each.outcome for each in found.items]) == ("PASS", ["PASS", "FAIL"])
         assert found.text == "1 of 2 items met; 1 minor items missed"
 
-    def test_a_waived_item_is_stated_and_fails_nothing(self, machine: Machine) -> None:
-        items = [item("1"), item("2", value=300)]
-        run = machine.run(1, every(GOOD), *items, waivers={"2": waiver("run1")})
-        found = accepted([run], *items)
-        assert (found.word, [each.outcome for each in found.items]) == ("PASS", ["PASS", "FAIL"])
-        assert found.items[1].waiver and not found.items[1].binding
-        assert found.text == "1 of 2 items met; 1 waived"
-        again = accepted([run, machine.run(2, every(GOOD), *items)], *items)
-        assert again.word == "FAIL", "the newer run misses it without a waiver"
-
-    def test_a_waiver_covers_no_node_that_nobody_measured(self, machine: Machine) -> None:
-        run = machine.run(1, {"n1": BAD}, waivers={"1": waiver("run1")})
-        assert only(accepted([run])).waiver is None
-
     def test_items_without_one_that_binds_are_no_pass(self, machine: Machine) -> None:
         minor = item(severity="minor")
         assert accepted([machine.run(1, every(BAD), minor)], minor).word == "UNJUDGED"
@@ -447,20 +430,6 @@ def with_fault(verdict: Verdict, node: str) -> Verdict:
     bad = BadNode(node, (), retest=False, causes=(), rare_settings=(), counters=())
     known = replace(bad, known=(said("a lost module"),))
     return replace(verdict, bad=BadNodes(nodes=(known,), measured=4))
-
-
-def waiver(run: str, number: str = "2") -> Waiver:
-    return Waiver(
-        run=run,
-        item=number,
-        contract="0" * 64,
-        evidence="0" * 64,
-        outcome="FAIL",
-        worst=None,
-        by="ida",
-        date=date(2026, 11, 26),
-        reason="a cable is ordered",
-    )
 
 
 class TestGaps:

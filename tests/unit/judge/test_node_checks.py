@@ -14,7 +14,6 @@ from tests.unit.judge.test_acceptance import machine as machine
 from proofmark.judge.acceptance import CODES
 from proofmark.judge.node_checks import CHECKS, CheckOutcome, check_outcomes
 from proofmark.runs.job_folder import Look
-from proofmark.runs.sealed_runs import Waiver
 from proofmark.site.contract_document import CheckItem, CheckName, Contract
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.node.parts import Accelerator, MountedFileSystem
@@ -75,13 +74,12 @@ def outcome(
     item: CheckItem,
     others: Mapping[str, NodeFacts] | None = None,
     nodes: Sequence[str] = HOSTS,
-    waivers: Mapping[str, Waiver] | None = None,
     looks: Sequence[Look] = (),
 ) -> CheckOutcome:
     """Return the outcome on eight nodes; `others` differ from the usual ones."""
     facts = {**dict.fromkeys(HOSTS, FACTS), **(others or {})}
     known = {node: of_node for node, of_node in facts.items() if of_node is not None}
-    (found,) = check_outcomes([item], nodes, known, waivers or {}, looks)
+    (found,) = check_outcomes([item], nodes, known, looks)
     return found
 
 
