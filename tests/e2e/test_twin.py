@@ -31,10 +31,10 @@ from proofmark.packages.twin.twin_error import model_error_of
 from proofmark.packages.twin.twin_model import Interconnect, copy_rate, interconnect_of, twin_model
 from proofmark.records.columns import Records
 from proofmark.report.words import number
-from proofmark.runs.adopted import read_predictions
 from proofmark.runs.evidence import seal
 from proofmark.runs.identity import write_identity
 from proofmark.runs.job_folder import JobFolder, JobStatus, JobSubmission, State
+from proofmark.runs.predictions import read_predictions
 from proofmark.runs.run import benchmarks_of, open_run
 from proofmark.site.inventory import Site, load_site
 from proofmark.site.machines import topology_of_mode

@@ -425,7 +425,7 @@ def measure_acceptance(options: Namespace, asked: Question) -> int:
         BadInput: the nodes of a partition are not real, or as in `judge_acceptance`.
     """
     for site in asked.sites:
-        if why := other_state(None, site.partition.origin):
+        if why := other_state(site.partition.origin):
             one = setting("suite", "SUITE")
             accepted = f"a measured partition; else {one} measures one suite"
             raise bad_input(site.facts, "partition.origin", localized(why), accepted)

@@ -307,7 +307,7 @@ def _baseline_arguments(parser: ArgumentParser) -> None:
     note = "of the baseline (default: accepted)"
     parser.add_argument("--name", default="accepted", help=note)
     parser.add_argument("--reason", default="", help="why a run is accepted that is UNJUDGED")
-    note = "who made the figures: of an imported run, or of an exported file"
+    note = "who made the figures: of outputs of others, or of an exported file"
     parser.add_argument("--label", default="", help=note)
     note = "the exported file (default: baseline-elsewhere.yml)"
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=note)

@@ -29,7 +29,6 @@ from proofmark.plan.kinds import PlanRequest, kind_of, plan_asked
 from proofmark.plan.lacking import Available, refuse_lacking
 from proofmark.plan.plan import Plan
 from proofmark.runs.acceptance import OWN, STATEMENT, CheckedStatement, check, signed_folders
-from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.evidence import open_evidence, seal
 from proofmark.runs.node_locks import reservation_of
 from proofmark.runs.run import Run, open_run, site_of
@@ -254,6 +253,17 @@ def refuse_other_hosts(run: Run, site: Site) -> None:
         raise bad_input(run.files.plan, "", found, f"hosts of {site.partition_name}")
 
 
+def refuse_unexecuted(run: Run) -> None:
+    """Refuse to run steps of `run` if this kit does not start its programs.
+
+    Raises:
+        BadInput: others produced its outputs.
+    """
+    if not run.executed:
+        found = f"{run.id}: outputs that others produced"
+        raise bad_input("RUN", "", found, "a run of this kit, which has commands")
+
+
 @contextmanager
 def open_or_plan_run(
     options: Namespace, scratch_dir: str | None = None
@@ -265,7 +275,7 @@ def open_or_plan_run(
     """
     if options.folder:
         run = open_run(options.folder)
-        refuse_imported(run)
+        refuse_unexecuted(run)
         yield run, site_of_run(options, run, {"scratch_dir": scratch_dir})
         return
     if not options.limit:

@@ -14,6 +14,7 @@ from proofmark.cli.inputs import (
     kit_benchmarks,
     packages_of_kit,
     read_stdin,
+    refuse_unexecuted,
     site_of_run,
 )
 from proofmark.cli.output import print_json, print_line, print_table, print_text
@@ -22,7 +23,6 @@ from proofmark.common.files import read_regular, write_private
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.progress_lines import say
 from proofmark.plan.lacking import refuse_install
-from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.site.partition import Toolchain
@@ -69,7 +69,7 @@ def _prefixes(options: Namespace, kit: Path) -> Path:
 def install(options: Namespace) -> int:
     """Install the programs of a run, or report missing packages; print the result as JSON."""
     run = open_run(options.folder)
-    refuse_imported(run)
+    refuse_unexecuted(run)
     with nullcontext() if options.check else noting_faults(run.folder, "build"):
         return _install(options, run)
 

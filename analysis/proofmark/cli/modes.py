@@ -12,6 +12,7 @@ from pathlib import Path
 from proofmark.cli.inputs import (
     credentials_of,
     open_or_plan_run,
+    refuse_unexecuted,
     site_name,
     site_of_inventory,
     site_of_run,
@@ -47,7 +48,6 @@ from proofmark.machine.scratch_stage import (
 )
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.totals import nodes_to_reset, resets_s
-from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.journal import Journal, journals
 from proofmark.runs.node_locks import node_locks_of
 from proofmark.runs.progress import waiting_nodes
@@ -202,7 +202,7 @@ MODES: Mapping[str, Callable[[Namespace], int]] = {
 
 def _opened(options: Namespace) -> tuple[Run, Site]:
     opened = open_run(options.folder)
-    refuse_imported(opened)
+    refuse_unexecuted(opened)
     return opened, site_of_run(options, opened)
 
 
@@ -364,7 +364,7 @@ def _unmount(options: Namespace) -> list[str]:
 def _clean(options: Namespace) -> list[str]:
     """Remove the files that the run left in scratch."""
     opened = open_run(options.folder)
-    refuse_imported(opened)
+    refuse_unexecuted(opened)
     site = site_of_run(options, opened, {"scratch_dir": options.scratch_dir})
     with lock(opened.folder):
         return clean(opened, site, options.user or "")

@@ -55,9 +55,9 @@ from proofmark.plan.lacking import available_at, in_words, lacking, lost_steps, 
 from proofmark.plan.plan import Plan, Step, step_named
 from proofmark.plan.totals import JobTime, idle_cores, job_times, mode_lines
 from proofmark.plan.validation import without_figures
-from proofmark.runs.adopted import Predictions
 from proofmark.runs.cost_history import MeasuredCost, measured_cost
 from proofmark.runs.play_variables import play_variable_names, write_play_variables
+from proofmark.runs.predictions import Predictions
 from proofmark.runs.progress import due_nodes
 from proofmark.runs.run import Link, Run, benchmarks_of, reported_names, site_of
 from proofmark.runs.run_files import WorkFiles, launch_command, planned_work
@@ -608,7 +608,7 @@ def _job_text(time: JobTime) -> str:
 def unwritten(run: Run, step: Step) -> str:
     """Return the script that runs the program of `step` of `run`; empty if it has none."""
     site, programs = site_of(run), software_of(run)
-    if run.imported:
+    if not run.executed:
         return ""
     if step.package not in programs.packages:
         programs, _ = planned_software(kit_folder(), site, run.plan)

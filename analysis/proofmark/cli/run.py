@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proofmark.cli.commands import STOPPED_EARLY
-from proofmark.cli.inputs import node_names, open_or_plan_run, read_stdin
+from proofmark.cli.inputs import node_names, open_or_plan_run, read_stdin, refuse_unexecuted
 from proofmark.cli.output import print_json, print_line
 from proofmark.common.errors import BadInput, NodeFailure, note_failed_nodes
 from proofmark.common.files import is_folder, read_json
@@ -28,7 +28,6 @@ from proofmark.machine.preflight import refuse_unseen
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.search import Figures, Search
 from proofmark.plan.step import Step, StepInstance
-from proofmark.runs.adopted import refuse_imported
 from proofmark.runs.attempts import has_result
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.evidence import SealedEvidence, read_evidence, seal
@@ -60,7 +59,7 @@ if TYPE_CHECKING:
 def rerun(options: Namespace) -> int:
     """Run steps of a run again."""
     run = open_run(options.folder)
-    refuse_imported(run)
+    refuse_unexecuted(run)
     refuse_unseen(site_of(run), work_files(run.folder).folder)
     rerun_steps(run, pick(run, options.steps), say, options.replaces)
     _seal(run)
@@ -84,7 +83,7 @@ def _sealed(folder: Path) -> tuple[SealedEvidence, Run]:
 def record_software(options: Namespace) -> int:
     """Write ``software.json`` from the probes; stdin has them as JSON."""
     run = open_run(options.folder)
-    refuse_imported(run)
+    refuse_unexecuted(run)
     with noting_faults(run.folder, "programs"):
         provide_software(
             run,
@@ -119,7 +118,7 @@ def stage(run: Run, site: Site) -> Run:
 def execute(options: Namespace) -> int:
     """Run the jobs of a run and print a summary; with ``--scripts``, only write the scripts."""
     run = open_run(options.folder)
-    refuse_imported(run)
+    refuse_unexecuted(run)
     site = site_of(run)
     if not options.scripts:
         refuse_unseen(site, work_files(run.folder).folder)

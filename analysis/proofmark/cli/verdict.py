@@ -32,11 +32,11 @@ from proofmark.judge.judging import judge_run, read_and_judge
 from proofmark.judge.results import FigurePredictions
 from proofmark.judge.verdict import WORDS, Result, Verdict
 from proofmark.judge.verdict_files import write_verdict
+from proofmark.records.read import files_of_executions
 from proofmark.records.stored_readings import stored_or_read
 from proofmark.report.exports import EXPORTS
 from proofmark.report.exports import export as export_run
 from proofmark.report.products import write_products
-from proofmark.runs.adopted import files_of_executions
 from proofmark.runs.play_variables import acceptance_command, not_in
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.sealed_runs import keep, sealed_of
@@ -87,7 +87,7 @@ def _print_short(answer: Verdict, run: Run, folder: Path, *, strict: bool) -> No
     named = of_person(f"{folder}", "RUN")
     every = PrintedCommand("proofmark", "verdict", named, "--all")
     again = PrintedCommand()
-    if not run.plan.imported:
+    if run.executed:
         again = acceptance_command(run, site_of(run))
     code = answer.exit_code(strict=strict)
     command = next_command(answer, code, f"{folder}", again, every)
@@ -224,7 +224,7 @@ def _report(options: Namespace) -> int:
         reasons = failed_nodes(answer, run.plan)
         note_failed_nodes({node: NodeFailure(reason) for node, reason in reasons.items()})
     again = PrintedCommand()
-    if not run.plan.imported:
+    if run.executed:
         again = acceptance_command(run, written.run_data.site, inventory=options.inventory)
     if missing := not_in(again):
         say(localized(missing))

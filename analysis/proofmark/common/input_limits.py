@@ -24,14 +24,14 @@ MAX_SMALL_BYTES = 64 << 10
 """Bytes of ``rc``, ``when.json``, ``ticket.json``, credentials and other files of one line."""
 MAX_LAYOUT_BYTES = 16 << 20
 """Bytes of ``layout.txt``: 64 files on 2,000 storage targets, 40 bytes for each stripe: 5 MiB."""
-MAX_ADOPTED_FILES = 200_000
-"""Files of one adopted folder. 8,305 nodes with 20 outputs each have 166,000."""
+MAX_GIVEN_FILES = 200_000
+"""Files of one folder that others give. 8,305 nodes with 20 outputs each have 166,000."""
 MAX_UNPACKED_BYTES = 8 << 30
 """Bytes of all files of one archive: 100 times those of 12,600 real outputs."""
 MAX_PACKED_RATIO = 200
 """Bytes of a file per compressed byte. Outputs have 3 to 30, a file of zeros 1,000 and more."""
 MAX_ARCHIVE_HEADER_BYTES = 1 << 30
-"""Bytes of all headers of one tar archive: `MAX_ADOPTED_FILES` files and as many folders, each with
+"""Bytes of all headers of one tar archive: `MAX_GIVEN_FILES` files and as many folders, each with
 a pax header, have 600 MB."""
 MAX_MEMBER_HEADERS = 16
 """Headers before one member of a tar archive. Real members have up to four: pax of all, pax, a long

@@ -20,10 +20,8 @@ SEVERAL = "several"
 THE_NODE = N_("the node")
 OF_NODES = frozenset({"node", "nodes"})
 """The fields of a message that name nodes."""
-OF_OTHERS = frozenset({"output", "adopted-unread", "absent-said", "left-said", "reader-rule"}) | {
-    *("files-said", "files-full", "model-source"),
-}
-"""The codes of messages whose text is that of a program or of a file. It is not translated."""
+_OF_OTHERS = re.compile(r"\{\w+\}", re.ASCII)
+"""The template of a message whose text is that of a program or of a file. It is not translated."""
 
 
 class English(str):
@@ -223,10 +221,11 @@ def rendered(message: Message) -> str:
     """Return a message in the current language."""
     if not message:
         return ""
-    if message.code in OF_OTHERS and language() != ENGLISH:
+    text, values = template(message.code), message.fields.values()
+    if language() != ENGLISH and _OF_OTHERS.fullmatch(text) and {*map(type, values)} == {str}:
         return English(message)
     shown = {name: _joined_text(value, _shown) for name, value in message.fields.items()}
-    return translated(template(message.code)).format(**shown)
+    return translated(text).format(**shown)
 
 
 def _shown(text: str) -> str:
@@ -256,7 +255,7 @@ WORDS: tuple[str, ...] = (
     *("PASS", "FAIL", "INVALID", "UNJUDGED", "NO FAULT FOUND"),
     *("contract", "expected", "floor", "baseline", "baseline elsewhere"),
     *("peers", "links", "over time"),
-    *("measured", "emulated", "predicted", "imported"),
+    *("measured", "emulated", "predicted"),
     # the states of jobs that ended
     *("lost a node", "stopped at its time limit", "cancelled by another user"),
     "its own command was stopped and cancelled it",

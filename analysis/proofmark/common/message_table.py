@@ -44,9 +44,6 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "pairs-zero": "the median of the like pairs is 0",
     "pairs-blind": "{nodes} like pairs with a spread of {spread} %: even a pair that fails "
     "completely would not be detected",
-    # adopt: files that are left over
-    "adopt-text-counts": "its path or --nodes names {path}, its text names {text}: the text counts",
-    "adopt-other-program": "its output of {cases}, which no --case selects",
     "packed-damaged": "damaged: {problem}",
     "archive-headers": "more than {most} headers before one member",
     "archive-header-large": "headers before one member with more than {most} bytes",
@@ -58,7 +55,6 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "acceptance-more": "the same on {nodes}, with other values",
     "acceptance-no-node": "no run measured {nodes}",
     "acceptance-no-run": "no run measured it",
-    "acceptance-imported": "others produced its outputs",
     "acceptance-origin": "its figures are {origin}, not measured",
     "acceptance-mode": "its mode was {mode}, the inventory has {now}: it decides only items of its "
     "mode",
@@ -74,6 +70,10 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "acceptance-not-named": "sealed {word} on {date}, {folder} is not named by --run",
     "acceptance-fork": "{folder} has other evidence of this run; neither continues the other",
     "sealed-only": "without a verdict",
+    # the origins of figures
+    "origin-measured": "measured on the machine itself",
+    "origin-emulated": "emulated: a rehearsal, not a measurement of a machine",
+    "origin-predicted": "predicted by a model, not measured",
     # outputs
     "reader-contains": "the output contains {words}",
     "reader-no-space": "the output contains {words}",
@@ -205,9 +205,6 @@ MESSAGES: Mapping[str, str] = {
     "same-machine": "{nodes} are one machine: {key} {value}",
     "same-output": "{nodes} have the same output of {case}: the digits of all values are equal "
     "({steps})",
-    "edited-copy": "{nodes} have {equal} of {values} values of an output of {case} equal to all "
-    "digits: one is an altered copy",
-    "same-file": "{nodes} have one output of {case}: its numbers and its times of day are equal",
     "peers-too-good": "too good to be true: {metric} is {ratio} × the median of {nodes} like nodes "
     "({value})",
     "above-nominal": "too good to be true: {metric} is {ratio} × the bandwidth of the memory "
@@ -495,20 +492,12 @@ MESSAGES: Mapping[str, str] = {
     "enables this judgement",
     "fact-link": "the link of {node} ({rates})",
     "part-of-node": "{node}: the run may use only a part of the processors of the node",
-    # judge: provenance that imported outputs lack
-    "imported-mode": "the firmware mode of the nodes is not recorded",
-    "imported-cores": "the number of cores of the node is not recorded",
-    "imported-system": "the machine, the program and the placement of the figure are not recorded",
-    "imported-parameter": "a parameter that the limit needs is not recorded",
-    "imported-file-system": "the file system that the program used is not recorded",
-    "imported-network": "the network between the nodes is not recorded",
-    "imported-facts": "the hardware of the node is not recorded",
-    "imported-program": "the program of imported outputs is not recorded",
     # judge: the accepted runs of the site
     "baseline-once": "{ratio} × {name} ({value}): the noise is not known, it was measured once",
     "baseline-noise": "{ratio} × {name} ({value}); the noise of a value is {noise} %, a change of "
     "{change} % would be seen",
     "baseline-noisy": "{ratio} × {name} ({value}), {noise}",
+    "baseline-no-program": "the program of the figures is not recorded",
     "improved": "it improved",
     "baseline-run": "baseline {name}: {run}",
     "baseline-runs": "baseline {name}: {run} and {count} earlier",
@@ -666,10 +655,6 @@ MESSAGES: Mapping[str, str] = {
     "output-of-node": "the output names node {node}, the step ran on {nodes}",
     "output-lacks": "planned {name} {planned}, the output does not state {name}",
     "output-of-plan": "planned {name} {planned}, the output has {printed}",
-    "not-adopted": "adopted.json does not list this output",
-    "adopted-unread": "{problem}",
-    "adopted-changed": "stdout changed after it was adopted",
-    "adopted-for-node": "the output names node {node}, it was adopted for {nodes}",
     "above-bound": "{metric} {value} is above the physical bound {bound}: {source}",
     "below-bound": "{metric} {value} is below the physical bound {bound}: {source}",
     # records: binding

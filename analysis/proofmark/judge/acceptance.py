@@ -21,6 +21,7 @@ from proofmark.common.shared_models import StrictModel
 from proofmark.judge.contract_items import ItemFigure, enough_nodes, item_figures
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
+from proofmark.plan.kinds import origin_of
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
 from proofmark.runs.run import Run, site_of
@@ -119,7 +120,7 @@ class Terms:
             return Message("acceptance-partition", partition=run.plan.partition)
         if site.contract is None or digest_of(site.contract) != digest_of(self.contract):
             return Message("acceptance-contract")
-        return other_state(run.plan, site.partition.origin)
+        return other_state(origin_of(run.plan, site))
 
     def judged(self, run: Run) -> JudgedRun:
         """Return a sealed run that can decide, judged.
@@ -546,14 +547,8 @@ def word_of(items: Sequence[AcceptedItem]) -> str:
     return next((word for word in WORST if word in words), "UNJUDGED")
 
 
-def other_state(plan: Plan | None, origin: str) -> Message:
-    """Return why the figures of a run are no measurement of the machine; `NOTHING` if they are.
-
-    Args:
-        plan: of the run; None before there is one.
-    """
-    if plan and plan.imported:
-        return Message("acceptance-imported")
+def other_state(origin: str) -> Message:
+    """Return why figures of `origin` are no measurement of the machine; `NOTHING` if they are."""
     return NOTHING if origin == MEASURED else Message("acceptance-origin", origin=origin)
 
 

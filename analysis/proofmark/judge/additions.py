@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proofmark.common.message import Message
+from proofmark.common.message import NOTHING, Message
 from proofmark.common.plugins import Plugins
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.fleet import Fleet
@@ -118,10 +118,15 @@ class KindResult(ABC):
         return self.label
 
     @property
+    def note(self) -> Message:
+        """What the page says among its exceptions; empty: nothing."""
+        return NOTHING
+
+    @property
     def failed_nodes(self) -> Mapping[str, str]:
         """The nodes that failed, each with the reason, beside the nodes of the usual rules."""
         return {}
 
     @abstractmethod
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> object:
         """Return the form of ``verdict.json``."""

@@ -45,7 +45,6 @@ from proofmark.judge.stated_parts import (
 )
 from proofmark.records.columns import Floats, Numbers
 from proofmark.site.accepted_baseline import AcceptedNodes, Baseline, Capacity, read_baseline
-from proofmark.site.hardware import IMPORTED
 from proofmark.site.installed_parts import (
     Parts,
     parts_in_baseline,
@@ -229,7 +228,7 @@ class Compared:
         )
         outcome = "FAIL" if self.worse[place] else "PASS" if self.passed[place] else "UNJUDGED"
         if not self.proved and outcome != "FAIL":
-            reason = joined((reason, Message("imported-program")))
+            reason = joined((reason, Message("baseline-no-program")))
         elif outcome == "UNJUDGED":
             change, material = float(self.visible[place]), float(limits.material[place])
             noise = too_noisy(change, material, float(self.needed[place]))
@@ -392,7 +391,7 @@ def compare_with_baseline(
             name,
             limits,
             np.maximum(limits.largest(family_level, tests), _least(limits)),
-            proved=baseline.origin != IMPORTED,
+            proved=not baseline.label,
         )
         for name, limits in of_parts
     )

@@ -50,7 +50,6 @@ from proofmark.site.accepted_baseline import (
     refuse_predicted,
     texts_of_figure,
 )
-from proofmark.site.hardware import IMPORTED
 from proofmark.site.inventory import Site
 from proofmark.site.partition import PREDICTED
 from proofmark.software.software import software_of
@@ -81,7 +80,7 @@ class Acceptance:
         signer: the principal that signed the run.
         checksums: SHA-256 of the signed checksums.
         reason: why a run is accepted whose verdict is UNJUDGED.
-        label: who made the figures of an imported run.
+        label: who made the figures, if this kit did not.
     """
 
     name: str
@@ -166,7 +165,7 @@ def accepted_baseline(
     if verdict != "PASS" and not stated.reason:
         raise bad_input("--reason", "", "nothing", "the reason to accept a run that is no PASS")
     figures = judged.figures.with_columns(run=pl.lit(run))
-    origin = _origin(set(figures["origin"].unique()), stated)
+    origin = _origin(set(figures["origin"].unique()), judged.origin, stated)
     hosts = set(hosts_of_nodes(state.nodes for state in judged.nodes))
     if others := sorted(hosts - {*site.hosts}):
         raise bad_input("RUN", "nodes", folded(others), f"hosts of {site.partition_name}")
@@ -197,16 +196,21 @@ def accepted_baseline(
 NO_DIGEST = "not written yet"
 
 
-def _origin(origins: Collection[str], stated: Acceptance) -> str:
-    """Return the origin of all figures of a run, which must be labelled if it is imported."""
+def _origin(origins: Collection[str], own: str, stated: Acceptance) -> str:
+    """Return the origin of all figures of a run.
+
+    Args:
+        own: that of figures of the kit on this partition. Figures of another one need a label.
+    """
     if len(origins) != 1:
         found = ", ".join(sorted(origins)) or "no figure that can be compared"
         raise bad_input("RUN", "origin", found, "figures of one origin")
     (origin,) = origins
-    if origin == IMPORTED and not stated.label:
-        raise bad_input("--label", "", "nothing", "who made the figures of the imported run")
-    if origin != IMPORTED and stated.label:
-        raise bad_input("--label", "", f"a run of the origin {origin}", "only for imported runs")
+    if origin != own and not stated.label:
+        raise bad_input("--label", "", "nothing", f"who made the figures of the {origin} run")
+    if origin == own and stated.label:
+        accepted = "only for figures that this kit did not make"
+        raise bad_input("--label", "", f"a run of the origin {origin}", accepted)
     return origin
 
 

@@ -14,6 +14,7 @@ from proofmark.common.message import Message
 from proofmark.common.plugins import Plugins
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.run import Run, site_of
+from proofmark.site.hardware import UNRECORDED
 from proofmark.site.machines import declared
 from proofmark.site.partition import PREDICTED
 
@@ -157,8 +158,9 @@ def machine_of(run: Run) -> NodeHardware | None:
     node = site.partition.node
     if not node.topology:
         return _published(system)
-    # The mode of imported figures is not known. The cores are the same in each mode.
-    mode = site.partition.current_mode if run.plan.imported else run.plan.current_mode
+    mode = run.plan.current_mode
+    if mode == UNRECORDED:  # the cores are the same in each mode
+        mode = site.partition.current_mode
     try:
         machine = declared(site, node, mode)
     except BadInput:

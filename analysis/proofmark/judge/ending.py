@@ -122,8 +122,6 @@ def ending(
     labels = [verdict.of_kind.last_line] if verdict.of_kind else []
     labels += [verdict.degraded.label] if verdict.degraded else []
     lacking = "".join(f", {localized(label)}" for label in labels if label)
-    if verdict.conditions.imported:
-        lacking = f"{lacking}, {_('imported outputs')}"
     return (
         f"{translated(first.word)}{lacking}: {localized(first.text)}; {counts}; {steps}",
         _("worst: {figures}").format(figures=worst),
@@ -156,7 +154,7 @@ def next_command(
     """
     coverage = verdict.coverage
     figures = figures or _verdict(run)
-    if verdict.conditions.imported:
+    if not verdict.conditions.executed:
         return _sign(run) if code == 0 else figures
     again = known or _("run the same ansible-playbook command again")
     invalid = invalid_steps(verdict) if code == 2 else []

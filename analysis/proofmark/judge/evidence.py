@@ -13,14 +13,14 @@ from proofmark.judge.baseline import BaselineOfRun
 from proofmark.judge.fleet.critical_values import FAMILY_LEVEL
 from proofmark.judge.fleet.populations import Distance
 from proofmark.judge.references.derived import ANY_NODE
-from proofmark.judge.references.judgement import CaseReference, ordered_references
+from proofmark.judge.references.judgement import CaseReference, Terms, ordered_references
 from proofmark.judge.references.typical import Build
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
-from proofmark.runs.adopted import AdoptedFile, Predictions
 from proofmark.runs.attempts import FilesReport
 from proofmark.runs.job_folder import Look, StoppedJob
 from proofmark.runs.nodes import Node
+from proofmark.runs.predictions import Predictions
 from proofmark.runs.run import SetAside
 from proofmark.runs.stage_faults import StageFault
 from proofmark.site.accepted_baseline import AcceptedPrograms, BaselineElsewhere
@@ -29,6 +29,9 @@ from proofmark.site.fabric import Fabric
 from proofmark.site.hardware import StatedNode
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.partition import JUDGE_EXPECTED, JudgeExpected
+
+NodeFaults = Mapping[str, tuple[Message, ...]]
+"""The faults of each node that no figure has."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class SiteNetwork:
         distance: of two nodes; pairs of different distances are not compared with each other.
         fabric: its switches and links; None: the run has none.
         ports: of each node that carry messages, as far as it is stated.
-        proven: whether own runs of the site prove the network between nodes (`ImportedRules`).
+        proven: whether own runs of the site prove the network between nodes (`Terms`).
     """
 
     places: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -120,7 +123,10 @@ class Evidence:
         baseline: the accepted runs of the site; None if there are none.
         expected: the predictions of a twin. They are added to the results and judge nothing.
         decided: the executions that the controller or a person added or set aside.
-        adopted: the imported outputs, by the step that stands for each.
+        sources: the path of each output that others produced, by the folder of its step.
+        terms: of figures whose conditions are not proved; None: each valid figure has proofs.
+        groups: of hosts, if nothing states that those of different groups are alike.
+        faults: of nodes, which the judge of a kind of run finds beside the figures.
         stage_faults: what failed in stages that start no job.
         replaced: the values of the inventory that options replaced, and their values, by option.
         doubts: of figures, by case and metric.
@@ -147,18 +153,16 @@ class Evidence:
     baseline: BaselineOfRun | None = None
     expected: Predictions | None = None
     decided: DecidedExecutions = DecidedExecutions()
-    adopted: Mapping[str, AdoptedFile] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    terms: Terms | None = None
+    groups: Sequence[Sequence[str]] = ()
+    faults: Sequence[NodeFaults] = ()
     stage_faults: tuple[StageFault, ...] = ()
     replaced: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     doubts: Mapping[tuple[str, str], Doubt] = field(default_factory=dict)
     checks: Sequence[CheckItem] = ()
     looks: Sequence[Look] = ()
     elsewhere: Elsewhere = Elsewhere()
-
-    @cached_property
-    def sources(self) -> Mapping[str, str]:
-        """The path of each imported output, by the step that stands for it."""
-        return {step: file.source for step, file in self.adopted.items()}
 
     @cached_property
     def figures(self) -> Aggregates:

@@ -24,6 +24,7 @@ from proofmark.judge.diagnosis.disagreeing import Disagreement, disagreements
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.repeats import Added, added_executions
+from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import EMULATED, Execution, Records
@@ -302,11 +303,11 @@ class JudgedExecutions:
 def judged_executions(evidence: Evidence, fleet: Fleet) -> JudgedExecutions:
     """Return what the executions of a run show.
 
-    Imported outputs have neither disturbed nodes nor added executions: they were not planned, and
-    no node reported what else it ran.
+    Outputs of programs that the kit did not start have neither disturbed nodes nor added
+    executions: they were not planned, and no node reported what else it ran.
     """
     records, decided = evidence.records, evidence.decided
-    own = not evidence.plan.imported
+    own = kind_of(evidence.plan).executed
     return JudgedExecutions(
         crashes=tuple(crashes(records, decided.set_aside)),
         disturbed=disturbed_nodes(records) if own else (),
@@ -321,7 +322,7 @@ class RunConditions:
     """How a run was made.
 
     Attributes:
-        imported: whether others produced the outputs. No step can be run again.
+        executed: whether the kit started the programs. If not, no step can run.
         fixed: the steps that cannot run again, because two steps use the same files in scratch.
         sanity: whether the suite only looks for faults, so that floors and peers suffice.
         rehearsed: the number of emulated figures that are like those of their peers. They stand for
@@ -331,7 +332,7 @@ class RunConditions:
             that lack a record because of it are missing in the coverage.
     """
 
-    imported: bool = False
+    executed: bool = True
     fixed: frozenset[str] = frozenset()
     sanity: bool = False
     rehearsed: int = 0
@@ -349,7 +350,7 @@ def run_conditions(evidence: Evidence, fleet: Fleet) -> RunConditions:
     plan = evidence.plan
     suite = evidence.benchmarks.suites.get(plan.suite)
     return RunConditions(
-        imported=plan.imported,
+        executed=kind_of(plan).executed,
         fixed=frozenset(step.id for step in plan.steps() if step.reads or step.kept),
         sanity=bool(suite and suite.kind == "sanity"),
         rehearsed=len(fleet.alike) if evidence.origins == {EMULATED} else 0,

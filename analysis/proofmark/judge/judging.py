@@ -23,13 +23,14 @@ from proofmark.judge.additions import added_findings
 from proofmark.judge.baseline import BaselineOfRun, Circumstances
 from proofmark.judge.claims import Answer, answers_of
 from proofmark.judge.diagnosis.bad_nodes import Suspects, as_csv, bad_nodes, rma
-from proofmark.judge.diagnosis.node_faults import NodeFaults, narrow_slots, node_faults
+from proofmark.judge.diagnosis.node_faults import narrow_slots, node_faults
 from proofmark.judge.diagnosis.over_time import over_time
 from proofmark.judge.diagnosis.storage_faults import looks_after_failures, storage_faults
 from proofmark.judge.evidence import (
     DecidedExecutions,
     Elsewhere,
     Evidence,
+    NodeFaults,
     ReportedScratch,
     SiteNetwork,
 )
@@ -37,7 +38,6 @@ from proofmark.judge.executions import judged_executions, run_conditions
 from proofmark.judge.fleet.digits import (
     judge_digits,
     kinds_of_groups,
-    measured_groups,
     unlike_groups,
 )
 from proofmark.judge.fleet.fleet import measure_fleet
@@ -72,15 +72,14 @@ from proofmark.records.network import adapters_that_moved
 from proofmark.records.parquet_table import parquet_of
 from proofmark.records.read import read_parts
 from proofmark.records.run_facts import RunParts, names_of_hosts
-from proofmark.runs.adopted import adopted_files, read_predictions
 from proofmark.runs.job_folder import looks_at, stopped_jobs
 from proofmark.runs.journal import journals
 from proofmark.runs.nodes import Node, some_nodes
+from proofmark.runs.predictions import read_predictions
 from proofmark.runs.run import Run, read_decisions
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.stage_faults import RESTORE, StageFault, read_stage_faults
 from proofmark.site.contract_document import ContractItem
-from proofmark.site.hardware import IMPORTED
 from proofmark.site.installed_parts import declared_parts
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts
@@ -107,8 +106,7 @@ def judge(evidence: Evidence) -> Verdict:
     accepted_of = evidence.baseline.parts() if evidence.baseline else {}
     stated = statements(facts, declared_parts(evidence.node), accepted_of)
     nominal = nominal_parts(facts, stated, network.ports)
-    groups = measured_groups(figures.records.nodes) if plan.site == IMPORTED else []
-    hardware, of_group = ordered_hardware(facts, stated), kinds_of_groups(groups)
+    hardware, of_group = ordered_hardware(facts, stated), kinds_of_groups(evidence.groups)
     kinds = Kinds(hardware, groups=of_group)
     of_place = Kinds(hardware, network.distance, of_group)
     fleet = measure_fleet(figures, benchmarks, of_place, level, network.places)
@@ -152,7 +150,7 @@ def judge(evidence: Evidence) -> Verdict:
             *(message for message, _ in not_judged),
             *unread_parts(facts, stated),
             *unknown_orders(facts, stated),
-            *unlike_groups(groups),
+            *unlike_groups(evidence.groups),
             *empty_channels(facts, stated),
             *(() if evidence.node.rails.rate else narrow_slots(facts)),
             *chain.from_iterable(each.unjudged() for each in added.values()),
@@ -350,7 +348,6 @@ def evidence_of(run: Run, read: Read = read_parts) -> Evidence:
         baseline=baseline,
         expected=read_predictions(files.expected) if exists(files.expected) else None,
         decided=DecidedExecutions(more, refused, decisions.set_aside),
-        adopted=adopted_files(run.files) if run.imported else {},
         stage_faults=(*_stage_faults(run), *_changes(run)),
         replaced=site.replaced,
         elsewhere=Elsewhere(

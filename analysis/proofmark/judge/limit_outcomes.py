@@ -39,6 +39,7 @@ from proofmark.judge.references.judgement import (
     applying_references,
     judging_bounds,
 )
+from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.selection import possible_steps
 from proofmark.plan.step import StepInstance
@@ -497,7 +498,7 @@ def _open(
             node = figures.records.nodes[figures.node[figure]]
             reason = answer.reason.without_nodes([node])
             hosts.setdefault(reason, set()).update(hosts_of(node))
-    if evidence.plan.imported:
+    if not kind_of(evidence.plan).executed:
         if without := _nodes_without_row(rows, running):
             hosts.setdefault(Message("rows-missing"), set()).update(without)
     else:
@@ -532,7 +533,7 @@ def _without_row(
 
 
 def _nodes_without_row(rows: Mapping[str, set[int]], steps: Sequence[Step]) -> set[str]:
-    """Return the nodes of imported outputs that have no row in any of `steps`.
+    """Return the nodes of outputs that nobody planned which have no row in any of `steps`.
 
     A folder of others has outputs with other parameters too. One row of a node is enough.
     """

@@ -26,8 +26,8 @@ NOTHING_JUDGED = 4
 MISSING = frozenset(f"hardware-{by}" for by in get_args(By))
 """The codes of faults of nodes with less hardware than stated."""
 SAME_MACHINE = "same-machine"
-SAME_OUTPUT = frozenset({"same-output", "same-file", "edited-copy"})
-"""The codes of faults of several nodes that may be one: no part of a node is broken."""
+SAME_OUTPUT = frozenset({"case", "nodes"})
+"""The fields of a fault of several nodes with one output: no part of a node is broken."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def node_advice(node: BadNode) -> tuple[str, str]:
             _capital(joined(node.known)),
             _("Find out which machine each of these names is. Measure again after that"),
         )
-    if any(fault.code in SAME_OUTPUT for fault in node.known):
+    if any(fault.fields.keys() >= SAME_OUTPUT for fault in node.known):
         return (
             _capital(joined(node.known)),
             _("Ask who measured for the own output of each node"),
@@ -352,8 +352,8 @@ def _not_measured(verdict: Verdict) -> Iterator[NextStep]:
         )
         action = _("Run the same command again. It measures the missing steps")
         again = Again.CONTINUE
-        if verdict.conditions.imported:
-            action = _("Ask for the missing outputs, then adopt the complete folder")
+        if not verdict.conditions.executed:
+            action = _("Ask for the missing outputs, then judge the complete folder")
             again = Again.NOTHING
         yield NextStep(INVALID, problem, "", action, again=again)
     if coverage.duplicate:

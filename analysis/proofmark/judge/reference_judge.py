@@ -1,8 +1,7 @@
 """The judge that compares each figure with the references and limits that apply to it.
 
-An own run proves its conditions, else its figures are INVALID. Imported outputs have no such proof
-(docs/design/imported-runs.md). Their values are read. A judgement that needs a missing proof is
-UNJUDGED, and never PASS.
+An own run proves its conditions, else its figures are INVALID. The outputs of others have no such
+proof (docs/packages/adopt.md), and the terms of their kind of run decide what it prevents.
 """
 
 from __future__ import annotations
@@ -10,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 from statistics import median
 
 import numpy as np
 
 from proofmark.cases.reference import TYPICAL, Reference, Rule
-from proofmark.cases.suite import Benchmarks
-from proofmark.common.expressions import variables_in
-from proofmark.common.message import Message, joined
-from proofmark.common.nodesets import hosts_of, hosts_of_nodes
+from proofmark.common.message import Message
+from proofmark.common.nodesets import hosts_of_nodes
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.baseline import BaselineComparison
 from proofmark.judge.confidence import OneRepeat, material_of, noise_of
@@ -26,108 +24,14 @@ from proofmark.judge.contract_items import clear_miss, compared_with, excused, w
 from proofmark.judge.evidence import Doubt, Evidence
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.references.derived import Nominal
-from proofmark.judge.references.elsewhere import ElsewhereReference
 from proofmark.judge.references.figure_comparison import Comparison, Figure, Figures
 from proofmark.judge.references.judgement import (
     CaseReference,
     Judgement,
     applying_references,
-    judging_bounds,
-    traits,
     uses_all_cores,
 )
 from proofmark.judge.repeats import Measured, judge_executions, slow_ratios
-from proofmark.records.columns import Record
-
-MODE = "mode"
-CORES = "cores"
-SYSTEM = "system"
-PARAMETER = "parameter"
-FILE_SYSTEM = "file_system"
-NETWORK = "network"
-FACTS = "facts"
-REASONS: Mapping[str, Message] = {
-    MODE: Message("imported-mode"),
-    CORES: Message("imported-cores"),
-    SYSTEM: Message("imported-system"),
-    PARAMETER: Message("imported-parameter"),
-    FILE_SYSTEM: Message("imported-file-system"),
-    NETWORK: Message("imported-network"),
-    FACTS: Message("imported-facts"),
-}
-"""Why a figure stays UNJUDGED, by the proof that is missing."""
-
-
-@dataclass(frozen=True)
-class ImportedRules:
-    """The rules for the judgements of one run.
-
-    Attributes:
-        network: whether own runs of the site must prove the network between nodes.
-        tolerance: that of the site for expected values; None is that of each value.
-    """
-
-    benchmarks: Benchmarks
-    network: bool
-    tolerance: float | None = None
-
-    def judge(
-        self, record: Record, reference: Reference, compared: Callable[[], Judgement]
-    ) -> Judgement:
-        """Return the judgement of an imported figure.
-
-        Args:
-            reference: a reference that applies to it.
-            compared: returns the judgement of an own figure with this value.
-        """
-        if missing := _to_compare(record, reference):
-            bounds = judging_bounds(reference, self.tolerance)
-            return Judgement(
-                reference.kind, reference.source, "UNJUDGED", REASONS[missing], **bounds._asdict()
-            )
-        judgement = compared()
-        missing = self._to_pass(record)
-        if judgement.outcome != "PASS" or not missing:
-            return judgement
-        reason = joined((REASONS[missing], judgement.reason))
-        without = replace(judgement, ratios=(), visible=None)
-        return replace(without, outcome="UNJUDGED", reason=reason)
-
-    def _to_pass(self, record: Record) -> str:
-        """Return the proof that a PASS of a figure lacks, or an empty string.
-
-        It is one without which an own figure of this case is INVALID. A FAIL does not need it: a
-        value that misses its limit shows no acceptance on any file system or network.
-        """
-        case = self.benchmarks.case(record.case)
-        if case.writes is not None:
-            return FILE_SYSTEM
-        several = len(hosts_of(record.node)) > 1
-        return NETWORK if several and self.network and case.network_bytes else ""
-
-
-def missing_proof(judgement: Judgement) -> str:
-    """Return the key of `REASONS` of a judgement that a missing proof prevented, or ""."""
-    if judgement.outcome != "UNJUDGED":
-        return ""
-    found = (proof for proof, why in REASONS.items() if judgement.reason.main_code == why.code)
-    return next(found, "")
-
-
-def _to_compare(record: Record, reference: Reference) -> str:
-    """Return the proof without which it is not known whether the reference is for the figure."""
-    if reference.mode is not None:
-        return MODE
-    if reference.system is not None:
-        return SYSTEM
-    if reference.rule is not None or isinstance(reference, ElsewhereReference):
-        return FACTS
-    if reference.all_cores:
-        return CORES
-    if reference.against is not None:
-        used = variables_in(reference.against.times)
-        return PARAMETER if used - traits(record).keys() else ""
-    return ""
 
 
 @dataclass
@@ -158,7 +62,7 @@ def judge_by_references(
 ) -> ReferenceJudgements:
     """Return the judgements of each valid figure to which a reference applies.
 
-    The repeats of imported figures are not paired: it is not known which ones ran together.
+    The repeats of figures without proofs are not paired: it is not known which ran together.
 
     Args:
         stated: the stated parts of each node.
@@ -176,12 +80,9 @@ def judge_by_references(
         stated=stated,
         programs=evidence.elsewhere.programs,
         network=evidence.elsewhere.network,
+        largest_ratio=evidence.terms.largest_ratio if evidence.terms else inf,
     )
-    imported = (
-        ImportedRules(evidence.benchmarks, evidence.network.proven, comparison.tolerance)
-        if evidence.plan.imported
-        else None
-    )
+    terms = evidence.terms
     references = evidence.references
     material_change, noise = material_of(evidence.benchmarks), noise_of(evidence.benchmarks)
     answers = ReferenceJudgements()
@@ -200,7 +101,7 @@ def judge_by_references(
                 record=record,
                 value=float(figures.median[figure]),
                 values=values,
-                repeats=figures.repeats(figure) if paired and not imported else {},
+                repeats=figures.repeats(figure) if paired and not terms else {},
                 material=material,
                 once=_once(figure, fleet, baseline) or assumed,
             )
@@ -208,9 +109,9 @@ def judge_by_references(
             for each in chosen:
                 of = comparison, compared_figure, each.reference
                 clear = clear_miss(each, material)
-                if imported:
+                if terms:
                     compared: Callable[[], Judgement] = partial(_judge_item, *of)
-                    judgement = imported.judge(record, each.reference, compared)
+                    judgement = terms.judge(record, each.reference, compared)
                 else:
                     judgement = _judge_item(*of)
                     if figures.run_again[figure] or slow_ratios(judgement, values, clear):

@@ -23,7 +23,7 @@ from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.fleet.populations import Distance
 from proofmark.judge.references.judgement import PEERS, Judgement
 from proofmark.records.columns import VIRTUAL, Execution, Numbers, Record
-from proofmark.runs.adopted import ErrorRow, Predictions
+from proofmark.runs.predictions import ErrorRow, Predictions
 from proofmark.runs.samples import Shares, mean_shares
 
 NODES = "nodes"

@@ -58,7 +58,7 @@ MOST_STEPS = 8
 
 
 _OPTIONAL = {
-    *("imported", "excused", "stage_faults", "disturbed", "replaced"),
+    *("excused", "stage_faults", "disturbed", "replaced"),
     *("items_of_other_suites", "checks", "added", "crashes", "rounds", "baseline", "expected"),
     "disagreements",
 }
@@ -289,7 +289,7 @@ class Verdict:
 
     def _can_run(self, steps: Iterable[str]) -> tuple[str, ...]:
         """Return those of `steps` that can run again, without repetition."""
-        if self.conditions.imported or (self.of_kind and not self.of_kind.can_repeat):
+        if self.of_kind and not self.of_kind.can_repeat:
             return ()
         folders = dict.fromkeys(steps)
         return tuple(
@@ -317,7 +317,6 @@ class Verdict:
             "single_runs": self.results.single_runs,
             "coverage": self.coverage.as_json(),
             "degraded": self.degraded and self.degraded.as_json(),
-            "imported": self.conditions.imported,
             **({self.of_kind.kind: self.of_kind.as_json()} if self.of_kind else {}),
             "unmet": list(self.unmet),
             "faults": [fault.message for fault in self.faults],

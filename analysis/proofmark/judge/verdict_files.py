@@ -54,7 +54,7 @@ def write_verdict(
             ``unlisted`` has their number: ``records.parquet`` has them.
     """
     results, left = verdict.results, np.zeros(len(verdict.results), dtype=bool)
-    if verdict.conditions.imported and not all_figures:
+    if not (verdict.conditions.executed or all_figures):
         left = results.without_finding
     unlisted = {"unlisted": int(left.sum())} if left.any() else {}
     head = {**verdict.head(), **unlisted, "claims": [each.as_json() for each in claims]}

@@ -80,6 +80,9 @@ class RunKind:
             stage works on the nodes that are up.
         has_figures: whether its outputs have the figures of the verdict. Others are only a load:
             they disturb each other, and are not read.
+        executed: whether this kit starts its programs. If not, it has only their outputs: nothing
+            is known of programs, nodes and times, and no step can run.
+        origin: of its figures; empty: that of the partition.
     """
 
     options: ClassVar[tuple[str, ...]] = ()
@@ -87,6 +90,8 @@ class RunKind:
     grows: ClassVar[bool] = False
     nodes_arrive: ClassVar[bool] = False
     has_figures: ClassVar[bool] = True
+    executed: ClassVar[bool] = True
+    origin: ClassVar[str] = ""
 
     def plan(self, request: PlanRequest) -> Plan | None:
         """Return the plan of this kind; None if the request is for another kind.
@@ -137,6 +142,11 @@ def kind_of(plan: Plan) -> RunKind:
         BadInput: no installed package has this kind.
     """
     return _kind(plan.kind) if plan.kind else USUAL
+
+
+def origin_of(plan: Plan, site: Site) -> str:
+    """Return the origin of the figures of a run of `plan` on `site`."""
+    return kind_of(plan).origin or site.partition.origin
 
 
 def added_kinds() -> Iterator[RunKind]:

@@ -99,7 +99,6 @@ class Plan(StrictModel):
         kind: the name of the kind of run (`proofmark.plan.kinds`); empty for the usual one.
         of_kind: the data of this kind, in the form of JSON.
         hosts: the nodes of the run, if jobs that join it later may have nodes that no job has yet.
-        imported: whether others produced the outputs. No step runs.
         allowed_modes: the modes that the run may enter; the folder of the run has them, not
             plan.json.
         repeated: the steps that repeat the command of another step, each with the reason. They
@@ -126,7 +125,6 @@ class Plan(StrictModel):
     kind: str = Field(default="", exclude_if=lambda kind: not kind)
     of_kind: dict[str, Any] = Field(default={}, exclude_if=lambda data: not data)
     hosts: Nodes = Field(default=[], exclude_if=lambda hosts: not hosts)
-    imported: bool = Field(default=False, exclude_if=lambda imported: not imported)
     allowed_modes: list[str] = Field(default=[], exclude=True)
     repeated: dict[str, Message] = Field(default={}, exclude=True)
     not_needed: dict[str, Message] = Field(default={}, exclude=True)
@@ -153,11 +151,10 @@ class Plan(StrictModel):
     def programs(self) -> Iterator[Step]:
         """Yield every step, and the load of each step that has one: all programs of the plan."""
         for step in self.steps():
-            if step.launch == COUNTED:
-                continue
-            yield step
-            if step.load:
-                yield step.load.step
+            if step.program and step.launch != COUNTED:
+                yield step
+                if step.load:
+                    yield step.load.step
 
     def packages(self) -> dict[str, list[str]]:
         """Return the names of the programs of the plan, by package; both sorted."""

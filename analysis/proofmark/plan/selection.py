@@ -218,11 +218,12 @@ def possible_steps(
 ) -> frozenset[str]:
     """Return the steps of `plan` that can have figures for `reference` of `case`.
 
-    The figures of a file are not known before it is read: with imported outputs a contract limit
-    can have figures in each step of its case.
+    The figures of an output that nobody planned are not known before it is read: a contract limit
+    can have figures in each such step of its case.
     """
-    if plan.imported and reference.kind == "contract":
-        return frozenset(step.id for step in plan.steps_to_run() if step.case == case)
+    of_case = [step for step in plan.steps_to_run() if step.case == case]
+    if reference.kind == "contract" and not any(step.ranks for step in of_case):
+        return frozenset(step.id for step in of_case)
     return frozenset(selection(reference, case, plan, benchmarks).steps)
 
 

@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 
 from proofmark.cases.case import Case, Stability
+from proofmark.cases.vocabulary import MEASURED
 from proofmark.common.files import parse_json, read_bytes
 from proofmark.common.input_limits import MAX_BINDING_BYTES
 from proofmark.common.message import NOTHING, Message
 from proofmark.plan.step import StepLoad
 from proofmark.records.binding import HostNames, binding_error
-from proofmark.records.columns import VIRTUAL, Records, intern
+from proofmark.records.columns import Records, intern
 from proofmark.runs.attempts import UNREADABLE, Attempt, damage, read_binding
 from proofmark.runs.samples import NodeNoise, disturbers
 from proofmark.site.execution import HostCpuMap
-from proofmark.site.hardware import IMPORTED
 
 DISTURBED, RATE_CHANGED = "disturbed", "rate-changed"
 """The codes of the reasons of disturbed and of unsteady executions."""
@@ -55,12 +55,11 @@ def tick_reason(steal: float, others: float, stability: Stability) -> Message:
 def without_disturbed(records: Records, cases: Mapping[str, Case]) -> Records:
     """Return `records`; those of disturbed and unsteady executions are INVALID, with the reason.
 
-    The records of emulated nodes stay valid: their speed is not judged (docs/packages/twin.md).
-    Those of imported outputs stay valid too: the order and the times of their repeats are not
-    known. Other processes cannot disturb the time of a model.
+    Only measured records are judged so. The speed of emulated nodes is not judged
+    (docs/packages/twin.md), nothing disturbs the time of a model, and of outputs of others the
+    order and the times of repeats are not known.
     """
-    unjudged = (*VIRTUAL, IMPORTED)
-    judged = np.array([each.origin not in unjudged for each in records.measurands], dtype=bool)
+    judged = np.array([each.origin == MEASURED for each in records.measurands], dtype=bool)
     judged = judged[records.measurand]
     executions = list(records.executions)
     steady = {

@@ -6,107 +6,25 @@ A search reads the figures of finished steps in the same way, to decide which st
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from hashlib import sha256
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from statistics import median
 
-from proofmark.cases.reader.engine import Reading, as_imported, read_output
-from proofmark.cases.reader.output_text import output_text
 from proofmark.common.files import read_json
-from proofmark.common.message import NOTHING, Message
-from proofmark.common.nodesets import folded
+from proofmark.common.message import Message
+from proofmark.common.plugins import Plugins
 from proofmark.common.processes import parallel_map
 from proofmark.plan.plan import Step
 from proofmark.plan.search import Figures, Search
 from proofmark.plan.step import StepInstance
-from proofmark.records.binding import HostNames
 from proofmark.records.columns import RecordBatch, Records
 from proofmark.records.disturbance import without_disturbed
 from proofmark.records.measured_step import MeasuredStep
 from proofmark.records.run_facts import RunFacts, RunParts, run_parts
-from proofmark.records.step_records import Instance, StepRecords, read_output_file
-from proofmark.runs.adopted import AdoptedFile, adopted_files, lines_of
-from proofmark.runs.attempts import Attempt, imported_attempts
+from proofmark.records.step_records import StepRecords
+from proofmark.runs.attempts import Attempt
 from proofmark.runs.nodes import probed_nodes
 from proofmark.runs.run import Run, benchmarks_of, read_decisions, site_of
 from proofmark.software.software import Software
-
-
-def imported_error(
-    file: AdoptedFile | None,
-    content: bytes,
-    nodes: Sequence[str],
-    readings: Sequence[Reading],
-    names: HostNames,
-) -> Message:
-    """Return why an imported output is INVALID as a whole, or `NOTHING`.
-
-    Args:
-        file: the adopted file; None if ``adopted.json`` does not list it.
-        nodes: the nodes that it was adopted for.
-        names: the further names of the nodes.
-    """
-    if file is None:
-        return Message("not-adopted")
-    if file.problem:
-        return Message("adopted-unread", problem=file.problem)
-    if sha256(content).hexdigest() != file.sha256:
-        return Message("adopted-changed")
-    printed = [reading.node for reading in readings if reading.node]
-    if not printed or not names.wrong_host(nodes, printed):
-        return NOTHING
-    return Message("adopted-for-node", node=repr(printed[0][:80]), nodes=folded(nodes))
-
-
-def repeats_in_output(readings: Sequence[Reading]) -> list[list[Reading]]:
-    """Return the first reading of each figure, then the second ones, as one list for each repeat.
-
-    Others write several runs of a program into one file. Each list has no figure twice.
-    """
-    seen: dict[tuple[object, ...], int] = {}
-    repeats: list[list[Reading]] = []
-    for reading in readings:
-        parameters: Mapping[str, object] = reading.parameters
-        key = (reading.benchmark, reading.metric, reading.unit, *sorted(parameters.items()))
-        number = seen[key] = seen.get(key, 0) + 1
-        if number > len(repeats):
-            repeats.append([])
-        repeats[number - 1].append(reading._replace(node=None))
-    return repeats
-
-
-class ImportedStep(StepRecords):
-    """Reads imported outputs: each repeat of a program in one file is an execution.
-
-    Args:
-        facts: the run.
-        mode: the mode in which the step is planned.
-        step: the step.
-        adopted: the files that were imported, by the folder of their step.
-    """
-
-    def __init__(
-        self, facts: RunFacts, mode: str, step: Step, adopted: Mapping[str, AdoptedFile]
-    ) -> None:
-        super().__init__(facts, mode, step)
-        self._adopted = adopted
-
-    def executions(self, folder: str) -> Iterable[Attempt]:
-        """Return the copy of the file in `folder` as one execution."""
-        return imported_attempts(folder)
-
-    def take(self, name: str, hosts: Sequence[str], attempt: Attempt) -> None:
-        """Add the records of one file; see the base class."""
-        step, names = self._step, self._facts.names
-        content, unread = read_output_file(attempt, step.output)
-        file = self._adopted.get(name)
-        text = lines_of(output_text(content), file.lines if file else ())
-        readings = as_imported(read_output(self._case.reader(), step.case, text, None))
-        nodes = hosts or step.nodes
-        why = imported_error(file, content, nodes, readings, names) or unread
-        for number, repeat in enumerate(repeats_in_output(readings)):
-            self._add(Instance(name, hosts, nodes, attempt, step.repeat + number), repeat, why)
-
 
 SLICE = 1000
 """The number of measurements of a step that one process reads at a time."""
@@ -173,18 +91,67 @@ def _tasks(run: Run) -> Iterator[Task]:
                 yield group.mode, step, instances[first : first + SLICE]
 
 
+class KindReader:
+    """Reads the outputs of the runs of a kind."""
+
+    def __init__(self, run: Run) -> None:
+        """Read what the run states about its outputs.
+
+        Raises:
+            BadInput: a file of the run is damaged.
+        """
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """The path of each output that others produced, by the folder of its step."""
+        return {}
+
+    def of_step(self, facts: RunFacts, mode: str, step: Step) -> StepRecords:
+        """Return the reader of a step that is planned in `mode`."""
+        return MeasuredStep(facts, mode, step)
+
+
+KIND_READERS = Plugins(KindReader, "proofmark.records.read", "plan.json", "kind")
+"""The readers of kinds of runs; a kind without one is read as the usual run."""
+
+
+def reader_of(run: Run) -> KindReader:
+    """Return the reader of the outputs of `run`.
+
+    Raises:
+        BadInput: a file of the run is damaged.
+    """
+    kind = run.plan.kind
+    return KIND_READERS.get(kind)(run) if kind in KIND_READERS.names() else KindReader(run)
+
+
+def files_of_executions(run: Run) -> Callable[[str, int], str]:
+    """Return the file with the values of an execution, as a function of its step and number.
+
+    It is the path that others gave the output if they produced it, else that below the run.
+    """
+    sources = reader_of(run).sources
+    outputs = {step.id: step.output for step in run.plan.steps()}
+
+    def path(step: str, attempt: int) -> str:
+        output = outputs.get(StepInstance.parse(step).step, "")
+        return sources.get(step, f"workdir/steps/{step}/execution-{attempt}/{output}")
+
+    return path
+
+
 class _Reader:
     """Reads the steps of a run."""
 
     def __init__(self, facts: RunFacts) -> None:
-        self._facts, files = facts, facts.run.files
-        self._not_run = read_decisions(files).not_run
-        self._adopted = adopted_files(files) if facts.run.plan.imported else None
+        self._facts = facts
+        self._not_run = read_decisions(facts.run.files).not_run
+        self._outputs = reader_of(facts.run)
 
     def read(self, task: Task) -> RecordBatch:
         """Return the records of all executions of a step in the folders of `task`."""
         mode, step, instances = task
-        records = self._records_of(mode, step)
+        records = self._outputs.of_step(self._facts, mode, step)
         files = self._facts.run.files
         if why := self._not_run.get(step.id):
             records.take(step.id, [], not_run(str(files.step(step.id).folder), why))
@@ -193,11 +160,6 @@ class _Reader:
             for attempt in records.executions(str(files.step(str(instance)).folder)):
                 records.take(str(instance), hosts, attempt)
         return records.builder.batch()
-
-    def _records_of(self, mode: str, step: Step) -> StepRecords:
-        if self._adopted is None:
-            return MeasuredStep(self._facts, mode, step)
-        return ImportedStep(self._facts, mode, step, self._adopted)
 
 
 def figures_of(run: Run, search: Search, steps: Collection[str]) -> Figures:

@@ -29,6 +29,7 @@ from proofmark.common.files import parse_json
 from proofmark.common.host_names import HostTable, canonical, same_host, shared_domain
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.text import one_line, size
+from proofmark.plan.kinds import origin_of
 from proofmark.plan.step import Step, WrittenFiles
 from proofmark.records.binding import HostNames
 from proofmark.records.columns import VIRTUAL
@@ -41,7 +42,6 @@ from proofmark.runs.run_files import StepFiles
 from proofmark.runs.samples import read_looks
 from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes, stated_ceilings
 from proofmark.site.file_systems import FileSystem, may_be_same, same_type
-from proofmark.site.hardware import IMPORTED
 from proofmark.site.inventory import Site
 from proofmark.site.machines import counted_node, topology_of_mode
 from proofmark.site.node.facts import NodeFacts
@@ -480,7 +480,7 @@ class RunFacts:
         self.names = names_of_hosts(run, site, nodes)
         self.conditions = Conditions(run, site, nodes)
         self.emulated = self.partition.origin in VIRTUAL
-        self.origin = IMPORTED if run.plan.imported else self.partition.origin
+        self.origin = origin_of(run.plan, site)
         self.looks = read_looks(run.files)
         changes = run.seal.changes if run.seal else {}
         self.other_scripts = [path for path, kind in changes.items() if kind is Change.SCRIPT]
@@ -493,8 +493,8 @@ class RunFacts:
             host: ceilings_of(node.newest) for host, node in known.items() if node.jobs
         }
         self._with_ceilings = HostTable.of(self._ceilings)
-        # The nodes of imported outputs were not probed.
-        self._others = stated_ceilings(counted_node(site)) if run.plan.imported else UNIVERSAL
+        # The nodes of programs that others started were not probed.
+        self._others = UNIVERSAL if run.executed else stated_ceilings(counted_node(site))
 
     def ceilings(self, hosts: Sequence[str]) -> Ceilings:
         """Return the physical ceilings of `hosts` together."""

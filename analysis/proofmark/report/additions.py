@@ -13,7 +13,7 @@ from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.plugins import Plugins
 from proofmark.judge.verdict import Result, Verdict
 from proofmark.report.page import Block, Column, Section
-from proofmark.runs.adopted import Predictions
+from proofmark.runs.predictions import Predictions
 from proofmark.runs.run import Run
 from proofmark.site.inventory import Site
 

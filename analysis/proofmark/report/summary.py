@@ -9,15 +9,15 @@ from itertools import chain
 
 from proofmark import __version__
 from proofmark.common.host_names import HostTable
-from proofmark.common.message import localized
+from proofmark.common.message import Message, localized
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.text import duration
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.verdict import WORDS, Verdict
+from proofmark.plan.kinds import origin_of
 from proofmark.report.run_data import RunData
 from proofmark.report.words import count, grouped, sentence, size_4_digits
 from proofmark.runs.progress import time_of_steps
-from proofmark.site.hardware import IMPORTED
 
 MEANINGS = {
     "PASS": N_("measured, judged, and within every limit"),
@@ -76,9 +76,8 @@ def headline(verdict: Verdict) -> str:
     judged = counts["PASS"] + counts["FAIL"]
     invalid, failed = counts["INVALID"], counts["FAIL"]
     gap = coverage.expected - coverage.measured
-    parts = [_("imported: others produced the outputs")] if verdict.conditions.imported else []
     labelled = (verdict.of_kind, verdict.degraded)
-    parts += [localized(each.label) for each in labelled if each]
+    parts = [localized(each.label) for each in labelled if each]
     if gap:
         parts.append(
             _("{missing} of {steps} not measured").format(
@@ -155,7 +154,7 @@ def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
         *chain.from_iterable(each.summary() for each in run_data.additions),
         (_("Measured"), when(run_data)),
         *_planned_time(run_data),
-        (_("Origin"), _origin(origin_of(run_data))),
+        (_("Origin"), localized(Message(f"origin-{origin_of(run_data.run.plan, run_data.site)}"))),
         (_("Run"), run_data.run.id),
         (
             _("Report"),
@@ -244,7 +243,7 @@ def _machines(run_data: RunData) -> str:
 
 def when(run_data: RunData) -> str:
     """Return the start, the end and the duration of a run in words."""
-    if run_data.run.plan.imported:
+    if not run_data.run.executed:
         return _("the times of the outputs are not recorded")
     if run_data.started is None or run_data.ended is None:
         return _("no step has recorded its time")
@@ -279,18 +278,3 @@ def _planned_time(run_data: RunData) -> tuple[tuple[str, str], ...]:
 
 def _minute(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M UTC")
-
-
-def origin_of(run_data: RunData) -> str:
-    """Return the origin of the figures of a run."""
-    return IMPORTED if run_data.run.plan.imported else run_data.site.partition.origin
-
-
-def _origin(origin: str) -> str:
-    meanings = {
-        "measured": _("measured on the machine itself"),
-        "emulated": _("emulated: a rehearsal, not a measurement of a machine"),
-        IMPORTED: _("imported: outputs that others produced, without their provenance"),
-        "predicted": _("predicted by a model, not measured"),
-    }
-    return meanings.get(origin, origin)

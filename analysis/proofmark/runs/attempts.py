@@ -241,18 +241,6 @@ def attempts(folder: Path | str) -> list[Attempt]:
     return [_attempt(path, number) for number, path in _finished(os.fspath(folder)).items()]
 
 
-def imported_attempts(folder: Path | str) -> list[Attempt]:
-    """Return the executions of the imported output in `folder`.
-
-    Others ran it, so it has only its output. Its exit code, node and times are not known; no rule
-    reads the exit code here.
-    """
-    return [
-        Attempt(number, path, 0, "", "", "", timed_out=False, seconds=math.nan, binding=b"[]")
-        for number, path in _finished(os.fspath(folder)).items()
-    ]
-
-
 def finished_executions(step: StepFiles) -> list[StepFiles]:
     """Return the files of each finished execution of a step, oldest first.
 

@@ -274,6 +274,7 @@ class Progress:
         repeats: the disturbed steps of which no execution counts.
         disturbed_by: what disturbs the running steps, else what disturbed them; empty if no sample
             names it.
+        executed: whether the kit starts the steps (`proofmark.plan.kinds.RunKind`).
     """
 
     steps: Sequence[StepState]
@@ -282,6 +283,7 @@ class Progress:
     steps_per_hour: float
     repeats: tuple[Repeat, ...] = ()
     disturbed_by: str = ""
+    executed: bool = True
 
     @property
     def left_s(self) -> float:
@@ -315,7 +317,7 @@ class Progress:
 
     def line(self) -> str:
         """Return one line: done steps, running steps, rate, remaining time."""
-        if any(step.state == "imported" for step in self.steps):
+        if not self.executed:
             outputs = sum(step.step.measurements for step in self.steps)
             return f"{outputs} outputs that others produced; nothing runs"
         parts = [f"{self.done}/{len(self.steps)} steps"]
@@ -364,9 +366,9 @@ def progress(
             so that the measurement is not disturbed.
         earlier: the seconds of steps in earlier runs, by id.
     """
-    if run.plan.imported:
-        states = [StepState(step, "imported") for step in run.plan.steps()]
-        return Progress(states, active, RemainingTime(), 0.0)
+    if not run.executed:
+        states = [StepState(step, run.plan.kind) for step in run.plan.steps()]
+        return Progress(states, active, RemainingTime(), 0.0, executed=False)
     known = (
         {
             state.step.id: state

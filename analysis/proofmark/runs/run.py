@@ -345,9 +345,9 @@ class Run:
         return self.folder.name
 
     @property
-    def imported(self) -> bool:
-        """Whether others produced the outputs."""
-        return self.plan.imported
+    def executed(self) -> bool:
+        """Whether this kit starts its programs (`proofmark.plan.kinds.RunKind`)."""
+        return kind_of(self.plan).executed
 
     @property
     def files(self) -> RunFiles:

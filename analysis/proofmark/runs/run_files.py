@@ -262,8 +262,6 @@ class RunFiles(Files):
     """The copy of the predictions for the figures; missing if there are none."""
     facts_probe = RunFile("inputs/facts.probe", SealRule.FIXED)
     """The output of ``probe.sh facts`` on the machine that planned the run."""
-    adopted = RunFile("inputs/adopted.json", SealRule.FIXED)
-    """The sources of the outputs of an imported run, with their digests."""
 
     software = RunFile("software.json", SealRule.FIXED)
     """The programs of the run: libraries, compilers, checksums."""

@@ -20,6 +20,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.files import exists, paths_in, read_json, write_atomic
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import one_line
+from proofmark.plan.kinds import origin_of
 from proofmark.runs.acceptance import Sha256, keygen, run_keygen
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.state import check_safe, made, site_folder
@@ -165,7 +166,7 @@ def sealed_of(run: Run, folder: Path, word: str = "") -> SealedRun | None:
     None if no acceptance can be decided by it: it is not measured, or has no contract.
     """
     site = site_of(run)
-    if not run.seal or not site.contract or site.partition.origin != MEASURED or run.imported:
+    if not run.seal or not site.contract or origin_of(run.plan, site) != MEASURED:
         return None
     return SealedRun(
         site=site.name,

@@ -22,9 +22,9 @@ from proofmark.common.trust import refuse_untrusted
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
 from proofmark.runs.acceptance import is_signed
-from proofmark.runs.adopted import Predictions, write_predictions
 from proofmark.runs.attempts import has_result
 from proofmark.runs.identity import write_identity
+from proofmark.runs.predictions import Predictions, write_predictions
 from proofmark.runs.run import Link, Run, add_growth, is_reserved, open_run, point
 from proofmark.runs.run_files import RunFiles, make_work_folder
 from proofmark.runs.state import lock

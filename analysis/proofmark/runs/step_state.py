@@ -180,7 +180,8 @@ class StepState:
 
     Attributes:
         state: ``waiting``, ``running``, ``interrupted``, ``done`` (with any exit code), or
-            ``unreadable``: the folder of the step cannot be listed. ``imported``: others ran it.
+            ``unreadable``: the folder of the step cannot be listed. The kind of the run, if the
+            kit does not start its steps.
         rc: the exit code of the newest result; None if it has none that can be read.
         seconds: how long the newest result took.
         started: the start of a running execution, or of the newest result, seconds since 1970.

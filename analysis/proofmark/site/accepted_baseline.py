@@ -170,7 +170,7 @@ class Baseline(StrictModel):
     Attributes:
         name: of the baseline.
         origin: of its figures; figures of another origin are never compared with them.
-        label: who made the figures of a baseline of the origin ``imported``; else empty.
+        label: who made the figures, if this kit did not; else empty.
         figures: SHA-256 of the file of the figures.
     """
 

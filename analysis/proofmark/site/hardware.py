@@ -14,9 +14,7 @@ from proofmark.site.hardware_limits import KNOWN_RATES, link, shown_gbit
 CURRENT = "current"
 """The only mode of a partition that declares none: the mode that its nodes are in."""
 UNRECORDED = "not_recorded"
-"""The mode of imported outputs. No mode of an inventory can have this name (`Slug`)."""
-IMPORTED = "imported"
-"""The origin of figures of outputs that others produced; the name of a site without inventory."""
+"""The mode of outputs that state none. No mode of an inventory can have this name (`Slug`)."""
 Count = Annotated[int, Field(gt=0, le=MAX_COUNT)]
 
 

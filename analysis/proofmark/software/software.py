@@ -187,12 +187,12 @@ def _identity_of(program: Program) -> object:
 
 
 def software_of(run: Run) -> Software:
-    """Return the programs of `run`: none before they are built, none of imported outputs.
+    """Return the programs of `run`: none before they are built, none if only outputs are known.
 
     Raises:
         BadInput: the file of the run is damaged, or missing although a step was started.
     """
     built = exists(run.files.software) or exists(run.files.scripts_folder)
-    if run.plan.imported or not built:
+    if not (built and run.executed):
         return Software(packages={})
     return read_json(run.files.software, Software)

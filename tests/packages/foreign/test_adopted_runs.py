@@ -18,13 +18,13 @@ from proofmark.common.errors import BadInput
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.foreign import output_folder
+from proofmark.packages.foreign.adopted import Adopted, path_of
 from proofmark.packages.foreign.adoption import adopt_folder
 from proofmark.packages.foreign.adoption_request import AdoptionRequest
 from proofmark.packages.foreign.output_folder import HEAD
 from proofmark.packages.foreign.path_rules import PathRule
 from proofmark.packages.twin.smpi import unpack
 from proofmark.records.columns import Record
-from proofmark.runs.adopted import Adopted
 from proofmark.runs.run import Run, open_run
 from proofmark.site.inventory import Site
 
@@ -287,7 +287,7 @@ class TestFaults:
         self, benchmarks: Benchmarks, vendor: Path
     ) -> None:
         run, _ = adopt(benchmarks, vendor, STREAMS)
-        path = run.files.adopted
+        path = path_of(run.files)
         content = json.loads(path.read_text())
         content["files"]["0001-stream/n1"]["problem"] = "nothing"
         path.write_text(json.dumps(content))
@@ -314,7 +314,7 @@ class TestRefused:
     def test_too_many_files_are_refused(
         self, benchmarks: Benchmarks, vendor: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(output_folder, "MAX_ADOPTED_FILES", 1)
+        monkeypatch.setattr(output_folder, "MAX_GIVEN_FILES", 1)
         with pytest.raises(BadInput, match="more than 1 files"):
             adopt(benchmarks, vendor, STREAMS)
 

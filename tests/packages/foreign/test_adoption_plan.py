@@ -20,7 +20,7 @@ from tests.folders import BENCHMARKS, ROOT
 from proofmark.cli.main import main
 from proofmark.judge.judging import read_and_judge
 from proofmark.packages.foreign import adopt, adoption_request, packed, path_rules
-from proofmark.runs.adopted import adopted_files
+from proofmark.packages.foreign.adopted import adopted_files
 from proofmark.runs.run import open_run
 
 SAMPLES = BENCHMARKS / "samples"
@@ -374,7 +374,7 @@ class TestPacked:
     @pytest.mark.parametrize(
         ("limit", "value", "why"),
         [
-            ("MAX_ADOPTED_FILES", 1, "too many files or bytes: 1 files are read"),
+            ("MAX_GIVEN_FILES", 1, "too many files or bytes: 1 files are read"),
             ("MAX_UNPACKED_BYTES", len(STREAM) + 1, "too many files or bytes: 1 files are read"),
             ("MAX_OUTPUT_BYTES", len(STREAM) - 1, "more than 0 MiB"),
         ],

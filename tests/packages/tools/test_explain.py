@@ -19,6 +19,7 @@ from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from proofmark.cases.suite import Benchmarks
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
+from proofmark.packages.foreign import adopted_outputs
 from proofmark.packages.tools import requirements
 from proofmark.packages.tools.explain import explain
 from proofmark.packages.tools.planned_step import ExplainedRow, Explanation
@@ -155,8 +156,8 @@ NO_CONDITION = {
     "Disturbance",
     "Executed",
     "ExecutionChecks",
-    "ImportedStep",
     "Instance",
+    "KindReader",
     "MeasuredStep",
     "RunFacts",
     "RunParts",
@@ -164,7 +165,6 @@ NO_CONDITION = {
     "StepRecords",
     "UNDISTURBED",
     "read_output_file",
-    "repeats_in_output",
     "ValueBounds",
     "NO_VALUE",
     "VIRTUAL",
@@ -182,7 +182,7 @@ NO_CONDITION = {
     "file_system_reason",
 }
 """Imports of the reader that are no condition, or that only complete the reason of another one."""
-READER = (execution_checks, measured_step, read, run_facts, step_records)
+READER = (adopted_outputs, execution_checks, measured_step, read, run_facts, step_records)
 """The modules that read and check executions."""
 SAME = {"tick_reason": "noise_reason"}
 """Checks that another check replaces for outputs of earlier versions."""

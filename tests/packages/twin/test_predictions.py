@@ -34,16 +34,16 @@ from proofmark.packages.twin.twin_error import figures_of, model_error_of, predi
 from proofmark.packages.twin.twin_files import MeasuredFigures, SimulatedRun, TwinFacts, TwinFiles
 from proofmark.records.columns import Record, Records
 from proofmark.report.products import write_products
-from proofmark.runs.adopted import (
+from proofmark.runs.cost_history import measured_cost
+from proofmark.runs.evidence import seal
+from proofmark.runs.identity import write_identity
+from proofmark.runs.predictions import (
     Assumption,
     ErrorRow,
     PredictedFigure,
     Predictions,
     read_predictions,
 )
-from proofmark.runs.cost_history import measured_cost
-from proofmark.runs.evidence import seal
-from proofmark.runs.identity import write_identity
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.accepted_baseline import STATE, chosen_baseline, copy_baseline
 from proofmark.site.inventory import Site

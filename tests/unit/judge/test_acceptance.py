@@ -29,6 +29,7 @@ from proofmark.judge.evidence import Evidence
 from proofmark.judge.judging import judge
 from proofmark.judge.limit_outcomes import Degraded
 from proofmark.judge.verdict import Verdict
+from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
 from proofmark.plan.selection import PlannedItem
 from proofmark.records.columns import Record, Records
@@ -314,18 +315,19 @@ class TestOtherStates:
         assert accepted([of_mode], named).word == "PASS"
 
     @pytest.mark.parametrize(
-        ("changes", "origin", "code"),
+        ("kind", "origin", "code"),
         [
-            ({}, "measured", ""),
-            ({}, "emulated", "acceptance-origin"),
-            ({}, "predicted", "acceptance-origin"),
-            ({"imported": True}, "measured", "acceptance-imported"),
+            ("", "measured", ""),
+            ("", "emulated", "acceptance-origin"),
+            ("", "predicted", "acceptance-origin"),
+            ("imported", "measured", "acceptance-origin"),
         ],
     )
     def test_what_is_no_measurement(
-        self, machine: Machine, changes: dict[str, Any], origin: str, code: str
+        self, machine: Machine, kind: str, origin: str, code: str
     ) -> None:
-        assert other_state(machine.plan().model_copy(update=changes), origin).code == code
+        plan = machine.plan().model_copy(update={"kind": kind})
+        assert other_state(kind_of(plan).origin or origin).code == code
 
     def test_an_item_of_another_contract_is_not_decided(self, machine: Machine) -> None:
         """The value of the item differs: the run judged another limit."""

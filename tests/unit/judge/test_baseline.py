@@ -356,7 +356,7 @@ class TestAccepting:
         assert "first: in the baseline accepted" in capsys.readouterr().err
         assert accept(run, keys, "--replace") == 0
         assert accept(run, keys, "--label", "a vendor") == 3
-        assert "only for imported runs" in capsys.readouterr().err
+        assert "only for figures that this kit did not make" in capsys.readouterr().err
         assert main(["baseline", "remove", f"{run.folder}", *HERE]) == 0
         assert not accepted.exists()
 

@@ -214,7 +214,7 @@ def test_figures_of_unknown_programs_never_pass_but_fail() -> None:
     assert len(unknown.outcome("passed")) == 0
     (good,) = unknown.judge(FIGURES - 1)
     assert good.reason.code == "several"
-    assert [each.code for each in good.reason.parts] == ["baseline-noise", "imported-program"]
+    assert [each.code for each in good.reason.parts] == ["baseline-noise", "baseline-no-program"]
     (bad,) = unknown.judge(0)
     assert bad.reason.code == "baseline-noise"
 

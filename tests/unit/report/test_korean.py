@@ -29,8 +29,8 @@ from proofmark.judge.change_limits import Limits
 from proofmark.judge.confidence import too_noisy
 from proofmark.judge.ending import ending
 from proofmark.judge.judging import read_and_judge
-from proofmark.judge.reference_judge import REASONS
 from proofmark.judge.verdict import WORDS, Verdict
+from proofmark.packages.foreign.adopted_judge import REASONS
 from proofmark.packages.twin.smpi import unpack
 from proofmark.report.drawing import charts
 from proofmark.report.run_data import gather
@@ -327,8 +327,8 @@ MESSAGES = [
         "중요한 변화는 10 %; 반복을 1000회까지 늘려도 부족함",
     ),
     (
-        joined([against("baseline-noise", "1", OWN, **NOISE), Message("imported-program")]),
-        "기준 시험의 같은 노드(12.3)의 1배; 값의 잡음 1.2 %, 3 %의 변화부터 검출; 가져온 출력의 "
+        joined([against("baseline-noise", "1", OWN, **NOISE), Message("baseline-no-program")]),
+        "기준 시험의 같은 노드(12.3)의 1배; 값의 잡음 1.2 %, 3 %의 변화부터 검출; 수치의 "
         "프로그램이 기록되지 않음",
     ),
     (

@@ -107,18 +107,6 @@ def read_output(
     return readings_of(reader, case, program_runs(reader, text, request))
 
 
-def as_imported(readings: Iterable[Reading]) -> list[Reading]:
-    """Return `readings` with their settings as parameters: nothing planned how they were measured.
-
-    Args:
-        readings: of an output that others produced.
-    """
-    return [
-        each._replace(parameters={**each.settings, **each.parameters}, settings={})
-        for each in readings
-    ]
-
-
 def readings_of(reader: Reader, case: str, runs: Iterable[ProgramRun]) -> list[Reading]:
     """Return the readings of `runs`."""
     readings = []

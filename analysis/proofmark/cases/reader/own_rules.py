@@ -191,8 +191,8 @@ class SameAs(StrictModel):
 
     Attributes:
         same_as: the other case.
-        own_line: a line that only outputs of this case have. `adopt` recognises the case by it, and
-            never proposes a case without one.
+        own_line: a line that only outputs of this case have. It shows of which case an output is; a
+            case without one is never proposed.
     """
 
     same_as: str

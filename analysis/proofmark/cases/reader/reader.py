@@ -60,7 +60,7 @@ class Documents:
     """The JSON documents of a program.
 
     Attributes:
-        keys: the keys that each document has. `adopt` recognises a document by them.
+        keys: the keys that each document has. They show of which case a document is.
         stated: the parameters that each document has.
         items: a function that yields the measurements of a document.
         problems: a function that yields why all figures of a document are INVALID.
@@ -104,8 +104,8 @@ class Reader:
         untitled: some versions of the program print no line `starts`.
         facts: lines anywhere in a run whose groups are valid for the whole run.
         settings: lines before a figure with the groups `key` and `value`, or with groups whose
-            names are keys. Each is a parameter of an imported figure; so are the options of the
-            command line.
+            names are keys. Each is a parameter of a figure that nobody planned; so are the options
+            of the command line.
         require: name for the reason → a line that every run must have (an end marker, a validation
             line). Without it all readings of the run are INVALID.
         reject: lines that make all readings of a run INVALID.

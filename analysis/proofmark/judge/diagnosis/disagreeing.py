@@ -100,7 +100,7 @@ def disagreements(
 
     Args:
         like: figures with the same number from 0 are of like nodes; shape (figures,).
-        sources: the paths of imported outputs, by step. Empty for an own run.
+        sources: the paths of outputs that others produced, by step. Empty for an own run.
     """
     several = figures.valid & (figures.count > 1) & (figures.ranges[1] > 0)
     dated = list(_dates(figures))

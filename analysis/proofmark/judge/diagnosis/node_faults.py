@@ -8,11 +8,9 @@ node is needed.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from statistics import median, multimode
 
 import numpy as np
@@ -20,29 +18,22 @@ import numpy as np
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import ALL_RAILS, DOMAIN, PART_AXES, RAIL
 from proofmark.common.files import moment_of
-from proofmark.common.host_names import canonical
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.change_limits import compared_metric
 from proofmark.judge.diagnosis.implausible import (
-    CHANCE,
-    Faults,
     above_nominal,
     copied_outputs,
-    edited_copies,
     same_machines,
     too_good,
 )
-from proofmark.judge.evidence import Evidence
+from proofmark.judge.evidence import Evidence, NodeFaults
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.references.derived import active_ports
 from proofmark.judge.references.judgement import CaseReference, Judgement
 from proofmark.judge.stated_parts import Statements, ordered_hardware, part_faults
-from proofmark.plan.plan import Plan
-from proofmark.plan.step import StepInstance
 from proofmark.records.columns import Record
-from proofmark.runs.adopted import AdoptedFile
 from proofmark.runs.nodes import Node
 from proofmark.site.hardware_limits import lanes_of, pcie_bytes_per_s
 from proofmark.site.installed_parts import (
@@ -380,61 +371,6 @@ def _before(node: Node) -> Iterator[Message]:
             )
 
 
-EQUAL = 1e-4
-"""The probability that two outputs of like nodes are equal by chance if they print times of day.
-
-They begin and end in the same second, and have the same figure, of which three digits differ."""
-FEW_FIGURES, MORE = 3, 0.1
-"""An output prints three figures that are equal anyway, or follow from each other. Each further one
-makes chance less likely by this factor."""
-LEAST_MOMENTS = 2
-
-
-def copied_files(adopted: Mapping[str, AdoptedFile], plan: Plan) -> Faults:
-    """Return the nodes that have one output with other nodes: all its numbers and times are equal.
-
-    The words can differ: a copy is edited to have the name of another host. The more outputs are
-    equal, the less likely is chance: nodes that start together can print equal times. An output
-    without two times of day proves nothing: its figures can have few digits.
-
-    Args:
-        adopted: the files, by the folder of their step.
-    """
-    of_steps = {step.id: tuple(step.nodes) for step in plan.steps()}
-    cases = {step.id: step.case for step in plan.steps()}
-    owners: dict[tuple[str, str, int], set[tuple[str, ...]]] = {}
-    files: dict[str, int] = {}
-    for folder, file in adopted.items():
-        step = StepInstance.parse(folder)
-        case = cases.get(step.step, "")
-        files[case] = files.get(case, 0) + 1
-        if file.numbers and file.moments >= LEAST_MOMENTS and case:
-            nodes = (step.name,) if step.name else of_steps[step.step]
-            owners.setdefault((case, file.numbers, file.figures), set()).add(nodes)
-    found: dict[str, list[Message]] = {}
-    for (case, _, figures), of_nodes in owners.items():
-        alike = len(of_nodes)
-        if alike < 2 or not _proven(files[case], alike, figures):
-            continue
-        hosts = sorted(set(map(canonical, chain.from_iterable(of_nodes))))
-        message = Message("same-file", case=case, nodes=folded(hosts))
-        for nodes in of_nodes:
-            for host in nodes:
-                found.setdefault(host, []).append(message)
-    return {host: tuple(messages) for host, messages in found.items()}
-
-
-def _proven(files: int, alike: int, figures: int) -> bool:
-    """Return whether chance hardly ever makes `alike` of `files` equal."""
-    groups = math.log10(math.comb(files, alike))
-    equal = math.log10(EQUAL) + max(0, figures - FEW_FIGURES) * math.log10(MORE)
-    return groups + (alike - 1) * equal < math.log10(CHANCE)
-
-
-NodeFaults = Mapping[str, tuple[Message, ...]]
-"""The faults of each node that no figure has."""
-
-
 def node_faults(
     evidence: Evidence,
     stated: Mapping[str, Statements],
@@ -455,7 +391,6 @@ def node_faults(
     yield error_faults(evidence.probes)
     yield same_machines(facts, min(evidence.origins, default=""))
     yield copied_outputs(evidence.records, benchmarks)
-    yield copied_files(evidence.adopted, evidence.plan)
-    yield edited_copies(evidence.records, benchmarks) if evidence.adopted else {}
+    yield from evidence.faults
     yield too_good(figures, benchmarks, fleet, judged)
     yield above_nominal(figures, judged)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message
-from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.nodesets import folded
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.populations import Kinds, like_nodes
 from proofmark.judge.references.judgement import PEERS, Judgement
@@ -120,37 +120,6 @@ def _judgement(digits: Digits, values: tuple[float, ...]) -> Judgement:
     return Judgement(PEERS, source, outcome, reason, value=digits.value)
 
 
-LEAST_HOSTS = 3
-"""The least number of hosts that pairs connect: separate pairs of one machine are no groups."""
-
-
-def measured_groups(nodes: Iterable[str]) -> list[tuple[str, ...]]:
-    """Return the groups of hosts that were measured against each other; nothing if it is one.
-
-    Args:
-        nodes: the nodes of records: a host, or the set of hosts of one measurement.
-    """
-    above: dict[str, str] = {}
-    paired: dict[str, set[str]] = {}
-    for node in dict.fromkeys(nodes):
-        hosts = hosts_of(node)
-        for host in hosts:
-            above.setdefault(host, host)
-            above[_top(above, host)] = _top(above, hosts[0])
-        if len(hosts) == 2:
-            for host in hosts:
-                paired.setdefault(host, set()).update(hosts)
-    groups: dict[str, list[str]] = {}
-    for host in above:
-        groups.setdefault(_top(above, host), []).append(host)
-    swept = [
-        tuple(sorted(hosts))
-        for hosts in groups.values()
-        if any(len(paired.get(host, ())) >= LEAST_HOSTS for host in hosts)
-    ]
-    return sorted(swept) if len(swept) > 1 else []
-
-
 def kinds_of_groups(groups: Sequence[Sequence[str]]) -> dict[str, str]:
     """Return the kind of each host of `groups`, as a text."""
     kinds: dict[str, str] = {}
@@ -164,9 +133,3 @@ def unlike_groups(groups: Sequence[Sequence[str]]) -> Iterable[Message]:
     if groups:
         hosts = "; ".join(folded(each) for each in groups)
         yield Message("groups-unknown", count=len(groups), groups=hosts)
-
-
-def _top(above: Mapping[str, str], host: str) -> str:
-    while above[host] != host:
-        host = above[host]
-    return host

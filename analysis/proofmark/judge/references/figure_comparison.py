@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -57,7 +58,7 @@ from proofmark.judge.references.typical import (
 )
 from proofmark.records.columns import VIRTUAL, Record
 from proofmark.site.accepted_baseline import AcceptedPrograms
-from proofmark.site.hardware import IMPORTED, StatedNode
+from proofmark.site.hardware import StatedNode
 from proofmark.site.partition import PREDICTED
 
 
@@ -113,9 +114,6 @@ class Figures:
         )
 
 
-IMPORTED_MAX_RATIO = 10.0
-"""An output of others that is this many times better than an agreed value proves nothing: it is
-edited, in another unit, or of another machine."""
 OF_ONE_NODE = frozenset(
     ("hostname", "reported", "date", "boot_id", "load", "clock_offset_s", "firmware")
 )
@@ -187,12 +185,12 @@ class _Ratios(NamedTuple):
         return self.bounds.missed_by(self.middle)
 
 
-def _unbelievable(ratios: _Ratios) -> bool:
-    """Return whether a figure is so much better than its limit that it is of another machine."""
+def _unbelievable(ratios: _Ratios, times: float) -> bool:
+    """Return whether a figure is more than so many times better than its limit."""
     least, most = ratios.bounds
     if least is not None:
-        return ratios.middle > IMPORTED_MAX_RATIO * least
-    return most is not None and ratios.middle < most / IMPORTED_MAX_RATIO
+        return ratios.middle > times * least
+    return most is not None and ratios.middle < most / times
 
 
 @dataclass(frozen=True)
@@ -208,6 +206,7 @@ class Comparison:
         stated: the stated parts of each node.
         programs: what decides the figures of each case; for the figures of other sites.
         network: the technology between the nodes, as the site states it; for them too.
+        largest_ratio: as of `Terms`.
     """
 
     figures: Figures
@@ -218,6 +217,7 @@ class Comparison:
     stated: Mapping[str, Nominal] = field(default_factory=dict)
     programs: Mapping[str, AcceptedPrograms] = field(default_factory=dict)
     network: str = ""
+    largest_ratio: float = math.inf
     _known: dict[tuple[object, ...], Derived | Message] = field(default_factory=dict, init=False)
 
     def judge(self, figure: Figure, reference: Reference) -> Judgement:
@@ -288,8 +288,8 @@ class Comparison:
             return _Outcome("UNJUDGED" if virtual else "FAIL", text)
         if reference.kind == "floor":
             return _Outcome("UNJUDGED", shared("floor-met", text=text))
-        if figure.record.origin == IMPORTED and _unbelievable(ratios):
-            reason = Message("unbelievable", text=text, times=f"{IMPORTED_MAX_RATIO:g}")
+        if _unbelievable(ratios, self.largest_ratio):
+            reason = Message("unbelievable", text=text, times=f"{self.largest_ratio:g}")
             return _Outcome("UNJUDGED", reason)
         limits = [
             (limit, least)

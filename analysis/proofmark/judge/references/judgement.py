@@ -5,10 +5,11 @@ The bounds of a limit are the accepted ratios of a figure and what it is compare
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 from proofmark.cases.reference import OF_EXPECTED, TYPICAL, Reference
 from proofmark.cases.suite import Benchmarks
@@ -254,6 +255,28 @@ def applies(
         and reference.accepts(of_record, judged_with)
         and all(of_record.get(key) == value for key, value in reference.where.items())
     )
+
+
+class Terms(ABC):
+    """The terms of figures whose conditions are not proved, such as the mode of their nodes.
+
+    Attributes:
+        largest_ratio: a figure that is more than this many times better than its limit proves
+            nothing: it is edited, in another unit, or of another machine.
+    """
+
+    largest_ratio: ClassVar[float]
+
+    @abstractmethod
+    def judge(
+        self, record: Record, reference: Reference, compared: Callable[[], Judgement]
+    ) -> Judgement:
+        """Return the judgement of a figure.
+
+        Args:
+            reference: a reference that applies to it.
+            compared: returns the judgement of a figure with this value and all proofs.
+        """
 
 
 def uses_all_cores(record: Record, nodes: Nodes) -> bool:

@@ -19,6 +19,15 @@ PLUGINS: PluginTable = {
         "adopt": ":ADOPT",
         "io500": ":IO500",
     },
+    "proofmark.plan.kinds": {
+        "imported": "adopted:AdoptedRun",
+    },
+    "proofmark.records.read": {
+        "imported": "adopted_outputs:AdoptedOutputs",
+    },
+    "proofmark.judge.judging": {
+        "imported": "adopted_judge:AdoptedJudge",
+    },
     "proofmark.report.additions": {
         "adopted": "adopted_page:AdoptedOnPage",
     },

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from proofmark.cases.reader.engine import Reading, as_imported, program_runs, readings_of
+from proofmark.cases.reader.engine import Reading, program_runs, readings_of
 from proofmark.cases.reader.output_text import output_text
 from proofmark.cases.reader.settings import StartedCommand as Arguments
 from proofmark.cli import completion
@@ -34,12 +34,13 @@ from proofmark.common.nodesets import folded, unfold
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.progress_lines import say
 from proofmark.common.text import csv_cell
+from proofmark.packages.foreign.adopted import Adopted, path_of, shown
+from proofmark.packages.foreign.adopted_outputs import with_settings
 from proofmark.packages.foreign.adoption import Counted, adopt_folder
 from proofmark.packages.foreign.adoption_request import Adoption, AdoptionRequest, planned
 from proofmark.packages.foreign.output_folder import HEAD, OutputFolder, opened
 from proofmark.packages.foreign.path_rules import MOST_PATTERNS, LabelRule, PathRule
 from proofmark.plan.expansion import limit_mistakes
-from proofmark.runs.adopted import Adopted, shown
 from proofmark.runs.run import Run
 from proofmark.site.accepted_baseline import chosen_baseline
 from proofmark.site.inventory import Site, load_site
@@ -178,7 +179,7 @@ def _print_figures(options: Namespace) -> int:
         file = {"file": str(path)} if several else {}
         rows += [
             {**file, **{name: getattr(reading, name) for name in _PRINTED}}
-            for reading in as_imported(readings_of(spec, options.print, runs))
+            for reading in with_settings(readings_of(spec, options.print, runs))
         ]
     if options.format == "json":
         print_json([{**row, "parameters": dict(row["parameters"])} for row in rows])
@@ -253,7 +254,7 @@ def _summary(run: Run, adopted: Adopted) -> Iterator[str]:
     files, hosts = len({each.source for each in adopted.files.values()}), len(nodes)
     yield f"adopted: {_count(files, 'file')} of {_count(hosts, 'node')}: {counts}"
     unread = list(dict.fromkeys(each.problem for each in adopted.files.values() if each.problem))
-    more = run.files.adopted.relative_to(run.folder.parent)
+    more = path_of(run.files).relative_to(run.folder.parent)
     yield from _listed("files that cannot be read, INVALID", unread, f"{more}")
     contradicted = [f"{path} ({each.message()})" for path, each in adopted.contradicted.items()]
     yield from _listed("paths and texts that name different nodes", contradicted, f"{more}")

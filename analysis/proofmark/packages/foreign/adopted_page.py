@@ -10,13 +10,13 @@ from proofmark.common.files import read_json
 from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
 from proofmark.common.translation import _
-from proofmark.judge.reference_judge import REASONS, missing_proof
 from proofmark.judge.verdict import Verdict
+from proofmark.packages.foreign.adopted import KIND, Adopted, path_of
+from proofmark.packages.foreign.adopted_judge import REASONS, missing_proof
 from proofmark.plan.plan import Plan
 from proofmark.report.additions import AddedSection, Addition, RunAddition
 from proofmark.report.page import Block, Section, numeric, tabled, titled
 from proofmark.report.words import grouped
-from proofmark.runs.adopted import Adopted
 from proofmark.runs.run import Run, site_of
 
 MOST_LISTED = 200
@@ -28,7 +28,7 @@ class AdoptedOnPage(Addition):
 
     def of_run(self, run: Run, verdict: Verdict) -> AdoptedPage | None:
         """Return what is added to the page of an adopted run; None for a run of this kit."""
-        return AdoptedPage(run, verdict) if run.imported else None
+        return AdoptedPage(run, verdict) if run.plan.kind == KIND else None
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class AdoptedPage(RunAddition):
 
 
 def _files(run: Run) -> Section:
-    adopted = read_json(run.files.adopted, Adopted)
+    adopted = read_json(path_of(run.files), Adopted)
     site = site_of(run)
     rows = []
     for case, nodes in _nodes_of_cases(run.plan).items():

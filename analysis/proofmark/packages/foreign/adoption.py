@@ -21,17 +21,24 @@ from proofmark.common.processes import parallel_map
 from proofmark.common.progress_lines import say
 from proofmark.common.rights import this_user
 from proofmark.common.text import size
+from proofmark.packages.foreign.adopted import (
+    KIND,
+    Adopted,
+    AdoptedFile,
+    lines_of,
+    path_of,
+    shown,
+)
 from proofmark.packages.foreign.adoption_request import Adoption, AdoptionRequest, Output, planned
 from proofmark.packages.foreign.output_folder import OutputFolder, opened
 from proofmark.plan.expansion import content_digest
 from proofmark.plan.plan import Group, Job, Plan, Totals
 from proofmark.plan.step import Step
-from proofmark.runs.adopted import Adopted, AdoptedFile, lines_of, shown
 from proofmark.runs.run import Link, Run, open_run, point
 from proofmark.runs.run_files import RunFiles, StepFiles
 from proofmark.runs.start import RunInputs, check_run_id, make_run, new_run_id, write_inputs
 from proofmark.site.file_systems import Scratch
-from proofmark.site.hardware import IMPORTED, UNRECORDED
+from proofmark.site.hardware import UNRECORDED
 from proofmark.site.inventory import Site
 from proofmark.site.partition import Partition
 
@@ -183,7 +190,7 @@ def _write_adopted(files: RunFiles, adopted: Adopted) -> None:
         found = f"names of files with {size(len(text))}"
         accepted = f"at most {size(MAX_RUN_FILE_BYTES)}: adopt a smaller part of the folder"
         raise BadInput(InputError("FOLDER", "", found, accepted))
-    write_atomic(files.adopted, text)
+    write_atomic(path_of(files), text)
 
 
 SUITE = "adopted"
@@ -234,7 +241,7 @@ def adopted_plan(
         cases={name: content_digest(case.model_dump(mode="json")) for name, case in cases.items()},
         current_mode=UNRECORDED,
         fewer_nodes=_fewer_nodes(steps, site),
-        imported=True,
+        kind=KIND,
     )
     sources = {folder: output.source for folder, output in folders.items()}
     content = [plan.model_dump(mode="json"), site.partition.model_dump(mode="json"), sources]
@@ -319,14 +326,14 @@ def site_of_hosts(hosts: Iterable[str]) -> Site:
     """Return a site with one partition of `hosts`, whose facts are not known."""
     known = tuple(dict.fromkeys(hosts))
     return Site(
-        name=IMPORTED,
-        inventory=Path(IMPORTED),
-        limit=IMPORTED,
-        partition_name=IMPORTED,
+        name=KIND,
+        inventory=Path(KIND),
+        limit=KIND,
+        partition_name=KIND,
         partition=Partition(
-            environment=IMPORTED,
+            environment=KIND,
             scheduler="none",
-            provision_from=IMPORTED,
+            provision_from=KIND,
             scratch=Scratch(path="/"),
         ),
         hosts=known,

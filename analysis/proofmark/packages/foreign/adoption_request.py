@@ -22,12 +22,12 @@ from proofmark.common.host_names import (
 )
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
+from proofmark.packages.foreign.adopted import Contradiction, Lines
 from proofmark.packages.foreign.io500 import phase_of, rules, submission_folders
 from proofmark.packages.foreign.node_names import NamedNodes, named_nodes
 from proofmark.packages.foreign.output_folder import OutputFolder, find_outputs, named_errors
 from proofmark.packages.foreign.output_heads import Banners, OutputHead, Part, head_of, heads_of
 from proofmark.packages.foreign.path_rules import LabelRule, PathRule, case_patterns, label_rules
-from proofmark.runs.adopted import Contradiction, Lines
 from proofmark.site.inventory import Site
 
 Names = tuple[str, ...]

@@ -5,6 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 MESSAGES: Mapping[str, str] = {
+    "adopt-text-counts": "its path or --nodes names {path}, its text names {text}: the text counts",
+    "adopt-other-program": "its output of {cases}, which no --case selects",
+    "not-adopted": "adopted.json does not list this output",
+    "adopted-unread": "{problem}",
+    "adopted-changed": "stdout changed after it was adopted",
+    "adopted-for-node": "the output names node {node}, it was adopted for {nodes}",
+    "imported-mode": "the firmware mode of the nodes is not recorded",
+    "imported-cores": "the number of cores of the node is not recorded",
+    "imported-system": "the machine, the program and the placement of the figure are not recorded",
+    "imported-parameter": "a parameter that the limit needs is not recorded",
+    "imported-file-system": "the file system that the program used is not recorded",
+    "imported-network": "the network between the nodes is not recorded",
+    "imported-facts": "the hardware of the node is not recorded",
+    "edited-copy": "{nodes} have {equal} of {values} values of an output of {case} equal to all "
+    "digits: one is an altered copy",
+    "same-file": "{nodes} have one output of {case}: its numbers and its times of day are equal",
+    "adopted-run": "imported: others produced the outputs",
+    "adopted-note": "Imported: others produced the outputs, their provenance is missing",
+    "adopted-short": "imported outputs",
+    "origin-imported": "imported: outputs that others produced, without their provenance",
     "adopt-no-pattern": "no pattern of a case",
     "adopt-nodes-mixed": "outputs of {nodes} in one file, and nothing says which is whose",
     "adopt-no-banner": "no banner of a case",

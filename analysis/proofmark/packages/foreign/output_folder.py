@@ -14,9 +14,9 @@ from tempfile import TemporaryDirectory
 from proofmark.cases.reader.output_text import output_text
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_bytes_below
-from proofmark.common.input_limits import MAX_ADOPTED_FILES, MAX_OUTPUT_BYTES
+from proofmark.common.input_limits import MAX_GIVEN_FILES, MAX_OUTPUT_BYTES
+from proofmark.packages.foreign.adopted import shown
 from proofmark.packages.foreign.packed import NotUnpacked, is_archive, unpack, unpacked
-from proofmark.runs.adopted import shown
 
 MOST_NAMED = 10
 """The largest number of files that an error names."""
@@ -216,8 +216,8 @@ def _files_below(folder: Path) -> tuple[list[str], dict[str, str]]:
 
 
 def _check_number(folder: Path, paths: Sequence[str]) -> None:
-    if len(paths) > MAX_ADOPTED_FILES:
-        found = f"{folder}: more than {MAX_ADOPTED_FILES:,} files"
+    if len(paths) > MAX_GIVEN_FILES:
+        found = f"{folder}: more than {MAX_GIVEN_FILES:,} files"
         raise bad_input("FOLDER", "", found, "a smaller part of the folder")
 
 

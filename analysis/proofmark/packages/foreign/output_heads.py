@@ -16,9 +16,9 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded, is_name, unfold
 from proofmark.common.processes import parallel_map
+from proofmark.packages.foreign.adopted import Lines, lines_of
 from proofmark.packages.foreign.node_names import is_node
 from proofmark.packages.foreign.output_folder import HEAD, OutputFolder, text_of
-from proofmark.runs.adopted import Lines, lines_of
 
 _DOCUMENT = re.compile(r"\n\{")
 _Cases = list[tuple[str, re.Pattern[str] | None]]

@@ -15,8 +15,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from proofmark.common.input_limits import (
-    MAX_ADOPTED_FILES,
     MAX_DEPTH,
+    MAX_GIVEN_FILES,
     MAX_OUTPUT_BYTES,
     MAX_PACKED_RATIO,
     MAX_UNPACKED_BYTES,
@@ -150,7 +150,7 @@ def unpack(archive: Stream, size: int, target: Path, most: int) -> Iterator[tupl
             if member.kind == FOLDER:
                 continue
             total += member.size
-            if files >= MAX_ADOPTED_FILES or total > MAX_UNPACKED_BYTES:
+            if files >= MAX_GIVEN_FILES or total > MAX_UNPACKED_BYTES:
                 yield "", Message("archive-large", files=files)
                 return
             files += 1

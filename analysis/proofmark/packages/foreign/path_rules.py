@@ -12,8 +12,8 @@ from proofmark.cases.reader.values import parameter
 from proofmark.cases.vocabulary import DATE, LOAD, SENSOR, Scalar
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.nodesets import unfold
+from proofmark.common.text import DATE_IN_PATH, dates_in
 from proofmark.packages.foreign.node_names import is_count, is_counter, is_place
-from proofmark.runs.adopted import DATE_IN_PATH, dates_in
 
 NODE = "node"
 """The group of the regular expression that has a node, or a set of nodes."""

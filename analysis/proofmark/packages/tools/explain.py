@@ -49,8 +49,8 @@ from proofmark.plan.selection import required_metrics, selection, selects
 from proofmark.plan.step import Step
 from proofmark.records.columns import EMULATED
 from proofmark.report.words import accepted_text, count, open_bounds_text, reference_text
-from proofmark.runs.adopted import read_predictions
 from proofmark.runs.evidence import open_newest
+from proofmark.runs.predictions import read_predictions
 from proofmark.runs.run import Run
 from proofmark.site.accepted_baseline import read_baseline
 from proofmark.software.software import software_of
@@ -230,7 +230,7 @@ def condition_rows(context: Context) -> list[ExplainedRow]:
         context.case,
         context.site.partition,
         context.mode,
-        imported=context.run.plan.imported,
+        executed=context.run.executed,
     )
     return [ExplainedRow(each.about, each.text) for each in found]
 

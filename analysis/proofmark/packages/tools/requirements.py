@@ -23,7 +23,7 @@ class Requirement:
     Attributes:
         about: its subject: one or two words.
         text: what must hold.
-        check: the name of the function or class in `proofmark.records` that checks it.
+        check: the name of the function or class that checks it.
     """
 
     about: str
@@ -32,18 +32,18 @@ class Requirement:
 
 
 def requirements(
-    step: Step, case: Case, partition: Partition, mode: str, *, imported: bool = False
+    step: Step, case: Case, partition: Partition, mode: str, *, executed: bool = True
 ) -> Iterator[Requirement]:
     """Yield the conditions for the figures of `step` in `mode`.
 
     Args:
         partition: the partition that it runs on.
         mode: the firmware mode that it is planned in.
-        imported: whether others ran it.
+        executed: whether the kit starts its program.
     """
-    if imported:
+    if not executed:
         text = "its files are as adopted, and name no other nodes than their paths"
-        yield Requirement("adoption", text, "imported_error")
+        yield Requirement("adoption", text, "adoption_error")
         yield from _of_output(case.reader())
         yield _BOUNDS
         return

@@ -25,14 +25,15 @@ from proofmark.packages.twin.twin_files import (
     TwinFigure,
     TwinFiles,
 )
+from proofmark.plan.kinds import origin_of
 from proofmark.plan.plan import Step
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import VIRTUAL
 from proofmark.records.read import read_run
 from proofmark.records.run_facts import run_parts
-from proofmark.runs.adopted import ErrorRow, PredictedFigure, Predictions
 from proofmark.runs.attempts import has_result
 from proofmark.runs.evidence import open_newest
+from proofmark.runs.predictions import ErrorRow, PredictedFigure, Predictions
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.inventory import Site
@@ -91,7 +92,7 @@ def measured_by(folder: Path, site: Site, topology: Topology) -> MeasuredFigures
         raise bad_input(run.files.site, "origin", PREDICTED, "a run on real nodes")
     steps = list(run.plan.steps_to_run())
     done = sum(has_result(run.files.step(step.id)) for step in steps)
-    if done < len(steps) and not run.plan.imported:
+    if done < len(steps) and run.executed:
         found = f"{done} of {len(steps)} steps have a result"
         raise bad_input(run.files.plan, "steps", found, "a finished run")
     places = {step.id: step for step in run.plan.steps()}
@@ -225,8 +226,7 @@ def predictions_of(folder: Path, site: Site) -> Predictions:
         raise bad_input(KEY, "", f"{folder}: not a run", TWIN_RUN)
     run = open_newest(folder)
     simulated = site_of(run)
-    if run.plan.imported or simulated.partition.origin != PREDICTED:
-        found = "imported" if run.plan.imported else simulated.partition.origin
+    if (found := origin_of(run.plan, simulated)) != PREDICTED:
         accepted = f"{PREDICTED}: {TWIN_RUN}"
         raise bad_input(run.files.site, "partition.origin", found, accepted)
     for key, found, accepted in (

@@ -8,7 +8,7 @@ from typing import Literal
 
 from proofmark.common.message import Message
 from proofmark.common.shared_models import StrictModel
-from proofmark.runs.adopted import AnyFigure, Assumption, ErrorRow
+from proofmark.runs.predictions import AnyFigure, Assumption, ErrorRow
 from proofmark.runs.run_files import Files, RunFile, SealRule
 
 Distance = Literal["", "socket", "other-socket", "node"]

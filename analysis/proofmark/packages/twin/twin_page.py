@@ -16,7 +16,7 @@ from proofmark.report.additions import AddedSection, Addition, RunAddition
 from proofmark.report.page import Block, Column, Section, facts, numeric, titled
 from proofmark.report.sections.figure_tables import assumptions_table
 from proofmark.report.words import number
-from proofmark.runs.adopted import Predictions
+from proofmark.runs.predictions import Predictions
 from proofmark.runs.run import Run
 from proofmark.site.inventory import Site
 

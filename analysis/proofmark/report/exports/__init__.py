@@ -14,7 +14,7 @@ from proofmark.common.plugins import Plugins
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.records.columns import Records
 from proofmark.records.parquet_table import table
-from proofmark.runs.adopted import files_of_executions
+from proofmark.records.read import files_of_executions
 from proofmark.runs.run import Run
 
 

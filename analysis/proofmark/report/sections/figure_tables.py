@@ -46,7 +46,7 @@ from proofmark.report.words import (
     sealing,
     visible,
 )
-from proofmark.runs.adopted import Assumption
+from proofmark.runs.predictions import Assumption
 
 NUMBER = "number"
 

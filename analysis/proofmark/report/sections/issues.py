@@ -11,7 +11,7 @@ from itertools import chain
 from proofmark.common.files import is_regular
 from proofmark.common.message import Message, localized
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
-from proofmark.common.text import one_line, percent
+from proofmark.common.text import dates_in, one_line, percent
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.diagnosis.disagreeing import Disagreement, LikeExecutions
 from proofmark.judge.ending import named_nodes, named_steps, of_like_nodes
@@ -43,7 +43,6 @@ from proofmark.report.sections.figure_tables import (
     verdict_cell,
 )
 from proofmark.report.words import count, number, pairs
-from proofmark.runs.adopted import dates_in
 from proofmark.runs.attempts import numbered_execution
 from proofmark.runs.step_state import StepState
 from proofmark.site.partition import Partition, untried
@@ -179,9 +178,9 @@ NOT_RUN = {
     "waiting": N_("never started"),
     "running": N_("still running when the report was written"),
     "interrupted": N_("started, but stopped before its end"),
-    "imported": N_("the copy of its output is missing in the run"),
     "done": N_("ran, but its output contains no value"),
 }
+NO_COPY = N_("the copy of its output is missing in the run")
 REST = N_("The complete list is in verdict.json.")
 
 
@@ -387,7 +386,7 @@ def _not_run(run_data: RunData) -> Iterator[Block]:
         for state in members:
             hosts |= dict.fromkeys(state.step.nodes)
         steps = named_steps(state.step.id for state in members)
-        rows.append((Cell(steps, "code"), folded(hosts), translated(NOT_RUN[why])))
+        rows.append((Cell(steps, "code"), folded(hosts), translated(NOT_RUN.get(why, NO_COPY))))
     caption = _("Steps that were not run")
     again = _("To run them, repeat the command that started the run.")
     columns = (_("Step"), _("Nodes"), _("State"))

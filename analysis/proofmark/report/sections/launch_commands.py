@@ -25,7 +25,7 @@ def sections(run_data: RunData) -> Iterator[Section]:
     The run of outputs that others produced has no commands.
     """
     run = run_data.run
-    if run.imported:
+    if not run.executed:
         return
     example = next(
         (state.step.id for state in run_data.states if state.state == "done"),

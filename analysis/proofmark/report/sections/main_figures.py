@@ -361,7 +361,7 @@ def _cells(row: KeyRow) -> tuple[Cell, ...]:
 
 
 def not_covered(run_data: RunData, rows: list[KeyRow]) -> Iterator[str]:
-    """Yield what the run says nothing about: figures, modes, nodes, the proof of imported runs."""
+    """Yield what the run says nothing about: figures, modes, nodes, missing proofs."""
     verdict = run_data.verdict
     if missing := not_measured(rows):
         yield _("Not measured: {figures}.").format(figures=", ".join(missing))
@@ -369,5 +369,5 @@ def not_covered(run_data: RunData, rows: list[KeyRow]) -> Iterator[str]:
         yield _("Other modes: {steps} not run.").format(steps=count(left, "step"))
     if verdict.degraded:
         yield localized(verdict.degraded.label)
-    if verdict.conditions.imported:
+    if not verdict.conditions.executed:
         yield _("Others produced the outputs. Modes, binding and disturbance are not proved.")

@@ -128,9 +128,9 @@ def _figures(count: int) -> tuple[str, ...]:
 
 
 def _command(step: NextStep, run_data: RunData) -> str:
-    """Return the command of a next step; empty if it has none, or the outputs are imported."""
+    """Return the command of a next step; empty if it has none, or no step can run."""
     run, site = run_data.run, run_data.site
-    if run.plan.imported:
+    if not run.executed:
         return ""
     if step.again is Again.RERUN:
         again = run_data.verdict.rerun(step.steps)
@@ -202,8 +202,9 @@ def _not_run(run_data: RunData) -> Iterator[Row]:
 def _stand_ins(run_data: RunData) -> Iterator[Row]:
     """Yield what stands for the real machine: virtual nodes, emulated figures, assumed facts."""
     partition = run_data.site.partition
-    if run_data.run.plan.imported:
-        yield NOTE, _("Imported: others produced the outputs, their provenance is missing"), ""
+    of_kind = run_data.verdict.of_kind
+    if of_kind and of_kind.note:
+        yield NOTE, localized(of_kind.note), ""
     if partition.origin == EMULATED:
         yield NOTE, _("Emulated: a rehearsal, not a measurement of a machine"), ""
     if partition.host_cpus:
