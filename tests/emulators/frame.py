@@ -1,7 +1,7 @@
 """What the emulated commands of batch systems share: their folder, their jobs and their calls.
 
-In the folder ``FAKE_BATCH`` the file ``jobs.json`` has the jobs of the queue, and ``refuse`` a
-message with which each command fails. Each call is appended to ``calls``.
+In the folder ``PROOFMARK_FAKE_BATCH`` the file ``jobs.json`` has the jobs of the queue, and
+``refuse`` a message with which each command fails. Each call is appended to ``calls``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-FOLDER = Path(os.environ.get("FAKE_BATCH", "/nonexistent"))
+FOLDER = Path(os.environ.get("PROOFMARK_FAKE_BATCH", "/nonexistent"))
 Job = dict[str, object]
 
 

@@ -21,6 +21,7 @@ from proofmark.common.files import write_atomic
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.message import Message, localized
 from proofmark.common.printed_command import PrintedCommand, of_person, setting
+from proofmark.common.processes import environment_of
 from proofmark.common.progress_lines import say
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, in_language, translated
@@ -443,7 +444,7 @@ def measure_acceptance(options: Namespace, asked: Question) -> int:
         before = {run.evidence for run in found.runs}
         repeats = max(each.repeats for each in left if each.suite == left[0].suite)
         play = _play(options.playbook, left[0].suite, repeats)
-        code = subprocess.run(play, check=False).returncode
+        code = subprocess.run(play, check=False, env=environment_of("ansible")).returncode
         found = asked.answer()
         # A play that failed without new evidence measured nothing: its own message says why.
         failed = code if before == {run.evidence for run in found.runs} else 0

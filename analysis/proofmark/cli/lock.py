@@ -16,7 +16,7 @@ from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import write_atomic
 from proofmark.common.kit import kit_folder
-from proofmark.common.processes import run_command
+from proofmark.common.processes import environment_of, run_command
 from proofmark.common.progress_lines import say, while_working
 from proofmark.site.inventory import Inventory, read_sites
 from proofmark.software.installed import module_variables
@@ -204,7 +204,7 @@ def _find(options: Namespace, inventory: Inventory, folder: Path, checkouts: Che
     of_mpi += [*folders, *_absolute(os.environ.get("PATH", ""))]
     wanted = wanted_blas(environment)
     mpis = [
-        with_build(ROOT, each, os.environ | variables)
+        with_build(ROOT, each, environment_of("python", variables))
         for each in find_mpis(ROOT, platform.machine(), of_mpi, options.module)
     ]
     libraries = find_blas(ROOT)
@@ -286,7 +286,7 @@ def _module_variables(kit: Path, modules: Sequence[str]) -> dict[str, str]:
     if not modules:
         return {}
     script = kit / "roles/provision/files/modules.sh"
-    done = run_command(["sh", str(script), *modules])
+    done = run_command(["sh", str(script), *modules], environment=environment_of("module"))
     if done.returncode:
         errors = " / ".join(done.stderr.split("\n")[:LINES]).strip(" /") or "no message"
         raise bad_input("--module", " ".join(modules), errors, "modules of a login shell")

@@ -17,7 +17,7 @@ from typing import Any
 
 from proofmark import __version__
 from proofmark.common.errors import bad_input
-from proofmark.common.processes import run_command
+from proofmark.common.processes import environment_of, run_command
 from proofmark.common.trust import OWN_COPY, refuse_untrusted, refuse_untrusted_below
 
 SCRIPT = Path(__file__).with_name("home.sh")
@@ -39,7 +39,7 @@ def provide_home(environment: MutableMapping[str, str] = os.environ) -> None:
     Raises:
         BadInput: there is no such folder.
     """
-    done = run_command(["sh", f"{SCRIPT}"], environment=environment)
+    done = run_command(["sh", f"{SCRIPT}"], environment=environment_of(given=environment))
     if done.returncode:
         found = f"{environment.get('HOME', '')!r}, where this user cannot write"
         raise bad_input("HOME", "", found, "a folder of this user with free space")

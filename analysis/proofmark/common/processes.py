@@ -1,12 +1,13 @@
 """Runs external programs: their environment, their trace, and the signals that stop them.
 
-Each call is traced with its duration and exit code. The environment has neither secrets nor the
-variables of another user. `parallel_map` maps a function over tasks in several processes.
+Each call is traced with its duration and exit code. The environment has neither secrets nor
+variables that no tool needs. `parallel_map` maps a function over tasks in several processes.
 """
 
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import os
 import re
@@ -17,7 +18,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
+from fnmatch import translate
 from functools import cache
+from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -34,30 +37,49 @@ The syntax is that of both Python and awk: ``modules.sh`` of the role `provision
 """
 NO_SECRET = "^GIT_CONFIG_|_(FILE|PATH|DIR|HOME|FOLDER)$"
 """Matches the names that are no secret in spite of `SECRET`: paths, and the settings of git."""
-AGENT = ("SSH_AUTH_SOCK", "SSH_AGENT_PID")
-"""The agent with the ssh keys of the user."""
-_SERVERS = (
-    "SLURM_CONF"
-    "|PBS_(CONF_FILE|EXEC|HOME|SERVER|DEFAULT|PRIMARY|SECONDARY|AUTH_METHOD|ENCRYPT_METHOD)"
-    "|PBS_(SERVER_HOST_NAME|BATCH_SERVICE_PORT|BATCH_SERVICE_PORT_DIS|MANAGER_SERVICE_PORT)"
-    "|SGE_(ROOT|CELL|CLUSTER_NAME|QMASTER_PORT|EXECD_PORT)"
-    "|LSF_(ENVDIR|BINDIR|LIBDIR|SERVERDIR)"
-    "|LOADL_CONFIG"
-    "|FLUX_(URI|CONF_DIR|(CONNECTOR|EXEC|MODULE)_PATH(_PREPEND)?|PYTHONPATH_PREPEND)"
-)
-"""The variables by which the clients of schedulers find their server."""
-_OF_SCHEDULERS = re.compile(
-    "(SLURM|SBATCH|SALLOC|SRUN|SQUEUE|SCANCEL|SINFO|SCONTROL|SACCT|SACCTMGR|SPRIO|SSTAT|SATTACH"
-    "|SCRONTAB|PBS|QSUB|QSTAT|QSELECT|QDEL|SGE|LSF|LSB|BSUB|BJOBS|BKILL|LOADL|FLUX)_.*"
-)
-"""The variables that the commands of schedulers read, and those that they set in a job."""
-_ASK_ONCE = {"LSB_NTRIES": "1"}
-"""LSF: its commands do not try again themselves. bsub would do so for ever at a limit of jobs."""
-_FOR_ANY_USER = re.compile(
-    "PATH|TERM|LANG|LANGUAGE|LC_.*|TZ|COLUMNS|LINES|NO_COLOR|SOURCE_DATE_EPOCH|PROOFMARK_.*"
-    f"|{_SERVERS}"
-)
-"""The variables that a command gets if it runs as another user."""
+_PERSONAL = "HOME USER LOGNAME SHELL TMPDIR XDG_* SSH_AUTH_SOCK SSH_AGENT_PID KRB5CCNAME"
+"""The variables with what belongs to one user; a command that runs as another user has its own."""
+EVERY = "every program"
+PASSED_ON: Mapping[str, str] = json.loads(Path(__file__).with_name("passed-on.json").read_bytes())
+"""The variables of this process that each tool gets, as shell patterns.
+
+No other variable reaches a process that the kit starts: a name that nobody thought of would change
+what is built, asked or measured. A job has those of all tools and of its scheduler.
+"""
+_SET = {"GIT_TERMINAL_PROMPT": "0", "LSB_NTRIES": "1"}
+"""What the kit sets: no command asks a person. Those of LSF try once: bsub would do so for ever."""
+
+
+@cache
+def _patterns(tool: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return what matches the names for a tool, and the names of what belongs to one user."""
+    names = f"{PASSED_ON[EVERY]} {PASSED_ON[tool]}".split()
+    one, two = ("|".join(map(translate, each)) for each in (names, _PERSONAL.split()))
+    return re.compile(one), re.compile(two)
+
+
+def environment_of(
+    tool: str = EVERY,
+    own: Mapping[str, str] | None = None,
+    *,
+    given: Mapping[str, str] | None = None,
+    personal: bool = True,
+) -> dict[str, str]:
+    """Return the environment of a process that the kit starts; it has no secret.
+
+    Args:
+        tool: a row of `PASSED_ON`.
+        own: further variables, which replace passed ones.
+        given: the variables to choose from; None: those of this process.
+        personal: whether the process runs as the user of this process.
+    """
+    passed, of_user = _patterns(tool)
+    kept = {
+        name: value
+        for name, value in (os.environ if given is None else given).items()
+        if passed.match(name) and not is_secret(name) and (personal or not of_user.match(name))
+    }
+    return {**kept, **_SET, **(own or {})}
 
 
 @cache  # each process on a node has an environment
@@ -67,52 +89,13 @@ def is_secret(name: str) -> bool:
     return bool(re.search(SECRET, upper)) and not re.search(NO_SECRET, upper)
 
 
-def without_secrets(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return `environment` without secrets; None is the environment of this process."""
-    given = os.environ if environment is None else environment
-    return {name: value for name, value in given.items() if not is_secret(name)}
-
-
-def of_jobs(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return `environment` as a job gets it: without secrets, and without the user's ssh agent."""
-    cleaned = without_secrets(environment)
-    return {name: value for name, value in cleaned.items() if name not in AGENT}
-
-
-def of_schedulers(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return `environment` for the commands of a scheduler, some of which pass it on to the job.
-
-    It is that of a job. Of the variables of schedulers it has only those by which their clients
-    find the server: ``SBATCH_*``, ``SCANCEL_STATE`` or ``PBS_DPREFIX`` would be options that
-    nobody gave. Each command gets the same, so that all of them ask the same server.
-    """
-    kept = {
-        name: value
-        for name, value in of_jobs(environment).items()
-        if name != "VIRTUAL_ENV"
-        and (re.fullmatch(_SERVERS, name) or not _OF_SCHEDULERS.fullmatch(name))
-    }
-    return kept | _ASK_ONCE
-
-
-def of_spack(own: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a process of Spack, whose variables of Spack are those of `own`.
-
-    Those of the caller would replace the configuration of the kit: SPACK_DISABLE_LOCAL_CONFIG lets
-    Spack read none of it, and SPACK_ENV lets it write into an environment of the user.
-    """
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("SPACK_")}
-    return without_secrets({**kept, **own})
-
-
-def of_another_user(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the part of `environment` for a command that runs as another user.
-
-    Only listed variables are passed on. Those of the library of Ansible, of Python and of the
-    dynamic linker would load the code of one user in the process of another.
-    """
-    cleaned = without_secrets(environment)
-    return {name: value for name, value in cleaned.items() if _FOR_ANY_USER.fullmatch(name)}
+def passed_on() -> dict[str, str]:
+    """Return the variables that a tool gets beside those of all tools; no value has a password."""
+    found: dict[str, str] = {}
+    for tool in PASSED_ON.keys() - {"ansible"}:
+        found |= environment_of(tool)
+    beside = found.keys() - environment_of().keys()
+    return {name: re.sub(r"//[^/@]*@", "//***@", found[name]) for name in sorted(beside)}
 
 
 def take_secrets(environment: MutableMapping[str, str]) -> dict[str, str]:
@@ -141,12 +124,10 @@ def run_command(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end. Bytes of its output that are not UTF-8 are replaced.
 
-    The program gets no secrets (`without_secrets`).
-
     Args:
         text: its standard input; surrogates are bytes that are not UTF-8 (`os.fsdecode`).
         timeout_s: the time limit in seconds; the program is killed at the limit.
-        environment: its environment, except secrets; None: that of this process.
+        environment: its environment; None: the variables that all tools get (`environment_of`).
         new_session: whether it has a session of its own, which signals of the terminal skip.
 
     Raises:
@@ -159,13 +140,28 @@ def run_command(
             input=text.encode(errors="surrogateescape"),
             capture_output=True,
             timeout=timeout_s,
-            env=without_secrets(environment),
+            env=environment_of() if environment is None else environment,
             check=False,
             start_new_session=new_session,
         )
         outcome.append(f"exit code {done.returncode}")
     printed, messages = (each.decode(errors="replace") for each in (done.stdout, done.stderr))
     return subprocess.CompletedProcess(done.args, done.returncode, printed, messages)
+
+
+_ANY_OWNER = "safe.directory=*"
+
+
+def run_git(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run git in `folder`, which the caller named, whoever owns it.
+
+    A fetch from a repository of another user on this machine is as free.
+    """
+    command, *rest = words
+    if command == "fetch":  # the other end is a process without the options of this one
+        rest.insert(0, f"--upload-pack=git -c '{_ANY_OWNER}' upload-pack")
+    options = ["-C", f"{folder}", "-c", _ANY_OWNER]
+    return run_command(["git", *options, command, *rest], environment=environment_of("git"))
 
 
 @contextmanager

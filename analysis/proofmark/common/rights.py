@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 from proofmark.common.errors import bad_input
-from proofmark.common.processes import of_another_user
+from proofmark.common.processes import EVERY, environment_of
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class User:
             return []
         return ["setpriv", f"--reuid={self.number}", f"--regid={self.group}", "--init-groups"]
 
-    def environment(self) -> dict[str, str]:
-        """Return the environment of a command that runs as the user."""
+    def environment(self, tool: str = EVERY) -> dict[str, str]:
+        """Return the environment of a tool, or of a job, that runs as the user."""
         if self.is_this:
-            return dict(os.environ)
+            return environment_of(tool)
         own = {"HOME": self.home, "USER": self.name, "LOGNAME": self.name}
-        return {**of_another_user(os.environ), **own}
+        return environment_of(tool, own, personal=False)
 
 
 def this_user() -> User:

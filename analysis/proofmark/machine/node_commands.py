@@ -46,10 +46,10 @@ from proofmark.common.nodesets import folded
 from proofmark.common.processes import (
     StopSignals,
     call_line,
+    environment_of,
     run_command,
     stop_signals,
     trace,
-    without_secrets,
 )
 from proofmark.common.progress_lines import say
 from proofmark.common.shared_models import StrictModel
@@ -249,7 +249,7 @@ class _Worker(ExecWorker):
 
     def __init__(self, commands: Mapping[str, Sequence[str]], text: str, timeout_s: float) -> None:
         self.commands, self.text, self.timeout_s = commands, text, timeout_s
-        self.environment = without_secrets()
+        self.environment = environment_of("ssh")
         self.results: dict[str, NodeResult] = {}
         none = NodeSet(resolver=RESOLVER_NOGROUP)
         super().__init__(none, None, timeout=timeout_s, command="", stderr=True)
@@ -390,7 +390,12 @@ def run_script(node: str, command: NodeCommand, script: str, timeout_s: float) -
     """
     result: Result
     try:
-        result = run_command(command.words, text=command.secret + script, timeout_s=timeout_s)
+        result = run_command(
+            command.words,
+            text=command.secret + script,
+            timeout_s=timeout_s,
+            environment=environment_of("ssh"),
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         result = error
     return node_output(node, command.words[0], result)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
@@ -11,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 
 from proofmark.common.errors import bad_input
-from proofmark.common.processes import of_schedulers, run_command
+from proofmark.common.processes import environment_of, run_command
 from proofmark.common.rights import starting_user
 from proofmark.common.text import one_line
 from proofmark.machine.outcome import NodeError, Outcome
@@ -62,7 +61,7 @@ def ask_scheduler(
             [*user.words, *command],
             text=text,
             timeout_s=_TIMEOUT_S,
-            environment=of_schedulers(user.environment()),
+            environment=user.environment("scheduler"),
             new_session=True,  # Ctrl-C must not interrupt the command
         )
     except subprocess.TimeoutExpired:
@@ -261,7 +260,7 @@ def ask_tool(*command: str, timeout_s: float, unavailable: Collection[str] = ())
         NodeError: it did not start, it or its server gave no answer, or its exit code is not 0.
     """
     try:
-        environment = of_schedulers(os.environ)
+        environment = environment_of("scheduler")
         done = run_command(command, timeout_s=timeout_s, environment=environment)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise no_exit_code(command[0], error) from None

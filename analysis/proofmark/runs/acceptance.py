@@ -34,7 +34,7 @@ from proofmark.common.input_limits import (
     MAX_VERDICT_BYTES,
 )
 from proofmark.common.message import Message
-from proofmark.common.processes import run_command
+from proofmark.common.processes import environment_of, run_command
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import one_line
 from proofmark.common.trust import refuse_untrusted
@@ -82,7 +82,8 @@ def run_keygen(verb: str, *words: str, content: bytes = b"") -> subprocess.Compl
     program = shutil.which("ssh-keygen")
     if program is None:
         raise bad_input("ssh-keygen", "", "not found", "OpenSSH 8.2 or later")
-    return run_command([program, "-Y", verb, *words], text=os.fsdecode(content))
+    command = [program, "-Y", verb, *words]
+    return run_command(command, text=os.fsdecode(content), environment=environment_of("ssh"))
 
 
 def key_of(signature: bytes, content: bytes, namespace: str, place: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -19,6 +18,7 @@ from proofmark import __version__
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_regular, write_atomic
 from proofmark.common.kit import kit_folder
+from proofmark.common.processes import run_git
 from proofmark.common.shared_models import StrictModel
 from proofmark.runs.run_files import RunFiles
 
@@ -48,8 +48,7 @@ def this_kit() -> Kit:
 def _commit() -> str:
     """Return the commit of the checkout of the kit; empty if it is no checkout, or without git."""
     try:
-        command = ["git", "-C", f"{kit_folder()}", "rev-parse", "HEAD"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = run_git(kit_folder(), "rev-parse", "HEAD")
     except (BadInput, OSError):
         return ""
     return done.stdout.strip() if not done.returncode else ""

@@ -13,15 +13,11 @@ from pathlib import Path
 
 from proofmark.common.errors import Stopped
 from proofmark.common.files import open_to_append
-from proofmark.common.processes import on_stop_signal, traced, without_secrets
+from proofmark.common.processes import on_stop_signal, traced
 from proofmark.common.progress_lines import IDLE_S
 
 GRACE_S = 60.0
 """The time between SIGTERM and SIGKILL."""
-
-OF_MAKE = frozenset({"MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "MAKEOVERRIDES", "MAKELEVEL"})
-"""Variables by which a `make` that started this process changes each `make` of a build. A variable
-of its command line (``PROGRAMS=spack``) would replace the one of the same name in a Makefile."""
 
 Say = Callable[[str], None]
 """A function that prints one line."""
@@ -38,7 +34,7 @@ def run(
     """Run `command`, append its output to `log`, and return its exit code.
 
     Args:
-        environment: its variables; it gets no secrets (`without_secrets`), and none of `OF_MAKE`.
+        environment: its variables, from `environment_of`.
         idle: is called after each `IDLE_S` seconds, also if there is output.
         folder: its working directory; None: that of this process.
 
@@ -52,7 +48,7 @@ def run(
         started = subprocess.Popen(
             command,
             cwd=folder,
-            env=_variables(environment),
+            env={**environment, "PYTHONUNBUFFERED": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -71,11 +67,6 @@ def run(
             except BaseException:
                 _end(process)
                 raise
-
-
-def _variables(environment: Mapping[str, str]) -> dict[str, str]:
-    kept = without_secrets(environment).items()
-    return {**{name: value for name, value in kept if name not in OF_MAKE}, "PYTHONUNBUFFERED": "1"}
 
 
 def complete_installation(log: Path) -> str:

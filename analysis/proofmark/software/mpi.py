@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from proofmark.common.processes import run_command
+from proofmark.common.processes import environment_of, run_command
 
 RELEASES = {
     "intel-oneapi-mpi": r"Intel\(R\) MPI Library (?:for .* Version )?(\d[\w.-]*)",
@@ -95,9 +95,9 @@ def same_release(one: str, other: str) -> bool:
     return bool(one and other) and all(first == second for first, second in pairs)
 
 
-def library_states(library: Path, environment: Mapping[str, str] | None = None) -> str:
+def library_states(library: Path) -> str:
     """Load a library in another process; return what it states, empty if it cannot be loaded."""
-    return _output([sys.executable, "-P", "-c", STATES, str(library)], environment)
+    return _output([sys.executable, "-P", "-c", STATES, str(library)], environment_of("python"))
 
 
 def info_of(package: str, programs: Path, environment: Mapping[str, str] | None = None) -> str:

@@ -16,6 +16,7 @@ from proofmark.cases.vocabulary import Slug
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json, write_atomic, write_private
 from proofmark.common.message import Message
+from proofmark.common.processes import passed_on
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.plan.plan import Plan
@@ -156,7 +157,7 @@ def provide_software(
         software = _system_software(run, environments, prefixes, programs, facts)
     launch = site_of(run).partition.launch
     packages = {name: each.with_variables(launch) for name, each in software.packages.items()}
-    software = Software(packages=packages)
+    software = Software(packages=packages, passed_on=passed_on())
     target = run.files.software
     if target.exists():
         _check_unchanged(run, read_json(target, Software), software)

@@ -113,9 +113,14 @@ class Package(_WithDigest):
 
 
 class Software(_WithDigest):
-    """All packages of a run, by the name that the cases use."""
+    """All packages of a run, by the name that the cases use.
+
+    Attributes:
+        passed_on: the variables of the caller that reached a tool (`processes.passed_on`).
+    """
 
     packages: dict[str, Package]
+    passed_on: dict[str, str] = Field(default_factory=dict)
 
     def identity(self) -> object:
         """Return the digests of the packages."""

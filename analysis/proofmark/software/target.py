@@ -8,6 +8,7 @@ step. A job therefore compares its nodes with the target before its first step: 
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 
 from archspec.cpu import TARGETS, UnsupportedMicroarchitecture
@@ -64,12 +65,12 @@ def gcc_flags(target: str, version: str) -> str:
         BadInput: archspec has no such target, or this gcc does not know it.
     """
     known = TARGETS[target_requirements(target).target]
-    try:
-        flags: str = known.optimization_flags("gcc", version)
-    except UnsupportedMicroarchitecture:
-        accepted = ", ".join(str(entry["versions"]) for entry in known.compilers["gcc"])
-        raise bad_input("gcc", target, version, f"gcc {accepted}") from None
-    return flags
+    # The range 10.3:12.2 of archspec has 12.2, and by its own order not 12.2.0.
+    for release in (version, ".".join(version.split(".")[:2])):
+        with suppress(UnsupportedMicroarchitecture):
+            return str(known.optimization_flags("gcc", release))
+    accepted = ", ".join(str(entry["versions"]) for entry in known.compilers["gcc"])
+    raise bad_input("gcc", target, version, f"gcc {accepted}")
 
 
 def controller_gcc() -> str:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import execution, make_kit
+from tests.folders import ROOT
 
 from proofmark.cli.main import main
 from proofmark.common.processes import (
+    EVERY,
+    PASSED_ON,
     StopSignals,
+    environment_of,
     is_secret,
-    of_another_user,
-    of_jobs,
-    of_schedulers,
+    passed_on,
     run_command,
     take_secrets,
-    without_secrets,
 )
 from proofmark.jobs.execute import execute
 from proofmark.machine.bmc.back_end import credentials
@@ -28,6 +31,7 @@ from proofmark.machine.node_commands import NodeProcess, run_commands
 from proofmark.machine.scheduler_commands import ask_scheduler, ask_tool
 from proofmark.software.build_process import run as build
 
+CODE = ROOT / "analysis/proofmark"
 SECRETS = {
     "PROOFMARK_BMC_USER": "admin",
     "PROOFMARK_BMC_PASSWORD": "hunter2",
@@ -54,11 +58,91 @@ def test_a_secret_is_recognised_by_its_name() -> None:
 
 
 @given(st.dictionaries(st.text(st.characters(codec="ascii"), min_size=1), st.text()))
-def test_nothing_but_secrets_is_left_out(environment: dict[str, str]) -> None:
-    kept = without_secrets({**environment, **SECRETS, **PLAIN})
-    assert kept.items() <= {**environment, **PLAIN}.items()
+@pytest.mark.parametrize("tool", sorted({*PASSED_ON} - {"ansible"}))
+def test_a_name_that_no_row_lists_reaches_no_tool(tool: str, environment: dict[str, str]) -> None:
+    listed = {*PASSED_ON[EVERY].split(), *PASSED_ON[tool].split()}
+    kept = environment_of(tool, given={**environment, **SECRETS, "PATH": "/bin"})
+    own = {"LSB_NTRIES", "GIT_TERMINAL_PROMPT"}
+    for name in kept.keys() - own:
+        assert any(fnmatchcase(name, pattern) for pattern in listed)
+    assert kept["PATH"] == "/bin"
     assert not any(map(is_secret, kept))
-    assert PLAIN.items() <= kept.items()
+
+
+INFLUENCES = {
+    *("EASYBUILD_INSTALLPATH_SOFTWARE", "EASYBUILD_MODULE_NAMING_SCHEME", "EASYBUILD_HOOKS"),
+    *("EASYBUILD_CONFIGFILES", "SPACK_ENV", "SPACK_DISABLE_LOCAL_CONFIG", "MAKEFLAGS", "CFLAGS"),
+    *("CC", "CXX", "FC", "CPATH", "LIBRARY_PATH", "LD_PRELOAD", "LMOD_RC", "LMOD_MODULERCFILE"),
+    *("LOADEDMODULES", "_LMFILES_", "OMPI_MCA_btl", "PRTE_MCA_x", "UCX_TLS", "I_MPI_FABRICS"),
+    *("FI_PROVIDER", "OMP_NUM_THREADS", "PIP_TARGET", "PIP_USER", "PIP_CONFIG_FILE", "BASH_ENV"),
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "VIRTUAL_ENV", "PYTHONHOME", "SBATCH_EXPORT"),
+}
+"""Variables of a site or of a shell, each of which would change what a tool does."""
+
+
+@pytest.mark.fault("variables-of-the-site")
+@pytest.mark.parametrize("tool", sorted({*PASSED_ON} - {"ansible"}))
+def test_what_would_change_a_tool_does_not_reach_it(tool: str) -> None:
+    given_ = dict.fromkeys(INFLUENCES, "x")
+    assert not environment_of(tool, given=given_).keys() & INFLUENCES
+
+
+def test_each_tool_gets_what_a_site_needs_for_it() -> None:
+    """The control of the test before: a site's way to its servers stays open."""
+    needed = {
+        "ansible": {"ANSIBLE_VAULT_PASSWORD_FILE", "NETBOX_API"},
+        "eb": {"LMOD_CMD", "MODULES_CMD", "https_proxy", "PYTHONPATH", "LIBBLAS"},
+        "git": {"https_proxy", "SSH_AUTH_SOCK", "GIT_SSL_CAINFO", "KRB5CCNAME"},
+        "module": {"MODULESHOME", "LMOD_CMD"},
+        "pip": {"PIP_INDEX_URL", "SSL_CERT_FILE"},
+        "python": {"LD_LIBRARY_PATH"},
+        "scheduler": {"SLURM_CONF", "SGE_ROOT", "SGE_CELL", "LSF_ENVDIR", "FLUX_URI"},
+        "spack": {"https_proxy", "MODULEPATH", "MODULESHOME"},
+        "ssh": {"SSH_AUTH_SOCK", "KRB5CCNAME"},
+        EVERY: {"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "XDG_RUNTIME_DIR"},
+    }
+    assert needed.keys() == PASSED_ON.keys()
+    for tool, names in needed.items():
+        assert names <= environment_of(tool, given=dict.fromkeys(names, "x")).keys(), tool
+
+
+def test_the_page_has_the_table() -> None:
+    lines = (ROOT / "docs/controller.md").read_text().splitlines()
+    rows = [line.split(" | ") for line in lines if line.startswith("| ") and line.count("|") == 4]
+    named = {row[0].strip("|` "): row[1].replace("`", "").split() for row in rows}
+    for tool, names in PASSED_ON.items():
+        assert named[tool] == names.split(), tool
+
+
+def test_what_was_passed_on_is_recorded_without_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "http://me:hunter2@proxy.example:3128")
+    monkeypatch.setenv("SLURM_CONF", "/etc/slurm.conf")
+    monkeypatch.setenv("OMPI_MCA_btl", "tcp")
+    recorded = passed_on()
+    assert recorded["https_proxy"] == "http://***@proxy.example:3128"
+    assert recorded["SLURM_CONF"] == "/etc/slurm.conf"
+    assert not {"OMPI_MCA_btl", "PATH", "LSB_NTRIES"} & recorded.keys()
+
+
+def test_no_process_is_started_with_all_variables_of_this_one() -> None:
+    """`environment_of` is the one way from this process to a child."""
+    free = {
+        "cli/main.py",  # it starts itself again
+        "cli/acceptance.py",
+    }
+    for path in sorted(CODE.rglob("*.py")):
+        name = path.relative_to(CODE).as_posix()
+        if name in free or name == "common/processes.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call):
+                continue
+            called = ast.unparse(node.func)
+            if called.startswith("subprocess.") and "Expired" not in called:
+                started = called.rpartition(".")[2] in ("run", "Popen", "check_output", "call")
+                words = {each.arg for each in node.keywords}
+                assert not started or "env" in words, f"{name}:{node.lineno}"
+            assert "**os.environ" not in ast.unparse(node), f"{name}:{node.lineno}"
 
 
 def printed(text: str) -> set[str]:
@@ -82,21 +166,19 @@ def test_control_a_plain_child_has_the_secrets() -> None:
 @pytest.mark.fault("secret-in-environment")
 @pytest.mark.usefixtures("operator")
 def test_no_child_has_the_secrets(tmp_path: Path) -> None:
-    plain = PLAIN.keys() - {"PWD", "OLDPWD"}  # shells set these
     lines: list[str] = []
-    build(["env"], os.environ, tmp_path / "log", lines.append)
+    build(["env"], environment_of("spack"), tmp_path / "log", lines.append)
     words = {"here": ("sh", "-s")}
     results = run_commands(words, "env", timeout_s=60, at_once=1, signals=StopSignals())
     assert isinstance(results["here"], NodeProcess)
     for text in (
         run_command(["env"]).stdout,
-        run_command(["env"], environment=os.environ).stdout,
+        run_command(["env"], environment=environment_of("ssh")).stdout,
         "\n".join(lines),
         results["here"].stdout,
     ):
-        assert plain <= printed(text)
+        assert "PROOFMARK_SITE" in printed(text)
         assert not SECRETS.keys() & printed(text)
-        assert "SSH_AUTH_SOCK" in printed(text)
 
 
 @pytest.mark.fault("secret-in-environment")
@@ -110,8 +192,8 @@ def test_a_benchmark_has_neither_the_secrets_nor_the_agent(tmp_path: Path) -> No
         (execution(run.folder / "workdir/steps/0001-fake-1") / "stdout").read_text(),
         ask_scheduler("env"),
     ):
-        assert {"PROOFMARK_SITE", "UCX_IB_PKEY"} <= printed(text)
-        assert not {*SECRETS, "SSH_AUTH_SOCK"} & printed(text)
+        assert "PROOFMARK_SITE" in printed(text)
+        assert not {*SECRETS, "SSH_AUTH_SOCK", "UCX_IB_PKEY", "I_MPI_BYPASS"} & printed(text)
 
 
 @pytest.mark.fault("secret-in-environment")
@@ -142,13 +224,15 @@ def test_another_user_gets_only_listed_variables() -> None:
         ),
         "/mine",
     )
-    assert of_another_user({**mine, **roots}) == mine
-    assert "SSH_AUTH_SOCK" not in of_jobs(roots)
+    given_ = {**mine, **roots}
+    asked = environment_of("scheduler", given=given_, personal=False)
+    assert asked == {**mine, "LSB_NTRIES": "1", "GIT_TERMINAL_PROMPT": "0"}
+    assert "SSH_AUTH_SOCK" not in environment_of(given=roots)
 
 
 def test_the_commands_of_schedulers_get_only_the_variables_that_name_their_server() -> None:
     kept = {
-        *("PATH", "HOME", "MODULEPATH", "SLURM_CONF", "PBS_CONF_FILE", "PBS_EXEC", "PBS_SERVER"),
+        *("PATH", "HOME", "SLURM_CONF", "PBS_CONF_FILE", "PBS_EXEC", "PBS_SERVER"),
         *("SGE_ROOT", "SGE_CELL", "LSF_ENVDIR", "LOADL_CONFIG", "FLUX_URI"),
     }
     removed = {
@@ -170,9 +254,11 @@ def test_the_commands_of_schedulers_get_only_the_variables_that_name_their_serve
         *("BSUB_QUIET", "SGE_TASK_ID", "FLUX_JOB_ID", "LOADL_STEP_ID", "VIRTUAL_ENV"),
     }
     environment = dict.fromkeys(kept | removed, "x")
-    assert of_schedulers(environment).keys() == kept | {"LSB_NTRIES"}  # bsub tries once
+    own = {"LSB_NTRIES", "GIT_TERMINAL_PROMPT"}  # bsub tries once
+    assert environment_of("scheduler", given=environment).keys() == kept | own
     # A command that runs as another user asks the same server.
-    assert of_another_user(environment).keys() == kept - {"HOME", "MODULEPATH"}
+    other = environment_of("scheduler", given=environment, personal=False)
+    assert other.keys() == (kept | own) - {"HOME"}
 
 
 def test_all_commands_of_a_scheduler_get_the_same_variables(

@@ -26,23 +26,23 @@ from proofmark.site.execution import Queue
 JOB = "1234.pbs01"
 QSUB = f"""#!/bin/sh
 for script; do :; done
-sh "$script" >"$FAKE/log" 2>&1 &
-echo $! >"$FAKE/pid"
+sh "$script" >"$PROOFMARK_FAKE/log" 2>&1 &
+echo $! >"$PROOFMARK_FAKE/pid"
 echo {JOB}
 """
 QSTAT = f"""#!/bin/sh
-polls=$(($(cat "$FAKE/polls" 2>/dev/null) + 1))
-echo $polls >"$FAKE/polls"
-if [ -e "$FAKE/damage-$polls" ]; then . "$FAKE/damage-$polls"; exit; fi
+polls=$(($(cat "$PROOFMARK_FAKE/polls" 2>/dev/null) + 1))
+echo $polls >"$PROOFMARK_FAKE/polls"
+if [ -e "$PROOFMARK_FAKE/damage-$polls" ]; then . "$PROOFMARK_FAKE/damage-$polls"; exit; fi
 state=F
-kill -0 "$(cat "$FAKE/pid")" 2>/dev/null && state=R
+kill -0 "$(cat "$PROOFMARK_FAKE/pid")" 2>/dev/null && state=R
 echo '{{"Jobs":{{"{JOB}":{{"job_state":"'$state'"}}}}}}'
 """
 SITE = {
     "qsub": QSUB,
     "qstat": QSTAT,
     "qselect": "#!/bin/sh\n",
-    "qdel": '#!/bin/sh\necho "$@" >>"$FAKE/deleted"\n',
+    "qdel": '#!/bin/sh\necho "$@" >>"$PROOFMARK_FAKE/deleted"\n',
     "pbsnodes": '#!/bin/sh\necho \'{"nodes":{"n1":{"state":"free"}}}\'\n',
 }
 DAMAGE = {
@@ -52,7 +52,8 @@ DAMAGE = {
     "half an answer": """printf '{"Jobs":{"1234.pb'""",
     "bytes": "printf '\\377\\376\\000{'",
     "an error": "echo 'Bad UID for job execution' >&2; exit 1",
-    "not executable": 'chmod -x "$FAKE/qstat"; (sleep 1; chmod +x "$FAKE/qstat") >/dev/null 2>&1 &'
+    "not executable": 'cd "$PROOFMARK_FAKE"; chmod -x qstat; '
+    "(sleep 1; chmod +x qstat) >/dev/null 2>&1 &"
     "\nexit 1",
 }
 
@@ -66,7 +67,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         (fake / name).write_text(text)
         (fake / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{fake}:{os.environ['PATH']}")
-    monkeypatch.setenv("FAKE", str(fake))
+    monkeypatch.setenv("PROOFMARK_FAKE", str(fake))
     kit = make_kit(tmp_path / "kit")
     kit.program(
         f'while [ "$(cat {fake}/polls 2>/dev/null || echo 0)" -lt 4 ]; do sleep 0.05; done; '

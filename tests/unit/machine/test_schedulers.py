@@ -55,7 +55,7 @@ def batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for name in commands:
             (tmp_path / name).symlink_to(ROOT / f"tests/emulators/{emulator}.py")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setenv("FAKE_BATCH", str(tmp_path))
+    monkeypatch.setenv("PROOFMARK_FAKE_BATCH", str(tmp_path))
     return tmp_path
 
 

@@ -126,8 +126,10 @@ def test_a_build_does_not_see_the_variables_of_the_make_that_started_it(tmp_path
     (tmp_path / "outer").write_text("all:\n\t$(COMMAND)\n")
     (tmp_path / "Makefile").write_text("PROGRAMS = own\nall:\n\t@echo $(PROGRAMS)\n")
     code = (
-        "import os; from pathlib import Path; from proofmark.software.build_process import run; "
-        f"run(['make', '-s'], os.environ, Path('{tmp_path}/log'), print, folder=Path('{tmp_path}'))"
+        "from pathlib import Path; from proofmark.software.build_process import run; "
+        "from proofmark.common.processes import environment_of; "
+        f"folder = Path('{tmp_path}'); "
+        "run(['make', '-s'], environment_of(), folder / 'log', print, folder=folder)"
     )
     outer = ["make", "-f", f"{tmp_path}/outer", "PROGRAMS=spack"]
     command = f"COMMAND={shlex.join([sys.executable, '-c', code])}"

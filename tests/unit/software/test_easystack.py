@@ -24,6 +24,7 @@ from proofmark.software.providers.easybuild import (
     EASYCONFIGS,
     EASYSTACK,
     EasyBuildInstallation,
+    easybuild_command,
     easystack_of,
     entries_of,
     read_plan,
@@ -69,7 +70,8 @@ def test_easybuild_resolves_the_easystack_for_every_environment(arch: str, tmp_p
     assert {len(target) for target in targets} == {1}
     assert len({(*command,) for command in commands}) == len({*map(str, targets)})
     installation = EasyBuildInstallation(ROOT, arch, tmp_path)
-    done = run_command(installation.command(ROOT / EASYSTACK, "--dry-run"))
+    words = installation.command(ROOT / EASYSTACK, "--dry-run")
+    done = run_command(words, environment=installation.variables())
     assert done.returncode == 0, done.stdout + done.stderr
     plan = {module.name: module for module in read_plan(done.stdout)}
     assert plan.keys() >= NAMES
@@ -77,6 +79,27 @@ def test_easybuild_resolves_the_easystack_for_every_environment(arch: str, tmp_p
     assert f"{EASYCONFIGS.name}/NPB-3.4.3-gompi-2023b.eb" in done.stdout
     # EasyBuild 6 removes what EasyBuild 5 calls deprecated.
     assert "eprecated" not in done.stdout + done.stderr
+
+
+@pytest.mark.fault("variables-of-the-site")
+@pytest.mark.usefixtures("_easybuild")
+def test_no_setting_of_the_site_reaches_easybuild(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real eb shows its settings: the kit's are on its command line, and no others."""
+    configuration = tmp_path / ".config/easybuild/config.cfg"
+    configuration.parent.mkdir(parents=True)
+    configuration.write_text("[config]\ninstallpath-modules = /apps/modules\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / ".config"))
+    monkeypatch.setenv("EASYBUILD_INSTALLPATH_SOFTWARE", "/apps/software")
+    monkeypatch.setenv("EASYBUILD_FILTER_DEPS", "OpenMPI")
+    installation = EasyBuildInstallation(ROOT, "local", tmp_path)
+    words = [*easybuild_command(installation.variables()), "--show-config"]
+    assert "/apps/software" in run_command(words, environment=os.environ).stdout  # the control
+    shown = run_command(words, environment=installation.variables()).stdout
+    assert "(C) = Lmod" in shown or "modules-tool" not in shown
+    assert not {"(F)", "OpenMPI", "/apps/software", "/apps/modules"} & {*shown.split()}
 
 
 @pytest.mark.slow
@@ -173,10 +196,12 @@ def test_gcc_has_options_for_the_processor_of_every_environment_but_one() -> Non
 
 def test_a_gcc_that_does_not_know_the_processor_is_refused() -> None:
     with pytest.raises(BadInput) as raised:
-        gcc_flags("zen4", "12.2.0")
-    assert str(raised.value).startswith("gcc: zen4: found 12.2.0; accepted: gcc ")
+        gcc_flags("zen4", "10.2.1")
+    assert str(raised.value).startswith("gcc: zen4: found 10.2.1; accepted: gcc ")
     assert "12.3:" in str(raised.value)
-    assert gcc_flags("zen4", "12.3.0")
+    assert gcc_flags("zen4", "12.3.0") == "-march=znver4 -mtune=znver4"
+    # Its range is 10.3:12.2, and 12.3: the patch releases of 12.2 are in the first one.
+    assert gcc_flags("zen4", "12.2.0").startswith("-march=znver3 -mtune=znver3 -mavx512f ")
     with pytest.raises(BadInput, match=r"gcc: zen5: found 13\.2\.0; accepted: gcc 14\.1:"):
         gcc_flags("zen5", spellings(ENVIRONMENTS).easybuild_gcc)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -18,6 +19,7 @@ from proofmark.cli.spacklock import main
 from proofmark.common.errors import BadInput, InputError
 from proofmark.software.environments import check_environment
 from proofmark.software.spack import lock_make
+from proofmark.software.spack.bundle import copy_repository
 from proofmark.software.spack.install import check_recipes
 from proofmark.software.spack.installation import (
     OperatingSystem,
@@ -489,6 +491,29 @@ def test_a_hook_of_git_does_not_change_which_checkout_is_read(
     monkeypatch.setenv("GIT_DIR", str(ROOT / ".git"))
     monkeypatch.setenv("GIT_INDEX_FILE", "/nonexistent")
     assert not_pinned(checkout, pin) == ""
+
+
+@pytest.mark.root
+@pytest.mark.fault("checkout-of-another-user")
+def test_a_checkout_of_another_user_is_read(pinned: tuple[Path, dict[str, str]]) -> None:
+    checkout, pin = pinned
+    for path in (checkout, checkout / ".git"):
+        os.chown(path, 1234, 1234)
+    plain = subprocess.run(["git", "-C", checkout, "status"], capture_output=True, check=False)
+    assert b"dubious ownership" in plain.stderr  # the control
+    assert not_pinned(checkout, pin) == ""
+    copy_repository(checkout, "v1", checkout / "copy.git")
+    assert (checkout / "copy.git/refs/tags/v1").is_file() or (checkout / "copy.git/packed-refs")
+
+
+@pytest.mark.fault("checkout-of-another-user")
+def test_the_words_of_git_are_in_the_refusal(pinned: tuple[Path, dict[str, str]]) -> None:
+    """A list that git cannot make is no list without changes."""
+    checkout, pin = pinned
+    (checkout / ".git/index").write_bytes(b"damaged")
+    assert not_pinned(checkout, pin).startswith("git status: ")
+    (checkout / ".git/HEAD").write_text("")
+    assert "not a git repository" in not_pinned(checkout, pin)
 
 
 def test_pins_are_full_commits() -> None:

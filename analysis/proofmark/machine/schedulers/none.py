@@ -13,7 +13,6 @@ from pathlib import Path
 
 from proofmark.common.errors import bad_input
 from proofmark.common.files import open_to_append
-from proofmark.common.processes import of_jobs
 from proofmark.common.rights import starting_user
 from proofmark.machine.scheduler import DrainingScheduler, NodeState, NodeStatus, Request, Scheduler
 from proofmark.runs.job_folder import JobStatus, State
@@ -46,7 +45,7 @@ class ChildJobs(Scheduler):
                 stdin=subprocess.DEVNULL,
                 stdout=messages,
                 stderr=messages,
-                env=of_jobs(user.environment()),
+                env=user.environment(),
                 start_new_session=True,
             )
         _children[str(child.pid)] = child

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
 import tarfile
@@ -20,7 +19,7 @@ from pydantic import Field
 from proofmark.cases.vocabulary import Text
 from proofmark.common.errors import bad_input
 from proofmark.common.files import sha256_of
-from proofmark.common.processes import run_command
+from proofmark.common.processes import environment_of, run_command
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.site.inventory import Site
@@ -168,9 +167,9 @@ def _compiled(release: Release, package: str, folder: Path, mirror: Path | None,
     log = folder / "build.log"
     if release.configure is not None:
         command = [f"{source / 'configure'}", *release.configure]
-        code = run(command, {**os.environ, **PRETEND}, log, lambda line: None, folder=source)
+        code = run(command, environment_of(own=PRETEND), log, lambda line: None, folder=source)
         _check(package, "configure", code, log)
-    code = run(["make", *release.make], os.environ, log, lambda line: None, folder=source)
+    code = run(["make", *release.make], environment_of(), log, lambda line: None, folder=source)
     _check(package, "make", code, log)
     target = folder / "made"
     (target / "bin").mkdir(parents=True)

@@ -215,7 +215,16 @@ def software_blocks(run_data: RunData) -> Iterator[Block]:
     columns = (_("Program"), _("Package"), _("File"), "SHA-256", "MPI", "BLAS")
     yield Block(
         titles=(_("Programs"),),
-        tables=(titled(_("Programs that ran"), columns, rows),),
+        tables=filled(
+            (
+                titled(_("Programs that ran"), columns, rows),
+                facts(
+                    _("Variables of the caller that reached a tool"),
+                    run_data.software.passed_on.items(),
+                    kind="dense",
+                ),
+            )
+        ),
         folds=tuple(_folds(run_data)),
     )
 

@@ -20,7 +20,7 @@ import yaml
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.kit import result_folder
 from proofmark.common.printed_command import PrintedCommand
-from proofmark.common.processes import run_command
+from proofmark.common.processes import environment_of, run_command
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.site.groups import TOOLCHAIN
@@ -294,8 +294,10 @@ class EasyBuildInstallation:
         return list(entries_of(self.kit))
 
     def variables(self) -> dict[str, str]:
-        """Return the variables of ``eb``."""
-        return {**easybuild_variables(self.kit, os.environ), "COLUMNS": COLUMNS}
+        """Return the variables of ``eb``, which reads no configuration of the user or of /etc."""
+        files = f"{self.prefix / 'no-configuration'}"
+        own = {"COLUMNS": COLUMNS, "XDG_CONFIG_HOME": files, "XDG_CONFIG_DIRS": files}
+        return easybuild_variables(self.kit, environment_of("eb", own))
 
     def gcc_options(self) -> str:
         """Return the options of the gcc of the toolchain for the target.

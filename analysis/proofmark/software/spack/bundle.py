@@ -7,7 +7,6 @@ damages one file, which a message can name, and not all files after it.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import sys
 import tarfile
@@ -18,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.processes import run_command
+from proofmark.common.processes import environment_of, run_command, run_git
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.tar_reader import FILE, NotUnpacked, TarMember, TarReader
 from proofmark.common.text import size
@@ -208,11 +207,10 @@ def copy_repository(checkout: Path, tag: str, target: Path) -> None:
         BadInput: git failed.
     """
     target.mkdir(parents=True)
-    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
     source = f"file://{checkout.resolve()}"
     fetch = ("fetch", "--quiet", "--no-tags", "--depth=1", source, f"HEAD:refs/tags/{tag}")
     for words in (("init", "--quiet", "--bare"), fetch):
-        done = run_command(["git", "-C", str(target), *words], environment=environment)
+        done = run_git(target, *words)
         if done.returncode != 0:
             raise bad_input(checkout, "", done.stderr.strip(), "a git checkout")
     shutil.rmtree(target / "hooks", ignore_errors=True)
@@ -230,7 +228,7 @@ def download_wheels(locks: Iterable[Path], target: Path) -> None:
         command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-input"]
         command += ["--disable-pip-version-check", "--require-hashes", "--no-deps"]
         command += ["--only-binary=:all:", f"--dest={target}", "-r", str(lock)]
-        done = run_command(command)
+        done = run_command(command, environment=environment_of("pip"))
         if done.returncode != 0:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             raise bad_input(lock, "", last, "wheels for this Python")

@@ -7,11 +7,9 @@ programs and the configuration. No configuration of the user's or the system's S
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -23,9 +21,10 @@ from typing import Any
 import yaml
 
 from proofmark.common.errors import bad_input
-from proofmark.common.processes import of_spack, run_command
+from proofmark.common.processes import environment_of, run_command, run_git
 from proofmark.common.progress_lines import while_working
 from proofmark.common.shared_models import StrictModel
+from proofmark.common.text import one_line
 from proofmark.common.yaml_models import shipped_data
 from proofmark.software.build_process import Say
 from proofmark.software.installed import Sources
@@ -129,10 +128,6 @@ NO_PROXY = "http://127.0.0.1:9"
 """The discard port: nothing listens there, and nothing leaves the machine."""
 CONFIGURATION = "etc/spack"
 """The folder of a checkout of Spack whose files Spack reads before those of the user."""
-OF_A_HOOK = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"}) | {
-    *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX"),
-}
-"""The variables by which git, as in a hook, would read another repository than the one named."""
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy")
 NO_NETWORK = {
     **dict.fromkeys(_PROXIES, NO_PROXY),
@@ -192,7 +187,7 @@ class SpackInstallation:
             **release_variables(self.root),
             **(NO_NETWORK if self.offline else {}),
         }
-        return of_spack(own)
+        return environment_of("spack", own)
 
     def configure(self, sources: Sources, jobs: int) -> None:
         """Write Spack's configuration and the name of the operating system.
@@ -319,28 +314,28 @@ def bootstrap(
     make_venv(installation.root / "venv", kit / "requirements/spack.txt", sources.bundle, say)
 
 
-def head(checkout: Path) -> str:
-    """Return the commit that is checked out in a folder, or ``"no git checkout"``."""
-    if not (checkout / ".git").exists():
-        return "no git checkout"
-    done = _git("-C", str(checkout), "rev-parse", "HEAD")
-    return done.stdout.strip() if done.returncode == 0 else "no git checkout"
-
-
 def not_pinned(checkout: Path, pin: Mapping[str, Any]) -> str:
     """Return how a checkout differs from its pin; empty if it does not.
 
     A file that is not as in the commit counts: another recipe builds another program under the same
     hash. So does a configuration inside the checkout, which git ignores and Spack reads.
     """
-    commit = head(checkout)
-    if commit != pin["commit"]:
-        return commit
-    inside = ("-C", str(checkout))
-    changed = _git(*inside, "status", "--porcelain", "--untracked-files=all").stdout.splitlines()
-    files = [line[len("?? ") :] for line in changed]
-    inside_folder = ("--exclude-standard", "--", CONFIGURATION)
-    files += _git(*inside, "ls-files", "--others", "--ignored", *inside_folder).stdout.splitlines()
+    if not (checkout / ".git").exists():
+        return "no git checkout"
+    printed = []
+    for words in (
+        ("rev-parse", "HEAD"),
+        ("status", "--porcelain", "--untracked-files=all"),
+        ("ls-files", "--others", "--ignored", "--exclude-standard", "--", CONFIGURATION),
+    ):
+        done = run_git(checkout, *words)
+        if done.returncode:  # what git cannot list is not known to be unchanged
+            return f"git {words[0]}: {one_line(done.stderr) or f'exit code {done.returncode}'}"
+        printed.append(done.stdout)
+    commit, changed, ignored = printed
+    if commit.strip() != pin["commit"]:
+        return commit.strip()
+    files = [line[len("?? ") :] for line in changed.splitlines()] + ignored.splitlines()
     return f"the commit with {len(files)} changed files: {files[0]}" if files else ""
 
 
@@ -366,25 +361,17 @@ def _fetch(address: str, tag: str, commit: str, fresh: Path) -> None:
     Raises:
         BadInput: there is no such tag, it is of another commit, or the repository is not complete.
     """
-    _git("init", "--quiet", str(fresh))
-    in_fresh = ("-C", str(fresh))
-    done = _git(*in_fresh, "fetch", "--quiet", "--depth=1", address, f"refs/tags/{tag}")
+    fresh.mkdir(exist_ok=True)
+    run_git(fresh, "init", "--quiet")
+    done = run_git(fresh, "fetch", "--quiet", "--depth=1", address, f"refs/tags/{tag}")
     if done.returncode != 0:
         raise bad_input(address, tag, done.stderr.strip(), "a repository with this tag")
-    fetched = _git(*in_fresh, "rev-parse", "FETCH_HEAD^{commit}").stdout.strip()
+    fetched = run_git(fresh, "rev-parse", "FETCH_HEAD^{commit}").stdout.strip()
     if fetched != commit:
         raise bad_input(address, tag, fetched, f"{commit}, the pinned commit")
-    done = _git(*in_fresh, "checkout", "--quiet", "--detach", commit)
+    done = run_git(fresh, "checkout", "--quiet", "--detach", commit)
     if done.returncode != 0:
         raise bad_input(address, tag, done.stderr.strip(), "a complete repository")
-
-
-def _git(*words: str) -> subprocess.CompletedProcess[str]:
-    environment = {
-        **{name: value for name, value in os.environ.items() if name not in OF_A_HOOK},
-        "GIT_TERMINAL_PROMPT": "0",
-    }
-    return run_command(["git", "-c", "advice.detachedHead=false", *words], environment=environment)
 
 
 def make_venv(folder: Path, lock: Path, bundle: Path | None, say: Say) -> None:
@@ -409,7 +396,7 @@ def _install_venv(folder: Path, lock: Path, bundle: Path | None) -> None:
     pip = [str(folder / "bin/python"), "-P", "-m", "pip", "install", "--quiet", "--no-input"]
     pip += ["--disable-pip-version-check", "--require-hashes", "--no-deps", *offline]
     for command in ([sys.executable, "-P", "-m", "venv", str(folder)], [*pip, "-r", str(lock)]):
-        done = run_command(command)
+        done = run_command(command, environment=environment_of("pip"))
         if done.returncode != 0:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             raise bad_input(lock, "", last, "wheels that pip can install on this system")

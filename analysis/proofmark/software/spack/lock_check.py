@@ -479,14 +479,15 @@ def guard(target: str, programs: list[Path]) -> list[InputError]:
     features = frozenset(archspec.cpu.TARGETS[target].features)
     mistakes = []
     for program in programs:
-        listing = _output("objdump", "-d", "--no-show-raw-insn", str(program))
+        listing = output_of("objdump", "-d", "--no-show-raw-insn", str(program))
         if instructions := forbidden_instructions(listing, features):
             accepted = f"instructions of {target}"
             mistakes.append(InputError(str(program), "", ", ".join(instructions), accepted))
     return mistakes
 
 
-def _output(*command: str) -> str:
-    done = run_command(command)
+def output_of(*command: str, environment: Mapping[str, str] | None = None) -> str:
+    """Return what a program prints; it must end with the exit code 0."""
+    done = run_command(command, environment=environment)
     done.check_returncode()
     return done.stdout.strip()

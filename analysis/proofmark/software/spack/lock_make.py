@@ -24,7 +24,7 @@ import yaml
 from pydantic import TypeAdapter
 
 from proofmark.common.errors import bad_input
-from proofmark.common.processes import of_spack, run_command
+from proofmark.common.processes import environment_of
 from proofmark.common.progress_lines import while_working
 from proofmark.common.shared_models import StrictModel
 from proofmark.software.spack.installation import (
@@ -40,6 +40,7 @@ from proofmark.software.spack.lock_check import (
     PINS,
     canonicalise,
     load_mapping,
+    output_of,
     overlay_digest,
     read_environment,
 )
@@ -170,18 +171,12 @@ def copied_environment(
             (scratch / "site").mkdir()
             shutil.copy(of_site, scratch / "site" / PACKAGES)
             command += ["--config-scope", str(scratch / "site")]
-        variables = of_spack(checkouts.variables(scratch))
-        spack_system = _output(*command, "arch", "-o", env=variables)
+        variables = environment_of("spack", checkouts.variables(scratch))
+        spack_system = output_of(*command, "arch", "-o", environment=variables)
         if spack_system != system:
             accepted = f"{spack_system}, because Spack runs on it"
             raise bad_input("OS", "", system, accepted)
         yield CopiedEnvironment(tuple(command), environment, variables)
-
-
-def _output(*command: str, env: dict[str, str]) -> str:
-    done = run_command(command, environment=env)
-    done.check_returncode()
-    return done.stdout.strip()
 
 
 class HashState(StrEnum):

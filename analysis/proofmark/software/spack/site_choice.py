@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.processes import of_spack, run_command
+from proofmark.common.processes import environment_of, run_command
 from proofmark.software.spack.lock_file import NETWORK, PARALLEL
 from proofmark.software.spack.lock_make import Checkouts
 from proofmark.software.spack.site_parts import MPICC, Problem, SitePart
@@ -303,7 +303,8 @@ def find_tools(checkouts: Checkouts, folders: Sequence[str]) -> FoundTools:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / "system").mkdir()
-        variables = of_spack({**checkouts.variables(folder), "PATH": ":".join(folders)})
+        own = {**checkouts.variables(folder), "PATH": ":".join(folders)}
+        variables = environment_of("spack", own)
         words = ["external", "find", "gcc", *TOOLS]
         done = run_command(checkouts.command(*words), environment=variables)
         if done.returncode:
