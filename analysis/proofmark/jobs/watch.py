@@ -87,7 +87,7 @@ class AskedScheduler:
         try:
             with starting_as(self._user):
                 return call(*given, **named)
-        except (SchedulerError, SchedulerUnavailable):
+        except SchedulerError:
             raise
         except BadInput as error:
             if not self._in_queue():
@@ -124,7 +124,7 @@ class AskedScheduler:
         """
         try:
             states = self._ask(self.chosen.nodes, nodes)
-        except (SchedulerUnavailable, SchedulerError):
+        except SchedulerError:
             return {}
         for state in states.values():
             if not isinstance(state, NodeState):
@@ -142,7 +142,7 @@ class AskedScheduler:
         """
         try:
             known = self._ask(self.chosen.ended, job)
-        except (SchedulerUnavailable, SchedulerError) as error:
+        except SchedulerError as error:
             return JobStatus(State.UNREACHABLE, str(error))
         return known or JobStatus(State.UNREACHABLE, "it does not say whether it has the job")
 
@@ -292,7 +292,7 @@ class JobMonitor:
                 problem = self._remove_ended(status)
                 if self._active:
                     time.sleep(0.2)
-        except (SchedulerUnavailable, SchedulerError) as error:
+        except SchedulerError as error:
             problem = str(error)
         if problem:
             self._say(f"jobs not cancelled, their ticket.json is kept: {problem}")
@@ -302,7 +302,7 @@ class JobMonitor:
         ids = [active.submission.id for active in self._active if active.submission.id]
         try:
             statuses = self._scheduler.states(ids)
-        except (SchedulerUnavailable, SchedulerError) as error:
+        except SchedulerError as error:
             return str(error)
         problem = ""
         for active in list(self._active):
@@ -369,11 +369,16 @@ class JobMonitor:
         """Submit a job without an id, unless an earlier attempt to submit it succeeded."""
         try:
             job_id = self._scheduler.find(active.submission.name)
-            job_id = job_id or self._scheduler.submit(active.request.script, active.request)
-        except SchedulerUnavailable as error:
+        except SchedulerError as error:
             self._update(active, JobStatus(State.UNREACHABLE, str(error)))
+            return
+        try:
+            job_id = job_id or self._scheduler.submit(active.request.script, active.request)
         except SubmitLimitReached as error:
             self._update(active, JobStatus(State.WAITING, f"to be submitted: {error}"))
+        except SchedulerUnavailable as error:
+            state = State.NOT_ACCEPTED if error.code else State.UNREACHABLE
+            self._update(active, JobStatus(state, str(error)))
         except SchedulerError as error:
             self._finish(active, JobStatus(State.REFUSED, str(error)))
         else:
@@ -390,7 +395,7 @@ class JobMonitor:
         try:
             active.folder.save(active.submission)
         except BadInput:
-            with suppress(SchedulerUnavailable, SchedulerError):
+            with suppress(SchedulerError):
                 self._scheduler.cancel([job_id])
             raise
 
@@ -406,7 +411,7 @@ class JobMonitor:
         ids = [active.submission.id for active in submitted]
         try:
             statuses = self._scheduler.states(ids)
-        except (SchedulerUnavailable, SchedulerError) as error:
+        except SchedulerError as error:
             for active in submitted:
                 self._update(active, JobStatus(State.UNREACHABLE, str(error)))
         else:
@@ -418,7 +423,7 @@ class JobMonitor:
         """Return whether the scheduler has the job of an unfinished submission."""
         try:
             job_id = self._scheduler.find(active.submission.name)
-        except (SchedulerUnavailable, SchedulerError) as error:
+        except SchedulerError as error:
             self._update(active, JobStatus(State.UNREACHABLE, str(error)))
             return False
         if job_id:
@@ -475,8 +480,10 @@ class JobMonitor:
         if status.state in (State.VANISHED, State.ENDED_UNKNOWN):
             down = self._scheduler.down_nodes(active.request.nodes)
             status = JobStatus(State.NODE_FAILED, f"{down}; {status.reason}") if down else status
-        if active.status.state is State.UNREACHABLE:
-            # It cannot be cancelled. The file ticket.json is kept for later.
+        if active.status.state is State.NOT_ACCEPTED:
+            status = JobStatus(State.REFUSED, status.reason)
+        if active.status.state in (State.UNREACHABLE, State.NOT_ACCEPTED):
+            # It cannot be cancelled, or may be in the queue: ticket.json is kept for later.
             active.folder.append_event(active.submission, status)
             self._remove(active, status)
             return
@@ -484,7 +491,7 @@ class JobMonitor:
         if active.submission.id and active.status.state is not State.VANISHED:
             try:
                 self._scheduler.cancel([active.submission.id])
-            except (SchedulerUnavailable, SchedulerError) as error:
+            except SchedulerError as error:
                 status = JobStatus(status.state, f"{status.reason}, not cancelled: {error}")
         self._finish(active, status)
 

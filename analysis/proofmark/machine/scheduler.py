@@ -83,20 +83,21 @@ def no_listing(program: str, found: str) -> NodeError:
     return NodeError(Outcome.UNEXPECTED, f"{program}: {found[:200]}")
 
 
-class SchedulerUnavailable(OutsideError):
-    """The scheduler did not answer; the command may be repeated."""
-
-
 class SchedulerError(OutsideError):
-    """The scheduler refused a command.
+    """The scheduler refused a command for good.
 
     Attributes:
-        code: the exit code of the command; 0 if it is not known.
+        code: the exit code of the command; 0 if it gave none.
+        answer: all that the command printed about its failure.
     """
 
-    def __init__(self, text: str, *, code: int = 0) -> None:
+    def __init__(self, text: str, *, code: int = 0, answer: str = "") -> None:
         super().__init__(text)
-        self.code = code
+        self.code, self.answer = code, answer
+
+
+class SchedulerUnavailable(SchedulerError):
+    """The scheduler did not answer, or by a refusal that may end; the command may be repeated."""
 
 
 class SubmitLimitReached(SchedulerError):
@@ -456,7 +457,7 @@ def present(run: Run, site: Site, nodes: Sequence[str], begun: Collection[str] =
     try:
         asked = scheduler(site.partition.scheduler, site.partition.queue)
         states = asked.nodes(chosen) if chosen else {}
-    except (SchedulerUnavailable, SchedulerError, BadInput):
+    except (SchedulerError, BadInput):
         states = {}
     waiting = [n for n in chosen if is_closed(states.get(n, IDLE), own) and n not in begun]
     if waiting:

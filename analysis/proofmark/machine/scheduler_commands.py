@@ -12,7 +12,9 @@ from enum import Enum
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import environment_of, run_command
 from proofmark.common.rights import starting_user
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import one_line
+from proofmark.common.yaml_models import shipped_data
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
     BUSY,
@@ -34,22 +36,22 @@ _TIMEOUT_S = 60
 def ask_scheduler(
     *command: str,
     text: str = "",
-    unavailable: Collection[str] = (),
+    final: str = "",
     success: Collection[int] = (0,),
     limit: Callable[[int, str], bool] = lambda code, message: False,
 ) -> str:
     """Run a command of a scheduler and return its standard output.
 
     Args:
-        unavailable: parts of the messages that the command prints if its server does not answer.
+        final: the name of the scheduler whose `final_messages` end the command.
         limit: whether an exit code with a message means that too many jobs are submitted now.
 
     Raises:
         BadInput: there is no such program.
         SubmitLimitReached: as `limit` says.
-        SchedulerUnavailable: the server does not answer, the command ran for a minute, or it could
-            not be started.
-        SchedulerError: the command failed for another reason; with its message.
+        SchedulerError: the command failed with one of these messages.
+        SchedulerUnavailable: it failed with another message, ran for a minute, or could not be
+            started.
     """
     if shutil.which(command[0]) is None:
         found = f"no program {command[0]!r} in PATH"
@@ -70,13 +72,52 @@ def ask_scheduler(
         raise SchedulerUnavailable(f"{command[0]}: {error.strerror}") from None
     if done.returncode in success:
         return done.stdout
-    message = " / ".join((done.stderr or done.stdout).split("\n")).strip(" /")[-300:]
-    if any(part in message for part in unavailable):
-        raise SchedulerUnavailable(f"{command[0]}: {message}")
-    text = f"{command[0]}: {message or f'exit code {done.returncode}'}"
-    if limit(done.returncode, message):
-        raise SubmitLimitReached(text)
-    raise SchedulerError(text, code=done.returncode)
+    code, answer = done.returncode, done.stderr or done.stdout
+    shown = f"{command[0]}: {last_lines(answer) or f'exit code {code}'}"
+    if limit(code, answer):
+        raise SubmitLimitReached(shown, code=code, answer=answer)
+    kind = SchedulerError if _is_final(final, answer) else SchedulerUnavailable
+    raise kind(shown, code=code, answer=answer)
+
+
+class _Refusals(StrictModel):
+    source: str
+    messages: tuple[str, ...]
+
+
+def final_messages() -> Mapping[str, _Refusals]:
+    """Return the messages of each scheduler, by its name (``data/final_messages.yml``)."""
+    return shipped_data("proofmark.machine", "final_messages.yml", dict[str, _Refusals])
+
+
+def _is_final(scheduler: str, answer: str) -> bool:
+    refusals = final_messages()[scheduler].messages if scheduler else ()
+    return any(says(answer, message) for message in refusals)
+
+
+def says(answer: str, message: str) -> bool:
+    """Return whether an answer has all words of `message`, in one line.
+
+    A ``*`` in the message is any text: a name or a number. Capital letters are not compared.
+    """
+    words = ".{0,200}?".join(map(re.escape, message.split("*")))
+    return bool(re.search(rf"(?<!\w){words}(?!\w)", answer, re.IGNORECASE))
+
+
+LONGEST_MESSAGE = 400
+"""The limit of what a failed command printed, in a message of the kit, in characters."""
+
+
+def last_lines(answer: str) -> str:
+    """Return the last lines of an answer in one line; of a longer line the first words."""
+    lines = [line for each in answer.split("\n") if (line := one_line(each))]
+    shown = ""
+    for line in reversed(lines):
+        joined = f"{line} / {shown}" if shown else line
+        if len(joined) > LONGEST_MESSAGE:
+            return shown or f"{line[:LONGEST_MESSAGE].rpartition(' ')[0]} …"
+        shown = joined
+    return shown
 
 
 def job_id(program: str, output: str, pattern: str) -> str:
@@ -250,14 +291,15 @@ LONGEST_COMMAND = 120
 """The limit of a command in a message, in characters: it may name thousands of nodes."""
 
 
-def ask_tool(*command: str, timeout_s: float, unavailable: Collection[str] = ()) -> str:
+def ask_tool(*command: str, timeout_s: float, final: str = "") -> str:
     """Run a command and return what it prints. It gets the variables of `ask_scheduler`.
 
     Args:
-        unavailable: parts of the messages that the command prints if its server does not answer.
+        final: the name of the scheduler whose `final_messages` count; empty: each message is final.
 
     Raises:
-        NodeError: it did not start, it or its server gave no answer, or its exit code is not 0.
+        NodeError: NO_ANSWER: the command failed with another message. Another outcome: it did not
+            start, or failed for good.
     """
     try:
         environment = environment_of("scheduler")
@@ -268,8 +310,8 @@ def ask_tool(*command: str, timeout_s: float, unavailable: Collection[str] = ())
         message, shown = (done.stderr or done.stdout).strip(), shlex.join(command)
         if len(shown) > LONGEST_COMMAND:
             shown = f"{shown[: LONGEST_COMMAND - 1]}…"
-        silent = any(part in message for part in unavailable)
-        outcome = Outcome.NO_ANSWER if silent else Outcome.UNEXPECTED
+        refused = not final or _is_final(final, message)
+        outcome = Outcome.UNEXPECTED if refused else Outcome.NO_ANSWER
         raise NodeError(outcome, f"{shown}: {message or f'exit code {done.returncode}'}")
     return done.stdout
 

@@ -53,6 +53,7 @@ class State(Enum):
     SUSPENDED = "suspended"
     UNKNOWN = "in an unknown state"
     UNREACHABLE = "the scheduler does not answer"
+    NOT_ACCEPTED = "not accepted yet"
     ENDED_UNKNOWN = "ended, and its results are still missing"
     VANISHED = "vanished"
     # Final states.
@@ -86,6 +87,7 @@ _STUCK = (
     State.SUSPENDED,
     State.UNKNOWN,
     State.UNREACHABLE,
+    State.NOT_ACCEPTED,
     State.ENDED_UNKNOWN,
     State.VANISHED,
 )

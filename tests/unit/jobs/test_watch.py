@@ -360,6 +360,30 @@ def test_a_refused_job_is_reported(kit: Kit, monkeypatch: pytest.MonkeyPatch) ->
     assert "refused: sbatch: no such account" in judge_run(run).coverage.stopped[0]
 
 
+def test_a_refusal_that_may_end_is_repeated(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = Scripted(JobStatus(State.CANCELLED))
+    refusals = ["sbatch: Munge encode failed"] * 2
+
+    def submit(script: Path, request: Request) -> str:
+        if refusals:
+            raise SchedulerUnavailable(refusals.pop(), code=1)
+        return "41"
+
+    monkeypatch.setattr(scheduler, "submit", submit)
+    run, messages = watch(kit, scheduler, monkeypatch, stall_timeout_s=30)
+    assert messages[0] == "job 00-0001: not accepted yet: sbatch: Munge encode failed"
+    assert "cancelled" in judge_run(run).coverage.stopped[0]
+
+
+def test_a_refusal_that_does_not_end_is_final(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = Scripted(None)
+    scheduler.refuses = SchedulerUnavailable("sbatch: Munge encode failed", code=1)
+    run, _ = watch(kit, scheduler, monkeypatch)
+    expected = "refused: sbatch: Munge encode failed, given up after 0 s"
+    assert expected in judge_run(run).coverage.stopped[0]
+    assert list(run.folder.rglob("ticket.json")), "the scheduler may have the job"
+
+
 def test_a_submission_without_a_response_is_searched_before_it_is_repeated(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:

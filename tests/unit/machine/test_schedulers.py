@@ -30,6 +30,7 @@ from proofmark.machine.scheduler import (
     SubmitLimitReached,
     scheduler,
 )
+from proofmark.machine.scheduler_commands import final_messages, last_lines
 from proofmark.machine.schedulers import sge
 from proofmark.machine.schedulers.pbs import Pbs
 from proofmark.machine.schedulers.slurm import Slurm, status_of_job
@@ -676,6 +677,82 @@ def test_a_submit_limit_is_no_final_refusal(
     with pytest.raises(SchedulerError) as raised:
         module.submit(script(tmp_path, module, requested), requested)
     assert isinstance(raised.value, SubmitLimitReached) == later
+
+
+TRIED_AGAIN = {
+    "slurm": (
+        "sbatch: error: If munged is up, restart with --num-threads=10\n"
+        'sbatch: error: Munge encode failed: Failed to access "/run/munge/munge.socket.2"\n'
+        "sbatch: error: slurm_send_node_msg: REQUEST_SUBMIT_BATCH_JOB has authentication error\n"
+        "sbatch: error: Batch job submission failed: Protocol authentication error",
+        "sbatch: error: Batch job submission failed: Required partition not available (inactive "
+        "or drain)",
+        "sbatch: error: Batch job submission failed: System submissions disabled",
+        "sbatch: error: xInvalid qos specifications",
+    ),
+    "pbs": ("qsub: Queue is not enabled", "qsub: Invalid credential", "qsub: hook error"),
+    "sge": (
+        "Unable to run job: unable to send message to qmaster using port 6444 on host m: got send",
+        "Unable to run job: job 7 rejected because authentication failed.",
+    ),
+    "lsf": (
+        "batch system daemon not responding ... still trying",
+        "Failed in LSF library call: Slave LIM configuration is not ready yet. Job not submitted.",
+        "normal: Queue has been closed. Job not submitted.",
+    ),
+    "flux": ("flux-batch: ERROR: job submission to batch is disabled: maintenance",),
+    "loadleveler": ("llsubmit: 2512-301 An error occurred while receiving data",),
+}
+SUBMIT = {"slurm": "sbatch", "lsf": "bsub", "flux": "flux", "loadleveler": "llsubmit"}
+
+
+def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words: str) -> Exception:
+    """Submit to a command that fails with `words`; return the exception."""
+    program = tmp_path / SUBMIT.get(name, "qsub")
+    (tmp_path / "message").write_text(words)
+    program.write_text(f'#!/bin/sh\ncat "{tmp_path}/message" >&2\nexit 1\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    module, requested = scheduler(name), request()
+    with pytest.raises(SchedulerError) as raised:
+        module.submit(script(tmp_path, module, requested), requested)
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [(name, words) for name in TRIED_AGAIN for words in TRIED_AGAIN[name]]
+)
+def test_a_refusal_that_is_not_listed_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words: str
+) -> None:
+    error = answer(tmp_path, monkeypatch, name, words)
+    assert isinstance(error, SchedulerUnavailable)
+    assert error.code == 1
+    shown = str(error).partition(": ")[2].split(" / ")
+    assert shown == words.split("\n")[-len(shown) :], "whole lines, the last ones"
+
+
+@pytest.mark.parametrize("name", final_messages())
+def test_a_listed_refusal_is_final(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for message in final_messages()[name].messages:
+        error = answer(tmp_path, monkeypatch, name, f"x: {message.replace('*', 'a b')} (y).\nend")
+        limit = message == "Job violates accounting/QOS policy"
+        assert (type(error) is SchedulerError) != (limit and "submit limit" in str(error)), message
+
+
+def test_the_table_of_final_messages_is_that_of_the_page() -> None:
+    page = (ROOT / "docs/design/jobs.md").read_text()
+    for name, refusals in final_messages().items():
+        listed = "; ".join(refusals.messages).replace("*", "\\*")
+        assert f"| `{name}` | {listed} |\n" in page
+
+
+def test_long_answers_are_cut_between_words() -> None:
+    assert last_lines("first\n" + "word " * 100 + "\n\nlast") == "last"
+    assert last_lines("word " * 200).endswith("word word …")
+    assert last_lines("") == ""
 
 
 def test_a_host_of_several_vnodes_is_read_whole(batch: Path) -> None:

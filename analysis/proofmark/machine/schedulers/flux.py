@@ -34,23 +34,15 @@ from proofmark.machine.scheduler import (
     is_down,
     no_listing,
 )
-from proofmark.machine.scheduler_commands import ask_scheduler, job_id, submitted_id, unreadable
+from proofmark.machine.scheduler_commands import (
+    ask_scheduler,
+    job_id,
+    says,
+    submitted_id,
+    unreadable,
+)
 from proofmark.runs.job_folder import JobStatus, State
 from proofmark.site.survey.answers import ListedNode
-
-_UNAVAILABLE = (
-    "nable to connect to Flux",
-    "Error connecting",
-    "onnection refused",
-    "lost connection",
-    "ost unreachable",
-    # broker.c, while the instance starts or stops: the modules are loaded one after the other.
-    "No service matching",
-    "unction not implemented",
-    "shutting down",
-    "roken pipe",
-    "onnection reset",
-)
 
 NEEDED = (0, 61)
 """The version with ``--taskmap=hostfile:`` (NEWS.md)."""
@@ -154,7 +146,7 @@ class Flux(Scheduler):
 
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`; the id has an ``f`` in place of the letter ƒ."""
-        output = ask_scheduler("flux", "batch", str(script), unavailable=_UNAVAILABLE)
+        output = ask_scheduler("flux", "batch", str(script), final="flux")
         return submitted_id("flux batch", output, _ID).strip().replace("ƒ", "f")
 
     def find(self, name: str) -> str:
@@ -171,14 +163,16 @@ class Flux(Scheduler):
         try:
             return _listed(_jobs(_FIELDS, job)).get(job)
         except SchedulerError as error:
-            # flux jobs: "JobID f123 unknown". Flux has removed it, or lost it in a restart.
-            return NO_SUCH_JOB if f"JobID {job} unknown" in str(error) else None
+            # Flux has removed it, or lost it in a restart.
+            if says(error.answer, f"JobID {job} unknown"):
+                return NO_SUCH_JOB
+            raise
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Cancel the jobs; one that has ended, or that Flux does not know any more, is no error."""
         for job in ids:  # flux cancel fails if one of several jobs has ended
             try:
-                ask_scheduler("flux", "cancel", job, unavailable=_UNAVAILABLE)
+                ask_scheduler("flux", "cancel", job, final="flux")
             except SchedulerError:
                 status = self.ended(job)
                 if status is None or status.state in _ACTIVE:
@@ -190,7 +184,7 @@ class Flux(Scheduler):
         A node of which only some cores are allocated is in two states. A drained node is down.
         """
         command = ("flux", "resource", "list", "--no-header", "--states=free,allocated,down")
-        output = ask_scheduler(*command, "--format={state}|{nodelist}", unavailable=_UNAVAILABLE)
+        output = ask_scheduler(*command, "--format={state}|{nodelist}")
         shown = {"free": IDLE, "allocated": BUSY, "down": DOWN}
         sets = dict(line.split("|", 1) for line in output.splitlines() if "|" in line)
         try:
@@ -230,7 +224,7 @@ def _drain_reasons() -> dict[str, str]:
     command = ("flux", "resource", "drain", "--no-header", "--format={nodelist}|{reason}")
     reasons: dict[str, str] = {}
     with suppress(SchedulerError, ValueError):
-        for line in ask_scheduler(*command, unavailable=_UNAVAILABLE).splitlines():
+        for line in ask_scheduler(*command).splitlines():
             nodes, _, reason = line.partition("|")
             reasons |= dict.fromkeys(unfold([nodes]), f"drained {one_line(reason)}".strip())
     return reasons
@@ -239,7 +233,7 @@ def _drain_reasons() -> dict[str, str]:
 def _jobs(fields: str, *options: str) -> str:
     """Return the `fields` of the jobs of this user."""
     command = ("flux", "jobs", "--no-header", "--count=0", f"--format={fields}", *options)
-    return ask_scheduler(*command, unavailable=_UNAVAILABLE)
+    return ask_scheduler(*command)
 
 
 def _listed(output: str) -> dict[str, JobStatus]:

@@ -14,7 +14,6 @@ from proofmark.machine.scheduler import (
     NodeState,
     Request,
     Scheduler,
-    SchedulerError,
 )
 from proofmark.machine.scheduler_commands import (
     Use,
@@ -26,8 +25,6 @@ from proofmark.machine.scheduler_commands import (
     unreadable,
 )
 from proofmark.runs.job_folder import JobStatus, State
-
-_UNAVAILABLE = ("annot connect", "nable to connect", "annot contact", "timed out", "not responding")
 
 _NO_JOBS = "There is currently no job status to report"
 
@@ -128,7 +125,7 @@ class LoadLeveler(Scheduler):
 
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`; submit filters of the site may print lines before the job id."""
-        output = ask_scheduler("llsubmit", str(script), unavailable=_UNAVAILABLE)
+        output = ask_scheduler("llsubmit", str(script), final="loadleveler")
         return submitted_id("llsubmit", output, r'llsubmit: The job "([A-Za-z0-9_.-]+)".*')
 
     def find(self, name: str) -> str:
@@ -145,24 +142,21 @@ class LoadLeveler(Scheduler):
 
         Only administrators can read the history.
         """
-        try:
-            listed = {_key(name): code for name, code, _ in _queue(job)}
-        except SchedulerError:
-            return None
+        listed = {_key(name): code for name, code, _ in _queue(job)}
         if _key(job) in listed:
             return _state(listed[_key(job)])
         return None if listed else NO_SUCH_JOB
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Cancel the jobs."""
-        ask_scheduler("llcancel", *ids, unavailable=_UNAVAILABLE)
+        ask_scheduler("llcancel", *ids)
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
         """Return the state of each node: that of its startd, by one llstatus.
 
         ``%sta`` would be its availability, 1 or 0.
         """
-        output = ask_scheduler("llstatus", "-r", "%n", "%sts", unavailable=_UNAVAILABLE)
+        output = ask_scheduler("llstatus", "-r", "%n", "%sts")
         states = dict(line.split("!", 1) for line in output.splitlines() if line.count("!") == 1)
         listed = HostTable.of(states)
         known = {name: states.get(listed.find(name) or name, "") for name in names}
@@ -225,7 +219,7 @@ def _queue(*ids: str) -> list[tuple[str, str, str]]:
     """
     which = ids or ("-u", starting_user().name)
     form = ("-r", "%id", "%st", "%jn")
-    output = ask_scheduler("llq", *which, *form, unavailable=_UNAVAILABLE)
+    output = ask_scheduler("llq", *which, *form)
     rows = [match.groups() for line in output.splitlines() if (match := _ROW.fullmatch(line))]
     if not rows and _NO_JOBS not in output:
         raise unreadable("llq", "a list of jobs", output)

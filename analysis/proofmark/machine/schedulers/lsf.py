@@ -106,14 +106,6 @@ def _host(
     )
 
 
-_UNAVAILABLE = (
-    "LSF is down",
-    "Please wait",
-    "annot connect",
-    "batch daemon not responding",
-    "ailed in sending/receiving",
-)
-
 _FULL = "Pending job threshold reached"
 """The message of bsub at MAX_PEND_JOBS of the user, of a group or of the cluster.
 
@@ -233,7 +225,7 @@ class Lsf(Scheduler):
         output = ask_scheduler(
             "bsub",
             text=text,
-            unavailable=_UNAVAILABLE,
+            final="lsf",
             limit=lambda code, message: _FULL in message,
         )
         return submitted_id("bsub", output, r"Job <([0-9]+)>.*")
@@ -261,7 +253,7 @@ class Lsf(Scheduler):
         """Kill the jobs; one that has ended, or that LSF does not know any more, is no error."""
         for job in ids:  # bkill has one exit code for all failures
             try:
-                ask_scheduler("bkill", job, unavailable=_UNAVAILABLE)
+                ask_scheduler("bkill", job, final="lsf")
             except SchedulerError:
                 listed = _bjobs("jobid stat", "-a", job)
                 if any(each.get("STAT") not in _ENDED for each in listed):
@@ -270,7 +262,7 @@ class Lsf(Scheduler):
     def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
         """Return the state of each node, by one bhosts."""
         # -X: also the hosts of a condensed host group, which is one line otherwise.
-        output = ask_scheduler("bhosts", "-X", "-w", unavailable=_UNAVAILABLE)
+        output = ask_scheduler("bhosts", "-X", "-w")
         rows = [line.split() for line in output.splitlines()]
         states = {row[0]: _node(row[1], row[4]) for row in rows if len(row) >= 6}
         return {name: states[name] for name in names if name in states}
@@ -326,7 +318,7 @@ def _bjobs(fields: str, *options: str) -> list[dict[str, str]]:
 def _records(fields: str, *options: str) -> list[dict[str, str]]:
     """Return the records of bjobs; that of a job which LSF does not have has an ``ERROR``."""
     command = ("bjobs", "-json", "-o", fields, *options)
-    output = ask_scheduler(*command, unavailable=_UNAVAILABLE, success=(0, _FAILED))
+    output = ask_scheduler(*command, success=(0, _FAILED))
     if not output.strip():
         return []
     try:

@@ -18,6 +18,7 @@ from proofmark.common.host_names import same_host
 from proofmark.common.nodesets import folded
 from proofmark.common.rights import starting_user
 from proofmark.common.text import one_line
+from proofmark.common.yaml_models import shipped_data
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
@@ -73,38 +74,6 @@ _STALE = {"Stale", "stale"}
 
 FIRST_NODE_DIED = -20
 
-EXITS = {
-    -1: (State.NODE_FAILED, "not started, before its files were staged"),
-    -2: (State.NODE_FAILED, "not started, after its files were staged"),
-    -3: (State.NODE_FAILED, "not started, to be retried"),
-    -4: (State.NODE_FAILED, "aborted when the daemon of its node started"),
-    -5: (State.NODE_FAILED, "aborted when the daemon of its node started"),
-    -6: (State.NODE_FAILED, "aborted when the daemon of its node started"),
-    -7: (State.NODE_FAILED, "not restarted from its checkpoint"),
-    -10: (State.REFUSED, "its user or group is not valid on the node"),
-    -11: (State.REQUEUED, "run again"),
-    -12: (State.KILLED, "after a checkpoint"),
-    -13: (State.REFUSED, "the password of its user is wrong"),
-    -14: (State.NODE_FAILED, "another of its nodes failed"),
-    -15: (State.REQUEUED, "from its checkpoint"),
-    -16: (State.REFUSED, "by a hook of the site, to be retried"),
-    -17: (State.REFUSED, "by a hook of the site"),
-    -18: (State.REQUEUED, "by a hook of the site"),
-    -19: (State.CANCELLED, "by a hook of the site"),
-    FIRST_NODE_DIED: (State.NODE_FAILED, "its first node does not answer"),
-    -21: (State.REFUSED, "a folder of PBS on its node can be written by others"),
-    -22: (State.REFUSED, "a hook of the site failed"),
-    -23: (State.REFUSED, "it has no Kerberos credentials"),
-    -24: (State.KILLED, "it used too many processors"),
-    -25: (State.KILLED, "it used too many processors"),
-    -26: (State.KILLED, "it used too much virtual memory"),
-    -27: (State.KILLED, "it used too much memory"),
-    -28: (State.TIME_LIMIT, "its limit of processor time"),
-    -29: (State.TIME_LIMIT, ""),
-    -30: (State.NODE_FAILED, "one of its nodes did not join it"),
-}
-"""The states and meanings of negative exit statuses: ``JOB_EXEC_*`` of ``src/include/job.h``."""
-
 _NOT_ACTIVE = {
     *("RESV_NONE", "RESV_UNCONFIRMED", "RESV_CONFIRMED", "RESV_WAIT"),
     *("RESV_FINISHED", "RESV_DELETED"),
@@ -119,8 +88,6 @@ _POWERS = "kmgtpe"
 
 Vnode = tuple[str, int, int, frozenset[str], str]
 """Host, CPUs, bytes of memory, queues, and the accelerators of a virtual node."""
-
-_UNAVAILABLE = ("annot connect to", "onnection refused", "ommunication failure", "timed out")
 
 _ID = r"\s*([0-9]+(?:\[[0-9]*\])?\.[A-Za-z0-9_.-]+)\s*"
 
@@ -163,6 +130,11 @@ MAX_NAMES = 500
 
 _VARIOUS = "<various>"
 """The value of an attribute of a host that its virtual nodes do not share (pbsnodes(8))."""
+
+
+def exits() -> Mapping[int, tuple[str, str]]:
+    """Return the name of the state, and the meaning, of each negative exit status of PBS."""
+    return shipped_data("proofmark.machine", "pbs_exits.yml", dict[int, tuple[str, str]])
 
 
 def entries(text: str, key: str) -> Entries:
@@ -381,16 +353,14 @@ class Pbs(DrainingScheduler):
         selection = ("-l", self.host_list(request))
         output = ask_scheduler(
             *("qsub", *selection, str(script)),
-            unavailable=_UNAVAILABLE,
+            final="pbs",
             limit=lambda code, message: code in _LIMITS,
         )
         return submitted_id("qsub", output, _ID)
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""
-        return job_id(
-            "qselect", ask_scheduler("qselect", "-N", name, unavailable=_UNAVAILABLE), _ID
-        )
+        return job_id("qselect", ask_scheduler("qselect", "-N", name), _ID)
 
     def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Return the state of each job, by one qstat; of those that it lacks, by the history.
@@ -413,7 +383,9 @@ class Pbs(DrainingScheduler):
         except SchedulerError as error:
             if error.code == _FINISHED_JOB:
                 return JobStatus(State.ENDED_UNKNOWN, "only the history has it")
-            return NO_SUCH_JOB if error.code == _UNKNOWN_JOB else None
+            if error.code == _UNKNOWN_JOB:
+                return NO_SUCH_JOB
+            raise
         return _state(found[job], {}) if job in found else None
 
     def cancel(self, ids: Sequence[str]) -> None:
@@ -423,7 +395,7 @@ class Pbs(DrainingScheduler):
         each job is deleted alone.
         """
         try:
-            ask_scheduler("qdel", *ids, unavailable=_UNAVAILABLE)
+            ask_scheduler("qdel", *ids)
         except SchedulerError:
             failed = [error for job in ids if (error := _not_deleted(job))]
             if failed:
@@ -433,7 +405,7 @@ class Pbs(DrainingScheduler):
         """Return the state of each node, by one pbsnodes; see `_whole`."""
 
         def ask(*options: str) -> Entries:
-            output = ask_scheduler("pbsnodes", "-a", *options, unavailable=_UNAVAILABLE)
+            output = ask_scheduler("pbsnodes", "-a", *options)
             return _entries("pbsnodes", output, "nodes")
 
         nodes = _whole(ask("-F", "json"), names, lambda: ask("-v", "-F", "json"))
@@ -508,7 +480,7 @@ def _qstat(
 ) -> dict[str, dict[str, Any]]:
     """Return the attributes of the jobs that a qstat lists; it prints nothing if it has none."""
     command = ("qstat", "-f", "-F", "json", *words)
-    output = ask_scheduler(*command, unavailable=_UNAVAILABLE, success=success)
+    output = ask_scheduler(*command, success=success)
     return _entries("qstat", output, "Jobs") if output.strip() else {}
 
 
@@ -516,7 +488,7 @@ def _not_deleted(job: str) -> SchedulerError | None:
     """Delete a job; return why it cannot be deleted; None if it is, has ended, or ends now."""
     try:
         ended = (0, _UNKNOWN_JOB, _FINISHED_JOB)
-        ask_scheduler("qdel", job, unavailable=_UNAVAILABLE, success=ended)
+        ask_scheduler("qdel", job, success=ended)
     except SchedulerError as error:
         ends = error.code == _BAD_STATE and _qstat(job).get(job, {}).get("job_state", "E") == "E"
         return None if ends else error
@@ -531,7 +503,7 @@ def _stopped(queues: Sequence[str]) -> dict[str, str]:
     """Return why no job of a queue starts, by queue; PBS gives the jobs that reason later."""
     command = ("qstat", "-Q", "-f", "-F", "json", *queues)
     try:
-        known = _entries("qstat", ask_scheduler(*command, unavailable=_UNAVAILABLE), "Queue")
+        known = _entries("qstat", ask_scheduler(*command), "Queue")
     except SchedulerError:
         return {}  # the queue of a reservation that has ended, or of another server
     return {
@@ -547,7 +519,8 @@ def _state(fields: Mapping[str, Any], stopped: Mapping[str, str]) -> JobStatus:
     state = _STATES.get(letter, State.UNKNOWN)
     code = fields.get("Exit_status")
     if state is State.ENDED_UNKNOWN and isinstance(code, int) and code < 0:
-        state, meaning = EXITS.get(code, (State.KILLED, ""))
+        name, meaning = exits().get(code, ("KILLED", ""))
+        state = State[name]
         if code == FIRST_NODE_DIED:
             meaning = f"{meaning}: {str(fields.get('exec_host', '')).partition('/')[0]}"
         comment = "; ".join(filter(None, (f"exit status {code}", meaning, comment)))

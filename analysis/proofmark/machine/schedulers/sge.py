@@ -22,7 +22,6 @@ from proofmark.machine.scheduler import (
     Request,
     Scheduler,
     SchedulerError,
-    SchedulerUnavailable,
     no_listing,
 )
 from proofmark.machine.scheduler_commands import (
@@ -30,6 +29,7 @@ from proofmark.machine.scheduler_commands import (
     as_argument,
     ask_scheduler,
     one_by_one,
+    says,
     state_of,
     states_of,
     submitted_id,
@@ -69,8 +69,6 @@ _UNKNOWN = {"", "-"}
 
 _KIND = ("num_proc", "m_socket", "arch_string")
 """The values that like hosts share."""
-
-_UNAVAILABLE = ("nable to send message", "nable to contact", "commlib error", "got no connection")
 
 _NO_JOB = "do not exist"
 """A part of the message of ``qstat -j`` if qmaster has no such job."""
@@ -214,7 +212,7 @@ class GridEngine(Scheduler):
         command = ("qsub", "-terse", *instances, str(script))
         output = ask_scheduler(
             *command,
-            unavailable=_UNAVAILABLE,
+            final="sge",
             limit=lambda code, message: code == _TRY_LATER,
         )
         return submitted_id("qsub", output, r"\s*([0-9]+)\s*")
@@ -233,21 +231,22 @@ class GridEngine(Scheduler):
         ``qstat -j`` lists a job by its number. A job that runs has a line of its usage there.
         """
         try:
-            known = ask_scheduler("qstat", "-j", job, unavailable=_UNAVAILABLE)
+            known = ask_scheduler("qstat", "-j", job)
             runs = any(line.startswith("usage") for line in known.splitlines())
             return JobStatus(State.RUNNING if runs else State.WAITING, "only qstat -j lists it")
         except SchedulerError as error:
-            unknown = _NO_JOB in str(error)
+            if not says(error.answer, _NO_JOB):
+                raise
         try:
-            output = ask_scheduler("qacct", "-j", job, unavailable=_UNAVAILABLE)
-        except (SchedulerUnavailable, SchedulerError, BadInput):
+            output = ask_scheduler("qacct", "-j", job)
+        except (SchedulerError, BadInput):
             output = ""
         fields = dict(
             line.split(None, 1) for line in output.splitlines() if len(line.split(None, 1)) == 2
         )
         failed = fields.get("failed", "").strip()
         if not failed:
-            return NO_SUCH_JOB if unknown else None
+            return NO_SUCH_JOB
         number, *_ = failed.split()
         if failed != "0" and fields.get("deleted_by", "NONE").strip() not in ("NONE", "unknown"):
             return JobStatus(State.CANCELLED, f"by {fields['deleted_by'].strip()}")
@@ -255,7 +254,7 @@ class GridEngine(Scheduler):
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Delete the jobs; a job that has ended is no error."""
-        ask_scheduler("qdel", ",".join(ids), unavailable=_UNAVAILABLE, success=(0, 1))
+        ask_scheduler("qdel", ",".join(ids), success=(0, 1))
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
         """Return the state of each node, by one qstat for all queue instances and no jobs.
@@ -277,7 +276,7 @@ class GridEngine(Scheduler):
 
 def _qstat(*options: str) -> ElementTree.Element:
     """Return the XML of a qstat for all states: a file .sge_qstat can have other options."""
-    output = ask_scheduler("qstat", "-xml", "-s", "prs", *options, unavailable=_UNAVAILABLE)
+    output = ask_scheduler("qstat", "-xml", "-s", "prs", *options)
     try:
         return read_xml(output)
     except ValueError:

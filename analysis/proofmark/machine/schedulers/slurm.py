@@ -29,7 +29,6 @@ from proofmark.machine.scheduler import (
     Request,
     ReservingScheduler,
     SchedulerError,
-    SchedulerUnavailable,
     no_listing,
 )
 from proofmark.machine.scheduler_commands import (
@@ -40,6 +39,7 @@ from proofmark.machine.scheduler_commands import (
     job_id,
     of_cluster,
     queue_options,
+    says,
     state_of,
     states_of,
     status_of,
@@ -193,14 +193,6 @@ _KEY_AND_VALUE = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*)=(\S*)")
 
 _KIND = ("Sockets", "CoresPerSocket", "ThreadsPerCore", "Gres")
 """The fields that like nodes share."""
-
-_UNAVAILABLE = (
-    "nable to contact",
-    "timed out",
-    "connect failure",
-    "temporarily unable",
-    "Zero Bytes",
-)
 
 _POLICY = re.compile(r"\b(?:Assoc|QOS)\w+")
 
@@ -383,13 +375,13 @@ class Slurm(ReservingScheduler):
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`."""
         command = ("sbatch", "--parsable", str(script))
-        output = ask_scheduler(*command, unavailable=_UNAVAILABLE, limit=_is_limit)
+        output = ask_scheduler(*command, final="slurm", limit=_is_limit)
         return submitted_id("sbatch", output, _ID)
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""
         command = self._squeue("--format=%i", f"--name={name}")
-        return job_id("squeue", ask_scheduler(*command, unavailable=_UNAVAILABLE), _ID)
+        return job_id("squeue", ask_scheduler(*command), _ID)
 
     def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Return the state of each job, by one squeue, which lists ended jobs until MinJobAge."""
@@ -405,11 +397,13 @@ class Slurm(ReservingScheduler):
             if status := _listed(*self._in_clusters("squeue", *options)).get(job):
                 return status
         except SchedulerError as error:
-            forgotten = _NO_JOB in str(error)
+            forgotten = says(error.answer, _NO_JOB)
+            if not forgotten:
+                raise
         options = ("--noheader", "--parsable2", "--allocations", f"--jobs={job}", "--format=State")
         try:
             words = ask_scheduler(*self._in_clusters("sacct", *options)).split()
-        except (SchedulerError, SchedulerUnavailable, BadInput):
+        except (SchedulerError, BadInput):
             words = []  # the site has no accounting
         if words:
             return status_of_job(words[0], "")
@@ -418,19 +412,17 @@ class Slurm(ReservingScheduler):
     def cancel(self, ids: Sequence[str]) -> None:
         """Cancel the jobs; a job that has ended is no error."""
         command = self._in_clusters("scancel", "--quiet", *ids)
-        ask_scheduler(*command, unavailable=_UNAVAILABLE)
+        ask_scheduler(*command)
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
         """Return the state of each node, by one sinfo, and the reasons by another."""
         asked = set(names)
-        printed = ask_scheduler(*self._by_node(names, "--format=%N|%T"), unavailable=_UNAVAILABLE)
+        printed = ask_scheduler(*self._by_node(names, "--format=%N|%T"))
         rows = (line.split("|") for line in printed.splitlines() if "|" in line)
         shown = {row[0]: row[1].strip() for row in rows if row[0] in asked}
         mark = secrets.token_hex(8)  # no reason has this word at the start of a line
         form = f"--format={mark} %N %E"
-        reasons = read_reasons(
-            ask_scheduler(*self._by_node(names, form), unavailable=_UNAVAILABLE), mark
-        )
+        reasons = read_reasons(ask_scheduler(*self._by_node(names, form)), mark)
         return {
             node: state_of(node_states(state), state, one_line(reasons.get(node, "")))
             for node, state in shown.items()
@@ -609,7 +601,7 @@ def _listed(*command: str) -> dict[str, JobStatus]:
 
     In a federation it also lists the copies of a job on other clusters, which are REVOKED.
     """
-    output = ask_scheduler(*command, unavailable=_UNAVAILABLE)
+    output = ask_scheduler(*command)
     rows = [line.split("|", 2) for line in output.splitlines() if line.count("|") >= 2]
     if output.strip() and not rows:
         raise unreadable("squeue", "a list of jobs", output)
@@ -633,4 +625,4 @@ def _admin_level(user: str) -> str:
 
 
 def _ask(*command: str) -> str:
-    return ask_tool(*command, timeout_s=TIMEOUT_S, unavailable=_UNAVAILABLE)
+    return ask_tool(*command, timeout_s=TIMEOUT_S, final="slurm")

@@ -225,7 +225,8 @@ OF_COUNTERS: Mapping[str, Said] = {
 """What a counter shows that rose on a node of a job, by the code of its meaning."""
 OF_SCHEDULER = frozenset(
     {State.REFUSED, State.CANCELLED, State.PREEMPTED, State.REQUEUED, State.VANISHED, State.HELD}
-    | {State.SUSPENDED, State.UNKNOWN, State.UNREACHABLE, State.UNAVAILABLE, State.WAITING}
+    | {State.SUSPENDED, State.UNKNOWN, State.UNREACHABLE, State.NOT_ACCEPTED, State.UNAVAILABLE}
+    | {State.WAITING}
 )
 """The scheduler or another user ended a job with this state, or the job never ran."""
 INVALID: Literal["invalid"] = "invalid"

@@ -17,7 +17,6 @@ from proofmark.machine.scheduler import (
     NodeState,
     Scheduler,
     SchedulerError,
-    SchedulerUnavailable,
     is_closed,
     scheduler,
 )
@@ -128,7 +127,7 @@ class Rounds:
         self._last = now
         try:
             states = self._scheduler.nodes(self._test.hosts)
-        except (SchedulerUnavailable, SchedulerError):
+        except SchedulerError:
             return
         own = self._site.partition.queue.reservation
         down = {node: state for node, state in states.items() if is_closed(state, own)}
