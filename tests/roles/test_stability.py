@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from tests.emulators.vcluster import Cluster, Slurm
@@ -25,7 +26,7 @@ from proofmark.packages.stability.stability_plan import stability_plan
 from proofmark.packages.stability.tally import JobTally
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.run import open_run
-from proofmark.site.contract_document import CAUSES, StabilityTerms
+from proofmark.site.contract_document import JobCause, StabilityTerms
 from proofmark.site.execution import Queue
 from proofmark.site.machines import Machine
 
@@ -131,5 +132,5 @@ def test_twelve_planted_failures_are_counted(trial: Trial, tmp_path: Path) -> No
     assert isinstance(found, JobTally)
     print(json.dumps(found.as_json(), indent=1))
     assert found.over
-    assert found.failed == dict.fromkeys(CAUSES, 2)
+    assert found.failed == dict.fromkeys(get_args(JobCause), 2)
     assert found.started == found.finished + 12

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from textwrap import shorten
 
 from proofmark.cli.inputs import inventory_of, kit_benchmarks, packages_of_kit
 from proofmark.cli.output import print_json, print_line, print_table
@@ -74,13 +75,13 @@ from proofmark.runs.sealed_runs import (
     sealed_runs,
     signed,
 )
-from proofmark.site.contract_document import CONTRACT, CheckItem, Contract, Item, read_contract
+from proofmark.site.contract_document import CONTRACT, CheckItem, Contract, read_contract
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Inventory, Site, load_sites
 
 
 def acceptance(options: Namespace) -> int:
-    """Check or print the contract of a site, judge its sealed runs by it, waive an item."""
+    """Check the contract of a site, judge its sealed runs by it, waive an item."""
     inventory = inventory_of(options)
     document = read_contract(inventory.folder)
     if document is None:
@@ -130,19 +131,6 @@ def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
     ]
     print_table(("item", "partition", "phase", "figure", "limit", "suites (repeats)"), rows)
     print_line(f"{len(document.items)} items: each selects planned figures")
-    return 0
-
-
-def _show(_: Namespace, __: Inventory, document: Contract) -> int:
-    """Print the parties and the items."""
-    print_line(document.title)
-    for role, name in document.parties.items():
-        print_line(f"{role}: {name}")
-    rows = [
-        (item.number, item.phase, item.severity, item.text, item_text(item), _rule(item))
-        for item in document.items
-    ]
-    print_table(("item", "phase", "severity", "text", "limit", "rule"), rows)
     return 0
 
 
@@ -199,31 +187,18 @@ def _measure(options: Namespace, inventory: Inventory, document: Contract) -> in
         return measure_acceptance(options, question(options, inventory, document))
 
 
-def _rule(item: Item) -> str:
-    """Return the rule of an item: ``median of 5, on all nodes, scatter ≤ 3 % over 10``."""
-    if isinstance(item, CheckItem):
-        return "all nodes" if item.nodes == 1 else f"{100 * item.nodes:g} % of the nodes"
-    scatter = item.scatter
-    return ", ".join(
-        [
-            f"{item.of} of {item.runs}" if item.runs > 1 else f"{item.of} of the repeats",
-            "all nodes" if item.nodes == 1 else f"{100 * item.nodes:g} % of the nodes",
-            *([f"scatter ≤ {scatter.cov_percent:g} % over {scatter.runs}"] if scatter else []),
-        ]
-    )
-
-
 VERBS: Mapping[str, Callable[[Namespace, Inventory, Contract], int]] = {
     "check": _check,
     "judge": _judge,
     "measure": _measure,
-    "show": _show,
     "sign": _sign,
     "waive": _waive,
 }
 
 WIDTH = 100
 """The length of the lines of the table."""
+_LONGEST = 28
+"""Characters of a figure in it; the page has the whole."""
 
 
 @dataclass(frozen=True)
@@ -533,7 +508,7 @@ def _print(found: Acceptance, missing: Sequence[Gap]) -> None:
         (
             each.item.number,
             translated(each.item.phase),
-            figure_text(each),
+            shorten(figure_text(each), _LONGEST, placeholder=" …"),
             item_limit(each),
             translated(each.outcome),
             runs_of(each),

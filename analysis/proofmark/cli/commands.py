@@ -82,7 +82,6 @@ ACCEPTANCE_VERBS = {
     "check": "Print the suites that measure each item; refuse items that no suite can judge",
     "judge": "Judge the acceptance by the sealed runs of the site, and write its page",
     "measure": "Run the suites that the contract still needs, one after the other, then judge",
-    "show": "Print the parties and the items",
     "sign": "Sign the page of the acceptance with the data that it shows",
     "waive": "Waive an item that is not met, with the signature of a signer of the contract",
 }
@@ -501,7 +500,7 @@ OF_SITE: Mapping[str, Command] = {
     "acceptance": Command(
         later(
             "acceptance:acceptance",
-            "Check or print the contract of a site, judge its sealed runs by it, waive an item.",
+            "Check the contract of a site, judge its sealed runs by it, waive an item.",
         ),
         "acceptance judge -i inventory/example-epyc",
         _acceptance_arguments,

@@ -55,6 +55,8 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "acceptance-more": "the same on {nodes}, with other values",
     "acceptance-no-node": "no run measured {nodes}",
     "acceptance-no-run": "no run measured it",
+    "acceptance-differs": "{run}: {name}: {then}; the newest run has {now}",
+    "acceptance-differs-more": "{count} more differences from the newest run",
     "acceptance-origin": "its figures are {origin}, not measured",
     "acceptance-mode": "its mode was {mode}, the inventory has {now}: it decides only items of its "
     "mode",

@@ -8,7 +8,7 @@ an earlier run missed stays listed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import Any, get_args
@@ -19,14 +19,17 @@ from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.nodesets import HostName, folded, hosts_of
 from proofmark.common.shared_models import StrictModel
 from proofmark.judge.contract_items import ItemFigure, enough_nodes, item_figures
-from proofmark.judge.judging import judge_run
+from proofmark.judge.judging import judged
+from proofmark.judge.stated_parts import configuration
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.kinds import origin_of
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
+from proofmark.runs.nodes import Node
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.sealed_runs import SealedRun, Waiver, digest_of, sealed_of
 from proofmark.site.contract_document import CheckItem, Contract, Item, Phase
+from proofmark.software.software import software_of
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 CODES = {"PASS": 0, "FAIL": 1, "INVALID": 2, "UNJUDGED": 4}
@@ -35,6 +38,83 @@ WORST = ("FAIL", "INVALID", "UNJUDGED", "PASS")
 """The four words, the worst first."""
 MOST_REASONS = 3
 """The number of reasons of an item that are stated: each node can have its own."""
+
+
+Configuration = Mapping[tuple[str, str], str]
+"""The values by host and trait; without a host: of a program, and of the environment."""
+OWN_TRAITS = ("kernel command line",)
+"""What each node has of its own."""
+
+
+def configuration_of(run: Run, nodes: Mapping[str, Node]) -> Configuration:
+    """Return the software and the settings of a run from the reports of its nodes."""
+    launch = site_of(run).partition.launch
+    stated = launch.model_dump(exclude={"environment", "environment_of"}, exclude_defaults=True)
+    pairs = (f"{name}={value}" for name, value in {**stated, **launch.every}.items())
+    found = {("", "environment"): " ".join(pairs) or "–"}
+    for package in software_of(run).packages.values():
+        for name, program in package.programs.items():
+            mpi = f"{program.mpi.family} {program.mpi.version}" if program.mpi else ""
+            digest = f"SHA-256 {program.sha256}" if program.sha256 else package.hash
+            found["", name] = ", ".join(filter(None, (package.version, mpi, digest)))
+    # A node of a run that changed its mode has the settings of one of its modes.
+    for host, node in nodes.items() if not run.plan.allowed_modes else ():
+        traits = configuration(node.newest) if node.jobs else {}
+        found |= {(host, each): of for each, of in traits.items() if each not in OWN_TRAITS}
+    return found
+
+
+def newest_configuration(runs: Sequence[JudgedRun]) -> Configuration:
+    """Return what each program and each node has in the newest of `runs` that has it."""
+    found: dict[tuple[str, str], str] = {}
+    for run in reversed(runs):
+        found |= run.configuration
+    return found
+
+
+def nodes_by_value(configuration: Configuration) -> dict[str, dict[str, str]]:
+    """Return the nodes of each value of each trait; software has none."""
+    hosts: dict[str, dict[str, list[str]]] = {}
+    for (host, name), value in configuration.items():
+        hosts.setdefault(name, {}).setdefault(value, []).extend(filter(None, [host]))
+    return {
+        name: {value: folded(of_value) for value, of_value in values.items()}
+        for name, values in hosts.items()
+    }
+
+
+def differences(runs: Sequence[JudgedRun]) -> Iterator[tuple[str, bool, Message]]:
+    """Yield in what a run differs from the newest one: its id, whether nodes have it, and what.
+
+    A program that a run did not have was then that of the newest run before it. A node that the
+    newest run does not have is compared with those of it that have the same processor.
+
+    Args:
+        runs: of one partition, the newest first.
+    """
+    newest, usual = newest_configuration(runs), dict[tuple[str, str], set[str]]()
+    latest = runs[0].configuration if runs else {}
+    for (host, name), value in latest.items():
+        usual.setdefault((latest.get((host, PROCESSOR), ""), name), set()).add(value)
+    software: dict[tuple[str, str], str] = {}
+    for run in reversed(runs):
+        own = run.configuration
+        software |= {key: value for key, value in own.items() if not key[0]}
+        groups: dict[tuple[str, str, str], list[str]] = {}
+        for (host, name), value in {**own, **software}.items():
+            now = newest[host, name]
+            alike = usual.get((own.get((host, PROCESSOR), ""), name), set()) if host else set[str]()
+            if now == value and alike and value not in alike:
+                now = min(alike)
+            if now != value:
+                groups.setdefault((name, value, now), []).extend(filter(None, [host]))
+        for (name, value, now), hosts in groups.items():
+            named = f"{name} of {folded(hosts)}" if hosts else name
+            about = {"run": run.id, "name": named, "then": value, "now": now}
+            yield run.id, bool(hosts), Message("acceptance-differs", **about)
+
+
+PROCESSOR = "processor"
 
 
 @dataclass(frozen=True)
@@ -47,6 +127,7 @@ class JudgedRun:
         mode_now: the mode of the partition as the inventory has it.
         kept: what the state keeps of it.
         earlier: the SHA-256 of the archives before the newest one.
+        configuration: its software and settings.
     """
 
     plan: Plan
@@ -56,6 +137,7 @@ class JudgedRun:
     mode_now: str
     kept: SealedRun | None = None
     earlier: tuple[str, ...] = ()
+    configuration: Configuration = field(default_factory=dict)
 
     @property
     def word(self) -> str:
@@ -130,7 +212,7 @@ class Terms:
         """
         assert run.seal is not None
         mode = self.partitions[run.plan.partition].mode
-        verdict = judge_run(run)
+        _, verdict, nodes = judged(run)
         return JudgedRun(
             plan=run.plan,
             sealed=run.seal.time,
@@ -139,6 +221,7 @@ class Terms:
             mode_now=mode,
             kept=sealed_of(run, run.seal.folder, verdict.headline().word),
             earlier=tuple(run.seal.earlier),
+            configuration=configuration_of(run, nodes),
         )
 
     def acceptance(
@@ -211,6 +294,7 @@ class AcceptedItem:
         unmeasured: the nodes of the partition that no run measured, of an item for each node.
         waivers: the newest waiver of each signer.
         unsigned: the signers without whom these waive nothing.
+        differs: in what the runs that decide differ from the newest configuration.
     """
 
     partition: str
@@ -220,6 +304,7 @@ class AcceptedItem:
     unmeasured: tuple[str, ...] = ()
     waivers: tuple[Waiver, ...] = ()
     unsigned: tuple[str, ...] = ()
+    differs: tuple[Message, ...] = ()
 
     @property
     def nodes_met(self) -> tuple[int, int]:
@@ -235,7 +320,7 @@ class AcceptedItem:
         """One of the four words."""
         words = {each.figure.outcome for each in self.deciding}
         excused = {"FAIL"} if enough_nodes(self.item, *self.nodes_met) else set[str]()
-        if not words or self.unmeasured:
+        if not words or self.unmeasured or self.differs:
             words.add("UNJUDGED")
         return next((word for word in WORST if word in words - excused), "UNJUDGED")
 
@@ -257,6 +342,7 @@ class AcceptedItem:
             evidence={each.run.id: each.run.evidence for each in self.deciding},
             outcome="FAIL" if self.outcome == "FAIL" else "UNJUDGED",
             worst=figure.value if figure else None,
+            differs=[{name: f"{of}" for name, of in each.fields.items()} for each in self.differs],
             by=by,
             date=datetime.now(UTC).date(),
             reason=reason,
@@ -275,9 +361,25 @@ class AcceptedItem:
         }
         if not found:
             return self
-        groups = contract.who_waives(both=False)
+        groups = contract.who_waives(both=bool(self.differs))
         lacking = [" or ".join(sorted(each)) for each in groups if not each & found.keys()]
         return replace(self, waivers=tuple(found.values()), unsigned=tuple(lacking))
+
+    @property
+    def measurable(self) -> bool:
+        """Whether it is open, and a further measurement can decide it.
+
+        Another report of the same nodes has no part more, and another run no other hardware.
+        """
+        lacking = not self.deciding or self.unmeasured or self.differs
+        again = (
+            each.outcome == "INVALID"
+            or each.reason.code in ("check-no-report", "item-runs")
+            or (each.repeats_needed or (each.value is None and each.steps))
+            for each in (one.figure for one in self.deciding)
+            if each.outcome != "PASS"
+        )
+        return self.outcome in ("UNJUDGED", "INVALID") and bool(lacking or any(again))
 
     @property
     def waived(self) -> bool:
@@ -336,6 +438,10 @@ class AcceptedItem:
             stated.append(Message("acceptance-more", nodes=_nodes(rest)))
         if word == "UNJUDGED" and self.unmeasured:
             stated.append(Message("acceptance-no-node", nodes=folded(self.unmeasured)))
+        if word == "UNJUDGED":
+            stated += self.differs[:MOST_REASONS]
+            if (more := len(self.differs) - MOST_REASONS) > 0:
+                stated.append(Message("acceptance-differs-more", count=more))
         if not self.deciding:
             stated.append(Message("acceptance-no-run"))
         return tuple(stated)
@@ -351,6 +457,7 @@ class AcceptedItem:
             "outcome": self.outcome,
             "binding": self.binding,
             "value": figure.value if figure else None,
+            "found": figure.found if figure else "",
             "unit": figure.unit if figure else "",
             "at_least": figure.accepted.at_least if figure else None,
             "at_most": figure.accepted.at_most if figure else None,
@@ -363,6 +470,7 @@ class AcceptedItem:
             "other_runs": [vars(each) for each in self.others],
             "waivers": [each.model_dump(mode="json") for each in self.waivers],
             "unsigned": list(self.unsigned),
+            "differs": list(self.differs),
         }
 
 
@@ -422,6 +530,7 @@ class Acceptance:
         runs: the runs that could decide, the newest first.
         limited: those of `runs` that decide only some of the items that they measure.
         left_out: the runs that could not.
+        configurations: what is there now, by partition.
     """
 
     site: str
@@ -430,6 +539,7 @@ class Acceptance:
     limited: tuple[RunLeftOut, ...]
     left_out: tuple[RunLeftOut, ...]
     faults: tuple[RunFault, ...]
+    configurations: Mapping[str, Configuration]
 
     @property
     def word(self) -> str:
@@ -457,8 +567,8 @@ class Acceptance:
 
     @property
     def open_items(self) -> tuple[AcceptedItem, ...]:
-        """The items that a measurement can still decide: those that are UNJUDGED or INVALID."""
-        return tuple(each for each in self.items if each.outcome in ("UNJUDGED", "INVALID"))
+        """The items that a measurement can still decide."""
+        return tuple(each for each in self.items if each.measurable)
 
     @property
     def missed_items(self) -> tuple[AcceptedItem, ...]:
@@ -507,6 +617,9 @@ class Acceptance:
             **self.text.as_json("text"),
             "phases": [vars(each) for each in self.phases],
             "items": [each.as_json() for each in self.items],
+            "configurations": {
+                name: nodes_by_value(now) for name, now in self.configurations.items()
+            },
             "faults": [each.as_json() for each in self.faults],
             "runs": [
                 {
@@ -567,12 +680,19 @@ def acceptance(
         left_out: further runs, which decide nothing.
     """
     newest = sorted(runs, key=lambda each: (each.sealed, each.id), reverse=True)
-    items = [
-        _item(item, partition, nodes, [run for run in newest if run.plan.partition == partition])
-        for partition, nodes in partitions.items()
-        for item in contract.items
-        if item.system in (None, partition)
-    ]
+    items, configurations = [], {}
+    for partition, nodes in partitions.items():
+        of_partition = [run for run in newest if run.plan.partition == partition]
+        changes = [*differences(of_partition)]
+        configurations[partition] = newest_configuration(of_partition)
+        for item in contract.items:
+            if item.system in (None, partition):
+                found = _item(item, partition, nodes, of_partition)
+                ids, of_nodes = {part.run for part in found.evidence}, isinstance(item, CheckItem)
+                about = tuple(
+                    what for run, of, what in changes if run in ids and (of or not of_nodes)
+                )
+                items.append(replace(found, differs=about))
     other_modes = (
         RunLeftOut(run.id, Message("acceptance-mode", mode=run.plan.current_mode, now=run.mode_now))
         for run in newest
@@ -590,6 +710,7 @@ def acceptance(
         limited=(*other_modes, *scales),
         left_out=tuple(left_out),
         faults=tuple(_faults(newest)),
+        configurations=configurations,
     )
 
 

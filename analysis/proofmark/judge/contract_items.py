@@ -311,6 +311,7 @@ class ItemFigure:
         outcome: one of the four words. A figure that is missing is UNJUDGED.
         reason: why it has this outcome.
         value: the value that the item compares, in `unit`; None if there is no valid one.
+        found: what a node reports for an item that compares no number.
         accepted: the accepted values, in `unit`.
         margin: the distance from the limit, as a share of it; negative for a missed limit; None for
             a figure that was not compared.
@@ -326,6 +327,7 @@ class ItemFigure:
     reason: Message
     scope: FigureScope
     value: float | None = None
+    found: str = ""
     unit: str = ""
     accepted: Bounds = NO_BOUNDS
     margin: float | None = None

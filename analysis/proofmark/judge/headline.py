@@ -16,17 +16,15 @@ from pydantic import BaseModel, Field
 from proofmark.cases.case import TELEMETRY
 from proofmark.cases.reference import ELSEWHERE as ELSEWHERE
 from proofmark.cases.reference import Kind
-from proofmark.cases.suite import Benchmarks, Required
+from proofmark.cases.suite import Required
 from proofmark.cases.vocabulary import PART_AXES, RESOLVED_AXES, SENSOR
 from proofmark.common.message import Message, Term, joined
 from proofmark.judge import baseline
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.populations import Kinds
-from proofmark.judge.limit_outcomes import Coverage, LimitOutcome
+from proofmark.judge.limit_outcomes import Coverage
 from proofmark.judge.references.judgement import PEERS, traits
 from proofmark.judge.results import WORDS, Results
-from proofmark.plan.plan import Plan
-from proofmark.plan.selection import required_metrics
 from proofmark.records.columns import VIRTUAL
 
 CONTRACT, EXPECTED, FLOOR = get_args(Kind)
@@ -237,20 +235,6 @@ class _Found:
 
     figures: list[int] = field(default_factory=list)
     judged: bool = False
-
-
-def required_on_nodes(
-    plan: Plan, benchmarks: Benchmarks, limits: Sequence[LimitOutcome]
-) -> Sequence[Required]:
-    """Return the metrics that must be judged on a node: those of the items, or of the suite.
-
-    Args:
-        limits: what each limit judged.
-    """
-    items = [each.item for each in limits if each.item and each.binding and each.steps]
-    if of_suite := required_metrics(plan, benchmarks, items):
-        return of_suite
-    return [Required(case=each.case, metrics=[each.metric], where=each.where) for each in items]
 
 
 def unjudged(

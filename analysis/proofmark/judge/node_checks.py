@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isclose
 from typing import Any
 
@@ -347,14 +348,18 @@ def _of_nodes(
         ]
         values = (each for each in of_node.values() if isinstance(each, float))
         value = next(values, None) if item.is_number else None
+        known = {name: _shown(one) for name, one in of_node.items() if one is not None}
+        listed = (f"{name} {one}" for name, one in known.items())
+        found = "; ".join(listed if optional else known.values())
+        shown = partial(ItemFigure, node, (), scope=scope, value=value, found=found)
         if wrong:
-            yield ItemFigure(node, (), "FAIL", wrong[0], scope=scope, value=value)
+            yield shown("FAIL", wrong[0])
         elif unknown or not names:
             missing = ", ".join(unknown) or item.check
             why = Message("check-unknown", name=missing)
-            yield ItemFigure(node, (), "UNJUDGED", why, scope=scope, value=value)
+            yield shown("UNJUDGED", why)
         else:
-            yield ItemFigure(node, (), "PASS", NOTHING, scope=scope, value=value)
+            yield shown("PASS", NOTHING)
 
 
 def _most(readings: Iterator[Readings] | Any, name: str) -> Reading | None:

@@ -43,19 +43,8 @@ Name = TypeVar("Name", bound=str)
 FIRMWARE = {"bios_version": "BIOS", "bios_date": "BIOS date", "board_name": "board"}
 """The SMBIOS keys that like nodes share, with their names; serial numbers are left out."""
 _GIB = 2**30
-_DIGITS = 12
+DIGITS = 12
 """Characters of a checksum that are shown."""
-PARTS_OF_BUILD: Mapping[str, str] = {
-    "variants": "trait-variants",
-    "compiler": "trait-compiler",
-    "flags": "trait-flags",
-    "blas": "trait-blas-built",
-    "mpi": "trait-mpi-built",
-    "network": "trait-network-built",
-}
-"""The code of the trait of each key of `Package.built`, in the order of differences."""
-OF_FILES = ("trait-program", "trait-build", "trait-library")
-"""The codes of the traits that are hashes of files. Their differences are named last."""
 ABSENT = ""
 """The value of a trait that a node does not have."""
 
@@ -154,7 +143,7 @@ def program_traits(package: Package) -> dict[Message, str]:
     for name, value in package.run_environment.items():
         traits[Message("trait-variable", name=name)] = value or '""'
     for name, program in package.programs.items():
-        digest = (program.sha256 or "")[:_DIGITS]
+        digest = (program.sha256 or "")[:DIGITS]
         traits[Message("trait-program", program=name)] = program.package or digest
         if blas := program.blas:
             traits[Message("trait-blas")] = f"{blas.family} {blas.version or ''}".strip()
@@ -162,30 +151,8 @@ def program_traits(package: Package) -> dict[Message, str]:
         if mpi := program.mpi:
             traits[Message("trait-mpi")] = f"{mpi.family or ''} {mpi.version or ''}".strip()
         for library in program.libraries:
-            parts = library.package, (library.sha256 or "")[:_DIGITS]
+            parts = library.package, (library.sha256 or "")[:DIGITS]
             traits[Message("trait-library", library=library.name)] = " ".join(filter(None, parts))
-    return {name: value for name, value in traits.items() if value}
-
-
-def build_traits(package: Package) -> dict[Message, str]:
-    """Return all in which two builds of a package can differ.
-
-    It is `program_traits`, and how the package was made. The release, variants, compiler, flags,
-    BLAS and MPI come first, then the hashes.
-    """
-    traits = {Message("trait-version"): package.version}
-    for part, code in PARTS_OF_BUILD.items():
-        traits[Message(code)] = package.built.get(part, "")
-    traits[Message("trait-request")] = package.spec
-    traits[Message("trait-target")] = package.target
-    known = program_traits(package)
-    traits |= {name: text for name, text in known.items() if name.code not in OF_FILES}
-    for name, program in package.programs.items():
-        digest = (program.sha256 or "")[:_DIGITS]
-        text = " ".join(filter(None, (program.package, digest)))
-        traits[Message("trait-program", program=name)] = text
-    traits[Message("trait-build")] = package.hash
-    traits |= {name: text for name, text in known.items() if name.code == "trait-library"}
     return {name: value for name, value in traits.items() if value}
 
 

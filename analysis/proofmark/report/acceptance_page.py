@@ -9,7 +9,13 @@ from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration, percent
 from proofmark.common.translation import _, translated
-from proofmark.judge.acceptance import Acceptance, AcceptedItem, AcceptedPhase, Terms
+from proofmark.judge.acceptance import (
+    Acceptance,
+    AcceptedItem,
+    AcceptedPhase,
+    Terms,
+    nodes_by_value,
+)
 from proofmark.judge.acceptance_gaps import Gap
 from proofmark.report.page import Block, Cell, Section, Table, numeric, titled
 from proofmark.report.render import page
@@ -44,10 +50,10 @@ def acceptance_page(found: Acceptance, terms: Terms, digest: str) -> str:
 
 
 def figure_text(each: AcceptedItem) -> str:
-    """Return the figure of an item as the runs show it: the worst value; – for none."""
+    """Return what the runs show of an item: the worst value, or what a node has; – for nothing."""
     shown = each.shown.figure if each.shown else None
     if shown is None or shown.value is None:
-        return "–"
+        return visible(shown.found) if shown and shown.found else "–"
     return f"{number(shown.value)} {shown.unit}".rstrip()
 
 
@@ -112,6 +118,7 @@ def _view(found: Acceptance, terms: Terms, digest: str) -> AcceptanceView:
     tables: list[tuple[str, str, list[Table]]] = [
         ("phases", _("Phases"), [_phases(found)]),
         ("items", _("Items of the contract"), [_items(found)]),
+        ("accepted", _("What was accepted"), [*_configuration(found)]),
         ("faults", _("Nodes with a fault"), [_faults(found)] if found.faults else []),
         ("signatures", _("Signatures"), [signature_table(contract)]),
         ("runs", _("Runs"), [*_runs(found)]),
@@ -173,6 +180,17 @@ def _row(each: AcceptedItem) -> tuple[Cell | str, ...]:
         Cell(translated(each.outcome), f"word {each.outcome}", details=tuple(notes(each))),
         Cell(evidence[0] if evidence else "–", details=tuple(evidence[1:])),
     )
+
+
+def _configuration(found: Acceptance) -> Iterator[Table]:
+    """Yield what the newest runs show of the nodes and of the software of each partition."""
+    for partition, now in found.configurations.items():
+        rows = [
+            (visible(name), visible(value), nodes)
+            for name, of_name in nodes_by_value(now).items()
+            for value, nodes in of_name.items()
+        ]
+        yield titled(partition, (_("Part"), _("Value"), _("Nodes")), rows)
 
 
 def _faults(found: Acceptance) -> Table:

@@ -24,7 +24,6 @@ and ``failed`` with the number of the others by outcome.
 
 from __future__ import annotations
 
-import json
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +35,6 @@ from typing import Any, NamedTuple
 
 from proofmark.common.files import (
     names_in,
-    open_to_append,
     parse_json,
     read_bytes,
     seconds_of,
@@ -301,26 +299,6 @@ class BmcSeries:
     @cached_property
     def _table(self) -> HostTable:
         return HostTable.of(self.times)
-
-
-def append_look(
-    files: RunFiles,
-    time: float,
-    nodes: Mapping[str, Mapping[str, float]],
-    failed: Mapping[str, int],
-) -> bool:
-    """Add one look; return False if the file is full.
-
-    Raises:
-        BadInput: the file is a link, is not a regular file, or cannot be opened.
-    """
-    line = json.dumps({"time": round(time), "nodes": nodes, "failed": failed}, sort_keys=True)
-    files.bmc_telemetry.parent.mkdir(exist_ok=True)
-    with open_to_append(files.bmc_telemetry) as file:
-        if file.tell() + len(line) >= MAX_BMC_BYTES:
-            return False
-        file.write(f"{line}\n")
-    return True
 
 
 def read_looks(files: RunFiles) -> BmcSeries:

@@ -42,6 +42,7 @@ class Waiver(StrictModel):
         evidence: the SHA-256 of the newest archive of each run that decides.
         outcome: FAIL or UNJUDGED. What is INVALID measured nothing that could be accepted.
         worst: the worst value of its figures; None if it has none.
+        differs: what changed since these runs: its name, what they had, and what is there now.
         by: the principal of the signer (ssh-keygen(1), ALLOWED SIGNERS).
         signature: of `line`, as ssh-keygen writes it.
     """
@@ -52,6 +53,7 @@ class Waiver(StrictModel):
     evidence: dict[_Line, Sha256]
     outcome: Literal["FAIL", "UNJUDGED"]
     worst: float | None
+    differs: list[dict[str, _Line]] = []
     by: _Line
     date: date
     reason: _Line

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -20,9 +20,6 @@ from proofmark.common.yaml_models import load
 
 JobCause = Literal["node", "fabric", "file-system", "scheduler", "program", "unknown"]
 """Why a job of a stability run failed."""
-CAUSES: tuple[JobCause, ...] = (
-    *("node", "fabric", "file-system", "scheduler", "program", "unknown"),
-)
 MAX_DAYS = 3660.0
 
 
@@ -49,23 +46,6 @@ class StabilityTerms(StrictModel):
         if self.good >= self.bad:
             raise ValueError("good: a smaller failure rate than bad")
         return self
-
-
-def weaker_terms(
-    agreed: StabilityTerms, days: float, load: float, restart_on: Collection[JobCause]
-) -> list[tuple[str, str, str]]:
-    """Return which terms of a run are weaker than `agreed`: the name, the run's, the agreed one.
-
-    A run of no stated duration (0 days) is weaker than none.
-    """
-    found = []
-    if days and days < (agreed.days or 0.0):
-        found.append(("days", f"{days:.4g} days", f"{agreed.days:g} days"))
-    if load < agreed.load:
-        found.append(("load", f"{load:g}", f"{agreed.load:g}"))
-    if lacking := [cause for cause in agreed.restart_on if cause not in restart_on]:
-        found.append(("restart_on", f"not {', '.join(lacking)}", ", ".join(agreed.restart_on)))
-    return found
 
 
 CONTRACT = "contract.yml"

@@ -19,9 +19,13 @@ from tests.unit.judge.test_verdict import record
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.common.message import NOTHING, Message
-from proofmark.judge.stated_parts import OF_FILES
 from proofmark.judge.verdict import Result
-from proofmark.packages.history.trend_command import Difference, compare, program_differences
+from proofmark.packages.history.trend_command import (
+    OF_FILES,
+    Difference,
+    compare,
+    program_differences,
+)
 from proofmark.software.software import Package, Software, software_of
 from proofmark.software.spack.lock_file import (
     COMPILERS,

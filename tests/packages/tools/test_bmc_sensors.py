@@ -15,10 +15,10 @@ from proofmark.machine.bmc.back_end import Credentials, Host
 from proofmark.machine.bmc.client import ConnectionPool, ConnectionSettings
 from proofmark.machine.bmc.https import tls_context
 from proofmark.machine.outcome import NodeError
-from proofmark.packages.tools.telemetry import BmcSensors
+from proofmark.packages.tools.telemetry import BmcSensors, append_look
 from proofmark.records.measured_step import bmc_readings
 from proofmark.runs.run_files import RunFiles
-from proofmark.runs.samples import append_look, read_looks
+from proofmark.runs.samples import read_looks
 
 
 @pytest.fixture

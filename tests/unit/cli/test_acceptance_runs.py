@@ -29,6 +29,7 @@ from proofmark.runs.run import Run
 from proofmark.runs.state import site_folder
 from proofmark.site.inventory import Site as Planned
 from proofmark.site.inventory import load_site
+from proofmark.software.software import Software
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,10 @@ class Site:
         """Return a finished run of the site. It is not sealed."""
         return self.of(load_site(self.inventory, "local"), name, rate)
 
-    def of(self, site: Planned, name: str, rate: int = 100) -> Run:
+    def of(self, site: Planned, name: str, rate: int = 100, suite: str = "quick") -> Run:
         """Return a finished run of another site."""
-        run = self.kit.run(site=site, run_id=name)
+        plan = self.kit.plan(suite, site=site)
+        run = self.kit.run(site=site, plan=plan, run_id=name)
         for step, folder in zip(run.plan.steps(), steps_of(run), strict=True):
             text = f"size {step.parameters['size']}\nrate {rate}\nEND\n"
             write_execution(folder, "n1", {"stdout": text})
@@ -508,6 +510,60 @@ class TestMeasure:
         assert code == 4, "nothing was measured: the items stay UNJUDGED"
         (call,) = played.read_text(encoding="utf-8").splitlines()
         assert call == '-e repeats=2 acceptance.yml -e {"repeats": 5} -e suite=quick'
+
+
+class TestConfiguration:
+    """Two suites: the first measures item 1.1, the second item 1.2, both the same node."""
+
+    def other(self, site: Site, way: str, name: str) -> None:
+        """Seal a run of the second suite, with something else than the first run."""
+        here = load_site(site.inventory, "local")
+        partition = here.partition
+        if way == "variable":
+            launch = partition.launch.model_copy(update={"environment": {"UCX_TLS": "tcp"}})
+            partition = partition.model_copy(update={"launch": launch})
+        run = site.of(here.model_copy(update={"partition": partition}), name, suite="second")
+        if way == "kernel":
+            for path in run.files.work.folder.rglob("*"):
+                if (
+                    path.suffix != ".sh"
+                    and path.is_file()
+                    and "| kernel: " in (text := path.read_text(errors="replace"))
+                ):
+                    path.write_text(re.sub(r"(?m)^\| kernel: .*", "| kernel: 9.9.9", text))
+        self.programs(site, run, ("a" if way == "program" else "b") * 64)
+        sealed(run)
+
+    def programs(self, site: Site, run: Run, digest: str) -> None:
+        """Write the programs of a run, of one build."""
+        (package,) = site.kit.software().packages.values()
+        builds = {
+            name: each.model_copy(update={"sha256": digest})
+            for name, each in package.programs.items()
+        }
+        made = {**dict(package), "programs": builds, "environment_hash": ""}
+        software = Software(packages={"fake": type(package)(**made)})
+        run.files.software.write_text(software.model_dump_json(), encoding="utf-8")
+
+    @pytest.mark.parametrize("way", ["same", "variable", "kernel", "program"])
+    def test_an_older_configuration_decides_nothing(
+        self, site: Site, way: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        site.kit.case("other", suites={"second": {}})
+        site.kit.suites(quick={"title": "Q"}, second={"title": "S"})
+        written_contract(site.inventory, {"value": 90}, {"value": 90, "case": "other"})
+        run = site.measured("one")
+        self.programs(site, run, "b" * 64)
+        sealed(run)
+        self.other(site, way, "two")
+        site.judge()
+        printed = capsys.readouterr().out
+        outcomes = [each["outcome"] for each in site.written()["items"]]
+        assert outcomes == ["PASS" if way == "same" else "UNJUDGED", "PASS"], printed
+        found = {"variable": "UCX_TLS=tcp", "kernel": "9.9.9", "program": "a" * 64}.get(way, "")
+        assert ("the newest run has" in printed) == bool(found) and found in printed
+        page = (site.runs / "acceptance-here/acceptance.html").read_text(encoding="utf-8")
+        assert found in page and "What was accepted" in page
 
 
 class TestWaivers:

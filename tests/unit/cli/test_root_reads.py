@@ -49,7 +49,7 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
     "verdict": [("verdict RUN", 3), ("verdict RUN --claims", 3)],
     "report": [("report RUN --json", 3)],
     "acceptance": [
-        ("acceptance show -i SITE", 3),
+        ("acceptance check -i SITE", 3),
         ("acceptance judge -i DEAL --runs RUNS -o NEW", 4),
         ("acceptance judge -i DEAL --run RUN -o NEW", 3),
     ],

@@ -16,10 +16,7 @@ from proofmark.common.message import Message
 from proofmark.judge.confidence import (
     MOST_REPEATS,
     POWER,
-    change_seen,
-    ratio_interval,
     repeats_needed,
-    shift_seen,
     too_noisy,
 )
 from proofmark.judge.fleet.critical_values import fleet_limit
@@ -126,26 +123,3 @@ class TestFleet:
         verdict = judge_run(fleet_run(tmp_path, rates))
         assert not verdict.fleet.figures[0].noise
         assert all("like its peers" in each.reason for each in verdict.results)
-
-
-class TestRuns:
-    @pytest.mark.parametrize("counts", [(4, 4), (3, 8), (10, 10), (20, 20)])
-    def test_the_stated_change_of_two_runs_is_right_within_ten_percent(
-        self, counts: tuple[int, int]
-    ) -> None:
-        random = np.random.default_rng(2)
-        trials, spread = 300, 0.02
-        found = dict.fromkeys(WITHIN, 0)
-        for _ in range(trials):
-            first, later = (np.exp(spread * random.standard_normal(each)) for each in counts)
-            for part in WITHIN:
-                slower = later * math.exp(-part * spread * shift_seen(*counts))
-                bounds = ratio_interval(first.tolist(), slower.tolist())
-                found[part] += bool(bounds and bounds.high < 1)
-        assert found[0.9] < POWER * trials < found[1.1]
-
-    def test_the_noise_of_the_values_gives_the_change(self) -> None:
-        random = np.random.default_rng(3)
-        samples = np.exp(0.02 * random.standard_normal((200, 2, 8)))
-        stated = [change_seen(first, later, 0.1)[0] for first, later in samples.tolist()]
-        assert np.median(stated) == pytest.approx(-math.expm1(-0.02 * shift_seen(8, 8)), rel=0.1)

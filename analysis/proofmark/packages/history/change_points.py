@@ -27,8 +27,9 @@ import numpy as np
 
 from proofmark.common.message import NOTHING, Message
 from proofmark.judge.change_limits import PooledNoise, pooled_noise
-from proofmark.judge.confidence import quantile_of_t, step_seen
+from proofmark.judge.confidence import quantile_of_t
 from proofmark.judge.fleet.critical_values import level_of_one
+from proofmark.packages.history.two_samples import step_seen
 from proofmark.records.columns import Floats, Numbers
 
 LEAST_RUNS = 3

@@ -30,14 +30,12 @@ from proofmark.judge.confidence import (
     CONFIDENCE,
     Interval,
     MaterialOf,
-    change_seen,
     material_of,
     ratio,
-    ratio_interval,
     too_noisy,
 )
 from proofmark.judge.judging import judge_run
-from proofmark.judge.stated_parts import build_traits, differences
+from proofmark.judge.stated_parts import DIGITS, differences, program_traits
 from proofmark.judge.verdict import Result
 from proofmark.packages.history.past_run import (
     LeftOut,
@@ -47,10 +45,11 @@ from proofmark.packages.history.past_run import (
 )
 from proofmark.packages.history.trend import trends
 from proofmark.packages.history.trend_page import trend_page
+from proofmark.packages.history.two_samples import change_seen, ratio_interval
 from proofmark.records.stored_readings import stored_or_read
 from proofmark.runs.run import Run, benchmarks_in, benchmarks_of
 from proofmark.runs.run_files import is_run, run_folders
-from proofmark.software.software import Software, software_of
+from proofmark.software.software import Package, Software, software_of
 
 Key = tuple[str, ...]
 
@@ -466,3 +465,40 @@ def _changed_programs(first: Run, later: Run) -> Iterator[str]:
 
 
 COMMANDS = {"trend": Command(trend, "trend runs/before runs/after", _arguments, traced=False)}
+
+
+PARTS_OF_BUILD: Mapping[str, str] = {
+    "variants": "trait-variants",
+    "compiler": "trait-compiler",
+    "flags": "trait-flags",
+    "blas": "trait-blas-built",
+    "mpi": "trait-mpi-built",
+    "network": "trait-network-built",
+}
+"""The code of the trait of each key of `Package.built`, in the order of differences."""
+
+
+OF_FILES = ("trait-program", "trait-build", "trait-library")
+"""The codes of the traits that are hashes of files. Their differences are named last."""
+
+
+def build_traits(package: Package) -> dict[Message, str]:
+    """Return all in which two builds of a package can differ.
+
+    It is `program_traits`, and how the package was made. The release, variants, compiler, flags,
+    BLAS and MPI come first, then the hashes.
+    """
+    traits = {Message("trait-version"): package.version}
+    for part, code in PARTS_OF_BUILD.items():
+        traits[Message(code)] = package.built.get(part, "")
+    traits[Message("trait-request")] = package.spec
+    traits[Message("trait-target")] = package.target
+    known = program_traits(package)
+    traits |= {name: text for name, text in known.items() if name.code not in OF_FILES}
+    for name, program in package.programs.items():
+        digest = (program.sha256 or "")[:DIGITS]
+        text = " ".join(filter(None, (program.package, digest)))
+        traits[Message("trait-program", program=name)] = text
+    traits[Message("trait-build")] = package.hash
+    traits |= {name: text for name, text in known.items() if name.code == "trait-library"}
+    return {name: value for name, value in traits.items() if value}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -12,18 +12,19 @@ from typing import Any
 import numpy as np
 
 from proofmark.cases.case import metrics_of
-from proofmark.cases.suite import Benchmarks
+from proofmark.cases.suite import Benchmarks, Required
 from proofmark.common.message import Message
 from proofmark.judge.additions import KindResult
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.critical_values import LEAST_NODES, fleet_limit, level_of_one
 from proofmark.judge.fleet.populations import LIKE_NODES
-from proofmark.judge.headline import required_on_nodes
 from proofmark.judge.judging import KindJudge
+from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.service.gate_decisions import Decision, Standing, decide, evidence_of
 from proofmark.packages.service.rolling_plan import KIND
 from proofmark.plan.plan import Plan
+from proofmark.plan.selection import required_metrics
 from proofmark.runs.run import Run
 
 NO_RACK = "–"
@@ -155,3 +156,17 @@ class RollingJudge(KindJudge):
     def judge(self, run: Run, evidence: Evidence) -> Verdict:
         """Return the verdict with its `RollingState`."""
         return with_rolling(super().judge(run, evidence), evidence)
+
+
+def required_on_nodes(
+    plan: Plan, benchmarks: Benchmarks, limits: Sequence[LimitOutcome]
+) -> Sequence[Required]:
+    """Return the metrics that must be judged on a node: those of the items, or of the suite.
+
+    Args:
+        limits: what each limit judged.
+    """
+    items = [each.item for each in limits if each.item and each.binding and each.steps]
+    if of_suite := required_metrics(plan, benchmarks, items):
+        return of_suite
+    return [Required(case=each.case, metrics=[each.metric], where=each.where) for each in items]

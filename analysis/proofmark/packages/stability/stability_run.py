@@ -21,8 +21,8 @@ from proofmark.site.contract_document import (
     CONTRACT,
     Contract,
     ContractItem,
+    JobCause,
     StabilityTerms,
-    weaker_terms,
 )
 from proofmark.site.inventory import Site
 
@@ -99,3 +99,20 @@ class StabilityRun(RunKind):
             )
         if test.assumed:
             yield f"note: stability: {DAYS:g} day is shown, because no duration is stated"
+
+
+def weaker_terms(
+    agreed: StabilityTerms, days: float, load: float, restart_on: Collection[JobCause]
+) -> list[tuple[str, str, str]]:
+    """Return which terms of a run are weaker than `agreed`: the name, the run's, the agreed one.
+
+    A run of no stated duration (0 days) is weaker than none.
+    """
+    found = []
+    if days and days < (agreed.days or 0.0):
+        found.append(("days", f"{days:.4g} days", f"{agreed.days:g} days"))
+    if load < agreed.load:
+        found.append(("load", f"{load:g}", f"{agreed.load:g}"))
+    if lacking := [cause for cause in agreed.restart_on if cause not in restart_on]:
+        found.append(("restart_on", f"not {', '.join(lacking)}", ", ".join(agreed.restart_on)))
+    return found

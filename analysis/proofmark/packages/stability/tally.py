@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from math import inf, isfinite
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 from proofmark.cases.reader.engine import read_output
 from proofmark.common.message import NOTHING, Message
@@ -37,10 +37,11 @@ from proofmark.packages.stability.sampling import (
     risks_of,
 )
 from proofmark.packages.stability.stability_plan import KIND, StabilityTest, counted_plan, test_of
+from proofmark.packages.stability.stability_run import weaker_terms
 from proofmark.records.columns import Record, Records
 from proofmark.runs.job_folder import Look, StoppedJob, read_looks
 from proofmark.runs.run import Run, site_of
-from proofmark.site.contract_document import CAUSES, Contract, ContractItem, JobCause, weaker_terms
+from proofmark.site.contract_document import Contract, ContractItem, JobCause
 
 
 @dataclass(frozen=True)
@@ -384,7 +385,7 @@ def tally(
         finished=sum(not cause and not each.open for each, cause in within),
         invalid=sum(cause == INVALID for _, cause in within),
         running=sum(each.open and each.started == each.started for each in jobs),
-        failed={cause: counts[cause] for cause in CAUSES},
+        failed={cause: counts[cause] for cause in get_args(JobCause)},
         failures=tuple(_failed(each, cause) for each, cause in failed),
         restarts=len(again),
         nodes=len(test.hosts),

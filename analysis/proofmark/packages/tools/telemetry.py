@@ -8,18 +8,20 @@ schemas Power, Thermal (until 2020), EnvironmentMetrics, ThermalSubsystem, Therm
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
 from proofmark.cli.command import Command, credentials_argument, run_argument, site_arguments
 from proofmark.cli.inputs import credentials_of, site_of_run
 from proofmark.common.errors import bad_input
+from proofmark.common.files import open_to_append
 from proofmark.common.progress_lines import say
 from proofmark.machine.bmc.back_end import Host
 from proofmark.machine.bmc.client import (
@@ -34,7 +36,8 @@ from proofmark.machine.bmc.https import BodyPart, tls_context
 from proofmark.machine.modes.rollout import firmware_of, hosts_of
 from proofmark.machine.outcome import NodeError, Outcome, fan_out, split
 from proofmark.runs.run import Run, open_run
-from proofmark.runs.samples import append_look
+from proofmark.runs.run_files import RunFiles
+from proofmark.runs.samples import MAX_BMC_BYTES
 from proofmark.runs.state import is_locked
 
 CHASSIS = "/redfish/v1/Chassis"
@@ -427,3 +430,23 @@ COMMANDS = {
         arguments,
     )
 }
+
+
+def append_look(
+    files: RunFiles,
+    time: float,
+    nodes: Mapping[str, Mapping[str, float]],
+    failed: Mapping[str, int],
+) -> bool:
+    """Add one look; return False if the file is full.
+
+    Raises:
+        BadInput: the file is a link, is not a regular file, or cannot be opened.
+    """
+    line = json.dumps({"time": round(time), "nodes": nodes, "failed": failed}, sort_keys=True)
+    files.bmc_telemetry.parent.mkdir(exist_ok=True)
+    with open_to_append(files.bmc_telemetry) as file:
+        if file.tell() + len(line) >= MAX_BMC_BYTES:
+            return False
+        file.write(f"{line}\n")
+    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from bisect import bisect_left
 from math import comb, exp, sqrt
 from statistics import median
@@ -12,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.judge.confidence import CONFIDENCE, EXACT_PAIRS, Interval, ratio, ratio_interval
+from proofmark.judge.confidence import CONFIDENCE, EXACT_PAIRS, POWER, Interval, ratio
+from proofmark.packages.history.two_samples import change_seen, ratio_interval, shift_seen
 
 samples = st.lists(st.floats(0.1, 1e6), min_size=2, max_size=30)
 
@@ -157,3 +159,30 @@ def test_equal_samples_with_ties_contain_a_ratio_of_exactly_1(values: list[float
     interval = interval_of(values, values[::-1])
     assert interval.low <= 1 <= interval.high
     assert ratio(values, values[::-1]) == 1
+
+
+WITHIN = (0.9, 1.0, 1.1)
+"""Parts of a stated change: the change that is seen in 95 of 100 cases lies between the outer."""
+
+
+class TestRuns:
+    @pytest.mark.parametrize("counts", [(4, 4), (3, 8), (10, 10), (20, 20)])
+    def test_the_stated_change_of_two_runs_is_right_within_ten_percent(
+        self, counts: tuple[int, int]
+    ) -> None:
+        random = np.random.default_rng(2)
+        trials, spread = 300, 0.02
+        found = dict.fromkeys(WITHIN, 0)
+        for _ in range(trials):
+            first, later = (np.exp(spread * random.standard_normal(each)) for each in counts)
+            for part in WITHIN:
+                slower = later * math.exp(-part * spread * shift_seen(*counts))
+                bounds = ratio_interval(first.tolist(), slower.tolist())
+                found[part] += bool(bounds and bounds.high < 1)
+        assert found[0.9] < POWER * trials < found[1.1]
+
+    def test_the_noise_of_the_values_gives_the_change(self) -> None:
+        random = np.random.default_rng(3)
+        samples = np.exp(0.02 * random.standard_normal((200, 2, 8)))
+        stated = [change_seen(first, later, 0.1)[0] for first, later in samples.tolist()]
+        assert np.median(stated) == pytest.approx(-math.expm1(-0.02 * shift_seen(8, 8)), rel=0.1)
