@@ -25,6 +25,11 @@ PYTHON_LOCKS = [path for path in LOCKS if path.with_suffix(".in").exists()]
 
 # Written so that this file does not match its own patterns.
 REGISTRY_HOST = re.compile(r"\b(pypi|pythonhosted|debian|npmjs|snapcraft|docker)\.(org|com|io)\b")
+HOME_FOLDER = re.compile(
+    r"/(?:home\d?|users|people)(?:/[a-z]|/\d+)?/(?!(?:user|all|eve|bench|someone)\b)[a-z][\w.-]*",
+    re.IGNORECASE,
+)
+"""The home folder of a person, also below a folder of one letter or number."""
 MACHINE_PATH = re.compile(r"(?<![\w.~>)}/-])/(work|root)(?![\w.-])")
 
 
@@ -134,7 +139,9 @@ def test_every_import_is_a_requirement() -> None:
 
 @pytest.mark.lint
 @pytest.mark.parametrize(
-    "pattern", [REGISTRY_HOST, MACHINE_PATH], ids=["registry host", "path of one machine"]
+    "pattern",
+    [REGISTRY_HOST, MACHINE_PATH, HOME_FOLDER],
+    ids=["registry host", "path of one machine", "home folder of a person"],
 )
 def test_no_file_names_a_registry_or_a_path_of_one_machine(pattern: re.Pattern[str]) -> None:
     matches = [
@@ -153,6 +160,9 @@ def test_no_file_names_a_registry_or_a_path_of_one_machine(pattern: re.Pattern[s
         (MACHINE_PATH, "cd " + "/" + "work/x", True),
         (MACHINE_PATH, "'/" + "root'", True),
         (MACHINE_PATH, "tests/work/x, {scratch}/work, /rootfs", False),
+        (HOME_FOLDER, "/home/" + "ada/bin", True),
+        (HOME_FOLDER, "/users/" + "a/ada/bin", True),
+        (HOME_FOLDER, "/home/user/bin, {home}/x", False),
     ],
 )
 def test_registries_and_paths_of_one_machine_are_recognised(

@@ -15,12 +15,14 @@ SITES = yaml.safe_load((DATA / "node-names.yml").read_text())
 ASKED = {
     "Alpine, Colorado",
     "Alpine, Colorado (Omni-Path)",
+    "CSD3, Cambridge",
     "Hawk, HLRS",
     "Numbers only",
     "Rackham, UPPMAX",
 }
 """The schemes that nothing but the names would show: they are asked about."""
 LAYOUTS = ("{0}/hpl.out", "out/{0}.log", "hpl/{0}/run1.txt", "hpl_{0}_np4.out")
+DOTTED = ("hpl.{0}.out", "slurm-hpl-12340.{0}.out", "acc-hpl-991.{0}.log")
 PROGRAMS = {"hpl", "stream", "osu"}
 
 
@@ -144,3 +146,42 @@ def test_a_site_knows_its_hosts() -> None:
     printed = dict.fromkeys(("p1/a.out", "p2/a.out", "p3/a.out"), ())
     found = named_nodes(printed, PROGRAMS, {"p1", "p2"}.__contains__)
     assert found.pattern and PathRule(found.pattern, {}).nodes("p1/a.out") == ["p1"]
+
+
+@pytest.mark.parametrize("layout", DOTTED)
+@pytest.mark.parametrize("site", SITES)
+def test_a_name_between_dots_is_right_or_asked(site: str, layout: str) -> None:
+    """A job id before it is no node, and different names are never one node."""
+    paths = {layout.format(name): name for name in SITES[site]}
+    for path, found in nodes(*paths).items():
+        assert found in ([paths[path]], [paths[path].partition(".")[0]])
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("rack1-n01", "rack1-n02", "rack2-n01", "rack2-n02"),
+        ("blade1-node1", "blade1-node2", "blade2-node1"),
+        ("queue1-dy-compute1-1", "queue1-dy-compute1-2", "queue1-dy-compute1-11"),
+        ("R00-M0-N00-J00", "R01-M0-N00-J00"),
+    ],
+)
+def test_names_that_share_a_word_stay_apart(names: tuple[str, ...]) -> None:
+    assert nodes(*(f"hpl.{name}.out" for name in names)) == {
+        f"hpl.{name}.out": [name] for name in names
+    }
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("slurm-hpl-12340", "slurm-hpl-12341"),
+        ("nightly-8812", "nightly-8813"),
+        ("linpack-v23-12345", "linpack-v23-12346"),
+        ("test-hpl-N100000-NB192", "test-hpl-N100000-NB256"),
+        ("run1-n01", "run2-n01"),
+    ],
+)
+def test_names_with_job_ids_and_settings_are_no_nodes(names: tuple[str, ...]) -> None:
+    found = nodes(*(f"{name}.out" for name in names))
+    assert not {node for of in found.values() for node in of} & {*names}

@@ -43,14 +43,19 @@ _PLACE = (
 _AROUND = (
     ("(?<=/)", "(?=/)"),
     ("(?<=/)", r"(?=\.|$)"),
+    (r"(?<=\.)", r"(?=\.)"),
     (r"(?<![^/_+,@ -])", r"(?![^/._+,@ -])"),
     ("(?<![A-Za-z0-9])", "(?![A-Za-z0-9])"),
 )
-"""What is around a name: a folder, the name of a file, a part of one, or a word in one."""
+"""What is around a name: a folder, the name of a file, all between two dots, a part, or a word."""
 _WHOLE = 1
 """The last place of a name that is a whole folder or the name of a file."""
-_PART = 3
+_DOTS = 2
+"""The place of a name between two dots of the name of a file."""
+_PART = 4
 """The place of a word in a name. A longer name has it in it, as J00 is in R00-M0-N00-J00."""
+_JOB = re.compile("[A-Za-z-]+-[0-9]{3,}|.*-[0-9]{5,}", re.ASCII)
+"""A name with a number that may be the id of a job: nightly-8812, linpack-v23-12345."""
 _APART = "--|[/_+,@ ]"
 """What is between two words of a path."""
 _PAIRS = "--|[+,@]"
@@ -193,6 +198,8 @@ def named_nodes(
     schemes = _schemes(printed, known, partners)
     for each in schemes:
         each.proof = _Proof.TEXT if known else _proof(each, printed, programs, partners)
+        if _plain(each.shape) not in partners and _merges(each):
+            each.proof = min(each.proof, _Proof.ASK)
     chosen = _chosen(schemes, set(printed), partners)
     named: dict[str, set[str]] = {}
     for each in chosen:
@@ -241,6 +248,25 @@ def _fix_width(scheme: _Scheme) -> None:
     scheme.shape = f"{before}[0-9]{{{width},}}{after}"
 
 
+def _merges(scheme: _Scheme) -> bool:
+    """Return whether one word of `scheme` stands in different names, as n01 in rack1-n01.
+
+    Counts, programs and numbers beside it make no other name.
+    """
+    if scheme.place != _PART or scheme.proof is _Proof.TEXT:
+        return False
+    for word, paths in scheme.words.items():
+        names: set[tuple[str, ...]] = set()
+        for path in paths:
+            for part in re.split(rf"{_APART}|\.", path):
+                if word in (parts := part.split("-")):
+                    others = (each for each in parts if each != word and _NODE.fullmatch(each))
+                    names.add(tuple(each for each in others if not _only_counts(each)))
+        if len(names) > 1:
+            return True
+    return False
+
+
 def _proof(
     scheme: _Scheme,
     printed: Mapping[str, Collection[str]],
@@ -267,9 +293,9 @@ def _proof_of_set(
     """Return what the set of the words of `scheme` shows."""
     prefix, words = scheme.prefix, list(scheme.words)
     padded = any(map(_padded, words))
-    if prefix.partition("-")[0] in programs:
+    if any(_is_setting(word, programs) for word in words):
         return _Proof.NONE
-    if _counts(prefix) and not (padded and re.fullmatch("[cg]pu", prefix)):
+    if _counts(_last_letters(words[0])) and not (padded and re.fullmatch("[cg]pu", prefix)):
         return _Proof.NONE
     if not all(map(_NODE.fullmatch, words)):
         return _Proof.ASK if len(words) > 1 else _Proof.LONE
@@ -277,7 +303,10 @@ def _proof_of_set(
         named = prefix in _USUAL or is_address(words[0])
         if named or padded:
             return _Proof.NAME
-        counts = _are_counts([int(_last(word)) for word in words]) and _groups(words[0]) == 1
+        numbered = all(_JOB.fullmatch(word) for word in words)
+        counts = numbered or (
+            _are_counts([int(_last(word)) for word in words]) and _groups(words[0]) == 1
+        )
         enough = _Proof.ASK if counts else _Proof.NAME
         return enough if len(words) > 1 else _Proof.LONE
     return _proof_of_letter(scheme, partners, padded=padded)
@@ -297,7 +326,7 @@ def _proof_of_letter(scheme: _Scheme, partners: Mapping[str, set[str]], *, padde
     if padded:
         return (_Proof.SET if len(words) > 1 else _Proof.ASK) if either else _Proof.NAME
     if scheme.place > _WHOLE or len(words) < 2:
-        return _Proof.LONE
+        return _Proof.ASK if scheme.place == _DOTS and len(words) > 1 else _Proof.LONE
     numbers = [int(each[-1]) for each in groups]
     if len(groups[0]) > 1:
         return _Proof.NAME if not either else _Proof.ASK
@@ -491,16 +520,36 @@ def _words(path: str) -> Iterator[tuple[int, str]]:
     """Yield the words of a path, each with the kind of its place in `_AROUND`."""
     *folders, name = path.split("/")
     yield from ((0, folder) for folder in folders)
-    yield 1, name.partition(".")[0]
+    first, *others = name.split(".")
+    yield 1, first
+    yield from ((_DOTS, part) for part in others[:-1])
     for part in re.split(r"--|[/_+,@ ]", path):
-        yield 2, part.partition(".")[0]
-        yield from ((3, word) for word in re.split("[-.]", part))
-        yield from ((3, word) for word in re.findall(r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}", part))
+        yield 3, part.partition(".")[0]
+        yield from ((_PART, word) for word in re.split("[-.]", part))
+        yield from ((_PART, word) for word in re.findall(r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}", part))
 
 
 def _prefix(word: str) -> str:
     """Return the letters before the first number: ``gadi-cpu-clx`` of gadi-cpu-clx-0144."""
     return re.split("-?[0-9]", word.lower(), maxsplit=1)[0]
+
+
+def _last_letters(word: str) -> str:
+    """Return the letters before the last number: of rack1-n01 ``n``, of slurm-hpl-123 ``hpl``."""
+    letters = (re.match("[a-z]*", part) for part in reversed(word.lower().split("-")))
+    return next((found[0] for found in letters if found and found[0]), "")
+
+
+def _is_setting(word: str, programs: Collection[str]) -> bool:
+    """Return whether a part of `word` is a program, or a count that is no place, as in run1-n01."""
+    *before, _ = parts = word.lower().split("-")
+    names = {_prefix(part) for part in parts}
+    return not names.isdisjoint(programs) or any(map(_only_counts, before))
+
+
+def _only_counts(part: str) -> bool:
+    """Return whether a part of a name is a count or a repeat, and no place of nodes."""
+    return bool(_NODE.fullmatch(part)) and is_count(part) and not is_place(part)
 
 
 def _counts(prefix: str) -> bool:
