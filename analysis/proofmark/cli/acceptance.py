@@ -39,7 +39,7 @@ from proofmark.judge.acceptance import (
 from proofmark.judge.acceptance_gaps import Gap, Times, gaps, times_of
 from proofmark.plan.kinds import added_kinds
 from proofmark.plan.selection import PlannedItem, planned_items
-from proofmark.plan.validation import SiteChecks
+from proofmark.plan.validation import CheckedSite, SiteChecks
 from proofmark.plan.validation import validate as check_site
 from proofmark.report.acceptance_page import (
     figure_text,
@@ -91,13 +91,7 @@ def acceptance(options: Namespace) -> int:
 
 def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
     """Print the suites that measure each item; refuse items that no suite can judge."""
-    # They import numerics and plug-ins, which the other verbs need not.
-    from proofmark.jobs.job_request import job_mistakes
-
-    benchmarks = kit_benchmarks()
-    checks = SiteChecks(facts={}, packages=packages_of_kit, jobs=job_mistakes)
-    checked = check_site(inventory, options.limit, benchmarks, checks)
-    planned = [*planned_items(document, checked.plans, benchmarks)]
+    checked, planned = _suites(inventory, options.limit, document)
     places = {item.number: place for place, item in enumerate(document.items)}
     mistakes = [
         InputError(
@@ -132,6 +126,20 @@ def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
     print_table(("item", "partition", "phase", "figure", "limit", "suites (repeats)"), rows)
     print_line(f"{len(document.items)} items: each selects planned figures")
     return 0
+
+
+def _suites(
+    inventory: Inventory, limit: str, document: Contract
+) -> tuple[CheckedSite, list[PlannedItem]]:
+    """Return the plans of a site, and the suites of each item; those that only look come last."""
+    # They import numerics and plug-ins, which the other verbs need not.
+    from proofmark.jobs.job_request import job_mistakes
+
+    benchmarks = kit_benchmarks()
+    checks = SiteChecks(facts={}, packages=packages_of_kit, jobs=job_mistakes)
+    checked = check_site(inventory, limit, benchmarks, checks)
+    checked.plans.sort(key=lambda plan: not benchmarks.suite(plan.suite).measures_all)
+    return checked, [*planned_items(document, checked.plans, benchmarks)]
 
 
 def _waive(options: Namespace, inventory: Inventory, document: Contract) -> int:
@@ -224,9 +232,10 @@ class Question:
 
     @property
     def folder(self) -> Path:
-        """The folder of the page, beside the runs."""
-        of_part = [] if self.limit == COMPUTE else [each.partition_name for each in self.sites]
-        return self.root / acceptance_name(self.inventory.folder.name, of_part)
+        """The folder of the page, beside the runs: one for each set of partitions."""
+        named = [each.partition_name for each in self.sites]
+        whole = self.limit == COMPUTE or len(load_sites(self.inventory, COMPUTE)) == len(named)
+        return self.root / acceptance_name(self.inventory.folder.name, [] if whole else named)
 
     @cached_property
     def sites(self) -> list[Site]:
@@ -240,11 +249,7 @@ class Question:
     @cached_property
     def suites(self) -> tuple[Sequence[PlannedItem], Times]:
         """The suites that measure each item, and the expected times of those that can run."""
-        from proofmark.jobs.job_request import job_mistakes
-
-        benchmarks = kit_benchmarks()
-        checks = SiteChecks(facts={}, packages=packages_of_kit, jobs=job_mistakes)
-        checked = check_site(self.inventory, self.limit, benchmarks, checks)
+        checked, planned = _suites(self.inventory, self.limit, self.contract)
         for mistake in checked.mistakes:
             say(f"proofmark: {mistake}")
         refused = {
@@ -252,9 +257,7 @@ class Question:
             for partition, refusals in checked.refused.items()
             for refusal in refusals
         }
-        plans = [plan for plan in checked.plans if benchmarks.suite(plan.suite).measures_all]
-        planned = [*planned_items(self.contract, plans, benchmarks)]
-        return planned, times_of(plans, refused)
+        return planned, times_of(checked.plans, refused)
 
     @cached_property
     def terms(self) -> Terms:

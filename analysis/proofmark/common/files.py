@@ -206,29 +206,6 @@ def read_bytes(
         os.close(file)
 
 
-def read_bytes_below(
-    folder: Path, name: str, limit: int = MAX_OUTPUT_BYTES, *, cut: bool = False
-) -> bytes:
-    """Return the content of the file `name`, a path below `folder`, as `read_bytes`.
-
-    No part of `name` may be a link, also if another user replaces a folder at this moment.
-
-    Raises:
-        OSError: as `read_bytes`, or a part of `name` is a link.
-    """
-    *parents, last = name.split("/")
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    place = os.open(folder, flags & ~os.O_NOFOLLOW)
-    try:
-        for parent in parents:
-            inner = os.open(parent, flags, dir_fd=place)
-            os.close(place)
-            place = inner
-        return read_bytes(last, limit, folder=place, cut=cut)
-    finally:
-        os.close(place)
-
-
 def read_text(path: Path | str, limit: int = MAX_OUTPUT_BYTES) -> str:
     """Return the text in a file, as `read_bytes`; bytes that are not UTF-8 are replaced.
 

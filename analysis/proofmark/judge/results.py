@@ -141,13 +141,6 @@ def _key(about: object, parameters: Mapping[str, object]) -> Key:
     return (*(getattr(about, name) for name in names), json.dumps(rest, sort_keys=True))
 
 
-def fields_of(record: Record) -> dict[str, Any]:
-    """Return the fields of `AnyFigure` for a valid record."""
-    names = ("case", "benchmark", "metric", "unit", "mode", "placement", "value")
-    fields: dict[str, Any] = {name: getattr(record, name) for name in names}
-    return {**fields, "parameters": dict(record.parameters)}
-
-
 class InvalidCause(Enum):
     """Why a figure is INVALID."""
 

@@ -9,6 +9,7 @@ that a run must have judged.
 from __future__ import annotations
 
 import math
+from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -433,9 +434,16 @@ class _Check:
             for each, keys in zip(figures, missed, strict=True)
             if len(keys) == fewest
         )
+        offered = "; or ".join([*nearest_ones][:_MOST_NEAREST])
+        if all(keys == (_COMPARED,) for keys in missed):
+            every = ChainMap(*(dict(of.judged_with.get(reference.metric, {})) for of in figures))
+            wanted = " and ".join(f"{name} {value!r}" for name, value in every.items())
+            found = f"{reference.metric}, which is judged only with {wanted or 'one node'}"
+            accepted = f"{wanted or 'where'}; the suites of this site plan {offered}"
+            return self.mistake("metric", found, accepted)
         names = [key.removeprefix("where.") for key in conditions if key != _COMPARED]
         found = f"{', '.join(names)} together, which no figure has"
-        return self.mistake("where", found, "; or ".join([*nearest_ones][:_MOST_NEAREST]))
+        return self.mistake("where" if reference.where else "metric", found, offered)
 
 
 _COMPARED = "compared"

@@ -29,6 +29,9 @@ private() { # private DIRECTORY OPTIONS SHARED…: mount a tmpfs that contains o
 private /dev/shm size=64m "$@"
 private /run size=64m "$@"
 private /tmp size=256m,mode=1777 "$@"
+# What holder.sh writes survives a boot, and ends with the cluster: nothing of it stays on the machine.
+mkdir -p "$folder/state/$name" /var/lib/proofmark
+mount --bind "$folder/state/$name" /var/lib/proofmark
 : >/run/virtual-node
 mkdir -p /run/sshd
 echo up

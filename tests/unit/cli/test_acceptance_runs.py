@@ -512,6 +512,23 @@ class TestMeasure:
         assert call == '-e repeats=2 acceptance.yml -e {"repeats": 5} -e suite=quick'
 
 
+class TestSuites:
+    def test_a_suite_that_looks_for_faults_measures_what_no_other_does(
+        self, site: Site, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """`check` and `judge` name the same suites."""
+        site.kit.suites(quick={"title": "Q", "kind": "sanity"})
+        assert main(["acceptance", "check", "-i", f"{site.inventory}"]) == 0
+        assert "quick (1)" in capsys.readouterr().out
+        assert site.judge() == 4
+        assert "Still missing: 1.1: quick" in capsys.readouterr().out
+
+    def test_a_limit_on_the_only_partition_is_the_same_acceptance(self, site: Site) -> None:
+        sealed(site.measured("one"))
+        assert site.judge("-l", "local") == 0
+        assert [path.name for path in site.runs.glob("acceptance-*")] == ["acceptance-here"]
+
+
 class TestConfiguration:
     """Two suites: the first measures item 1.1, the second item 1.2, both the same node."""
 

@@ -138,6 +138,15 @@ def test_values_of_two_suites_are_no_figure_together(kit: Kit) -> None:
 
 
 @pytest.mark.fault("limit-selects-nothing")
+def test_a_metric_that_is_judged_with_another_value_is_named(kit: Kit) -> None:
+    rate = {"unit": "MB/s", "better": "higher", "bound": "universal", "what": "x"}
+    kit.case(metrics={"rate": {**rate, "judged_with": {"size": 7}}})
+    message = refusal(kit, {})
+    assert message.startswith("limit.metric: found rate, which is judged only with size 7;")
+    assert "the suites of this site plan size 1" in message
+
+
+@pytest.mark.fault("limit-selects-nothing")
 def test_the_reference_of_another_suite_is_never_measured(kit: Kit) -> None:
     against = {"metric": "rate", "case": "other"}
     changed = {"value": None, "unit": None, "against": against}

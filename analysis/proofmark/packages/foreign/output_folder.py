@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from proofmark.cases.reader.output_text import output_text
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.files import read_bytes_below
+from proofmark.common.files import read_bytes
 from proofmark.common.input_limits import MAX_GIVEN_FILES, MAX_OUTPUT_BYTES
 from proofmark.packages.foreign.adopted import shown
 from proofmark.packages.foreign.packed import NotUnpacked, is_archive, unpack, unpacked
@@ -224,3 +224,26 @@ def _check_number(folder: Path, paths: Sequence[str]) -> None:
 def _some(paths: Sequence[str]) -> str:
     first = ", ".join(repr(shown(path)) for path in paths[:3])
     return f"a pattern for paths such as {first}" if first else "a folder with files"
+
+
+def read_bytes_below(
+    folder: Path, name: str, limit: int = MAX_OUTPUT_BYTES, *, cut: bool = False
+) -> bytes:
+    """Return the content of the file `name`, a path below `folder`, as `read_bytes`.
+
+    No part of `name` may be a link, also if another user replaces a folder at this moment.
+
+    Raises:
+        OSError: as `read_bytes`, or a part of `name` is a link.
+    """
+    *parents, last = name.split("/")
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    place = os.open(folder, flags & ~os.O_NOFOLLOW)
+    try:
+        for parent in parents:
+            inner = os.open(parent, flags, dir_fd=place)
+            os.close(place)
+            place = inner
+        return read_bytes(last, limit, folder=place, cut=cut)
+    finally:
+        os.close(place)

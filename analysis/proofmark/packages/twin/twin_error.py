@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import exp, log
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from proofmark.common.files import exists, read_json
 from proofmark.common.nodesets import unfold
 from proofmark.judge.aggregate import Aggregates, aggregate
 from proofmark.judge.judging import judge_run
-from proofmark.judge.results import fields_of
 from proofmark.judge.verdict import Result
 from proofmark.packages.twin.twin_files import (
     Distance,
@@ -28,7 +28,7 @@ from proofmark.packages.twin.twin_files import (
 from proofmark.plan.kinds import origin_of
 from proofmark.plan.plan import Step
 from proofmark.plan.step import StepInstance
-from proofmark.records.columns import VIRTUAL
+from proofmark.records.columns import VIRTUAL, Record
 from proofmark.records.read import read_run
 from proofmark.records.run_facts import run_parts
 from proofmark.runs.attempts import has_result
@@ -265,3 +265,10 @@ def _predicted(figures: Aggregates) -> Iterator[PredictedFigure]:
         record = figures.record(figure)
         if record.value is not None and record.origin == PREDICTED:
             yield PredictedFigure(**fields_of(record), nodes=record.node)
+
+
+def fields_of(record: Record) -> dict[str, Any]:
+    """Return the fields of `AnyFigure` for a valid record."""
+    names = ("case", "benchmark", "metric", "unit", "mode", "placement", "value")
+    fields: dict[str, Any] = {name: getattr(record, name) for name in names}
+    return {**fields, "parameters": dict(record.parameters)}
