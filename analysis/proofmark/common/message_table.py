@@ -147,6 +147,7 @@ MESSAGES: Mapping[str, str] = {
     "absent-root-file": "needs root: {path}",
     "absent-no-value": "empty or unreadable: {path}",
     "absent-no-line": "no relevant line in {path}",
+    "clock-free": "the clock is not synchronised: {state}",
     "absent-no-tool": "{tool} is not installed",
     "absent-no-tools": "no such tool: {tool}",
     "absent-tool-silent": "{tool} printed nothing",

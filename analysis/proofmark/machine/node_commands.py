@@ -261,13 +261,14 @@ class _Worker(ExecWorker):
 
 CONNECT_S = 30
 """The time limit of a connection of ssh in seconds, if Ansible has none."""
-SUDO_WITH_PASSWORD = """\
-IFS= read -r password
-"$1" -n -u "$2" true 2>/dev/null && exec "$1" -n -u "$2" sh -s
-printf '%s\\n' "$password" | "$1" -S -p '' -v || exit
-{ printf '%s\\n' "$password"; exec cat; } | "$1" -k -S -p '' -u "$2" sh -s
-"""
+SUDO_WITH_PASSWORD = (
+    'IFS= read -r password; "$1" -n -u "$2" true 2>/dev/null && exec "$1" -n -u "$2" sh -s; '
+    'printf "%s\\n" "$password" | "$1" -S -p "" -v || exit; '
+    '{ printf "%s\\n" "$password"; exec cat; } | "$1" -k -S -p "" -u "$2" sh -s'
+)
 """Reads the password from the first line of stdin, and runs the rest by sudo.
+
+It is one line: a log-in shell as tcsh accepts no end of a line in quotes.
 
 A password that sudo does not ask for would be the first command of the script. So it is used only
 after sudo has refused to run without it, and a wrong one is used once.
@@ -348,7 +349,8 @@ def _ssh(node: str, host: HostAccess) -> list[str]:
         "ConnectTimeout": host.timeout_s or CONNECT_S,
         "ConnectionAttempts": host.attempts if host.attempts > 1 else "",
     }
-    words = [host.program, "-o", "BatchMode=yes", *host.first_options]
+    # A terminal, which RequestTTY of the user's configuration asks for, would echo the script.
+    words = [host.program, "-T", "-o", "BatchMode=yes", *host.first_options]
     for key, given in settings.items():
         if given:
             words += ["-o", f"{key}={given}"]

@@ -182,6 +182,7 @@ def history(lines: Iterable[Mapping[str, Any]]) -> NodeHistory:
     staged: list[tuple[str, Scalar]] = []
     reasons: list[str] = []
     proven: dict[str, str] = {}
+    before = ""
     for line in lines:
         state, done = line["state"], line["event"] == RESULT
         if state not in ("fail", "scratch"):
@@ -202,13 +203,14 @@ def history(lines: Iterable[Mapping[str, Any]]) -> NodeHistory:
                 facts["mode"] = ""
                 facts["task"] = line.get("task", "")
                 facts["unsettled"] = not done or bool(facts["task"])
-                facts["staged_in"] = line.get("boot_id") or facts.get("staged_in", "")
+                now = facts.get("staged_in", "")
+                # Nothing of a void change is pending.
+                facts["staged_in"] = before if line.get("void") else line.get("boot_id") or now
+                before = now if line.get("boot_id") else before
             case "reset" if not done:
                 facts["in_flight"] = line["boot_id"]
                 facts["mode"] = ""
-            case "reset" if line.get("void"):
-                facts["in_flight"] = ""
-            case "up":
+            case "reset" | "up" if state == "up" or line.get("void"):
                 facts["in_flight"] = ""
             case "verified":
                 if facts.get("mode") != line["mode"]:

@@ -361,6 +361,18 @@ class Emulator:
         attributes = dict(content.get("Attributes", {}))
         if refusal := machine.refusal(attributes):
             return error(400, refusal)
+        if machine.fault.startswith("partial") and len(attributes) > 1:
+            later = bool(machine.pending) and machine.fault == "partial-once"
+            if later:
+                return error(400, "not now")
+            name = next(iter(attributes))
+            changed = {key: each for key, each in attributes.items() if key != name}
+            machine.patch(attributes if machine.pending else changed)
+            return Reply(200, {"Attributes": machine.pending}, {"ETag": machine.etag()})
+        if machine.fault == "patch-closes":
+            machine.patch(attributes)
+            machine.fault = ""
+            raise ConnectionError
         if machine.fault.startswith("task"):
             return self._begin_task(machine, attributes)
         machine.patch(attributes)

@@ -13,6 +13,8 @@ from tests.emulators.bmc.server import Emulator
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.modes.drains import ModeResult
+from proofmark.machine.node_commands import PROBE
+from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.schedulers import slurm
 from proofmark.runs.journal import Journal
 
@@ -149,6 +151,47 @@ class TestTasks:
         machine(site).fault = "task"  # it ends now
         assert outcome(site.rollout().restore())[0] == "OK"
         assert (machine(site).pending, site.slurm.drained) == ({}, {})
+
+
+class TestPartOfAChange:
+    """What a BMC took of a change that failed does not wait for the next boot."""
+
+    @pytest.mark.fault("bmc-partial-stage")
+    @pytest.mark.parametrize(
+        ("fault", "outcomes"),
+        [("partial", ("NOT_APPLIED",)), ("patch-closes", ("UNREACHABLE", "NO_ANSWER"))],
+    )
+    def test_it_is_withdrawn(
+        self, make_site: MakeSite, fault: str, outcomes: tuple[str, ...]
+    ) -> None:
+        site = make_site(fault)
+        result, text = enter(site, "snc4-cache")
+        assert result in outcomes and "the next boot" not in text
+        assert (machine(site).pending, machine(site).sent) == ({}, [])
+        past, now = Journal(site.run, "n1").history(), site.rollout().transition.observe("n1")
+        assert not past.awaits_boot(now.boot_id, "snc4-cache") and not past.unsettled
+
+    @pytest.mark.fault("bmc-partial-stage")
+    def test_what_cannot_be_withdrawn_is_named(self, make_site: MakeSite) -> None:
+        site = make_site("partial-once")
+        result, text = enter(site, "snc4-cache")
+        assert result == "NOT_APPLIED"
+        assert "accepted and not pending: " in text and "; the next boot may set " in text
+        (name,) = machine(site).pending
+        assert name in text.partition("the next boot may set")[2]
+
+    @pytest.mark.fault("bmc-task-fails")
+    def test_after_a_task_that_failed_nothing_waits(self, make_site: MakeSite) -> None:
+        """Verify compares the modes; restore sends nothing, and drains no node."""
+        site = make_site("task-fails")
+        assert enter(site)[0] == "NOT_APPLIED"
+        transition, target = site.rollout().transition, site.target("snc4-flat")
+        past, printed = Journal(site.run, "n1").history(), transition.shell("n1", PROBE)
+        with pytest.raises(NodeError) as raised:
+            transition.prove(site.rollout().hosts["n1"], target, printed, past)
+        assert raised.value.outcome is Outcome.OTHER_MODE
+        assert outcome(site.rollout().restore())[0] == "OK"
+        assert (site.slurm.drained, machine(site).sent) == ({}, [])
 
 
 class TestProof:

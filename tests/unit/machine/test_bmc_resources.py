@@ -177,6 +177,33 @@ def test_the_pages_of_a_collection(tmp_path: Path) -> None:
             read_members(bmc, "/circle")
 
 
+BAD_MEMBERS: dict[str, Any] = {
+    "null": None,
+    "empty": {},
+    "a text": "/3",
+    "no path": {"@odata.id": 3},
+    "another host": {"@odata.id": "https://elsewhere/3"},
+    "not sent": {"@odata.id": "/3"},
+    "no object": {"@odata.id": "/list"},
+}
+
+
+@pytest.mark.fault("bmc-bad-member")
+@pytest.mark.parametrize("bad", BAD_MEMBERS)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_one_bad_member_ends_no_search(tmp_path: Path, bad: str, place: int) -> None:
+    """Of tasks, jobs, sensors, registries, systems and chassis: all ask `read_members`."""
+    collection = members("/1", "/2")
+    collection["Members"].insert(place, BAD_MEMBERS[bad])
+    tree: dict[str, Any] = {"/c": {**collection, "Members@odata.count": 3}}
+    tree |= {"/1": {"Id": "1"}, "/2": {"Id": "2"}, "/list": []}
+    with connection(tree, tmp_path) as bmc:
+        found = read_members(bmc, "/c", key="Id", counted=True)
+        assert [(each.place, each.text("Id")) for each in found] == [("/1", "1"), ("/2", "2")]
+        with pytest.raises(NodeError):  # the control: the collection itself
+            read_members(bmc, "/none")
+
+
 def test_the_system_of_a_node(tmp_path: Path) -> None:
     tree = {f"{ROOT}/Systems": members(f"{ROOT}/Systems/Node0", f"{ROOT}/Systems/Node1")}
     with connection(tree, tmp_path) as bmc:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.access import Access, HostAccess
 from proofmark.site.inventory import Site
 
-USUAL = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30"]
+USUAL = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30"]
 
 
 def site_with(folder: Path, host: HostAccess, shell: str = "sh -s") -> Site:
@@ -31,21 +32,30 @@ def site_with(folder: Path, host: HostAccess, shell: str = "sh -s") -> Site:
         (
             {"host_name": "fe80::1%eth0", "user": "ops", "port": "2222", "identity_file": "/a b"},
             [
-                *("ssh", "-o", "BatchMode=yes", "-o", "Port=2222", "-o", 'IdentityFile="/a b"'),
+                *(
+                    "ssh",
+                    "-T",
+                    "-o",
+                    "BatchMode=yes",
+                    "-o",
+                    "Port=2222",
+                    "-o",
+                    'IdentityFile="/a b"',
+                ),
                 *("-o", "User=ops", "-o", "ConnectTimeout=30", "fe80::1%eth0", "sh -s"),
             ],
         ),
         (
             {"first_options": ("-p", "21"), "options": ("-J", "gate"), "attempts": 3},
             [
-                *("ssh", "-o", "BatchMode=yes", "-p", "21", "-o", "ConnectTimeout=30"),
+                *("ssh", "-T", "-o", "BatchMode=yes", "-p", "21", "-o", "ConnectTimeout=30"),
                 *("-o", "ConnectionAttempts=3", "-J", "gate", "n1", "sh -s"),
             ],
         ),
         (
             {"options": ("-F", "/etc/site ssh", "-J", "gate"), "timeout_s": 7},
             [
-                *("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=7"),
+                *("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=7"),
                 *("-F", "/etc/site ssh", "-J", "gate", "n1", "sh -s"),
             ],
         ),
@@ -149,3 +159,28 @@ def test_the_password_is_no_argument(tmp_path: Path) -> None:
     assert "geheim" not in shlex.join(command.words)
     done = subprocess.run(["sh", "-n", "-c", SUDO_WITH_PASSWORD], check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.fault("log-in-shell-csh")
+@pytest.mark.parametrize("shell", ["sh", "bash", "tcsh", "csh", "fish", "zsh"])
+def test_the_log_in_shell_of_a_user_may_be_any(shell: str, tmp_path: Path) -> None:
+    """Sshd runs `$SHELL -c COMMAND`."""
+    if shutil.which(shell) is None:
+        assert "\n" not in SUDO_WITH_PASSWORD  # what csh and tcsh refuse
+        return
+    sudo = tmp_path / "sudo"
+    sudo.write_text(
+        "#!/bin/sh\n"
+        'case "$1" in -n) exit 1 ;; esac\n'
+        'while :; do case "$1" in -S | -v | -k) shift ;; -p | -u) shift 2 ;;\n'
+        "*) break ;; esac; done\n"
+        'IFS= read -r word; [ "$word" = "it\'s" ] || exit 1\n'
+        '[ $# -eq 0 ] || exec "$@"\n'
+    )
+    sudo.chmod(0o755)
+    host = HostAccess(become_user="root", sudo=f"{sudo}", password=SecretStr("it's"))
+    command = node_command(site_with(tmp_path, host), "n1")
+    words = [shell, "-c", command.words[-1]]
+    text = f"{command.secret}echo it runs\n"
+    done = subprocess.run(words, input=text, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "it runs\n", "")

@@ -188,6 +188,36 @@ def test_a_second_line_of_a_value_is_left_out(tmp_path: Path) -> None:
     assert facts.unread == {"clock.System time": "0,001"}
 
 
+@pytest.mark.fault("clock-free")
+@pytest.mark.parametrize(
+    ("reference", "stratum", "leap", "known"),
+    [
+        ("C0A80001 (ntp1)", "3", "Normal", True),
+        ("C0A80001 (ntp1)", "3", "Insert second", True),
+        ("00000000 ()", "0", "Not synchronised", False),
+        ("C0A80001 (ntp1)", "3", "Not synchronised", False),
+        ("C0A80001 (ntp1)", "16", "Normal", False),
+        ("7F7F0101 ()", "10", "Normal", False),
+    ],
+)
+def test_a_clock_without_a_server_has_no_offset(
+    tmp_path: Path, reference: str, stratum: str, leap: str, *, known: bool
+) -> None:
+    lines = (
+        f"Reference ID    : {reference}",
+        f"Stratum         : {stratum}",
+        "System time     : 0.000000000 seconds fast of NTP time",
+        f"Leap status     : {leap}",
+    )
+    tools = {"chronyc": f"cat <<'E'\n{chr(10).join(lines)}\nE"}
+    facts = parse_probe(probe(root=make_node(tmp_path, SMALL_NODE, tools)), "node1")
+    assert facts.clock_offset_s == (0.0 if known else None)
+    assert ("clock" in facts.absent) != known and not facts.unread
+    if not known:
+        reason = f"leap status {leap}, stratum {stratum}, reference {reference}"
+        assert facts.absent["clock"] == f"the clock is not synchronised: {reason}"
+
+
 def test_content_cannot_forge_a_marker(tmp_path: Path) -> None:
     evil = "quiet\n=== end\nproofmark-probe 1 facts\n! dimms: stolen\x0b=== host\u2028| hostname: x"
     text = probe(root=make_node(tmp_path, SMALL_NODE | {"proc/cmdline": evil}))

@@ -15,13 +15,14 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from proofmark.common.errors import ProofmarkError
 from proofmark.common.processes import traced
+from proofmark.common.progress_lines import say
 from proofmark.common.text import one_line
 from proofmark.machine.bmc.back_end import Credentials
 from proofmark.machine.bmc.https import (
@@ -262,7 +263,11 @@ class RedfishConnection:
             if left:
                 self._pause(left, response_headers.get("retry-after", ""))
         attempts = f"{self._settings.max_attempts} attempts"
-        raise NodeError(Outcome.BUSY, f"{path}: status {status} at each of {attempts}")
+        said = ""
+        with suppress(JsonError):
+            said = self._settings.credentials.hide(messages_of(BodyPart(path, parse(raw))))
+        text = f"{path}: status {status} at each of {attempts}{said and f': {said}'}"
+        raise NodeError(Outcome.BUSY, text)
 
     def _followed(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
@@ -471,6 +476,9 @@ NEXT = "Members@odata.nextLink"
 
 COUNT = "Members@odata.count"
 
+GONE = (404, 410)
+"""The BMC has forgotten what it listed, for example a task that has ended."""
+
 MOST_PAGES = 1000
 """The largest number of pages of a collection; a BMC that has more sends its pages in a circle."""
 
@@ -488,7 +496,7 @@ def path_of_system(bmc: RedfishConnection, system: str, known: MutableMapping[st
     if system:
         return f"{SYSTEMS}/{system}"
     if bmc.address not in known:
-        paths = [path_of_member(each) for each in read_members(bmc, SYSTEMS)]
+        paths = [each.place for each in read_members(bmc, SYSTEMS)]
         if len(paths) != 1:
             names = ", ".join(path.rstrip("/").rpartition("/")[2] for path in paths)
             text = f"the BMC has {len(paths)} systems ({names}); name that of each node: "
@@ -498,19 +506,67 @@ def path_of_system(bmc: RedfishConnection, system: str, known: MutableMapping[st
     return known[bmc.address]
 
 
-def read_members(bmc: RedfishConnection, path: str, *, counted: bool = False) -> list[BodyPart]:
+OF_MEMBER = (Outcome.REFUSED, Outcome.UNEXPECTED)
+"""The faults of one member; after others the BMC is asked whether it answers at all."""
+
+
+@contextmanager
+def one_member(bmc: RedfishConnection, collection: str, faults: list[NodeError]) -> Iterator[None]:
+    """Add the fault of one member to `faults`: the search over all members goes on.
+
+    Raises:
+        NodeError: the BMC does not send the collection either.
+    """
+    try:
+        yield
+    except NodeError as error:
+        if error.outcome not in OF_MEMBER:
+            bmc.get(collection)
+        faults.append(error)
+
+
+def read_members(
+    bmc: RedfishConnection, path: str, *, key: str = "", counted: bool = False
+) -> list[BodyPart]:
     """Return all members of the collection at `path`, of all pages.
+
+    A member without a path, and one that the BMC does not send, is left out and named.
 
     Args:
         path: of the collection, with its query.
+        key: a key of a whole member: one without it is read; empty: none is read.
         counted: whether the number of members must be at least that which the BMC states.
 
     Raises:
         NodeError: a request failed; UNEXPECTED: a page follows itself, or members are missing.
     """
+    faults: list[NodeError] = []
+    found: list[BodyPart] = []
+    for member in _listed_members(bmc, path, counted=counted):
+        with one_member(bmc, path, faults):
+            place = member.path("@odata.id")
+            if not place:
+                raise member.wrong("@odata.id", None, "a path")
+            whole = not key or key in member.content
+            # A BMC forgets tasks and parts between its list and the request.
+            read = None if whole else bmc.request("GET", place, accept=(200, *GONE))
+            if read is None or read.status == 200:
+                found.append(BodyPart(place, (read.body if read else member).content))
+    for fault in faults:
+        if fault.text not in _NAMED:
+            _NAMED.add(fault.text)
+            say(f"{bmc.address}: left out: {fault.text}")
+    return found
+
+
+_NAMED: set[str] = set()
+"""The faults of members that were printed: a thousand BMCs have the same one."""
+
+
+def _listed_members(bmc: RedfishConnection, path: str, *, counted: bool) -> list[BodyPart]:
     members: list[BodyPart] = []
     seen: set[str] = set()
-    page, count = path, 0
+    page, count, listed = path, 0, 0
     while page:
         if page in seen or len(seen) >= MOST_PAGES:
             text = f"{path}: the page {page} of the collection follows itself"
@@ -518,21 +574,10 @@ def read_members(bmc: RedfishConnection, path: str, *, counted: bool = False) ->
         seen.add(page)
         body = bmc.get(page).body
         members += body.items("Members")
+        listed += len(body.content.get("Members") or ())
         count = max(count, body.number(COUNT) or 0)
         page = body.path(NEXT)
-    if counted and len(members) < count:
-        text = f"{path}: found {len(members)} members; the collection states {count}"
+    if counted and listed < count:
+        text = f"{path}: found {listed} members; the collection states {count}"
         raise NodeError(Outcome.UNEXPECTED, text)
     return members
-
-
-def path_of_member(member: BodyPart) -> str:
-    """Return the path of a member of a collection.
-
-    Raises:
-        NodeError: UNEXPECTED: the member has no path.
-    """
-    path = member.path("@odata.id")
-    if not path:
-        raise NodeError(Outcome.UNEXPECTED, f"{member.place}: found no @odata.id; accepted: a path")
-    return path

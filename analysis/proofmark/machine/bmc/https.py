@@ -338,21 +338,20 @@ class BodyPart:
             NodeError: UNEXPECTED: there is none, or it is no object.
         """
         if self.content.get(key) is None:
-            raise self._wrong(key, None, "an object")
+            raise self.wrong(key, None, "an object")
         return self.part(key)
 
     def items(self, key: str) -> list[BodyPart]:
-        """Return the list of objects at `key`.
+        """Return the objects in the list at `key`; another item is left out.
 
         Raises:
-            NodeError: UNEXPECTED: it is no list, or one of its items is no object.
+            NodeError: UNEXPECTED: it is no list.
         """
         values = self._typed(key, list, [])
-        for number, value in enumerate(values):
-            if not isinstance(value, dict):
-                raise self._wrong(f"{key}[{number}]", value, "an object")
         return [
-            BodyPart(f"{self.place} {key}[{number}]", value) for number, value in enumerate(values)
+            BodyPart(f"{self.place} {key}[{number}]", value)
+            for number, value in enumerate(values)
+            if isinstance(value, dict)
         ]
 
     def texts(self, key: str) -> list[str]:
@@ -364,7 +363,7 @@ class BodyPart:
         values: list[Any] = self._typed(key, list, [])
         for number, value in enumerate(values):
             if not isinstance(value, str):
-                raise self._wrong(f"{key}[{number}]", value, "a text")
+                raise self.wrong(f"{key}[{number}]", value, "a text")
         return values
 
     def text(self, key: str) -> str:
@@ -392,7 +391,7 @@ class BodyPart:
         value = self.content.get(key)
         if value is None or (isinstance(value, int) and not isinstance(value, bool)):
             return value
-        raise self._wrong(key, value, "a whole number")
+        raise self.wrong(key, value, "a whole number")
 
     def path(self, key: str) -> str:
         """Return the path at `key`; empty if there is none.
@@ -402,7 +401,7 @@ class BodyPart:
         """
         value = self.text(key)
         if value and not is_path(value):
-            raise self._wrong(key, value, "a path on the same BMC")
+            raise self.wrong(key, value, "a path on the same BMC")
         return value
 
     def link(self, key: str) -> str:
@@ -413,7 +412,7 @@ class BodyPart:
         """
         path = self.part(key).path("@odata.id")
         if not path:
-            raise self._wrong(key, self.content.get(key), "a link")
+            raise self.wrong(key, self.content.get(key), "a link")
         return path
 
     def settings(self, key: str, names: Mapping[str, object]) -> dict[str, Scalar]:
@@ -427,7 +426,7 @@ class BodyPart:
         found = {name: attributes.content.get(name) for name in names}
         for name, value in found.items():
             if value is not None and not isinstance(value, (str, int)):
-                raise attributes._wrong(name, value, "a text, a whole number, true or false")
+                raise attributes.wrong(name, value, "a text, a whole number, true or false")
         return {name: value for name, value in found.items() if value is not None}
 
     def _typed(self, key: str, kind: type, empty: Any) -> Any:
@@ -435,9 +434,10 @@ class BodyPart:
         if value is None:
             return empty
         if not isinstance(value, kind):
-            raise self._wrong(key, value, KINDS[kind])
+            raise self.wrong(key, value, KINDS[kind])
         return value
 
-    def _wrong(self, key: str, value: object, accepted: str) -> NodeError:
+    def wrong(self, key: str, value: object, accepted: str) -> NodeError:
+        """Return the failure of an object with this value at `key`."""
         text = f"{self.place}: {key}: found {described(value)}; accepted: {accepted}"
         return NodeError(Outcome.UNEXPECTED, text)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,21 +22,20 @@ from proofmark.machine.bmc.back_end import (
     typed,
 )
 from proofmark.machine.bmc.client import (
+    GONE,
     RedfishConnection,
     Response,
     messages_of,
-    path_of_member,
+    one_member,
     read_members,
 )
 from proofmark.machine.bmc.https import BodyPart, described
 from proofmark.machine.outcome import TEMPORARY, NodeError, Outcome
 from proofmark.site.firmware import BmcVendor, JobQueue, Scalar, Settings
 
-ROOT = "/redfish/v1"
+REGISTRIES = "/redfish/v1/Registries"
 KIND = "attributeregistry"
 """A part of the names of registries that may be the one of the BIOS."""
-OF_MEMBER = (Outcome.REFUSED, Outcome.UNEXPECTED, Outcome.BUSY)
-"""The faults of one entry: a search goes to the next. Others are faults of the whole BMC."""
 MAKES = ("ReadOnly", "GrayOut", "CurrentValue")
 """The properties of an attribute that a dependency determines, and that a change depends on."""
 
@@ -87,7 +85,7 @@ def _file_of(bmc: RedfishConnection, name: str, vendor: BmcVendor) -> BodyPart:
     """
     faults: list[NodeError] = []
     for entry in _entries(bmc, name, vendor, faults):
-        with _faults_of_one(faults):
+        with one_member(bmc, REGISTRIES, faults):
             file = _located(bmc, entry.body, name)
             if entry.named or name in (file.text("Id"), file.text("Registry")):
                 return file
@@ -95,17 +93,6 @@ def _file_of(bmc: RedfishConnection, name: str, vendor: BmcVendor) -> BodyPart:
         raise faults[0]
     problem = f"no attribute registry {name}: settings cannot be checked"
     raise NodeError(Outcome.REFUSED, problem)
-
-
-@contextmanager
-def _faults_of_one(faults: list[NodeError]) -> Iterator[None]:
-    """Add a fault of one member of a search to `faults`."""
-    try:
-        yield
-    except NodeError as error:
-        if error.outcome not in OF_MEMBER:
-            raise
-        faults.append(error)
 
 
 class _Entry(NamedTuple):
@@ -123,18 +110,17 @@ def _entries(
     BMCs list a registry under another path than its name, without the last part of its version, or
     with another version. This function adds the entries that cannot be read to `faults`.
     """
-    response = bmc.request("GET", f"{ROOT}/Registries/{name}", accept=(200, 404))
-    if response.status == 200:
-        yield _Entry(response.body, named=True)
-    listed: dict[str, str] = {}
-    for member in read_members(bmc, f"{ROOT}/Registries"):
-        with _faults_of_one(faults):
-            path = path_of_member(member)
-            listed[path] = path.rstrip("/").rpartition("/")[2]
+    direct = None
+    with one_member(bmc, REGISTRIES, faults):
+        direct = bmc.request("GET", f"{REGISTRIES}/{name}", accept=(200, 404))
+    if direct and direct.status == 200:
+        yield _Entry(direct.body, named=True)
+    paths = [member.place for member in read_members(bmc, REGISTRIES)]
+    listed = {path: path.rstrip("/").rpartition("/")[2] for path in paths}
     by_path = {path for path, last in listed.items() if last and name.startswith(last)}
     bodies: dict[str, BodyPart] = {}
     for path in sorted(listed, key=lambda each: (each in by_path, len(each)), reverse=True):
-        with _faults_of_one(faults):
+        with one_member(bmc, REGISTRIES, faults):
             bodies[path] = bmc.get(path).body
         if path in by_path and path in bodies:
             yield _Entry(bodies[path], named=True)
@@ -231,8 +217,6 @@ def _condition(part: BodyPart) -> Condition:
 
 
 ACCEPTED = 202
-GONE = (404, 410)
-"""The task has ended, and the BMC has forgotten it."""
 ENDED = (200, 201, 204, *GONE)
 FAILED = ("Exception", "Killed", "Cancelled")
 NOT_BEGUN = ("", "New", "Starting", "Pending", "Suspended", "Service")
@@ -322,12 +306,7 @@ def open_update(bmc: RedfishConnection) -> str:
     """
     if bmc.request("GET", TASKS, accept=(200, *MISSING)).status != 200:
         return ""  # a BMC need not have tasks
-    for member in read_members(bmc, TASKS):
-        task = member
-        if "TaskState" not in member.content:
-            # A BMC forgets tasks that have ended.
-            path = path_of_member(member)
-            task = bmc.request("GET", path, accept=(200, *GONE)).body
+    for task in read_members(bmc, TASKS, key="TaskState"):
         state, target = task.text("TaskState"), task.part("Payload").text("TargetUri")
         if target.startswith(UPDATES) and state not in ("", "Completed", *FAILED):
             return f"task {task.text('Id')} updates firmware and is {state}: wait for its end"
@@ -374,13 +353,12 @@ class ConfigJobs:
             NodeError: a request failed; UNEXPECTED: the BMC does not show all of its jobs.
         """
         path = self.queue.collection + self.queue.expand
-        members = read_members(bmc, path, counted=True)
-        whole = [
-            each if "JobType" in each.content else bmc.get(path_of_member(each)).body
-            for each in members
-        ]
+        whole = read_members(bmc, path, key="JobType", counted=True)
         kinds = (self.queue.kind, *self.queue.boot_kinds)
-        jobs = [self._job(each) for each in whole if each.text("JobType") in kinds]
+        jobs: list[ConfigJob] = []
+        for each in whole:
+            with one_member(bmc, path, []):
+                jobs += [self._job(each)] if each.text("JobType") in kinds else []
         return [job for job in jobs if job.state in (*self.queue.waiting, *self.queue.running)]
 
     def delete(self, bmc: RedfishConnection, names: Iterable[str]) -> None:

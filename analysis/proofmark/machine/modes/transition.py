@@ -479,11 +479,15 @@ class ModeTransition:
             self._record_original(host, history, journal, (checked, state), observation)
         before = dict(state.current)
         changes = to_change(state, target.attributes)
-        if changes or state.pending or history.unsettled:
+        # A task that has ended is a result: values in effect with nothing pending stay.
+        if changes or state.pending or (history.unsettled and not history.task):
             boot_id = observation.boot_id if changes else ""
             values = dict(target.attributes)
             journal.intent("stage", attributes=values, before=before, boot_id=boot_id)
-            self._stage(host, state, target.attributes, journal)
+            try:
+                self._stage(host, state, target.attributes, journal)
+            except NodeError as error:
+                raise self._withdraw(error, host, values, before, journal) from None
         unshown = not (self.back_end.reads_current_values or target.shown_by(observation))
         if changes or unshown or history.awaits_boot(observation.boot_id, target.mode):
             earlier = observation
@@ -534,13 +538,40 @@ class ModeTransition:
             raise  # without a result the BMC may still execute it
         journal.result("stage")
 
-    def _withdraw(self, host: Host, target: TargetMode, before: Settings, journal: Journal) -> None:
-        """Set the values of before for the next boot: the BMC refused the reset."""
-        values = {name: before[name] for name in target.attributes if name in before}
-        with suppress(NodeError):  # the refusal is the reason that is reported
-            state = self.back_end.read(host, {**self.mode_attributes, **values})
-            journal.intent("stage", attributes=values, before=dict(state.current))
-            self._stage(host, state, values, journal)
+    def _withdraw(
+        self, error: NodeError, host: Host, wanted: Settings, before: Settings, journal: Journal
+    ) -> NodeError:
+        """Set the values of before for the next boot: the BMC did not take a change or its reset.
+
+        It may have taken a part of the change. Return `error` with what the next boot may still
+        set.
+
+        Args:
+            wanted: the values of the change.
+            before: the values in effect.
+        """
+        if error.outcome in (Outcome.DENIED, Outcome.FOREIGN_PENDING):
+            return error  # nothing was sent
+        values = {name: before[name] for name in wanted if name in before}
+        names = {**self.mode_attributes, **values}
+        left = {name: value for name, value in wanted.items() if before.get(name) != value}
+        why = self.back_end.outstanding(host)
+        try:
+            if not why:
+                state = self.back_end.read(host, names)
+                if wanted.keys() & state.pending.keys() or error.outcome is not Outcome.NOT_APPLIED:
+                    journal.intent("stage", attributes=values, before=dict(state.current))
+                    self._stage(host, state, values, journal)
+                    state = self.back_end.read(host, names)
+                left = {name: state.pending[name] for name in wanted if name in state.pending}
+                if not left and not to_change(state, values):
+                    journal.result("stage", void=True)
+        except NodeError as failure:
+            why = failure.text
+        if not left:
+            return error
+        text = f"{error.text[:200]}; the next boot may set {format_settings(left)}: {why[:100]}"
+        return NodeError(error.outcome, text, refused=error.refused)
 
     def _answer(self, ask: Callable[[], T]) -> T:
         """Return what `ask` returns; repeat it while the BMC, which may boot too, has no answer.
@@ -571,7 +602,9 @@ class ModeTransition:
             if error.outcome not in (Outcome.NO_ANSWER, Outcome.UNREACHABLE):
                 journal.result("reset", void=True)
                 if error.refused:
-                    self._withdraw(host, target, state.current, journal)
+                    raise self._withdraw(
+                        error, host, target.attributes, state.current, journal
+                    ) from None
                 raise
         else:
             journal.result("reset")

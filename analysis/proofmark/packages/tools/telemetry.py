@@ -29,7 +29,6 @@ from proofmark.machine.bmc.client import (
     ConnectionPool,
     ConnectionSettings,
     RedfishConnection,
-    path_of_member,
     read_members,
 )
 from proofmark.machine.bmc.https import BodyPart, tls_context
@@ -46,6 +45,7 @@ LIMITS = {POWER: (0.0, 1e6), TEMPERATURE: (-100.0, 200.0)}
 NODES = ("", "Blade", "Drawer", "Enclosure", "Other", "RackMount", "Shelf", "Sled", "StandAlone")
 """The types of a chassis whose power is that of a node; a card or a module is a part of one."""
 PROCESSOR = ("CPU", "CPUSubsystem")
+OF_PROCESSOR = re.compile(r"(?<![A-Z])CPU_?\d*(?![A-Z])")
 WHOLE = ("", "Chassis", "Intake", "PowerSubsystem", "PowerSupply", "SystemBoard")
 """The contexts of a power that is that of a node; AMI reports Intake for all sensors."""
 NO_SENSOR = ("Absent", "Disabled", "UnavailableOffline", "StandbyOffline")
@@ -175,8 +175,7 @@ def _thermal_sources(chassis: list[BodyPart]) -> Iterator[Source]:
 def _processor_sources(bmc: RedfishConnection, systems: list[BodyPart]) -> Iterator[Source]:
     for system in systems:
         for _, path in _linked(system, "Processors", ""):
-            for member in read_members(bmc, path):
-                processor = _body(bmc, path_of_member(member))
+            for processor in read_members(bmc, path, key="ProcessorType"):
                 if processor.text("ProcessorType") in ("", "CPU"):
                     for source in _linked(processor, "EnvironmentMetrics", "TemperatureCelsius"):
                         item = _body(bmc, source[1]).part("TemperatureCelsius")
@@ -198,7 +197,7 @@ def _linked(part: BodyPart, key: str, kind: str) -> Iterator[Source]:
 
 
 def _paths(links: list[BodyPart]) -> list[str]:
-    return [path_of_member(link).rstrip("/") for link in links]
+    return [path.rstrip("/") for link in links if (path := link.path("@odata.id"))]
 
 
 def _of_node(bmc: RedfishConnection, host: Host) -> tuple[list[BodyPart], Iterator[list[BodyPart]]]:
@@ -207,8 +206,8 @@ def _of_node(bmc: RedfishConnection, host: Host) -> tuple[list[BodyPart], Iterat
     A system without a BIOS is a part of a node, such as a board of accelerators or of processors.
     """
     response = bmc.request("GET", SYSTEMS, accept=(200, *MISSING))
-    members = read_members(bmc, SYSTEMS) if response.status == 200 else []
-    found = [BodyPart(path, _body(bmc, path).content) for path in _paths(members)]
+    members = read_members(bmc, SYSTEMS, key="Links") if response.status == 200 else []
+    found = [BodyPart(each.place.rstrip("/"), each.content) for each in members]
     whole = [each for each in found if each.content.get("Bios") is not None] or found
     own = [each for each in found if each.place.rpartition("/")[2] == host.system]
     bodies = own if host.system else whole
@@ -249,8 +248,8 @@ def _chassis_of(
     ]
     if linked:
         yield linked
-    listed = [path for path in _paths(read_members(bmc, CHASSIS)) if path not in read]
-    chassis = [_body(bmc, path) for path in listed]
+    listed = read_members(bmc, CHASSIS, key="ChassisType")
+    chassis = [each for each in listed if each.place.rstrip("/") not in read]
     of_system = [
         each for each in chassis if own & _systems_of(each) and not foreign & _systems_of(each)
     ]
@@ -283,13 +282,21 @@ def _power(body: BodyPart) -> float | None:
 
 
 def _hottest(items: list[BodyPart], key: str) -> float | None:
-    def of_processors() -> Iterator[float]:
-        for item in items:
-            value = _number(item, key, TEMPERATURE)
-            if item.text("PhysicalContext") in PROCESSOR and value is not None:
-                yield value
-
-    return max(of_processors(), default=None)
+    contexts = {item.text("PhysicalContext") for item in items}
+    # AMI's firmware of a DGX gives each sensor the context Intake: only the names differ.
+    named = len(items) > 1 and contexts == {"Intake"}
+    values: list[float] = []
+    faults: list[NodeError] = []
+    for item in items:
+        processor = item.text("PhysicalContext") in PROCESSOR
+        if processor or (named and OF_PROCESSOR.search(item.text("Name"))):
+            try:
+                values += filter(None, [_number(item, key, TEMPERATURE)])
+            except NodeError as error:
+                faults.append(error)
+    if faults and not values:
+        raise faults[0]
+    return max(values, default=None)
 
 
 def _sensor(body: BodyPart) -> float | None:

@@ -127,11 +127,24 @@ def loads(text: str, unread: Unread) -> tuple[float, ...]:
     return unread.read("load", " ".join(words), lambda _: tuple(map(finite, words))) or ()
 
 
+def clock_free_runs(lines: Sequence[str]) -> dict[str, Message]:
+    """Return why ``chronyc tracking`` states no offset: a clock without a server has 0 s."""
+    said = dict(re.findall(r"(\w[\w ]*?) *: (.*)", "\n".join(lines)))
+    leap, stratum, server = map(said.get, ("Leap status", "Stratum", "Reference ID"))
+    local = (server or "").startswith("7F7F")  # its own clock
+    if leap != "Not synchronised" and stratum not in ("0", "16") and not local:
+        return {}
+    state = f"leap status {leap}, stratum {stratum}, reference {server}"
+    return {"clock": Message("clock-free", state=state)}
+
+
 def clock_offset(lines: Sequence[str], unread: Unread) -> float | None:
     """Return the clock's offset from NTP time in seconds, from ``chronyc tracking``.
 
     It is positive if the clock is fast.
     """
+    if clock_free_runs(lines):
+        return None
     for line in lines:
         if match := re.match(r"System time\s*: (\S+) seconds (slow|fast)", line):
             offset = unread.read("clock.System time", match[1], finite)
@@ -504,7 +517,7 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
         vulnerabilities=stream.pairs("vulnerabilities"),
         load=loads(stream.text("load"), unread),
         clock_offset_s=clock_offset(stream.lines("clock"), unread),
-        absent=dict(stream.absent),
+        absent={**stream.absent, **clock_free_runs(stream.lines("clock"))},
         unread=unread.values,
     )
 
