@@ -24,7 +24,6 @@ from typing import Any
 import polars as pl
 from tests.folders import DATA
 
-from proofmark.judge.claims import answers_of
 from proofmark.judge.diagnosis.bad_nodes import as_csv, rma
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict_files import write_verdict
@@ -36,7 +35,7 @@ from proofmark.runs.run import open_run
 FOLDER = DATA / "runs"
 ENDING = ".tar.xz"
 NOT_COMPARED = {
-    *("claims.json", "figures", "junit.xml", "lock", "manifest.json", "report.html"),
+    *("figures", "junit.xml", "lock", "manifest.json", "report.html"),
     *("SHA256SUMS", "trace.log"),
 }
 """Names in the folder of a run that an archive does not contain."""
@@ -176,7 +175,7 @@ def compare(archive: Path) -> Comparison:
         records, verdict = read_and_judge(run)
         facts = {host: node.newest for host, node in nodes_of(run).items() if node.jobs}
         text = io.StringIO()
-        write_verdict(text, verdict, answers_of([(run, verdict)]))
+        write_verdict(text, verdict)
         before = _values(path)
         after = {
             "records.parquet": table(records).to_dicts(),

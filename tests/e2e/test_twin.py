@@ -19,6 +19,7 @@ from tests.fixtures.shipped import shipped_site
 from tests.folders import DATA, ROOT
 
 from proofmark.cli.main import main
+from proofmark.common.files import read_json
 from proofmark.common.rights import this_user
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judging import judge, read_and_judge
@@ -26,15 +27,16 @@ from proofmark.judge.verdict import Verdict
 from proofmark.packages.twin import twin_command as cli
 from proofmark.packages.twin.calibration import one_way_s
 from proofmark.packages.twin.platform import host_name, platform_xml, settings
+from proofmark.packages.twin.predictions import FigurePredictions
 from proofmark.packages.twin.smpi import simulator_version
 from proofmark.packages.twin.twin_error import model_error_of
+from proofmark.packages.twin.twin_files import Predictions, TwinFiles
 from proofmark.packages.twin.twin_model import Interconnect, copy_rate, interconnect_of, twin_model
 from proofmark.records.columns import Records
 from proofmark.report.words import number
 from proofmark.runs.evidence import seal
 from proofmark.runs.identity import write_identity
 from proofmark.runs.job_folder import JobFolder, JobStatus, JobSubmission, State
-from proofmark.runs.predictions import read_predictions
 from proofmark.runs.run import benchmarks_of, open_run
 from proofmark.site.inventory import Site, load_site
 from proofmark.site.machines import topology_of_mode
@@ -162,7 +164,7 @@ def test_a_measured_run_shows_the_figures_of_a_twin(
     assert main([*words, "--run-id", "real"]) == 0
     assert json.loads(capsys.readouterr().out)["run"] == "real"
     run = open_run(kit.parent / "runs/real")
-    expected = read_predictions(run.files.expected)
+    expected = read_json(TwinFiles(run.files.inputs).expected, Predictions)
     assert (expected.run, expected.selector) == ("model", "mvapich2")
     assert any(not each.sourced for each in expected.assumptions)
     planned = [
@@ -176,8 +178,10 @@ def test_a_measured_run_shows_the_figures_of_a_twin(
     ]
     assert len(measured) > 50
     benchmarks = benchmarks_of(run)
-    verdict = judge(Evidence("real", run.plan, Records.of(measured), benchmarks, expected=expected))
-    ratios = [each.expected.ratio for each in verdict.results if each.expected]
+    verdict = judge(Evidence("real", run.plan, Records.of(measured), benchmarks))
+    found = FigurePredictions(expected, verdict.results.aggregates)
+    verdict = replace(verdict, added={"twin": found})
+    ratios = [each.ratio for each in found.by_figure.values()]
     assert len(ratios) == len(verdict.results) == len(measured)
     known = [ratio for ratio in ratios if ratio is not None]  # some predictions are 0
     assert len(known) > 100 and known == pytest.approx([1.25] * len(known))

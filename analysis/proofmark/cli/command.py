@@ -37,8 +37,9 @@ They are no option: an option of the same name would replace them.
 """
 NEWEST = Path("the newest run of the chosen site")
 """What RUN is if the line has none; `follow_links` puts the run in its place."""
-PLAN_OPTIONS = "proofmark.cli.plan_options"
-"""The group of the functions by which optional packages add the options of their kinds of runs."""
+OPTIONS = "proofmark.cli.options"
+"""The group of the functions by which optional packages add arguments to a command, whose name is
+the first word of the name of the entry. Those of ``plan`` are the options of kinds of runs."""
 _LONGEST = 20
 """The number of digits of a number."""
 Parser = ArgumentParser | _ArgumentGroup
@@ -152,10 +153,16 @@ def _repeats(text: str) -> int | AutoRepeats:
     return auto_repeats(text) or whole(1, MAX_REPEATS)(text)
 
 
+def added_arguments(command: str, parser: Parser) -> None:
+    """Add what optional packages add to `command` to `parser`."""
+    for name, point in sorted(installed(OPTIONS).items()):
+        if name.partition(" ")[0] == command:
+            point.load()(parser)
+
+
 def kind_arguments(parser: Parser) -> None:
     """Add the options of the kinds of runs to `parser`; empty ones are not given."""
-    for _, point in sorted(installed(PLAN_OPTIONS).items()):
-        point.load()(parser)
+    added_arguments("plan", parser)
 
 
 def runs_folder_argument(parser: ArgumentParser) -> None:

@@ -14,6 +14,7 @@ from proofmark.cli.command import (
     ArgumentUse,
     Command,
     above_zero,
+    added_arguments,
     complete,
     credentials_argument,
     flag,
@@ -238,13 +239,8 @@ def _status_arguments(parser: ArgumentParser) -> None:
 
 def _verdict_arguments(parser: ArgumentParser) -> None:
     run_argument(parser, optional=True)
-    note = (
-        "print which claims of the papers hold in RUN and MORE; they are information: exit code 0"
-    )
-    flag(parser, "--claims", about=note)
-    note = "with --claims: further runs"
-    more = parser.add_argument("more", metavar="MORE", nargs="*", type=Path, help=note)
-    complete(more, completion.runs)
+    parser.set_defaults(instead=None)
+    added_arguments("verdict", parser)
     note = "print every figure that is FAIL, INVALID or PASS, with its reason and file"
     flag(parser, "--all", about=note)
     flag(parser, "--json", about="print JSON")
@@ -616,14 +612,11 @@ OF_RUN: Mapping[str, Command] = {
 }
 JUDGES: Mapping[str, Command] = {
     "verdict": Command(
-        later("verdict:verdict", "Judge a run and print the verdict, or the claims of the papers."),
+        later("verdict:verdict", "Judge a run and print the verdict."),
         "verdict runs/latest-local",
         _verdict_arguments,
-        uses=(
-            ArgumentUse(("--strict", "--language", "--all"), without=("--claims",)),
-            ArgumentUse(("--all",), without=("--json",)),
-        ),
-        summary="judge a run; claims",
+        uses=(ArgumentUse(("--all",), without=("--json",)),),
+        summary="judge a run",
     ),
     "report": Command(
         later(

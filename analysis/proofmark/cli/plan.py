@@ -57,7 +57,6 @@ from proofmark.plan.totals import JobTime, idle_cores, job_times, mode_lines
 from proofmark.plan.validation import without_figures
 from proofmark.runs.cost_history import MeasuredCost, measured_cost
 from proofmark.runs.play_variables import play_variable_names, write_play_variables
-from proofmark.runs.predictions import Predictions
 from proofmark.runs.progress import due_nodes
 from proofmark.runs.run import Link, Run, benchmarks_of, reported_names, site_of
 from proofmark.runs.run_files import WorkFiles, launch_command, planned_work
@@ -337,7 +336,7 @@ def plan(options: Namespace) -> int:
         RunInputs(made, benchmarks, site, probe),
         Copied(
             baseline=baseline,
-            expected=_predictions(options.expected, site) if options.expected else None,
+            further=_shown_beside(options.expected, site) if options.expected else {},
         ),
         run_id=options.run_id,
         fresh=options.fresh,
@@ -445,15 +444,10 @@ def _representative(run: Run, site: Site) -> dict[str, str]:
     return {"representative": up[0] if up else ""}
 
 
-def _predictions(folder: Path, site: Site) -> Predictions:
-    """Return the predictions in `folder` for the figures of `site`.
+def _shown_beside(folder: Path, site: Site) -> Mapping[str, str]:
+    from proofmark.report.additions import inputs_beside  # it imports polars
 
-    Raises:
-        BadInput: no installed package finds predictions there.
-    """
-    from proofmark.report.additions import predictions_in  # it imports polars
-
-    return predictions_in(expanded(folder), site)
+    return inputs_beside(expanded(folder), site)
 
 
 MOST_LINES = 6

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
-
-import numpy as np
 
 from proofmark.cli.inputs import evidence_of, run_to_show
 from proofmark.cli.output import print_json, print_line, print_table
@@ -17,7 +15,6 @@ from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.progress_lines import say
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, in_language, translated
-from proofmark.judge.claims import answers_of
 from proofmark.judge.diagnosis.disagreeing import Disagreement
 from proofmark.judge.ending import (
     counts_line,
@@ -29,7 +26,6 @@ from proofmark.judge.ending import (
     worst_results,
 )
 from proofmark.judge.judging import judge_run, read_and_judge
-from proofmark.judge.results import FigurePredictions
 from proofmark.judge.verdict import WORDS, Result, Verdict
 from proofmark.judge.verdict_files import write_verdict
 from proofmark.records.read import files_of_executions
@@ -46,17 +42,14 @@ WORST = 5
 
 
 def verdict(options: Namespace) -> int:
-    """Judge a run and print the verdict, or the claims of the papers."""
-    if options.claims:
-        return _claims([options.folder, *options.more], as_json=options.json)
-    if options.more:
-        named = ", ".join(map(str, (options.folder, *options.more)))
-        raise bad_input("RUN", "", named, "one run; several with --claims")
+    """Judge a run and print the verdict, or what another package prints instead."""
+    if options.instead and (code := options.instead(options)) is not None:
+        return int(code)
     with in_language(options.language):
         run = run_to_show(options.folder)
         answer = judge_run(run, stored_or_read)
         if options.json:
-            write_verdict(sys.stdout, answer, answers_of([(run, answer)]))
+            write_verdict(sys.stdout, answer)
         else:
             if options.all:
                 _print_all(answer, files_of_executions(run))
@@ -76,8 +69,6 @@ def _print_short(answer: Verdict, run: Run, folder: Path, *, strict: bool) -> No
         print_line(line)
     if (left := len(worst) + len(reasons) - len(worst[:WORST]) - len(reasons[:WORST])) > 0:
         print_line(_("and {count} more").format(count=left))
-    if answer.expected is not None:
-        _print_expected(answer, answer.expected)
     for steps, text in (
         (coverage.not_run, _("steps of another mode: {count}")),
         (coverage.not_needed, _("steps that are not needed: {count}")),
@@ -143,8 +134,6 @@ def _print_figures(results: Iterable[Result], file: Callable[[str, int], str]) -
 def _print_all(answer: Verdict, file: Callable[[str, int], str]) -> None:
     """Print every judged and every INVALID figure, and what else the verdict states."""
     _print_figures(answer.of("FAIL", "INVALID", "PASS"), file)
-    if answer.expected is not None:
-        _print_expected(answer, answer.expected)
     _print_counts(answer)
     coverage = answer.coverage
     notes = [
@@ -162,47 +151,6 @@ def _print_all(answer: Verdict, file: Callable[[str, int], str]) -> None:
         print_line(line)
     for line in map(_disagreement(answer), answer.executions.disagreements):
         print_line(line)
-
-
-def _print_expected(answer: Verdict, expected: FigurePredictions) -> None:
-    """Print the figures with a prediction, its source and its error. They judge nothing."""
-    # They import the parts of the report, which other uses of this module do not need.
-    from proofmark.report.sections.figure_tables import (
-        median_text,
-        name,
-        prediction_heads,
-        prediction_notes,
-        prediction_texts,
-        settings,
-    )
-
-    rows = [
-        (
-            name(result),
-            settings(result),
-            result.record.node,
-            median_text(result),
-            *prediction_texts(result),
-        )
-        for result in map(answer.results.__getitem__, np.flatnonzero(expected.mask).tolist())
-    ]
-    print_table((_("Figure"), _("Setting"), _("Node"), _("Median"), *prediction_heads()), rows)
-    for what, text in prediction_notes(expected):
-        print_line(f"{what}: {text}")
-
-
-def _claims(folders: Sequence[Path], *, as_json: bool) -> int:
-    runs = [run_to_show(folder) for folder in folders]
-    answers = answers_of((run, judge_run(run, stored_or_read)) for run in runs)
-    if as_json:
-        print_json([answer.as_json() for answer in answers])
-        return 0
-    print_table(
-        ("claim", "answer", "origin", "reason"),
-        [(each.claim.id, each.word, each.origin or "–", each.sentence) for each in answers],
-        "no claim of a paper is known",
-    )
-    return 0
 
 
 def report(options: Namespace) -> int:

@@ -20,8 +20,7 @@ from proofmark.records.columns import Records
 from proofmark.runs.attempts import FilesReport
 from proofmark.runs.job_folder import Look, StoppedJob
 from proofmark.runs.nodes import Node
-from proofmark.runs.predictions import Predictions
-from proofmark.runs.run import SetAside
+from proofmark.runs.run import Run, SetAside
 from proofmark.runs.stage_faults import StageFault
 from proofmark.site.accepted_baseline import AcceptedPrograms, BaselineElsewhere
 from proofmark.site.contract_document import CheckItem, ContractItem
@@ -121,7 +120,6 @@ class Evidence:
         hosts: the nodes of the partition.
         network: between these nodes.
         baseline: the accepted runs of the site; None if there are none.
-        expected: the predictions of a twin. They are added to the results and judge nothing.
         decided: the executions that the controller or a person added or set aside.
         sources: the path of each output that others produced, by the folder of its step.
         terms: of figures whose conditions are not proved; None: each valid figure has proofs.
@@ -133,6 +131,7 @@ class Evidence:
         checks: the functional items of the contract.
         looks: what the scheduler said about the nodes during the run.
         elsewhere: what other sites accepted, and what figures are compared with it by.
+        read_from: the run, for the judges of packages; None for evidence of no folder.
     """
 
     run: str
@@ -151,7 +150,6 @@ class Evidence:
     network: SiteNetwork = SiteNetwork()
     scratch: ReportedScratch = ReportedScratch()
     baseline: BaselineOfRun | None = None
-    expected: Predictions | None = None
     decided: DecidedExecutions = DecidedExecutions()
     sources: Mapping[str, str] = field(default_factory=dict)
     terms: Terms | None = None
@@ -163,6 +161,7 @@ class Evidence:
     checks: Sequence[CheckItem] = ()
     looks: Sequence[Look] = ()
     elsewhere: Elsewhere = Elsewhere()
+    read_from: Run | None = None
 
     @cached_property
     def figures(self) -> Aggregates:

@@ -14,14 +14,13 @@ from typing import NamedTuple, TextIO, TypeVar
 
 from proofmark.common.archive import Change
 from proofmark.common.errors import bad_input
-from proofmark.common.files import exists, is_folder, replacing, write_atomic, write_atomic_bytes
+from proofmark.common.files import is_folder, replacing, write_atomic, write_atomic_bytes
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.plugins import Plugins
 from proofmark.common.processes import gc_paused, parallel_map
 from proofmark.common.text import one_line
 from proofmark.judge.additions import added_findings
 from proofmark.judge.baseline import BaselineOfRun, Circumstances
-from proofmark.judge.claims import Answer, answers_of
 from proofmark.judge.diagnosis.bad_nodes import Suspects, as_csv, bad_nodes, rma
 from proofmark.judge.diagnosis.node_faults import narrow_slots, node_faults
 from proofmark.judge.diagnosis.over_time import over_time
@@ -49,7 +48,7 @@ from proofmark.judge.reference_judge import judge_by_references
 from proofmark.judge.references.derived import active_ports
 from proofmark.judge.references.typical import builds, programs_of_cases
 from proofmark.judge.repeats import granted_more
-from proofmark.judge.results import WORDS, FigurePredictions, Results, verdicts_of
+from proofmark.judge.results import WORDS, Results, verdicts_of
 from proofmark.judge.slowdown import slowdowns
 from proofmark.judge.stated_parts import (
     NominalHardware,
@@ -75,7 +74,6 @@ from proofmark.records.run_facts import RunParts, names_of_hosts
 from proofmark.runs.job_folder import looks_at, stopped_jobs
 from proofmark.runs.journal import journals
 from proofmark.runs.nodes import Node, some_nodes
-from proofmark.runs.predictions import read_predictions
 from proofmark.runs.run import Run, read_decisions
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.stage_faults import RESTORE, StageFault, read_stage_faults
@@ -126,9 +124,6 @@ def judge(evidence: Evidence) -> Verdict:
         answers,
         fleet,
         baseline=accepted,
-        expected=FigurePredictions(evidence.expected, figures, network.distance)
-        if evidence.expected
-        else None,
     )
     seen = {execution.step for execution in evidence.records.executions}
     covered = coverage(plan, seen, figures.duplicates, evidence.stopped)
@@ -252,19 +247,16 @@ def judge_run(run: Run, read: Read = read_parts) -> Verdict:
 @gc_paused()
 def write_results(
     run: Run, records: Records, verdict: Verdict, target: RunFiles | None = None
-) -> list[Answer]:
+) -> None:
     """Write records.parquet, verdict.json, junit.xml and rma.csv.
 
     They are written into the folder of `target`; None: where the products of the run are.
-
-    Returns:
-        The answers to the claims that verdict.json has.
     """
     target = target or run.products
-    claims = answers_of([(run, verdict)])
+    _ = verdict.of_added  # the process that writes the verdict has what the page needs too
     files: dict[Path, Callable[[TextIO], None]] = {
         target.junit: lambda file: write_junit(file, verdict),
-        target.verdict: lambda file: write_verdict(file, verdict, claims, all_figures=False),
+        target.verdict: lambda file: write_verdict(file, verdict, all_figures=False),
     }
 
     def write(path: Path) -> None:
@@ -279,7 +271,6 @@ def write_results(
     write_atomic(target.vendor_list, as_csv(rma(verdict.bad.nodes, facts)))
     for _ in writing:
         pass
-    return claims
 
 
 def read_and_judge(run: Run, read: Read = read_parts) -> tuple[Records, Verdict]:
@@ -320,6 +311,7 @@ def evidence_of(run: Run, read: Read = read_parts) -> Evidence:
     baseline = BaselineOfRun(files.baseline, circumstances) if accepted else None
     return Evidence(
         run=run.id,
+        read_from=run,
         plan=run.plan,
         records=records,
         benchmarks=benchmarks,
@@ -346,7 +338,6 @@ def evidence_of(run: Run, read: Read = read_parts) -> Evidence:
             tuple(looks_after_failures(files, run.plan)) if has_figures else (),
         ),
         baseline=baseline,
-        expected=read_predictions(files.expected) if exists(files.expected) else None,
         decided=DecidedExecutions(more, refused, decisions.set_aside),
         stage_faults=(*_stage_faults(run), *_changes(run)),
         replaced=site.replaced,

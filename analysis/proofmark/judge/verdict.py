@@ -44,7 +44,6 @@ from proofmark.judge.node_checks import CheckOutcome
 from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.references.judgement import Judgement as Judgement
 from proofmark.judge.results import WORDS as WORDS
-from proofmark.judge.results import FigurePredictions
 from proofmark.judge.results import Result as Result
 from proofmark.judge.results import Results as Results
 from proofmark.judge.results import result_json as result_json
@@ -59,8 +58,8 @@ MOST_STEPS = 8
 
 _OPTIONAL = {
     *("excused", "stage_faults", "disturbed", "replaced"),
-    *("items_of_other_suites", "checks", "added", "crashes", "rounds", "baseline", "expected"),
-    "disagreements",
+    *("items_of_other_suites", "checks", "added", "crashes", "rounds", "baseline"),
+    *("disagreements", "unlisted"),
 }
 """The keys of ``verdict.json`` that a run without them lacks."""
 
@@ -140,11 +139,6 @@ class Verdict:
     def baseline(self) -> BaselineComparison | None:
         """The comparison with the accepted runs; None if there are none."""
         return self.results.baseline
-
-    @property
-    def expected(self) -> FigurePredictions | None:
-        """The predictions of a twin; None if there are none."""
-        return self.results.expected
 
     @property
     def contract(self) -> tuple[LimitOutcome, ...]:
@@ -303,11 +297,23 @@ class Verdict:
         return PrintedCommand("proofmark", "rerun", run, *steps) if steps else ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the form of ``verdict.json`` without the claims."""
+        """Return the form of ``verdict.json``."""
         return {**self.head(), "results": [result_json(result) for result in self.results]}
 
-    def head(self) -> dict[str, Any]:
-        """Return the part of ``verdict.json`` before the results."""
+    @cached_property
+    def of_added(self) -> Mapping[str, Any]:
+        """The keys of ``verdict.json`` with what the judges of other packages found."""
+        found: dict[str, Any] = {}
+        for finding in self.added.values():
+            found |= finding.as_json()
+        return found
+
+    def head(self, *, unlisted: int = 0) -> dict[str, Any]:
+        """Return the part of ``verdict.json`` before the results.
+
+        Args:
+            unlisted: the number of results that the file does not list.
+        """
         aggregates = self.results.aggregates
         basis = self.hardware.basis.as_json("basis") if self.hardware.basis else {}
         head = {
@@ -337,13 +343,11 @@ class Verdict:
             "fleet": {**self.fleet.as_json(), **self.bad.as_json()},
             "storage_targets": [target.as_json() for target in self.storage.targets],
             "baseline": self.baseline and self.baseline.as_json(),
-            "expected": self.expected and self.expected.as_json(),
             "over_time": self.over_time.as_json(aggregates),
             "disagreements": [each.as_json(aggregates) for each in self.executions.disagreements],
             "slowdowns": [each.as_json() for each in self.slowdowns],
         }
-        for finding in self.added.values():
-            head |= finding.as_json()
+        head |= {"unlisted": unlisted, **self.of_added}
         return {key: value for key, value in head.items() if value or key not in _OPTIONAL}
 
 

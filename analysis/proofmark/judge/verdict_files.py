@@ -22,7 +22,6 @@ import numpy as np
 
 from proofmark.common.message import SEVERAL, Message, fields_json
 from proofmark.common.text import one_line
-from proofmark.judge.claims import Answer
 from proofmark.judge.confidence import interval
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.node_checks import CheckOutcome
@@ -44,10 +43,8 @@ _OF_JUDGEMENT = ("reason", "value", "ratio", "ratios", "visible")
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write_verdict(
-    file: TextIO, verdict: Verdict, claims: Sequence[Answer], *, all_figures: bool = True
-) -> None:
-    """Write ``verdict.json``; its key ``claims`` has the answers to the claims of the papers.
+def write_verdict(file: TextIO, verdict: Verdict, *, all_figures: bool = True) -> None:
+    """Write ``verdict.json``.
 
     Args:
         all_figures: whether the figures of outputs of others without a finding are listed. If not,
@@ -56,13 +53,18 @@ def write_verdict(
     results, left = verdict.results, np.zeros(len(verdict.results), dtype=bool)
     if not (verdict.conditions.executed or all_figures):
         left = results.without_finding
-    unlisted = {"unlisted": int(left.sum())} if left.any() else {}
-    head = {**verdict.head(), **unlisted, "claims": [each.as_json() for each in claims]}
+    head = verdict.head(unlisted=int(left.sum()))
     file.write(json.dumps(head, indent=1, default=str).removesuffix("\n}") + ',\n "results": [')
     between = "\n  "
     lines, plain = PlainLines(results), results.plain
+    further: dict[int, dict[str, Any]] = {}
+    for finding in verdict.added.values():
+        for figure, keys in finding.of_results().items():
+            further.setdefault(figure, {}).update(keys)
     for figure in np.flatnonzero(~left).tolist():
-        line = (plain[figure] and lines.line(figure)) or json.dumps(result_json(results[figure]))
+        line = (plain[figure] and figure not in further and lines.line(figure)) or json.dumps(
+            {**result_json(results[figure]), **further.get(figure, {})}
+        )
         file.write(f"{between}{line}")
         between = ",\n  "
     file.write("\n ]\n}\n")

@@ -73,7 +73,7 @@ class RunKind:
 
     Attributes:
         options: the options of a plan that only this kind has, as `Namespace` names them. A
-            function of ``proofmark.cli.plan_options`` adds them; an empty value is not given.
+            function of ``proofmark.cli.options`` adds them; an empty value is not given.
         needs: when these options are accepted, for a message.
         grows: whether jobs join the run after its start. It is continued until it is signed.
         nodes_arrive: whether nodes join it too. Then a job waits for nodes that are down, and a

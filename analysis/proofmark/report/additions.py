@@ -13,7 +13,6 @@ from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.plugins import Plugins
 from proofmark.judge.verdict import Result, Verdict
 from proofmark.report.page import Block, Column, Section
-from proofmark.runs.predictions import Predictions
 from proofmark.runs.run import Run
 from proofmark.site.inventory import Site
 
@@ -67,13 +66,15 @@ class RunAddition:
 class Addition:
     """What a package adds. A method that is not replaced adds nothing."""
 
-    def predictions(self, folder: Path, site: Site) -> Predictions | None:
-        """Return the predictions in `folder` for the figures of `site`; None: it predicts nothing.
+    def inputs_beside(self, folder: Path, site: Site) -> Mapping[str, str]:
+        """Return the inputs from `folder` that are shown beside the figures of a run of `site`.
+
+        They are texts by their path below the folder of the inputs; empty: it shows none.
 
         Raises:
-            BadInput: `folder` has no predictions of this package for `site`.
+            BadInput: `folder` has nothing of this package for `site`.
         """
-        return None
+        return {}
 
     def of_run(self, run: Run, verdict: Verdict) -> RunAddition | None:
         """Return what is added to the page of `run`; None: nothing.
@@ -98,21 +99,21 @@ def additions_of(run: Run, verdict: Verdict) -> tuple[RunAddition, ...]:
     return tuple(each for each in found if each is not None)
 
 
-def predictions_in(folder: Path, site: Site) -> Predictions:
-    """Return the predictions in `folder` for the figures of `site`.
+def inputs_beside(folder: Path, site: Site) -> Mapping[str, str]:
+    """Return the inputs from `folder` that are shown beside the figures of a run of `site`.
 
     Raises:
-        BadInput: no installed package finds predictions there.
+        BadInput: no installed package finds such inputs there.
     """
     mistakes: list[InputError] = []
     for name in ADDITIONS.names():
         try:
-            found = ADDITIONS.get(name)().predictions(folder, site)
+            found = ADDITIONS.get(name)().inputs_beside(folder, site)
         except BadInput as error:
             mistakes += error.mistakes
             continue
-        if found is not None:
+        if found:
             return found
     if mistakes:
         raise BadInput(*mistakes)
-    raise bad_input("expected", "", f"{folder}", "an installed package that predicts figures")
+    raise bad_input("expected", "", f"{folder}", "an installed package that shows such a run")

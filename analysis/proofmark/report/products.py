@@ -6,7 +6,6 @@ evidence, time, language and versions give the same bytes.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -61,7 +60,7 @@ def versions() -> dict[str, str]:
 
 
 def write_page(run_data: RunData, target: RunFiles | None = None) -> Path:
-    """Write ``report.html``, ``report.json``, ``claims.json`` and ``figures/`` of a run.
+    """Write ``report.html``, ``report.json`` and ``figures/`` of a run.
 
     With SOURCE_DATE_EPOCH set, the same run gives the same bytes.
 
@@ -74,8 +73,6 @@ def write_page(run_data: RunData, target: RunFiles | None = None) -> Path:
     files = target or run_data.run.products
     content = view(run_data, files)
     write_plot_files(files.plots, content.plot_files)
-    claims = [answer.as_json() for answer in run_data.claims]
-    write_atomic(files.claims, json.dumps(claims, indent=1) + "\n")
     write_atomic(files.report, page("report.html", content, "style.css"))
     made = Made(written=run_data.written, language=language(), versions=versions())
     write_atomic(files.made, made.model_dump_json(indent=1) + "\n")
@@ -199,7 +196,7 @@ def _write(
     *,
     old: str = "",
 ) -> Written:
-    claims = write_results(run, found.records, found.verdict, target)
+    write_results(run, found.records, found.verdict, target)
     time = written or _same_time(target, old)
-    run_data = gather(run, found.verdict, time, found.nodes, claims)
+    run_data = gather(run, found.verdict, time, found.nodes)
     return Written(run_data, write_page(run_data, target))

@@ -19,7 +19,6 @@ from proofmark.common.files import (
     text_or_empty,
 )
 from proofmark.common.input_limits import MAX_SMALL_BYTES
-from proofmark.judge.claims import Answer, answers_of
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.file_layout import writes_by_mpi_io
 from proofmark.report.additions import RunAddition, additions_of
@@ -53,7 +52,6 @@ class RunData:
         started: start of the first step, UTC; None if no step has ended.
         ended: end of the last step, UTC; None if no step has ended.
         written: time of the report, UTC, or SOURCE_DATE_EPOCH.
-        claims: answers to the claims of the papers.
         additions: what other packages add to the page.
     """
 
@@ -70,7 +68,6 @@ class RunData:
     started: datetime | None
     ended: datetime | None
     written: datetime
-    claims: Sequence[Answer]
     additions: Sequence[RunAddition]
 
     @property
@@ -89,14 +86,12 @@ def gather(
     verdict: Verdict,
     written: datetime | None = None,
     nodes: Mapping[str, Node] | None = None,
-    claims: Sequence[Answer] | None = None,
 ) -> RunData:
     """Return the contents of the folder of `run`, for a report.
 
     Args:
         written: the time of the report; None: now.
         nodes: of the run, by host; None: they are read.
-        claims: the answers of `verdict` to them; None: they are looked for.
 
     Raises:
         BadInput: a file of the run is damaged.
@@ -123,7 +118,6 @@ def gather(
         started=min(times, default=None),
         ended=max(times, default=None),
         written=written or _now(),
-        claims=answers_of([(run, verdict)]) if claims is None else claims,
         additions=additions_of(run, verdict),
     )
 

@@ -258,8 +258,6 @@ class RunFiles(Files):
     """The site of the inventory."""
     baseline = RunFile("inputs/baseline", SealRule.FIXED)
     """The copy of the baseline with which the run is compared; missing if there is none."""
-    expected = RunFile("inputs/expected/expected.json", SealRule.FIXED)
-    """The copy of the predictions for the figures; missing if there are none."""
     facts_probe = RunFile("inputs/facts.probe", SealRule.FIXED)
     """The output of ``probe.sh facts`` on the machine that planned the run."""
 
@@ -294,8 +292,6 @@ class RunFiles(Files):
     """The verdict in JUnit's form."""
     vendor_list = RunFile("rma.csv", SealRule.UNSEALED)
     """The bad nodes for the vendor."""
-    claims = RunFile("claims.json", SealRule.UNSEALED)
-    """The answers of the papers' claims."""
     trace = RunFile("trace.log", SealRule.UNSEALED)
     """The traces of commands with ``-v``."""
     report = RunFile("report.html", SealRule.UNSEALED)

@@ -24,7 +24,6 @@ from proofmark.plan.plan import Plan
 from proofmark.runs.acceptance import is_signed
 from proofmark.runs.attempts import has_result
 from proofmark.runs.identity import write_identity
-from proofmark.runs.predictions import Predictions, write_predictions
 from proofmark.runs.run import Link, Run, add_growth, is_reserved, open_run, point
 from proofmark.runs.run_files import RunFiles, make_work_folder
 from proofmark.runs.state import lock
@@ -54,12 +53,10 @@ class Copied:
 
     Attributes:
         baseline: the folder of the accepted runs; None: none.
-        expected: the predictions for its figures; None: none.
         further: the texts of further inputs, by their path below the folder of the inputs.
     """
 
     baseline: Path | None = None
-    expected: Predictions | None = None
     further: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -107,8 +104,6 @@ def start_or_continue(
 
     def write(made: Path) -> str:
         write_inputs(made, inputs, copied.baseline)
-        if copied.expected is not None:
-            write_predictions(RunFiles(made).expected, copied.expected)
         for name, text in copied.further.items():
             path = RunFiles(made).inputs / name
             path.parent.mkdir(parents=True, exist_ok=True)

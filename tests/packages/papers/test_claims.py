@@ -14,12 +14,11 @@ from tests.fixtures import sweeps as data
 from tests.fixtures.kit import examples
 from tests.fixtures.sweeps import Files, Layout, Machine, Placing, Sheet
 
-from proofmark.judge.claims import Answer
-from proofmark.judge.claims import NodeHardware as Facts
 from proofmark.packages.papers import p5
 from proofmark.packages.papers.all_claims import CLAIMS, answers
-from proofmark.packages.papers.claim import Claim, Values
+from proofmark.packages.papers.claim import Answer, Claim, Values
 from proofmark.packages.papers.repeat_noise import steepest_fall
+from proofmark.report.plots import NodeHardware as Facts
 
 Make = Callable[[Machine], Sheet]
 

@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 import polars as pl
 
-from proofmark.judge.claims import Answer
 from proofmark.packages.papers.all_claims import CLAIMS, answers
-from proofmark.packages.papers.claim import PAPERS
+from proofmark.packages.papers.claim import PAPERS, Answer
 from proofmark.packages.papers.p3 import INSIDE, LARGEST, SUM_OF_PAIRS
 from proofmark.packages.papers.p3 import SIZES as SIZES_OF_P3
 from proofmark.packages.papers.p5 import (

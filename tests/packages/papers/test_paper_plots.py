@@ -26,6 +26,7 @@ from proofmark.cli.main import main
 from proofmark.common.expressions import grid
 from proofmark.packages.papers import network_plots
 from proofmark.packages.papers.claim import PAPERS
+from proofmark.packages.papers.claims_of_runs import RunClaims
 from proofmark.packages.papers.network_plots import PUBLISHED
 from proofmark.packages.papers.p5 import COLLECTIVES, RATIOS
 from proofmark.packages.papers.panels import Axis, Chart, Panel, draw_panels
@@ -249,7 +250,9 @@ def test_the_same_plot_gives_the_same_bytes() -> None:
 def paper_run(folder: Path, *sheets: Sheet) -> tuple[Run, str]:
     """Return a run with the results of `sheets`, and its page."""
     run = made_run(folder)
-    verdict = replace(written_verdict(run), results=results_of(records(*sheets)))
+    results = results_of(records(*sheets))
+    claims = {"papers": RunClaims(run, results.aggregates)}
+    verdict = replace(written_verdict(run), results=results, added=claims)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(charts, "DOTS", 20)  # a tenth of the time of a bitmap
         return run, write_page(gather(run, verdict)).read_text(encoding="utf-8")
@@ -309,7 +312,7 @@ def test_the_published_table_2_is_complete() -> None:
 
 def test_the_report_has_the_claims(written: tuple[Run, str]) -> None:
     run, page = written
-    claims = json.loads((run.folder / "claims.json").read_text())
+    claims = json.loads((run.files.plots / "claims.json").read_text())
     answers = {claim["claim"]: claim for claim in claims}
     assert answers["C2.2"]["answer"] == "holds"
     assert answers["C1.4"]["answer"] == "cannot be told"

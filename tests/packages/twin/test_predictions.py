@@ -20,30 +20,33 @@ from tests.unit.judge.test_verdict import invalid, record, reference
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
+from proofmark.common.files import read_json
 from proofmark.common.message import Message
 from proofmark.common.rights import this_user
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.baseline_files import Acceptance, accepted_baseline, judged_figures
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judging import judge, judge_run
-from proofmark.judge.results import FigurePredictions, Prediction
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.history.trend_command import compare
 from proofmark.packages.tools.tune import tuned_facts
+from proofmark.packages.twin.predictions import FigurePredictions, Prediction
 from proofmark.packages.twin.twin_error import figures_of, model_error_of, predictions_of
-from proofmark.packages.twin.twin_files import MeasuredFigures, SimulatedRun, TwinFacts, TwinFiles
+from proofmark.packages.twin.twin_files import (
+    Assumption,
+    ErrorRow,
+    MeasuredFigures,
+    PredictedFigure,
+    Predictions,
+    SimulatedRun,
+    TwinFacts,
+    TwinFiles,
+)
 from proofmark.records.columns import Record, Records
 from proofmark.report.products import write_products
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.evidence import seal
 from proofmark.runs.identity import write_identity
-from proofmark.runs.predictions import (
-    Assumption,
-    ErrorRow,
-    PredictedFigure,
-    Predictions,
-    read_predictions,
-)
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.accepted_baseline import STATE, chosen_baseline, copy_baseline
 from proofmark.site.inventory import Site
@@ -94,7 +97,7 @@ def of(
     found = FigurePredictions(
         expectations(*figures, errors=errors), aggregate(Records.of([measured]))
     )
-    return found.of(0)
+    return found.of(measured)
 
 
 class TestCounterparts:
@@ -140,12 +143,13 @@ class TestCounterparts:
 
     def test_pairs_have_the_prediction_of_their_distance(self) -> None:
         near, far = predicted(10.0, nodes="n[1-2]"), predicted(20.0, nodes="n[1,9]")
-        figures = aggregate(Records.of([record(node="n[3,8]")]))
+        measured = record(node="n[3,8]")
+        figures = aggregate(Records.of([measured]))
 
         def distance(hosts: Sequence[str]) -> str:
             return "rack" if set(hosts) == {"n1", "n2"} else "system"
 
-        found = FigurePredictions(expectations(near, far), figures, distance).of(0)
+        found = FigurePredictions(expectations(near, far), figures, distance).of(measured)
         assert found is not None and found.value == 20.0
 
 
@@ -164,12 +168,21 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return kit.plan(), kit.benchmarks()
 
 
+def expected_file(run: Run) -> Path:
+    return TwinFiles(run.files.inputs).expected
+
+
+def predictions_in(run: Run) -> FigurePredictions:
+    """Return the predictions in the verdict of a run."""
+    found = judge_run(run).added["twin"]
+    assert isinstance(found, FigurePredictions)
+    return found
+
+
 def stripped(verdict: Verdict) -> dict[str, Any]:
     """Return the form of ``verdict.json`` without the predictions."""
     written: dict[str, Any] = json.loads(json.dumps(verdict.as_json(), default=str))
     written.pop("expected", None)
-    for result in written["results"]:
-        result.pop("expected", None)
     return written
 
 
@@ -185,11 +198,12 @@ def test_predictions_judge_nothing(known: Any, given: Any) -> None:
     figures = [predicted(value, nodes=f"n{n}") for n, (_, _, value) in enumerate(given)]
     measured = Records.of(records)
     evidence = Evidence("r", plan, measured, benchmarks)
+    found = FigurePredictions(expectations(*figures, errors=[ERROR]), evidence.figures)
     without = judge(evidence)
-    shown = judge(replace(evidence, expected=expectations(*figures, errors=[ERROR])))
+    shown = replace(without, added={"twin": found})
     assert stripped(shown) == stripped(without)
-    assert shown.counts == without.counts and shown.exit_code() == without.exit_code()
-    assert [each.expected is not None for each in shown.results] == [v for _, v, _ in given]
+    assert not (found.of_figures() or found.of_nodes() or found.slow_ends() or found.unjudged())
+    assert len(found.by_figure) == sum(valid for _, valid, _ in given)
 
 
 # A finished run with predictions.
@@ -222,7 +236,7 @@ def measured(tmp_path: Path, twin: Run) -> Run:
 
 
 def test_the_run_of_a_twin_is_copied(twin: Run, measured: Run) -> None:
-    expected = read_predictions(measured.files.expected)
+    expected = read_json(expected_file(measured), Predictions)
     assert (expected.run, expected.selector, expected.errors) == ("model", "mpich", ())
     assert expected.assumptions == ASSUMED
     assert {each.nodes: each.value for each in expected.figures} == {
@@ -230,8 +244,8 @@ def test_the_run_of_a_twin_is_copied(twin: Run, measured: Run) -> None:
     }
     inputs = json.loads(measured.files.identity.read_text())["inputs"]
     assert "inputs/expected/expected.json" in inputs
-    changed = measured.files.expected.read_text().replace("mpich", "ompi")
-    measured.files.expected.write_text(changed)
+    changed = expected_file(measured).read_text().replace("mpich", "ompi")
+    expected_file(measured).write_text(changed)
     with pytest.raises(BadInput, match="changed after the start of the run"):
         open_run(measured.folder)
 
@@ -240,14 +254,13 @@ def test_a_verdict_is_the_same_with_predictions(tmp_path: Path, measured: Run) -
     same = fleet_run(tmp_path / "same", {**RATES, "n05": [208.0] * 3}, run_id="shown")
     without, shown = judge_run(same), judge_run(measured)
     assert stripped(shown) == stripped(without)
-    assert without.expected is None and shown.expected is not None
-    ratios = {each.record.node: each.expected.ratio for each in shown.results if each.expected}
+    assert "twin" not in without.added
+    found = predictions_in(measured)
+    ratios = {shown.results[at].record.node: each.ratio for at, each in found.by_figure.items()}
     assert ratios["n05"] == pytest.approx(208 / 105) and ratios["n01"] == pytest.approx(1)
 
 
-def test_the_files_and_the_page_have_the_predictions(
-    measured: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_files_and_the_page_have_the_predictions(measured: Run) -> None:
     verdict = written_verdict(measured)
     written = json.loads(measured.files.verdict.read_text())
     assert written["expected"]["run"] == "model" and written["expected"]["figures"] == len(HOSTS)
@@ -259,11 +272,6 @@ def test_the_files_and_the_page_have_the_predictions(
     for words in ("Expected figures", "Measured ÷ expected", "a switch", "not known"):
         assert words in page
     assert "105" in page and "1.98" in page
-    main(["verdict", f"{measured.folder}"])
-    printed = capsys.readouterr().out
-    assert "Measured ÷ expected" in printed and "1.98" in printed
-    assert "Assumed, without a source: a switch" in printed
-    assert "Error of the model (predicted ÷ measured): not known" in printed
 
 
 def test_like_nodes_have_their_own_predictions(tmp_path: Path) -> None:
@@ -277,17 +285,6 @@ def test_like_nodes_have_their_own_predictions(tmp_path: Path) -> None:
     written = json.loads(run.files.verdict.read_text())
     of_node = {each["node"]: each["expected"]["value"] for each in written["results"]}
     assert of_node == {host: 50.0 + n for n, host in enumerate(alike)}
-
-
-def test_explain_names_the_predictions(measured: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", f"{measured.folder}", "1"]) == 0
-    printed = capsys.readouterr().out
-    assert (
-        "6 predictions of the run model" in printed and "information: they judge nothing" in printed
-    )
-    measured.files.expected.write_text("{}")
-    assert main(["explain", f"{measured.folder}", "1"]) == 3
-    assert "changed after the start of the run" in capsys.readouterr().err
 
 
 def test_a_page_in_korean_has_the_same_verdict(measured: Run) -> None:

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofmark.packages.twin.twin_error import model_error
-from proofmark.packages.twin.twin_files import MeasuredFigures, ModelError, TwinFigure
-from proofmark.runs.predictions import ErrorRow
+from proofmark.packages.twin.twin_files import ErrorRow, MeasuredFigures, ModelError, TwinFigure
 
 VALUES = st.floats(1e-9, 1e9)
 

@@ -22,7 +22,6 @@ from proofmark.cli.main import main
 from proofmark.common.message import Message, rendered
 from proofmark.jobs.execute import execute
 from proofmark.judge.baseline_files import judged_figures
-from proofmark.judge.claims import answers_of
 from proofmark.judge.judging import Read, judged, read_and_judge
 from proofmark.judge.verdict_files import write_verdict
 from proofmark.packages.twin.smpi import unpack
@@ -69,7 +68,7 @@ def verdict(run: Run, read: Read) -> tuple[str, bytes]:
     """Return the text of verdict.json and the bytes of records.parquet."""
     records, answer = read_and_judge(run, read)
     text = StringIO()
-    write_verdict(text, answer, answers_of([(run, answer)]))
+    write_verdict(text, answer)
     return text.getvalue(), parquet_of(records)
 
 

@@ -135,7 +135,7 @@ def korean(run: tuple[Run, Verdict]) -> dict[str, str]:
 
 
 def written(run: Run) -> dict[str, str]:
-    names = ("report.html", "claims.json", "verdict.json")
+    names = ("report.html", "verdict.json")
     paths = [run.folder / name for name in names]
     paths += [path for path in run.folder.glob("figures/*") if path.suffix in (".svg", ".csv")]
     return {path.name: path.read_text(encoding="utf-8") for path in paths}

@@ -42,7 +42,7 @@ CONTRACT: dict[str, Any] = {
 }
 PRODUCTS = (
     *("report.html", "junit.xml", "records.parquet", "rma.csv"),
-    *("verdict.json", "claims.json", "figures/*.csv", "figures/*.svg", "figures/*.png"),
+    *("verdict.json", "figures/*.csv", "figures/*.svg", "figures/*.png"),
     "report.json",
 )
 PLOTTED: dict[str, Any] = {

@@ -1,12 +1,16 @@
 """The experiments of papers P1 … P5: their claims, their figures, and what they published.
 
-May import: report and the rooms below it.
+May import: every room.
 """
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
+from pathlib import Path
 
+from proofmark.cli import completion
+from proofmark.cli.command import complete, flag
 from proofmark.common.plugins import PluginTable
 
 MESSAGES: Mapping[str, str] = {
@@ -22,8 +26,14 @@ PLUGINS: PluginTable = {
     "proofmark.common.message_table": {
         "papers": ":MESSAGES",
     },
-    "proofmark.judge.claims": {
-        "papers": "all_claims:Papers",
+    "proofmark.cli.options": {
+        "verdict claims": ":claims_options",
+    },
+    "proofmark.judge.additions": {
+        "papers": "claims_of_runs:ClaimsJudge",
+    },
+    "proofmark.report.additions": {
+        "papers": "claims_of_runs:ClaimsOnPage",
     },
     "proofmark.report.plots": {
         "p1_hpl": "node_plots:HplOverNodes",
@@ -37,3 +47,21 @@ PLUGINS: PluginTable = {
         "p5_placements": "network_plots:CollectivesByPlacement",
     },
 }
+
+
+def claims_options(parser: ArgumentParser) -> None:
+    """Add ``--claims`` and the further runs to the command ``verdict``."""
+    note = (
+        "print which claims of the papers hold in RUN and MORE; they are information: exit code 0"
+    )
+    flag(parser, "--claims", about=note)
+    note = "with --claims: further runs"
+    more = parser.add_argument("more", metavar="MORE", nargs="*", type=Path, help=note)
+    complete(more, completion.runs)
+    parser.set_defaults(instead=_instead)
+
+
+def _instead(options: Namespace) -> int | None:
+    from proofmark.packages.papers.claims_of_runs import print_claims  # it imports polars
+
+    return print_claims(options)

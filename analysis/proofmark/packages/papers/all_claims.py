@@ -12,13 +12,15 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from proofmark.common.message import Message
-from proofmark.judge.claims import Answer, ClaimSource, Machines, Word
 from proofmark.packages.papers import p1, p2, p3, p4, p5
 from proofmark.packages.papers.claim import (
     PAPERS,
+    Answer,
     Claim,
     ClaimDecision,
     ClaimFigures,
+    Machines,
+    Word,
     missing_points,
     origins,
 )
@@ -39,16 +41,6 @@ CLAIMS: tuple[Claim, ...] = tuple(
 )
 """All claims, by id."""
 NOT_SIMULATED = "no suite of a twin has its sweep"
-
-
-class Papers(ClaimSource):
-    """The claims of papers P1 … P5."""
-
-    machines = PAPERS
-
-    def answers(self, records: pl.DataFrame, machines: Machines) -> list[Answer]:
-        """Return the answer to every claim from the valid records of each origin."""
-        return answers(records, machines)
 
 
 def answers(

@@ -7,16 +7,22 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, Literal, get_args
 
 import polars as pl
 
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import NOTHING, Message
-from proofmark.judge.claims import Machines, NodeHardware, Statement
+from proofmark.common.translation import N_
 from proofmark.packages.papers.repeat_noise import Found, Noise
+from proofmark.report.plots import NodeHardware
 
 Point = tuple[Scalar, ...]
+Word = Literal["holds", "does not hold", "cannot be told"]
+WORDS: tuple[Word, ...] = get_args(Word)
+_SHOWN = (N_("holds"), N_("does not hold"), N_("cannot be told"))  # for the catalogue
+Machines = Mapping[str, NodeHardware]
+"""Machines by system."""
 
 
 PAPERS: Machines = {
@@ -96,10 +102,12 @@ class ClaimDecision:
 
 
 @dataclass(frozen=True)
-class Claim(Statement):
+class Claim:
     """A statement of a paper that can be checked on records.
 
     Attributes:
+        id: ``C1.1`` … ``C5.4``, of paper P1 … P5.
+        statement: the claim of the paper.
         needs: returns its minimum sweep on these machines.
         decide: returns the decision from the complete figures of each need.
         of_twin: returns the minimum sweep in a simulation; None if a simulation cannot answer.
@@ -109,12 +117,52 @@ class Claim(Statement):
             suite of a twin has the sweep.
     """
 
+    id: str
+    statement: str
+    systems: tuple[str, ...]
     needs: Callable[[Machines], Sequence[SweepNeed]]
     decide: Callable[[Sequence[Measured], Machines], ClaimDecision]
     of_twin: Callable[[Machines], Sequence[SweepNeed]] | None = None
     decide_of_twin: Callable[[Sequence[Measured], Machines], ClaimDecision] | None = None
     follows_from: str = ""
     input_of_twin: str = ""
+
+    @property
+    def paper(self) -> str:
+        """The paper, ``P1`` … ``P5``."""
+        return f"P{self.id[1]}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a claim from figures of one origin.
+
+    Attributes:
+        missing: the gaps of the sweep.
+        elsewhere: whether the claim is about a system without figures.
+    """
+
+    claim: Claim
+    origin: str
+    word: Word
+    sentence: str
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    missing: tuple[Message, ...] = ()
+    elsewhere: bool = False
+
+    def as_json(self) -> dict[str, object]:
+        """Return the form of ``proofmark verdict --claims --json``."""
+        return {
+            "claim": self.claim.id,
+            "paper": self.claim.paper,
+            "statement": self.claim.statement,
+            "systems": list(self.claim.systems),
+            "origin": self.origin,
+            "answer": self.word,
+            "sentence": self.sentence,
+            "numbers": dict(self.numbers),
+            "missing": list(self.missing),
+        }
 
 
 LIKE = (

@@ -16,6 +16,7 @@ from proofmark.packages.papers.panels import (
     block_name,
     draw_panels,
     lines_by_label,
+    machine_of,
 )
 from proofmark.records.columns import Record
 from proofmark.report.drawing.charts import Drawing
@@ -323,7 +324,8 @@ def ratio_name(pair: tuple[str, str]) -> str:
 
 def _figure_2(samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
     compared = [sample for sample in samples if sample.record.benchmark in FIGURE_2]
-    cores = context.machine.cores if context.machine else 0
+    machine = machine_of(samples, context)
+    cores = machine.cores if machine else 0
     content = [
         Panel(
             name,

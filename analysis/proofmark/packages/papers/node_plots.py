@@ -15,6 +15,7 @@ from proofmark.packages.papers.panels import (
     draw_panels,
     layout_name,
     lines_by_label,
+    machine_of,
     memory_name,
     mode_name,
     scaled,
@@ -101,7 +102,8 @@ class HplOverNodes(Plot):
         knl = any(sample.record.system == "knl" for sample in samples)
         best = _best(samples)
         lines = sorted(lines_by_label(best, _mode_label, nodes_of, gigaflops), key=_order)
-        peak = context.machine.peak_gflops if context.machine else None
+        machine = machine_of(samples, context)
+        peak = machine.peak_gflops if machine else None
         flat = flat_grids(best)
         content = [Panel("Rmax", scaled(lines, lambda _: 1e-3), "TFlop/s", marks=flat)]
         if peak:
@@ -269,7 +271,7 @@ class PlacementOfThreads(Plot):
         Only modes with close threads are drawn. The second plot has close threads only.
         """
         close = [sample for sample in samples if sample.record.placement == "close"]
-        machine = context.machine
+        machine = machine_of(samples, context)
         cores = machine.cores if machine else None
         tiles = machine.tiles if machine else 0
         modes = {sample.record.mode for sample in close}

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from proofmark.cases.vocabulary import Scalar
-from proofmark.judge.claims import Machines, NodeHardware
 from proofmark.packages.papers.claim import (
     PAPERS,
     Claim,
     ClaimDecision,
+    Machines,
     Measured,
     SweepNeed,
     Values,
@@ -34,6 +34,7 @@ from proofmark.packages.papers.repeat_noise import (
     slope_weights,
     steepest_fall,
 )
+from proofmark.report.plots import NodeHardware
 
 ABOUT = 0.10
 """Accepted relative deviation from a figure that the paper calls "about"."""

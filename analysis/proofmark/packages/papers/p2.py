@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from proofmark.cases.vocabulary import Scalar
-from proofmark.judge.claims import Machines, NodeHardware
 from proofmark.packages.papers.claim import (
     Claim,
     ClaimDecision,
+    Machines,
     Measured,
     SweepNeed,
     Values,
@@ -31,6 +31,7 @@ from proofmark.packages.papers.repeat_noise import (
     mostly,
     steepest_fall,
 )
+from proofmark.report.plots import NodeHardware
 
 
 @dataclass(frozen=True)

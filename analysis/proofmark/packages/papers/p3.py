@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from proofmark.judge.claims import Machines
 from proofmark.packages.papers.claim import (
     Claim,
     ClaimDecision,
+    Machines,
     Measured,
     SweepNeed,
     curve,

@@ -7,8 +7,14 @@ from collections.abc import Sequence
 from itertools import combinations, pairwise
 from statistics import fmean
 
-from proofmark.judge.claims import Machines
-from proofmark.packages.papers.claim import Claim, ClaimDecision, Measured, SweepNeed, Values
+from proofmark.packages.papers.claim import (
+    Claim,
+    ClaimDecision,
+    Machines,
+    Measured,
+    SweepNeed,
+    Values,
+)
 from proofmark.packages.papers.repeat_noise import (
     Estimate,
     Found,

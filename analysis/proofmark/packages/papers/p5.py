@@ -8,8 +8,15 @@ from dataclasses import replace
 from statistics import fmean
 
 from proofmark.common.text import size as size_text
-from proofmark.judge.claims import Machines
-from proofmark.packages.papers.claim import Claim, ClaimDecision, Measured, Point, SweepNeed, Values
+from proofmark.packages.papers.claim import (
+    Claim,
+    ClaimDecision,
+    Machines,
+    Measured,
+    Point,
+    SweepNeed,
+    Values,
+)
 from proofmark.packages.papers.repeat_noise import Estimate, Found, effect_size, every, log_slope
 
 SYSTEM = "p595"

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from proofmark.common.translation import N_, _, translated
+from proofmark.packages.papers.claim import PAPERS
 from proofmark.records.columns import Record
 from proofmark.report.drawing.charts import (
     COLOURS,
@@ -36,10 +37,15 @@ from proofmark.report.drawing.series import (
     number_label,
     plot_points_of,
 )
-from proofmark.report.plots import PlotContext
+from proofmark.report.plots import NodeHardware, PlotContext
 from proofmark.report.words import count, number, visible
 
 Scale = Literal["linear", "bytes", "doubling", "log"]
+
+
+def machine_of(samples: Sequence[Sample], context: PlotContext) -> NodeHardware | None:
+    """Return a node of the system of `samples`, as the site declares it, else as the papers do."""
+    return context.machine or (PAPERS.get(samples[0].record.system) if samples else None)
 
 
 @dataclass(frozen=True)

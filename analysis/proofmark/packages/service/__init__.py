@@ -32,8 +32,8 @@ PLUGINS: PluginTable = {
         "gate": ":GATE",
         "stage gate-decide": ":DECIDE",
     },
-    "proofmark.cli.plan_options": {
-        "rolling": ":rolling_option",
+    "proofmark.cli.options": {
+        "plan rolling": ":rolling_option",
     },
     "proofmark.plan.kinds": {
         "rolling": "rolling_plan:RollingRun",

@@ -11,8 +11,8 @@ PLUGINS: PluginTable = {
     "proofmark.common.message_table": {
         "stability": "messages:MESSAGES",
     },
-    "proofmark.cli.plan_options": {
-        "stability": "command_line:stability_options",
+    "proofmark.cli.options": {
+        "plan stability": "command_line:stability_options",
     },
     "proofmark.plan.kinds": {
         "stability": "stability_run:StabilityRun",

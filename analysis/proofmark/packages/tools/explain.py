@@ -18,7 +18,7 @@ from proofmark.cli import completion
 from proofmark.cli.command import Command, complete, take_newest
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import BadInput
-from proofmark.common.files import exists, is_folder
+from proofmark.common.files import is_folder
 from proofmark.common.message import Message
 from proofmark.judge.fleet.critical_values import LEAST_NODES
 from proofmark.judge.references.derived import Derived
@@ -50,7 +50,6 @@ from proofmark.plan.step import Step
 from proofmark.records.columns import EMULATED
 from proofmark.report.words import accepted_text, count, open_bounds_text, reference_text
 from proofmark.runs.evidence import open_newest
-from proofmark.runs.predictions import read_predictions
 from proofmark.runs.run import Run
 from proofmark.site.accepted_baseline import read_baseline
 from proofmark.software.software import software_of
@@ -77,7 +76,6 @@ def reference_rows(context: Context) -> list[ExplainedRow]:
     if context.site.partition.origin == EMULATED:
         rows.append(ExplainedRow("origin", EMULATED, "a missed reference is UNJUDGED, and no FAIL"))
     rows += _baseline_rows(context)
-    rows += _expected_rows(context)
     rows += _peer_rows(context)
     items = context.site.items.values()
     for required in required_metrics(context.run.plan, context.benchmarks, items):
@@ -168,19 +166,6 @@ def _baseline_rows(context: Context) -> list[ExplainedRow]:
     runs = ", ".join(each.run for each in found.runs)
     text = "each figure with a like figure there: PASS or FAIL"
     return [ExplainedRow(f"baseline {found.name}", text, f"accepted runs: {runs}")]
-
-
-def _expected_rows(context: Context) -> list[ExplainedRow]:
-    path = context.run.files.expected
-    if not exists(path):
-        return []
-    try:
-        found = read_predictions(path)
-    except BadInput:
-        return [ExplainedRow("expected", "damaged", context.run.files.link(path))]
-    known = sum(each.case == context.step.case for each in found.figures)
-    text = f"{count(known, 'prediction')} of the run {found.run} of a twin"
-    return [ExplainedRow("expected", text, "information: they judge nothing")]
 
 
 def _peer_rows(context: Context) -> Iterator[ExplainedRow]:

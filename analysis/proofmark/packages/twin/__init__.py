@@ -17,6 +17,9 @@ PLUGINS: PluginTable = {
     "proofmark.cli.commands": {
         "twin": ":TWIN",
     },
+    "proofmark.judge.additions": {
+        "twin": "predictions:PredictionsJudge",
+    },
     "proofmark.report.additions": {
         "twin": "twin_page:TwinOfPartition",
     },

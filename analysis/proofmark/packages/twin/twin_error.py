@@ -18,9 +18,12 @@ from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Result
 from proofmark.packages.twin.twin_files import (
     Distance,
+    ErrorRow,
     MeasuredFigures,
     ModelError,
     Point,
+    PredictedFigure,
+    Predictions,
     TwinFacts,
     TwinFigure,
     TwinFiles,
@@ -33,7 +36,6 @@ from proofmark.records.read import read_run
 from proofmark.records.run_facts import run_parts
 from proofmark.runs.attempts import has_result
 from proofmark.runs.evidence import open_newest
-from proofmark.runs.predictions import ErrorRow, PredictedFigure, Predictions
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.inventory import Site

@@ -24,8 +24,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
-from proofmark.packages.twin.twin_files import ModelFit
-from proofmark.runs.predictions import Assumption
+from proofmark.packages.twin.twin_files import Assumption, ModelFit
 from proofmark.site.fabric import Fabric, Level
 from proofmark.site.hardware import bytes_per_s
 from proofmark.site.hardware_limits import link as port_of_rate

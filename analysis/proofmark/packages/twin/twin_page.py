@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,13 +10,16 @@ from proofmark.common.files import exists, read_json
 from proofmark.common.message import localized
 from proofmark.common.translation import _
 from proofmark.judge.verdict import Result, Verdict
+from proofmark.packages.twin.predictions import (
+    FigurePredictions,
+    PredictionsPage,
+    assumptions_table,
+)
 from proofmark.packages.twin.twin_error import error_of_results, model_error_of, predictions_of
 from proofmark.packages.twin.twin_files import ModelError, TwinFacts, TwinFiles
 from proofmark.report.additions import AddedSection, Addition, RunAddition
 from proofmark.report.page import Block, Column, Section, facts, numeric, titled
-from proofmark.report.sections.figure_tables import assumptions_table
 from proofmark.report.words import number
-from proofmark.runs.predictions import Predictions
 from proofmark.runs.run import Run
 from proofmark.site.inventory import Site
 
@@ -24,7 +27,7 @@ from proofmark.site.inventory import Site
 class TwinOfPartition(Addition):
     """Predicts figures by the runs of twins, and shows the model of such a run."""
 
-    def predictions(self, folder: Path, site: Site) -> Predictions:
+    def inputs_beside(self, folder: Path, site: Site) -> Mapping[str, str]:
         """Return the predictions of the run of a twin in `folder`, with the errors of its model.
 
         Raises:
@@ -32,14 +35,18 @@ class TwinOfPartition(Addition):
         """
         made = predictions_of(folder, site)
         error = model_error_of(folder)
-        return made.model_copy(update={"errors": error.rows if error else ()})
+        made = made.model_copy(update={"errors": error.rows if error else ()})
+        return {TwinFiles.expected.path: made.model_dump_json(indent=1) + "\n"}
 
-    def of_run(self, run: Run, verdict: Verdict) -> TwinPage | None:
-        """Return what is added to the page of a simulated run; None for a measured one.
+    def of_run(self, run: Run, verdict: Verdict) -> RunAddition | None:
+        """Return what is added to the page: of a simulated run, or of a run with predictions.
 
         Raises:
             BadInput: a file of the run is damaged.
         """
+        found = verdict.added.get("twin")
+        if isinstance(found, FigurePredictions):
+            return PredictionsPage(verdict, found)
         path = TwinFiles(run.files.inputs).facts
         if not exists(path):
             return None

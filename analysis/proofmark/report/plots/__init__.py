@@ -9,11 +9,24 @@ from functools import cache
 from typing import ClassVar
 
 from proofmark.common.plugins import Plugins
-from proofmark.judge.claims import NodeHardware
 from proofmark.records.columns import Record
 from proofmark.report.drawing.charts import Drawing
 from proofmark.report.drawing.series import Sample
 from proofmark.report.page import Cell, Column
+
+
+@dataclass(frozen=True)
+class NodeHardware:
+    """The hardware of one node of a system.
+
+    Attributes:
+        tiles: the number of pairs of cores that share a level 2 cache; 0 if there are none.
+        peak_gflops: Rpeak nominal in GFlop/s (P1, equations 1 and 2); None if unknown.
+    """
+
+    cores: int
+    tiles: int = 0
+    peak_gflops: float | None = None
 
 
 @dataclass(frozen=True)
@@ -24,7 +37,7 @@ class PlotContext:
         peak_gflops: Rpeak nominal of the only node in GFlop/s; None if it is unknown.
         choice_labels: text for a choice of a variant, by variant and choice:
             ``("blas_kernel", "right")`` gives the name of the kernel.
-        machine: a node of the run's system; None if it is unknown.
+        machine: a node of the run's system as the site declares it; None if it does not.
         missing_steps: by case, the number of planned steps without a valid figure, and of planned
             steps.
         derived: by step, the values that its case computed (`proofmark.plan.step.Step.derived`).

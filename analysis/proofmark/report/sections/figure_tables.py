@@ -1,11 +1,9 @@
-"""Tables of the figures of a run: the limits, the judged, the expected and all figures."""
+"""Tables of the figures of a run: the limits, the judged and all figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
-
-import numpy as np
 
 from proofmark.cases.case import metrics_of
 from proofmark.cases.suite import Benchmarks
@@ -16,7 +14,6 @@ from proofmark.judge.acceptance import MOST_REASONS
 from proofmark.judge.baseline import KIND
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.node_checks import CheckOutcome
-from proofmark.judge.results import FigurePredictions
 from proofmark.judge.verdict import Judgement, Result
 from proofmark.judge.verdict_files import SINGLE_RUN
 from proofmark.report.page import (
@@ -27,12 +24,10 @@ from proofmark.report.page import (
     PageLink,
     Section,
     Table,
-    facts,
     listed,
     numeric,
     table,
     tabled,
-    titled,
 )
 from proofmark.report.run_data import RunData
 from proofmark.report.words import (
@@ -46,7 +41,6 @@ from proofmark.report.words import (
     sealing,
     visible,
 )
-from proofmark.runs.predictions import Assumption
 
 NUMBER = "number"
 
@@ -206,75 +200,14 @@ def _row(each: LimitOutcome) -> tuple[Cell | str, ...]:
     )
 
 
-def prediction_heads() -> tuple[str, str]:
-    """Return the titles of the `prediction_texts` of a figure."""
-    return _("Expected"), _("Measured ÷ expected")
+def added_columns(run_data: RunData) -> tuple[Column, ...]:
+    """Return the columns that other packages add to tables of figures."""
+    return tuple(chain.from_iterable(each.columns() for each in run_data.additions))
 
 
-def prediction_columns(run_data: RunData) -> tuple[Column, ...]:
-    """Return the columns for predictions. A measured run without predictions has none."""
-    own = tuple(map(numeric, prediction_heads())) if run_data.verdict.expected else ()
-    return (*own, *chain.from_iterable(each.columns() for each in run_data.additions))
-
-
-def prediction_cells(result: Result, run_data: RunData) -> tuple[str, ...]:
-    """Return one text for each of the `prediction_columns`, about the figure in `result`."""
-    own = prediction_texts(result) if run_data.verdict.expected else ()
-    return (*own, *chain.from_iterable(each.cells(result) for each in run_data.additions))
-
-
-def prediction_texts(result: Result) -> tuple[str, str]:
-    """Return the prediction of a figure with its range, and measured ÷ predicted; – if unknown."""
-    expected = result.expected
-    if expected is None:
-        return "–", "–"
-    value = f"{number(expected.value)} {result.record.unit}"
-    if expected.low is not None and expected.high is not None:
-        value = f"{value} ({number(expected.low)} … {number(expected.high)})"
-    return value, "–" if expected.ratio is None else number(expected.ratio, 3)
-
-
-def prediction_notes(expected: FigurePredictions) -> Iterator[tuple[str, str]]:
-    """Yield the source of the predictions, what was assumed and the error of the model."""
-    known, measured = expected.expected, int(expected.mask.sum())
-    yield _("Run of the twin"), known.run
-    yield _("Algorithms of collectives, as in"), known.selector
-    texts = _("{predicted} of {figures}")
-    figures = texts.format(predicted=f"{measured:,}", figures=f"{len(expected.figures):,}")
-    yield _("Figures with an expected value"), figures
-    assumed = [localized(each.what) for each in known.assumptions if not each.sourced]
-    yield _("Assumed, without a source"), ", ".join(dict.fromkeys(assumed)) or "–"
-    yield _("Error of the model (predicted ÷ measured)"), _error(expected)
-
-
-def _error(expected: FigurePredictions) -> str:
-    text = _("{case} {metric}: median {median}, from {smallest} to {largest}")
-    errors = (
-        text.format(
-            case=each.case,
-            metric=each.metric,
-            median=number(each.median, 3),
-            smallest=number(each.smallest, 3),
-            largest=number(each.largest, 3),
-        )
-        for each in expected.expected.errors
-    )
-    return "; ".join(errors) or _("not known")
-
-
-def assumptions_table(assumptions: Iterable[Assumption]) -> Table:
-    """Return a table with one row for each assumption."""
-    rows = [
-        (
-            localized(each.what),
-            localized(each.value),
-            _("source") if each.sourced else _("assumed"),
-            localized(each.why),
-        )
-        for each in assumptions
-    ]
-    heads = (_("Part of the model"), _("Value"), _("Kind"), _("Source or assumption"))
-    return titled(_("Assumptions of the model"), heads, rows)
+def added_cells(result: Result, run_data: RunData) -> tuple[str, ...]:
+    """Return one text for each of the `added_columns`, about the figure in `result`."""
+    return tuple(chain.from_iterable(each.cells(result) for each in run_data.additions))
 
 
 REST = N_("The complete list is in records.parquet.")
@@ -380,7 +313,7 @@ def _judged_table(run_data: RunData, total: int) -> Table:
             figure_cell(result, run_data.benchmarks),
             result.record.node,
             median_text(result),
-            *prediction_cells(result, run_data),
+            *added_cells(result, run_data),
             repeats_text(result),
             _reference(result, judgement),
             number(judgement.ratio, 3),
@@ -397,7 +330,7 @@ def _judged_table(run_data: RunData, total: int) -> Table:
         _("Figure"),
         _("Node"),
         numeric(_("Median")),
-        *prediction_columns(run_data),
+        *added_columns(run_data),
         numeric(_("Repeats")),
         numeric(_("Reference")),
         numeric(_("Ratio")),
@@ -424,7 +357,7 @@ def all_section(run_data: RunData) -> Section:
             settings(result),
             result.record.node,
             median_text(result),
-            *prediction_cells(result, run_data),
+            *added_cells(result, run_data),
             repeats_text(result),
             Cell(localized(result.reason), "reason"),
         )
@@ -436,7 +369,7 @@ def all_section(run_data: RunData) -> Section:
         _("Setting"),
         _("Node"),
         numeric(_("Median")),
-        *prediction_columns(run_data),
+        *added_columns(run_data),
         numeric(_("Repeats")),
         _("Reason"),
     )
@@ -469,46 +402,3 @@ def all_section(run_data: RunData) -> Section:
     return Section(
         "all", _("All figures"), (Block(paragraphs=(noise, text), folds=(fold,), links=links),)
     )
-
-
-def predicted_sections(run_data: RunData) -> Iterator[Section]:
-    """Yield the section of the expected figures; nothing if the run has no predictions."""
-    expected = run_data.verdict.expected
-    if expected is None:
-        return
-    note = _(
-        "A twin predicts the expected figures on a model of the partition. They are information: "
-        "no figure passes or fails because of them."
-    )
-    about = facts(_("Predictions"), tuple(prediction_notes(expected)))
-    assumptions = expected.expected.assumptions
-    model = assumptions_table(assumptions)
-    fold = Fold(
-        _("Show {figures}").format(figures=count(len(assumptions), "assumption")),
-        Block(tables=(model,)),
-    )
-    figures = (_figures(run_data, expected),) if expected.mask.any() else ()
-    block = Block(paragraphs=(note,), tables=(about, *figures), folds=(fold,))
-    yield Section("expected", _("Expected figures"), (block,))
-
-
-def _figures(run_data: RunData, expected: FigurePredictions) -> Table:
-    verdict = run_data.verdict
-    chosen = np.flatnonzero(expected.mask).tolist()
-    rows = (
-        (
-            name(result),
-            settings(result),
-            result.record.node,
-            median_text(result),
-            *prediction_cells(result, run_data),
-        )
-        for result in (verdict.results[figure] for figure in chosen)
-    )
-    heads: tuple[Column | str, ...] = (
-        *(_("Figure"), _("Setting"), _("Node")),
-        numeric(_("Median")),
-        *prediction_columns(run_data),
-    )
-    rest = _("The complete list is in verdict.json.")
-    return table(_("Measured and expected"), heads, rows, rest=rest, total=len(chosen))

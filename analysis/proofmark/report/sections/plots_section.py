@@ -10,19 +10,22 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
+from proofmark.common.errors import BadInput
 from proofmark.common.files import write_atomic_bytes
 from proofmark.common.message import localized
 from proofmark.common.translation import _, translated
-from proofmark.judge.claims import machine_of
 from proofmark.records.columns import VIRTUAL, Record
 from proofmark.report.drawing.charts import Drawing, plot_style, png_file, svg_element, svg_file
 from proofmark.report.drawing.series import Sample, samples_of
 from proofmark.report.page import Block, PageLink, Picture, Section, listed, table
-from proofmark.report.plots import Plot, PlotContext, plots, shows
+from proofmark.report.plots import NodeHardware, Plot, PlotContext, plots, shows
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import peak
 from proofmark.report.sections.main_figures import nominal
 from proofmark.report.words import count
+from proofmark.runs.run import Run, site_of
+from proofmark.site.hardware import UNRECORDED
+from proofmark.site.machines import declared
 from proofmark.site.partition import PREDICTED
 from proofmark.software.software import BLAS_KERNEL
 
@@ -39,7 +42,7 @@ def section(run_data: RunData) -> tuple[Section, Files]:
     context = PlotContext(
         peak_gflops=peak.peak_of_run(run_data),
         choice_labels={(BLAS_KERNEL, key): name for key, name in peak.kernels(run_data).items()},
-        machine=machine_of(run_data.run),
+        machine=declared_node(run_data.run),
         missing_steps=_missing_steps(run_data),
         derived={step.id: step.derived for step in run_data.run.plan.steps()},
     )
@@ -65,6 +68,27 @@ def section(run_data: RunData) -> tuple[Section, Files]:
     if missing:
         blocks.append(listed(_("Not measured in this run"), missing))
     return Section("plots", _("Plots"), tuple(blocks)), files
+
+
+def declared_node(run: Run) -> NodeHardware | None:
+    """Return the node of the run's system as the site declares it; None if it declares none."""
+    site = site_of(run)
+    node = site.partition.node
+    if not node.topology:
+        return None
+    mode = run.plan.current_mode
+    if mode == UNRECORDED:  # the cores are the same in each mode
+        mode = site.partition.current_mode
+    try:
+        machine = declared(site, node, mode)
+    except BadInput:
+        # The topology is in a file of the inventory, which is missing on this machine.
+        return None
+    tiles = {core.tile for core in machine.topology.cores if core.tile is not None}
+    peak = machine.symbols.get("rpeak_nominal")
+    cores = len(machine.topology.cores)
+    shared = len(tiles) if len(tiles) < cores else 0
+    return NodeHardware(cores, shared, peak / 1e9 if peak else None)
 
 
 def _why_invalid(plot: Plot, run_data: RunData) -> str:
