@@ -44,7 +44,13 @@ from proofmark.judge.stated_parts import (
     traits_of,
 )
 from proofmark.records.columns import Floats, Numbers
-from proofmark.site.accepted_baseline import AcceptedNodes, Baseline, Capacity, read_baseline
+from proofmark.site.accepted_baseline import (
+    AcceptedNodes,
+    Baseline,
+    Capacity,
+    ProgramTrait,
+    read_baseline,
+)
 from proofmark.site.installed_parts import (
     Parts,
     parts_in_baseline,
@@ -138,7 +144,7 @@ def node_states(
 
 
 def changes(
-    baseline: Baseline, traits: Mapping[str, Traits], libraries: Mapping[Message, str]
+    baseline: Baseline, traits: Mapping[str, Traits], libraries: Mapping[ProgramTrait, str]
 ) -> tuple[NodeChange, ...]:
     """Return what differs since the newest accepted run: nodes, and packages that both runs use.
 
@@ -153,12 +159,12 @@ def changes(
             continue
         for what, before, after in differences(states[host].traits, now):
             nodes.setdefault((of_node(what), before, after), []).append(host)
-    used = {trait.fields["package"] for trait in libraries}
+    used = {trait.package for trait in libraries}
     known = baseline.runs[-1].libraries
-    accepted = {trait: value for trait, value in known if trait.fields.get("package") in used}
+    accepted = {trait: value for trait, value in known if trait.package in used}
     software = differences(accepted, libraries)
     return (
-        *(NodeChange(*each) for each in software),
+        *(NodeChange(what.text, before, after) for what, before, after in software),
         *(NodeChange(*key, folded(hosts)) for key, hosts in nodes.items()),
     )
 
@@ -446,7 +452,7 @@ class Circumstances:
         places = {host: self.site.location(host) for host in self.nodes if host in self.site.hosts}
         return traits_of(settings, places)
 
-    def libraries(self) -> dict[Message, str]:
+    def libraries(self) -> dict[ProgramTrait, str]:
         """Return the versions of the programs and of their libraries."""
         return software_traits(self.software)
 

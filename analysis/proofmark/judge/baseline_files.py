@@ -45,6 +45,7 @@ from proofmark.site.accepted_baseline import (
     BaselineElsewhere,
     Programs,
     StatedModel,
+    StoredTrait,
     identifying,
     model_of,
     refuse_predicted,
@@ -112,7 +113,7 @@ class JudgedFigures(StrictModel):
     origins: list[str]
     code: int
     word: str
-    libraries: tuple[tuple[Message, str], ...]
+    libraries: tuple[tuple[StoredTrait, str], ...]
     programs: dict[str, AcceptedPrograms]
     network: str
     nodes: tuple[AcceptedNodes, ...]

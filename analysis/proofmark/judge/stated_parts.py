@@ -18,6 +18,7 @@ from proofmark.cases.reference import Rule
 from proofmark.common.message import NOTHING, Message, Term
 from proofmark.common.nodesets import folded
 from proofmark.judge.references.derived import Nominal, active_ports
+from proofmark.site.accepted_baseline import ProgramTrait
 from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import processor, product_name, same_processor, shown_gbit
 from proofmark.site.installed_parts import (
@@ -37,8 +38,8 @@ from proofmark.site.node.facts import NodeFacts
 from proofmark.software.software import Package, Software
 
 Traits = Mapping[str, str]
-Name = TypeVar("Name", bound=str)
-"""The name of a trait: a word of the configuration of a node, or a message about a program."""
+Name = TypeVar("Name")
+"""The name of a trait: a word of the configuration of a node, or a property of a program."""
 
 FIRMWARE = {"bios_version": "BIOS", "bios_date": "BIOS date", "board_name": "board"}
 """The SMBIOS keys that like nodes share, with their names; serial numbers are left out."""
@@ -133,41 +134,36 @@ def machine_traits(facts: NodeFacts) -> dict[str, str]:
     return traits | {name: value for name, value in values.items() if value}
 
 
-def program_traits(package: Package) -> dict[Message, str]:
+def program_traits(package: Package) -> dict[ProgramTrait, str]:
     """Return what the identity of a package contains: versions, and each program and library."""
     traits = {
-        Message("trait-version"): package.version,
-        Message("trait-provider"): package.origin,
-        Message("trait-build"): package.hash,
+        ProgramTrait("trait-version"): package.version,
+        ProgramTrait("trait-provider"): package.origin,
+        ProgramTrait("trait-build"): package.hash,
     }
     for name, value in package.run_environment.items():
-        traits[Message("trait-variable", name=name)] = value or '""'
+        traits[ProgramTrait("trait-variable", name)] = value or '""'
     for name, program in package.programs.items():
         digest = (program.sha256 or "")[:DIGITS]
-        traits[Message("trait-program", program=name)] = program.package or digest
+        traits[ProgramTrait("trait-program", name)] = program.package or digest
         if blas := program.blas:
-            traits[Message("trait-blas")] = f"{blas.family} {blas.version or ''}".strip()
-            traits[Message("trait-kernel")] = blas.chosen or ""
+            traits[ProgramTrait("trait-blas")] = f"{blas.family} {blas.version or ''}".strip()
+            traits[ProgramTrait("trait-kernel")] = blas.chosen or ""
         if mpi := program.mpi:
-            traits[Message("trait-mpi")] = f"{mpi.family or ''} {mpi.version or ''}".strip()
+            traits[ProgramTrait("trait-mpi")] = f"{mpi.family or ''} {mpi.version or ''}".strip()
         for library in program.libraries:
             parts = library.package, (library.sha256 or "")[:DIGITS]
-            traits[Message("trait-library", library=library.name)] = " ".join(filter(None, parts))
+            traits[ProgramTrait("trait-library", library.name)] = " ".join(filter(None, parts))
     return {name: value for name, value in traits.items() if value}
 
 
-def software_traits(software: Software) -> dict[Message, str]:
+def software_traits(software: Software) -> dict[ProgramTrait, str]:
     """Return the traits of all packages of a run, each with the name of its package."""
-    traits: dict[Message, str] = {}
+    traits: dict[ProgramTrait, str] = {}
     for name, package in software.packages.items():
         for trait, value in program_traits(package).items():
-            traits[of_package(name, trait)] = value
+            traits[replace(trait, package=name)] = value
     return traits
-
-
-def of_package(package: str, trait: Message) -> Message:
-    """Return a trait of a program with the name of its package."""
-    return Message("trait-of", package=package, trait=trait)
 
 
 def of_node(name: str) -> Message:

@@ -11,11 +11,12 @@ path (`identifying`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, PlainSerializer, PlainValidator
 
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.files import (
@@ -114,6 +115,62 @@ class AcceptedNodes(StrictModel):
     traits: dict[str, str]
 
 
+@dataclass(frozen=True)
+class ProgramTrait:
+    """A property of a package or program in which two runs can differ.
+
+    Attributes:
+        code: of its text.
+        name: of the program, library or variable; empty for a property of the package.
+        package: empty where the package is known.
+    """
+
+    code: str
+    name: str = ""
+    package: str = ""
+
+    @property
+    def text(self) -> Message:
+        """The trait for people."""
+        field = NAMED_TRAITS.get(self.code)
+        own = Message(self.code, **({field: self.name} if field else {}))
+        return Message("trait-of", package=self.package, trait=own) if self.package else own
+
+
+NAMED_TRAITS: Mapping[str, str] = {
+    "trait-program": "program",
+    "trait-library": "library",
+    "trait-variable": "name",
+}
+"""The field of the text with the name, for the codes that have one."""
+
+
+def _read_trait(value: Any) -> ProgramTrait:
+    """Return a trait from the form of its text in a file.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(value, ProgramTrait):
+        return value
+    try:
+        trait = value["fields"]["trait"]
+        field = NAMED_TRAITS.get(trait["code"])
+        name = trait["fields"][field] if field else ""
+        read = ProgramTrait(trait["code"], name, value["fields"]["package"])
+        _ = read.text  # an unknown code has none
+    except (LookupError, TypeError) as error:
+        raise ValueError(f"no trait: {error}") from None
+    return read
+
+
+StoredTrait = Annotated[
+    ProgramTrait,
+    PlainValidator(_read_trait),
+    PlainSerializer(lambda trait: trait.text.stored()),
+]
+
+
 class AcceptedPrograms(StrictModel):
     """The programs of a package, as far as they decide its figures.
 
@@ -159,7 +216,7 @@ class AcceptedRun(StrictModel):
     checksums: _Text
     verdict: Literal["PASS", "UNJUDGED"]
     reason: str = ""
-    libraries: tuple[tuple[Message, str], ...] = ()
+    libraries: tuple[tuple[StoredTrait, str], ...] = ()
     programs: dict[str, AcceptedPrograms] = {}
     network: str = ""
 

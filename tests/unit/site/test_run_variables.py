@@ -171,7 +171,7 @@ def test_another_value_is_another_program_and_a_trait() -> None:
     assert Package.model_validate_json(rc.model_dump_json()) == rc
     traits = software_traits(Software(packages={"osu": rc}))
     assert "rc" in [
-        value for name, value in traits.items() if "run-time variable UCX_TLS" in f"{name}"
+        value for name, value in traits.items() if "run-time variable UCX_TLS" in name.text
     ]
 
 

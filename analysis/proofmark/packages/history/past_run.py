@@ -34,6 +34,7 @@ from proofmark.runs.evidence import read_evidence
 from proofmark.runs.nodes import Node
 from proofmark.runs.run import OWN_RUN
 from proofmark.runs.run_files import RunFiles
+from proofmark.site.accepted_baseline import ProgramTrait
 from proofmark.software.software import Software
 
 _RESULTS = b',\n "results": ['
@@ -59,7 +60,7 @@ class PastFigure(NamedTuple):
     parameters: str
 
 
-PackageTraits = tuple[str, Mapping[Message, str]]
+PackageTraits = tuple[str, Mapping[ProgramTrait, str]]
 """The name of a package, and its traits."""
 
 

@@ -20,11 +20,12 @@ from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.judge.confidence import Interval, interval, ratio, too_noisy
 from proofmark.judge.fleet.critical_values import FAMILY_LEVEL
-from proofmark.judge.stated_parts import differences, of_node, of_package
+from proofmark.judge.stated_parts import differences, of_node
 from proofmark.packages.history.change_points import Course, LevelSeries, courses
 from proofmark.packages.history.past_run import PastFigure, PastRun
 from proofmark.packages.history.two_samples import ratio_interval
 from proofmark.records.columns import Floats, Numbers
+from proofmark.site.accepted_baseline import ProgramTrait
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def events_of(runs: Sequence[PastRun], numbers: Iterable[int]) -> list[Event]:
     between the same runs are one event.
     """
     last: dict[str, tuple[int, Mapping[str, str]]] = {}
-    packages: dict[str, tuple[int, Mapping[Message, str]]] = {}
+    packages: dict[str, tuple[int, Mapping[ProgramTrait, str]]] = {}
     found: dict[tuple[Message, str, str, int, int], list[str]] = {}
     for number in numbers:
         for host, node in runs[number].hosts.items():
@@ -81,7 +82,8 @@ def events_of(runs: Sequence[PastRun], numbers: Iterable[int]) -> list[Event]:
             if name in packages:
                 before, known = packages[name]
                 for part, *values in differences(known, traits):
-                    key = (of_package(name, part), values[0], values[1], before, number)
+                    what = replace(part, package=name).text
+                    key = (what, values[0], values[1], before, number)
                     found.setdefault(key, [])
             packages[name] = number, traits
     events = [
@@ -327,7 +329,7 @@ class Reprogrammed:
     old: Points
     new: Points
     change: float
-    traits: tuple[tuple[Message, str, str], ...]
+    traits: tuple[tuple[ProgramTrait, str, str], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -501,7 +503,7 @@ class _Builder:
         programs: dict[tuple[PastFigure, str], list[Points]] = {}
         for points in lines:
             programs.setdefault((points.line.figure, points.line.kind), []).append(points)
-        software: dict[str, Mapping[Message, str]] = {}
+        software: dict[str, Mapping[ProgramTrait, str]] = {}
         for run in self.runs:
             software |= {digest: traits for digest, (_, traits) in run.software.items()}
         for alike in programs.values():

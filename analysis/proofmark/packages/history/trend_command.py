@@ -49,6 +49,7 @@ from proofmark.packages.history.two_samples import change_seen, ratio_interval
 from proofmark.records.stored_readings import stored_or_read
 from proofmark.runs.run import Run, benchmarks_in, benchmarks_of
 from proofmark.runs.run_files import is_run, run_folders
+from proofmark.site.accepted_baseline import ProgramTrait
 from proofmark.software.software import Package, Software, software_of
 
 Key = tuple[str, ...]
@@ -83,7 +84,7 @@ def program_differences(first: Software, later: Software) -> tuple[ProgramDiffer
             found.append(ProgramDifference(name, Message("trait-only"), *versions))
             continue
         for trait, old, new in differences(build_traits(before), build_traits(after)):
-            found.append(ProgramDifference(name, trait, old, new))
+            found.append(ProgramDifference(name, trait.text, old, new))
     return tuple(found)
 
 
@@ -457,7 +458,7 @@ def _changed_programs(first: Run, later: Run) -> Iterator[str]:
     """
     packages: dict[tuple[object, ...], tuple[ProgramDifference, list[str]]] = {}
     for each in program_differences(software_of(first), software_of(later)):
-        key = (each.what.code, *each.what.fields.items(), each.first, each.later)
+        key = (each.what, each.first, each.later)
         packages.setdefault(key, (each, []))[1].append(each.package)
     for each, names in packages.values():
         change = f"{each.first or '–'} → {each.later or '–'}"
@@ -482,23 +483,23 @@ OF_FILES = ("trait-program", "trait-build", "trait-library")
 """The codes of the traits that are hashes of files. Their differences are named last."""
 
 
-def build_traits(package: Package) -> dict[Message, str]:
+def build_traits(package: Package) -> dict[ProgramTrait, str]:
     """Return all in which two builds of a package can differ.
 
     It is `program_traits`, and how the package was made. The release, variants, compiler, flags,
     BLAS and MPI come first, then the hashes.
     """
-    traits = {Message("trait-version"): package.version}
+    traits = {ProgramTrait("trait-version"): package.version}
     for part, code in PARTS_OF_BUILD.items():
-        traits[Message(code)] = package.built.get(part, "")
-    traits[Message("trait-request")] = package.spec
-    traits[Message("trait-target")] = package.target
+        traits[ProgramTrait(code)] = package.built.get(part, "")
+    traits[ProgramTrait("trait-request")] = package.spec
+    traits[ProgramTrait("trait-target")] = package.target
     known = program_traits(package)
     traits |= {name: text for name, text in known.items() if name.code not in OF_FILES}
     for name, program in package.programs.items():
         digest = (program.sha256 or "")[:DIGITS]
         text = " ".join(filter(None, (program.package, digest)))
-        traits[Message("trait-program", program=name)] = text
-    traits[Message("trait-build")] = package.hash
+        traits[ProgramTrait("trait-program", name)] = text
+    traits[ProgramTrait("trait-build")] = package.hash
     traits |= {name: text for name, text in known.items() if name.code == "trait-library"}
     return {name: value for name, value in traits.items() if value}

@@ -282,7 +282,8 @@ def _row_of_program(each: Reprogrammed) -> tuple[Cell | str, ...]:
     unit = each.new.line.figure.unit
     old, new = float(np.median(each.old.value)), float(np.median(each.new.value))
     words = [
-        f"{localized(trait)}: {first or '–'} → {last or '–'}" for trait, first, last in each.traits
+        f"{localized(trait.text)}: {first or '–'} → {last or '–'}"
+        for trait, first, last in each.traits
     ]
     more = len(words) - MOST_EVENTS
     rest = (_("{count} more").format(count=more),) if more > 0 else ()
