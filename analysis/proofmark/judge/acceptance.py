@@ -18,8 +18,14 @@ from proofmark.common.host_names import HostTable
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.nodesets import HostName, folded, hosts_of
 from proofmark.common.shared_models import StrictModel
-from proofmark.judge.contract_items import ItemFigure, enough_nodes, item_figures
+from proofmark.judge.contract_items import (
+    ItemOutcome,
+    enough_nodes,
+    item_figures,
+    nodes_met,
+)
 from proofmark.judge.judging import judged
+from proofmark.judge.references.judgement import JudgedFigure
 from proofmark.judge.stated_parts import configuration
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.kinds import origin_of
@@ -154,7 +160,7 @@ class JudgedRun:
         """The day on which it was sealed, UTC."""
         return f"{self.sealed:%Y-%m-%d}"
 
-    def decides(self, item: Item, figure: ItemFigure) -> bool:
+    def decides(self, item: Item, figure: JudgedFigure) -> bool:
         """Return whether a figure counts: its mode and its number of nodes are those agreed.
 
         A run that lacks nodes measured what all nodes do together at another scale.
@@ -256,7 +262,7 @@ class Deciding:
     """A figure that decides about an item, and its run."""
 
     run: JudgedRun
-    figure: ItemFigure
+    figure: JudgedFigure
 
 
 @dataclass(frozen=True)
@@ -285,7 +291,7 @@ class RunEvidence:
 
 
 @dataclass(frozen=True)
-class AcceptedItem:
+class AcceptedItem(ItemOutcome):
     """An item of the contract on one partition, by the runs that decide about it.
 
     Attributes:
@@ -297,8 +303,8 @@ class AcceptedItem:
         differs: in what the runs that decide differ from the newest configuration.
     """
 
-    partition: str
     item: Item
+    partition: str
     deciding: tuple[Deciding, ...] = ()
     others: tuple[OtherOutcome, ...] = ()
     unmeasured: tuple[str, ...] = ()
@@ -307,19 +313,17 @@ class AcceptedItem:
     differs: tuple[Message, ...] = ()
 
     @property
-    def nodes_met(self) -> tuple[int, int]:
+    def nodes(self) -> tuple[int, int]:
         """The number of nodes, or pairs, whose figures all meet the item, and of all of them."""
-        met: dict[str, bool] = {}
-        for each in self.deciding:
-            node = each.figure.node
-            met[node] = met.get(node, True) and each.figure.outcome == "PASS"
-        return sum(met.values()), len(met) + len(self.unmeasured)
+        figures = (each.figure for each in self.deciding)
+        met, measured = nodes_met((each.node, each.outcome) for each in figures)
+        return met, measured + len(self.unmeasured)
 
     @cached_property
     def outcome(self) -> str:
         """One of the four words."""
         words = {each.figure.outcome for each in self.deciding}
-        excused = {"FAIL"} if enough_nodes(self.item, *self.nodes_met) else set[str]()
+        excused = {"FAIL"} if enough_nodes(self.item, *self.nodes) else set[str]()
         if not words or self.unmeasured or self.differs:
             words.add("UNJUDGED")
         return next((word for word in WORST if word in words - excused), "UNJUDGED")
@@ -389,7 +393,7 @@ class AcceptedItem:
     @property
     def binding(self) -> bool:
         """Whether the acceptance needs it: an item that is minor or waived is only stated."""
-        return self.item.severity == "mandatory" and not self.waived
+        return super().binding and not self.waived
 
     @property
     def repeats_needed(self) -> int:
@@ -424,7 +428,7 @@ class AcceptedItem:
         """Why it has its outcome, each with the nodes, the worst first; empty for PASS."""
         if (word := self.outcome) == "PASS":
             return ()
-        found: dict[Message, list[ItemFigure]] = {}
+        found: dict[Message, list[JudgedFigure]] = {}
         for each in sorted(self.deciding, key=_rank):
             if each.figure.outcome == word:
                 why = each.figure.reason.without_nodes([each.figure.node])
@@ -448,7 +452,7 @@ class AcceptedItem:
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``acceptance.json``."""
-        met, total = self.nodes_met
+        met, total = self.nodes
         about = {"number", "text", "case", "metric", "check", "phase", "severity"}
         figure = self.shown.figure if self.shown else None
         return {
@@ -718,7 +722,7 @@ def _item(
     item: Item, partition: str, nodes: Sequence[str], runs: Sequence[JudgedRun]
 ) -> AcceptedItem:
     """Return an item by the runs of its partition, the newest first."""
-    found: list[list[ItemFigure]] = []
+    found: list[list[JudgedFigure]] = []
     for run in runs:
         of_run = _figures(item, run.verdict)
         found.append([each for each in of_run if run.decides(item, each)])
@@ -735,15 +739,15 @@ def _item(
             else:
                 deciding.append(each)
     return AcceptedItem(
-        partition,
         item,
+        partition,
         tuple(deciding),
         tuple(_others(replaced)),
         unmeasured=_unmeasured(deciding, nodes),
     )
 
 
-def _figures(item: Item, verdict: Verdict) -> list[ItemFigure]:
+def _figures(item: Item, verdict: Verdict) -> list[JudgedFigure]:
     if isinstance(item, CheckItem):
         return [figure for each in verdict.checks if each.item == item for figure in each.figures]
     for each in verdict.contract:
@@ -768,7 +772,7 @@ class _Judged:
     together: int
 
     @classmethod
-    def of(cls, figures: Sequence[ItemFigure]) -> _Judged:
+    def of(cls, figures: Sequence[JudgedFigure]) -> _Judged:
         judged, not_judged = set[str](), set[str]()
         sizes = [0]
         for each in figures:
@@ -779,7 +783,7 @@ class _Judged:
         whole = all(sizes[1:])
         return cls(frozenset(judged - not_judged), max(sizes) if whole else 0)
 
-    def replaces(self, figure: ItemFigure) -> bool:
+    def replaces(self, figure: JudgedFigure) -> bool:
         """Return whether the run judged what `figure` of another run measured.
 
         Nodes that measured together must be at least as many.
@@ -791,7 +795,7 @@ class _Judged:
 
 def _others(replaced: Sequence[tuple[Deciding, bool]]) -> Iterator[OtherOutcome]:
     """Yield what was found and no longer decides, by run and outcome. A PASS is not listed."""
-    groups: dict[tuple[str, str, str, bool], list[ItemFigure]] = {}
+    groups: dict[tuple[str, str, str, bool], list[JudgedFigure]] = {}
     for each, later in replaced:
         outcome = each.figure.outcome
         if outcome in ("FAIL", "INVALID") or later:
@@ -832,8 +836,7 @@ def _faults(runs: Sequence[JudgedRun]) -> Iterator[RunFault]:
 
 
 def _rank(each: Deciding) -> tuple[int, float]:
-    figure = each.figure
-    return WORST.index(figure.outcome), float("inf") if figure.margin is None else figure.margin
+    return WORST.index(each.figure.outcome), each.figure.margin
 
 
 def _steps(deciding: Sequence[Deciding]) -> tuple[str, ...]:
@@ -844,7 +847,7 @@ def _steps(deciding: Sequence[Deciding]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _nodes(figures: Iterator[ItemFigure] | Sequence[ItemFigure]) -> str:
+def _nodes(figures: Iterator[JudgedFigure] | Sequence[JudgedFigure]) -> str:
     return _folded(frozenset(host for each in figures for host in each.scope.nodes))
 
 

@@ -5,12 +5,12 @@ The worst figure is nearest to the limit, or misses it most.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, inf
 from statistics import fmean, stdev
-from typing import Any
 
 from proofmark.cases.case import Scope
 from proofmark.cases.reference import Reference
@@ -20,7 +20,13 @@ from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.text import percent
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.references.figure_comparison import Figure
-from proofmark.judge.references.judgement import Bounds, CaseReference, Judgement
+from proofmark.judge.references.judgement import (
+    CaseReference,
+    FigureScope,
+    JudgedFigure,
+    Judgement,
+    margin,
+)
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.step import COUNTED, StepInstance
 from proofmark.site.contract_document import ContractItem, Item
@@ -90,12 +96,15 @@ def with_repeats(reference: Reference, values: Sequence[float], judged: Judgemen
     return replace(judged, outcome="FAIL", reason=reason)
 
 
-def nodes_met(judged: Iterable[tuple[int, Judgement]], figures: Aggregates) -> tuple[int, int]:
-    """Return the number of nodes, or pairs, whose figures all meet an item, and of all nodes."""
-    by_node: dict[int, bool] = {}
-    for figure, judgement in judged:
-        node = int(figures.node[figure])
-        by_node[node] = by_node.get(node, True) and judgement.outcome == "PASS"
+def nodes_met(figures: Iterable[tuple[str | int, str]]) -> tuple[int, int]:
+    """Return the number of nodes, or pairs, whose figures all meet an item, and of all nodes.
+
+    Args:
+        figures: the node and the outcome of each.
+    """
+    by_node: dict[str | int, bool] = {}
+    for node, outcome in figures:
+        by_node[node] = by_node.get(node, True) and outcome == "PASS"
     return sum(by_node.values()), len(by_node)
 
 
@@ -113,70 +122,10 @@ def _excuse(
     item = of.reference
     if not isinstance(item, ContractItem):
         return None
-    met, total = nodes_met(judged, figures)
+    met, total = nodes_met((int(figures.node[figure]), one.outcome) for figure, one in judged)
     if enough_nodes(item, met, total):
         return "item-share", {"met": met, "total": total, "share": percent(item.nodes)}
     return ("item-minor", {"number": item.number}) if item.severity == "minor" else None
-
-
-@dataclass(frozen=True)
-class Excused:
-    """A missed figure that an item of the contract excuses.
-
-    Attributes:
-        node: the node or the nodes that measured it, as records name them.
-        step: the step that measured it.
-        figure: its case, metric and setting.
-        value: the value that was compared, in `unit`.
-        reason: the judgement with its excuse.
-    """
-
-    node: str
-    step: str
-    figure: str
-    value: float
-    unit: str
-    number: str
-    reason: Message
-
-    @property
-    def message(self) -> Message:
-        """The figure, its value, the item and the excuse."""
-        return Message(
-            "excused",
-            node=self.node,
-            figure=self.figure,
-            value=f"{self.value:.4g} {self.unit}",
-            number=self.number,
-            text=self.reason,
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the form of ``verdict.json``."""
-        named = {name: getattr(self, name) for name in ("node", "step", "figure", "value", "unit")}
-        return {**named, "item": self.number, **self.reason.as_json("reason")}
-
-
-def excused_figures(
-    of: CaseReference,
-    judged: Sequence[tuple[int, Judgement]],
-    figures: Aggregates,
-) -> Iterator[Excused]:
-    """Yield each missed figure of an item that fails no acceptance: it is named all the same."""
-    item = of.reference
-    for figure, _, stated in excused({of: judged}, figures):
-        assert isinstance(item, ContractItem)  # no other limit excuses a figure
-        record = figures.record(figure)
-        setting = [f"{key}={value}" for key, value in record.parameters.items()]
-        yield Excused(
-            node=record.node,
-            step=record.step,
-            figure=" ".join([record.case, record.metric, *setting]),
-            value=float(figures.median[figure]),
-            unit=record.unit,
-            number=item.number,
-            reason=stated.reason,
-        )
 
 
 def excused(by_item: ByItem, figures: Aggregates) -> Iterator[tuple[int, Judgement, Judgement]]:
@@ -191,67 +140,53 @@ def excused(by_item: ByItem, figures: Aggregates) -> Iterator[tuple[int, Judgeme
 
 
 @dataclass(frozen=True)
-class WorstFigure:
-    """The worst figure of a limit.
+class ItemOutcome(ABC):
+    """The outcome of an item of the contract, or of another limit: of a run, or of its site.
 
     Attributes:
-        value: the median of the figure, in `unit`.
-        accepted: the accepted values, in `unit`.
-        node: the node or the nodes that measured it, as records name them.
-        step: the step that measured it.
+        item: None for a limit that is no item.
     """
 
-    value: float
-    unit: str
-    accepted: Bounds
-    node: str
-    step: str
-    outcome: str
+    item: Item | None
 
+    @property
+    @abstractmethod
+    def outcome(self) -> str:
+        """One of the four words."""
 
-def worst_figure(
-    figures: Aggregates, judgements: Iterable[tuple[int, Judgement]]
-) -> WorstFigure | None:
-    """Return the worst figure of a limit; None if none was compared.
+    @property
+    def binding(self) -> bool:
+        """Whether the acceptance needs it: an item that is minor is only stated."""
+        return not (self.item and self.item.severity == "minor")
 
-    Args:
-        judgements: the figures that the limit applies to, with the judgement.
-    """
-    compared = [pair for pair in judgements if pair[1].evaluated]
-    if not compared:
-        return None
-    figure, judgement = min(compared, key=lambda pair: margin(pair[1]))
-    record = figures.record(figure)
-    accepted = judgement.bounds.times(judgement.value or 0.0)
-    # The median of paired ratios can differ from the ratio of the medians.
-    measured = float(figures.median[figure])
-    return WorstFigure(
-        value=measured,
-        unit=record.unit,
-        accepted=accepted,
-        node=record.node,
-        step=record.step,
-        outcome=judgement.outcome,
-    )
+    @property
+    def name(self) -> str:
+        """The number and the text of the item."""
+        return f"{self.item.number} {self.item.text}" if self.item else ""
 
+    @property
+    def not_evaluated(self) -> tuple[Message, ...]:
+        """Why it did not judge planned figures, each reason with its nodes."""
+        return ()
 
-def margin(judgement: Judgement) -> float:
-    """Return the distance of a ratio from its nearest bound, as a share of the bound.
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """Each reason of `not_evaluated` with the name of the limit."""
+        return tuple(Message("limit-open", limit=self.name, text=why) for why in self.not_evaluated)
 
-    It is negative for a figure outside the bounds.
-    """
-    ratio = judgement.ratio or 0.0
-    low, high = judgement.bounds
-    distances = [
-        *([ratio / low - 1] if low is not None else []),
-        *([1 - ratio / high] if high is not None else []),
-    ]
-    return min(distances)
+    @property
+    def missed(self) -> Mapping[str, Message]:
+        """The reason of each node that misses it, if no figure has its own row and reason."""
+        return {}
+
+    @property
+    def excuses(self) -> tuple[Message, ...]:
+        """The figures that miss it and fail no acceptance, each with its node."""
+        return ()
 
 
 ALONE: Mapping[int, Scope] = {1: "each-node", 2: "each-pair"}
 """What a case of this scope plans as one step, on so many nodes (`proofmark.plan.suite_steps`)."""
-NO_BOUNDS = Bounds()
 
 
 @dataclass(frozen=True)
@@ -287,68 +222,20 @@ class ItemEvidence:
         return FigureScope(frozenset(nodes), together=True, every_node=counted)
 
 
-@dataclass(frozen=True)
-class FigureScope:
-    """Who measured a figure.
-
-    Attributes:
-        together: whether all nodes of the step measured one figure. Else each node or pair did.
-        every_node: whether each node of the partition must have such a figure, or be part of it.
-    """
-
-    nodes: frozenset[str]
-    together: bool
-    every_node: bool
-
-
-@dataclass(frozen=True)
-class ItemFigure:
-    """A figure of a run that an item of the contract is for, or a planned one without a value.
-
-    Attributes:
-        node: the node or the nodes that measured it, as records name them.
-        steps: the steps that measured it.
-        outcome: one of the four words. A figure that is missing is UNJUDGED.
-        reason: why it has this outcome.
-        value: the value that the item compares, in `unit`; None if there is no valid one.
-        found: what a node reports for an item that compares no number.
-        accepted: the accepted values, in `unit`.
-        margin: the distance from the limit, as a share of it; negative for a missed limit; None for
-            a figure that was not compared.
-        visible: the part of the limit by which the true level can be worse without being noticed;
-            None if it is not known.
-        repeats_needed: with how many repeats an outcome that noise leaves open is decided; 0 if no
-            number is known.
-    """
-
-    node: str
-    steps: tuple[str, ...]
-    outcome: str
-    reason: Message
-    scope: FigureScope
-    value: float | None = None
-    found: str = ""
-    unit: str = ""
-    accepted: Bounds = NO_BOUNDS
-    margin: float | None = None
-    visible: float | None = None
-    repeats_needed: int = 0
-
-
 def item_figures(
     item: ContractItem, evidence: ItemEvidence, figures: Aggregates
-) -> Iterator[ItemFigure]:
+) -> Iterator[JudgedFigure]:
     """Yield the figures of a run that `item` is for, then the planned ones that are missing.
 
     Args:
         evidence: what the run has for it.
     """
     for number, judgement in evidence.judgements:
-        yield _judged(item, figures, number, judgement, evidence)
+        yield judged_figure(item, figures, number, judgement, evidence)
     for number in evidence.invalid:
         record, steps = figures.record(number), _steps(figures, number)
         scope = evidence.scope(record.node, steps)
-        yield ItemFigure(record.node, steps, "INVALID", record.reason, scope=scope)
+        yield JudgedFigure(record.node, steps, "INVALID", record.reason, scope=scope)
     yield from _missing(evidence)
 
 
@@ -362,36 +249,44 @@ def measured_together(step: Step, plan: Plan, benchmarks: Benchmarks) -> bool:
     return step.scope == "job" and ALONE.get(len(step.nodes)) not in scopes
 
 
-def _judged(
+def judged_figure(
     item: ContractItem,
     figures: Aggregates,
     number: int,
     judgement: Judgement,
     evidence: ItemEvidence,
-) -> ItemFigure:
+) -> JudgedFigure:
+    """Return a valid figure with its judgement by `item`."""
     record, steps = figures.record(number), _steps(figures, number)
-    compared = compared_value(item, float(figures.median[number]), figures.values(number))
-    accepted = judgement.bounds.times(judgement.value or 0.0)
-    return ItemFigure(
+    return JudgedFigure(
         node=record.node,
         steps=steps,
         outcome=judgement.outcome,
         reason=judgement.reason,
         scope=evidence.scope(record.node, steps),
-        value=compared,
+        value=compared_value(item, float(figures.median[number]), figures.values(number)),
         unit=record.unit,
-        accepted=accepted if judgement.evaluated else NO_BOUNDS,
-        margin=margin(judgement) if judgement.evaluated else None,
-        visible=judgement.visible,
-        repeats_needed=judgement.repeats_needed,
+        record=record,
+        judgement=judgement,
     )
+
+
+def worst_figure(
+    item: ContractItem, evidence: ItemEvidence, figures: Aggregates
+) -> JudgedFigure | None:
+    """Return the figure of an item that misses it most, or meets it least; None: none compared."""
+    compared = [pair for pair in evidence.judgements if pair[1].evaluated]
+    if not compared:
+        return None
+    number, judgement = min(compared, key=lambda pair: margin(pair[1]))
+    return judged_figure(item, figures, number, judgement, evidence)
 
 
 def _steps(figures: Aggregates, number: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.step for each in figures.executions(number)))
 
 
-def _missing(evidence: ItemEvidence) -> Iterator[ItemFigure]:
+def _missing(evidence: ItemEvidence) -> Iterator[JudgedFigure]:
     """Yield the planned measurements without a row, or with fewer rows than others of their step.
 
     A row that one node printed is expected of all nodes of the step.
@@ -405,7 +300,7 @@ def _missing(evidence: ItemEvidence) -> Iterator[ItemFigure]:
                 shown = folded(nodes)
                 why = Message("not-measured-on", step=step.id, nodes=shown)
                 scope = evidence.scope(shown, (str(each),))
-                yield ItemFigure(shown, (str(each),), "UNJUDGED", why, scope=scope)
+                yield JudgedFigure(shown, (str(each),), "UNJUDGED", why, scope=scope)
 
 
 NO_EVIDENCE = ItemEvidence()

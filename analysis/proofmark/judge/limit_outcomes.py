@@ -21,11 +21,11 @@ from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.contract_items import (
     NO_EVIDENCE,
-    Excused,
     ItemEvidence,
-    WorstFigure,
+    ItemOutcome,
     enough_nodes,
-    excused_figures,
+    excused,
+    judged_figure,
     measured_together,
     nodes_met,
     worst_figure,
@@ -34,6 +34,7 @@ from proofmark.judge.evidence import Evidence
 from proofmark.judge.references.judgement import (
     Bounds,
     CaseReference,
+    JudgedFigure,
     Judgement,
     applies,
     applying_references,
@@ -275,7 +276,7 @@ Judged = Mapping[CaseReference, Sequence[tuple[int, Judgement]]]
 
 
 @dataclass(frozen=True)
-class LimitOutcome:
+class LimitOutcome(ItemOutcome):
     """What a limit of the contract, or a reference of a case, judged.
 
     Attributes:
@@ -288,7 +289,7 @@ class LimitOutcome:
         invalid: the number of INVALID figures that it would judge.
         accepted: the bounds that judged its figures, or that would judge them, without repetition;
             empty for a typical value that no figure was compared with.
-        worst: its worst figure; None if none was compared.
+        worst: the worst figure of an item of the contract; None if none was compared.
         not_evaluated: why it did not judge other planned figures, with their nodes; empty for a
             reference that is no limit of the contract.
         nodes: the number of nodes, or pairs, that meet an item of the contract, and of all nodes.
@@ -296,6 +297,7 @@ class LimitOutcome:
         evidence: what the run has for an item of the contract.
     """
 
+    item: ContractItem | None
     of: CaseReference
     steps: int
     outcomes: Mapping[str, int]
@@ -303,26 +305,11 @@ class LimitOutcome:
     checked: int
     invalid: int
     accepted: tuple[Bounds, ...]
-    worst: WorstFigure | None
+    worst: JudgedFigure | None
     not_evaluated: tuple[Message, ...] = ()
     nodes: tuple[int, int] = (0, 0)
-    excused: tuple[Excused, ...] = ()
+    excused: tuple[JudgedFigure, ...] = ()
     evidence: ItemEvidence = NO_EVIDENCE
-
-    @property
-    def item(self) -> ContractItem | None:
-        """The item of the contract; None for a reference of a case."""
-        return self.reference if isinstance(self.reference, ContractItem) else None
-
-    @property
-    def missed(self) -> Mapping[str, Message]:
-        """No further text: its figures have their own rows and reasons."""
-        return {}
-
-    @property
-    def binding(self) -> bool:
-        """Whether the acceptance needs it: an item that is minor is only stated."""
-        return not (self.item and self.item.severity == "minor")
 
     @property
     def missing_keys(self) -> Iterator[str]:
@@ -370,16 +357,16 @@ class LimitOutcome:
     def name(self) -> str:
         """The item, or case, metric, the other conditions, and the source."""
         if self.item:
-            return f"{self.item.number} {self.item.text}"
+            return super().name
         reference = self.reference
         where = [f"{key}={value}" for key, value in reference.where.items()]
         where += [f"mode={reference.mode}"] if reference.mode else []
         return " ".join([self.case, reference.metric, *where, f"({reference.source})"])
 
     @property
-    def messages(self) -> tuple[Message, ...]:
-        """Each reason of `not_evaluated` with the name of the limit."""
-        return tuple(Message("limit-open", limit=self.name, text=why) for why in self.not_evaluated)
+    def excuses(self) -> tuple[Message, ...]:
+        """The figures that miss it and fail no acceptance, each with its node."""
+        return tuple(each.excused(self.item.number) for each in self.excused if self.item)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
@@ -387,8 +374,15 @@ class LimitOutcome:
         if self.item:
             stored |= self.item.model_dump(include={"number", "text", "phase", "severity"})
             stored["nodes_met"], stored["nodes"] = self.nodes
-        if self.excused:
-            stored["excused"] = [each.as_json() for each in self.excused]
+        if self.excused and self.item:
+            stored["excused"] = [
+                {
+                    **{"node": each.node, "step": each.steps[0], "figure": each.name},
+                    **{"value": each.value, "unit": each.unit, "item": self.item.number},
+                    **each.reason.as_json("reason"),
+                }
+                for each in self.excused
+            ]
         stored["outcome"] = self.outcome
         stored["compared"] = self.compared
         stored["not_evaluated"] = list(self.not_evaluated)
@@ -434,8 +428,11 @@ def limit_outcomes(
                 steps=running,
                 together=together,
             )
+        worst = worst_figure(item, about, figures) if item else None
+        excuses = excused({each: judgements}, figures) if item else ()
         found.append(
             LimitOutcome(
+                item=item,
                 of=each,
                 steps=len(steps),
                 outcomes=Counter(judgement.outcome for _, judgement in judgements),
@@ -446,12 +443,18 @@ def limit_outcomes(
                 ),
                 invalid=len(invalid[each]),
                 accepted=_accepted(each.reference, evidence, judgements),
-                worst=worst_figure(evidence.figures, judgements),
+                worst=worst,
                 not_evaluated=tuple(_open(about, set(steps), evidence, covered))
                 if of_planned
                 else (),
-                nodes=nodes_met(judgements, evidence.figures) if item else (0, 0),
-                excused=tuple(excused_figures(each, judgements, evidence.figures)),
+                nodes=nodes_met((int(figures.node[at]), one.outcome) for at, one in judgements)
+                if item
+                else (0, 0),
+                excused=tuple(
+                    judged_figure(item, figures, at, stated, about)
+                    for at, _, stated in excuses
+                    if item
+                ),
                 evidence=about,
             )
         )

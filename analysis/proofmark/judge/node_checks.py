@@ -15,8 +15,8 @@ from typing import Any
 
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
-from proofmark.judge.contract_items import FigureScope, ItemFigure, enough_nodes
-from proofmark.judge.references.judgement import Bounds
+from proofmark.judge.contract_items import ItemOutcome, enough_nodes, nodes_met
+from proofmark.judge.references.judgement import Bounds, FigureScope, JudgedFigure, Judgement
 from proofmark.judge.stated_parts import configuration
 from proofmark.runs.job_folder import Look
 from proofmark.site.contract_document import CheckItem, CheckName
@@ -168,7 +168,7 @@ OPTIONAL = ("firmware", "links", "settings", "drivers", "mounts")
 
 
 @dataclass(frozen=True)
-class CheckOutcome:
+class CheckOutcome(ItemOutcome):
     """What the nodes report for a functional item.
 
     Attributes:
@@ -176,17 +176,12 @@ class CheckOutcome:
     """
 
     item: CheckItem
-    figures: tuple[ItemFigure, ...]
-
-    @property
-    def binding(self) -> bool:
-        """Whether the acceptance needs it: an item that is minor is only stated."""
-        return self.item.severity == "mandatory"
+    figures: tuple[JudgedFigure, ...]
 
     @property
     def nodes(self) -> tuple[int, int]:
         """The number of nodes that meet it, and of all nodes."""
-        return sum(each.outcome == "PASS" for each in self.figures), len(self.figures)
+        return nodes_met((each.node, each.outcome) for each in self.figures)
 
     @property
     def outcome(self) -> str:
@@ -195,11 +190,6 @@ class CheckOutcome:
         if "FAIL" in words and not enough_nodes(self.item, *self.nodes):
             return "FAIL"
         return "UNJUDGED" if "UNJUDGED" in words or not words else "PASS"
-
-    @property
-    def name(self) -> str:
-        """Its number and its text."""
-        return f"{self.item.number} {self.item.text}"
 
     @property
     def not_evaluated(self) -> tuple[Message, ...]:
@@ -211,11 +201,6 @@ class CheckOutcome:
         return tuple(
             Message("limit-open-on", text=why, nodes=folded(nodes)) for why, nodes in groups.items()
         )
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """Each reason of `not_evaluated` with the name of the item."""
-        return tuple(Message("limit-open", limit=self.name, text=why) for why in self.not_evaluated)
 
     @property
     def missed(self) -> Mapping[str, Message]:
@@ -279,21 +264,31 @@ def check_outcomes(
 
 def _number_of_nodes(
     item: CheckItem, nodes: Sequence[str], facts: Mapping[str, NodeFacts]
-) -> ItemFigure:
+) -> JudgedFigure:
     known = [node for node in nodes if node in facts]
     scope = FigureScope(frozenset(known), together=True, every_node=False)
     why = _wrong(item, "nodes", float(len(known)), None)
     outcome = "FAIL" if why else "PASS"
-    accepted = Bounds(item.at_least, item.at_most)
-    return ItemFigure(
+    count = float(len(known))
+    judgement = Judgement(
+        "contract",
+        item.number,
+        outcome,
+        why,
+        value=1.0,
+        ratio=count,
+        at_least=item.at_least,
+        at_most=item.at_most,
+    )
+    return JudgedFigure(
         folded(known),
         (),
         outcome,
         why,
         scope=scope,
-        value=float(len(known)),
+        value=count,
         unit="nodes",
-        accepted=accepted,
+        judgement=judgement,
     )
 
 
@@ -324,7 +319,7 @@ def _state(node: str, looks: Sequence[Look]) -> Reading | None:
 
 def _of_nodes(
     item: CheckItem, nodes: Sequence[str], readings: Mapping[str, Readings]
-) -> Iterator[ItemFigure]:
+) -> Iterator[JudgedFigure]:
     optional = item.check in OPTIONAL and item.only is None
     names: dict[str, None] = {}
     for of_node in readings.values():
@@ -336,7 +331,7 @@ def _of_nodes(
         scope = FigureScope(frozenset((node,)), together=False, every_node=True)
         if node not in readings:
             why = Message("check-no-report")
-            yield ItemFigure(node, (), "UNJUDGED", why, scope=scope)
+            yield JudgedFigure(node, (), "UNJUDGED", why, scope=scope)
             continue
         of_node = readings[node]
         unknown = [name for name in names if of_node.get(name) is None]
@@ -351,7 +346,7 @@ def _of_nodes(
         known = {name: _shown(one) for name, one in of_node.items() if one is not None}
         listed = (f"{name} {one}" for name, one in known.items())
         found = "; ".join(listed if optional else known.values())
-        shown = partial(ItemFigure, node, (), scope=scope, value=value, found=found)
+        shown = partial(JudgedFigure, node, (), scope=scope, value=value, found=found)
         if wrong:
             yield shown("FAIL", wrong[0])
         elif unknown or not names:

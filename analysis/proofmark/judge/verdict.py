@@ -21,6 +21,7 @@ from proofmark.common.nodesets import hosts_of_nodes
 from proofmark.common.printed_command import SCRIPT, STEP, PrintedCommand, of_run
 from proofmark.judge.additions import Finding, KindResult, Suspect
 from proofmark.judge.baseline import BaselineComparison
+from proofmark.judge.contract_items import ItemOutcome
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.diagnosis.over_time import OverTime
 from proofmark.judge.diagnosis.storage_faults import StorageFaults
@@ -146,7 +147,7 @@ class Verdict:
         return tuple(each for each in self.limits if each.of_contract and each.steps)
 
     @property
-    def agreed(self) -> tuple[LimitOutcome | CheckOutcome, ...]:
+    def agreed(self) -> tuple[ItemOutcome, ...]:
         """The items of the contract that this run decides, the functional ones first."""
         return (*self.checks, *(each for each in self.contract if each.item))
 
@@ -158,16 +159,16 @@ class Verdict:
     @property
     def unmet(self) -> tuple[Message, ...]:
         """What was planned and must be judged, but was not. With it the exit code is never 0."""
-        of_limits = (limit.messages for limit in self.contract if limit.binding)
-        of_checks = (check.messages for check in self.checks if check.binding)
-        return (*chain.from_iterable((*of_checks, *of_limits)), *self.required)
+        every: tuple[ItemOutcome, ...] = (*self.checks, *self.contract)
+        left = (each.messages for each in every if each.binding)
+        return (*chain.from_iterable(left), *self.required)
 
     @property
     def excused(self) -> tuple[Message, ...]:
         """What missed a limit or crashed, and fails no acceptance; each with its node."""
-        missed = chain.from_iterable(limit.excused for limit in self.contract)
+        missed = chain.from_iterable(limit.excuses for limit in self.contract)
         crashed = (each.excused for each in self.executions.crashes if each.set_aside)
-        return (*(each.message for each in missed), *crashed)
+        return (*missed, *crashed)
 
     @property
     def missing_keys(self) -> tuple[str, ...]:

@@ -23,8 +23,7 @@ import numpy as np
 from proofmark.common.message import SEVERAL, Message, fields_json
 from proofmark.common.text import one_line
 from proofmark.judge.confidence import interval
-from proofmark.judge.limit_outcomes import LimitOutcome
-from proofmark.judge.node_checks import CheckOutcome
+from proofmark.judge.contract_items import ItemOutcome
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.results import WORDS, judgement_json, reason_of
 from proofmark.judge.verdict import Result, Results, Verdict, result_json
@@ -203,16 +202,15 @@ def _junit_lines(results: Results) -> Iterator[str]:
         yield f"{head}{nodes[node]}{middle[0] if middle else ''}{_text(reason)}{tail}"
 
 
-def _word(of: LimitOutcome | CheckOutcome) -> str:
+def _word(of: ItemOutcome) -> str:
     return of.outcome if of.binding or of.outcome == "PASS" else "UNJUDGED"
 
 
-def _item(of: LimitOutcome | CheckOutcome) -> str:
+def _item(of: ItemOutcome) -> str:
     """Return the test case of an item of the contract."""
     head = f"<testcase{_attributes([('classname', 'contract'), ('name', of.name)])}"
     element = _ELEMENTS.get(_word(of))
-    excused = of.excused if isinstance(of, LimitOutcome) else ()
-    named = "".join(f"{_text(each.message)}\n" for each in excused)
+    named = "".join(f"{_text(each)}\n" for each in of.excuses)
     printed = f"<system-out>{named}</system-out>" if named else ""
     if element is None:
         return f"{head}>{printed}</testcase>\n" if printed else f"{head}/>\n"

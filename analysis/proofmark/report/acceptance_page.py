@@ -161,7 +161,7 @@ def _items(found: Acceptance) -> Table:
 
 
 def _row(each: AcceptedItem) -> tuple[Cell | str, ...]:
-    item, (met, total) = each.item, each.nodes_met
+    item, (met, total) = each.item, each.nodes
     text = (visible(item.text), *([_("minor")] if item.severity == "minor" else []))
     what = " ".join(filter(None, (item.case, item.metric, pairs(item.where))))
     shown = [_("{met} of {total} nodes meet it").format(met=met, total=total)] if total > 1 else []

@@ -128,7 +128,7 @@ class TestDecidingRuns:
         found = accepted([machine.run(1, every(GOOD))])
         assert (found.word, CODES[found.word], found.text) == ("PASS", 0, "1 of 1 items met")
         each = only(found)
-        assert (each.nodes_met, each.unmeasured, each.reasons) == ((4, 4), (), ())
+        assert (each.nodes, each.unmeasured, each.reasons) == ((4, 4), (), ())
         (evidence,) = each.evidence
         assert (evidence.run, evidence.date, evidence.nodes) == ("run1", "2026-11-01", "n[1-4]")
         assert each.shown and each.shown.figure.value == GOOD
@@ -143,7 +143,7 @@ class TestDecidingRuns:
     def test_one_bad_node_fails_and_is_shown(self, machine: Machine) -> None:
         found = accepted([machine.run(1, every(GOOD, n3=BAD))])
         each = only(found)
-        assert (found.word, CODES[found.word], each.nodes_met) == ("FAIL", 1, (3, 4))
+        assert (found.word, CODES[found.word], each.nodes) == ("FAIL", 1, (3, 4))
         assert each.shown and each.shown.figure.node == "n3"
         assert [reason.fields["nodes"] for reason in each.reasons] == ["n3"]
 
@@ -173,7 +173,7 @@ class TestDecidingRuns:
         broken = machine.run(1, every(GOOD, n1=BAD, n2=BAD))
         found = accepted([broken, machine.run(2, {"n1": GOOD})])
         each = only(found)
-        assert (found.word, each.nodes_met) == ("FAIL", (3, 4))
+        assert (found.word, each.nodes) == ("FAIL", (3, 4))
         assert [(part.run, part.nodes) for part in each.evidence] == [
             ("run2", "n1"),
             ("run1", "n[2-4]"),

@@ -297,14 +297,14 @@ class TestAcceptance:
         item = check("kernel")
         good = machine.run(1, every(GOOD), facts=self.machines(), checks=[item])
         found = accepted([good], item)
-        assert (found.word, only(found).nodes_met) == ("PASS", (4, 4))
+        assert (found.word, only(found).nodes) == ("PASS", (4, 4))
         other = self.machines(n3=changed(kernel="3.10.0"))
         bad = machine.run(2, every(GOOD), facts=other, checks=[item])
         assert [node.host for node in bad.verdict.bad.nodes] == ["n3"]
         assert bad.verdict.exit_code() == 1
         found = accepted([good, bad], item)
         each = only(found)
-        assert (found.word, CODES[found.word], each.nodes_met) == ("FAIL", 1, (3, 4))
+        assert (found.word, CODES[found.word], each.nodes) == ("FAIL", 1, (3, 4))
         assert [(part.run, part.nodes) for part in each.evidence] == [("run2", "n[1-4]")]
         assert each.as_json()["check"] == "kernel"
 

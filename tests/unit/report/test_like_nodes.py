@@ -123,8 +123,8 @@ def test_a_key_figure_shows_the_node_and_the_limit_that_decide(tmp_path: Path) -
     run = fleet_run(tmp_path, cold, more=2, case={**READ, "references": [FLOOR | {"source": "s"}]})
     verdict, _page = reported(run)
     (row,) = key_rows(gather(run, verdict))
-    assert row.word == "FAIL" and row.judgement is not None
-    assert row.judgement.outcome == "FAIL" and row.judgement.kind != "floor"
+    assert row.figure.outcome == "FAIL" and row.figure.judgement is not None
+    assert row.figure.judgement.outcome == "FAIL" and row.figure.judgement.kind != "floor"
     texts = key_texts(row)
     assert (texts.value, texts.own, texts.node) == ("0.7005 GB/s", "700.5 MB/s", "n03")
 

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 from typing import ClassVar, NamedTuple, Self
 
 from proofmark.cases.reference import OF_EXPECTED, TYPICAL, Reference
@@ -158,6 +159,106 @@ class Judgement:
         ratios = self.ratios or [value / self.value for value in values]
         low, high = noise(ratios, self.ratio)
         return low <= limit <= high
+
+
+def margin(judgement: Judgement) -> float:
+    """Return the distance of a ratio from its nearest bound, as a share of the bound.
+
+    It is negative for a figure outside the bounds.
+    """
+    ratio = judgement.ratio or 0.0
+    low, high = judgement.bounds
+    distances = [
+        *([ratio / low - 1] if low is not None else []),
+        *([1 - ratio / high] if high is not None else []),
+    ]
+    return min(distances, default=inf)
+
+
+@dataclass(frozen=True)
+class FigureScope:
+    """Who measured a figure.
+
+    Attributes:
+        together: whether all nodes of the step measured one figure. Else each node or pair did.
+        every_node: whether each node of the partition must have such a figure, or be part of it.
+    """
+
+    nodes: frozenset[str] = frozenset()
+    together: bool = False
+    every_node: bool = False
+
+
+NO_SCOPE = FigureScope()
+
+
+@dataclass(frozen=True)
+class JudgedFigure:
+    """A figure, its limit and its outcome; or a planned figure that has no value.
+
+    Attributes:
+        node: the node or the nodes that measured it, as records name them.
+        steps: the steps that measured it.
+        outcome: one of the four words. A figure that is missing is UNJUDGED.
+        reason: why it has this outcome.
+        value: the value that the limit compares, in `unit`; None if there is no valid one.
+        found: what a node reports for an item that compares no number.
+        record: the first record of the figure, with the median as value; None if it has none.
+        judgement: by the limit; None if it was not compared.
+    """
+
+    node: str
+    steps: tuple[str, ...]
+    outcome: str
+    reason: Message
+    scope: FigureScope = NO_SCOPE
+    value: float | None = None
+    found: str = ""
+    unit: str = ""
+    record: Record | None = None
+    judgement: Judgement | None = None
+
+    @property
+    def name(self) -> str:
+        """Its case, metric and setting; empty without a record."""
+        if self.record is None:
+            return ""
+        setting = [f"{key}={value}" for key, value in self.record.parameters.items()]
+        return " ".join([self.record.case, self.record.metric, *setting])
+
+    @property
+    def accepted(self) -> Bounds:
+        """The accepted values, in `unit`; not known for a figure that was not compared."""
+        if self.judgement is None or not self.judgement.evaluated:
+            return Bounds()
+        return self.judgement.bounds.times(self.judgement.value or 0.0)
+
+    @property
+    def margin(self) -> float:
+        """The distance from the limit, as a share of it; infinite if it was not compared."""
+        compared = self.judgement is not None and self.judgement.evaluated
+        return margin(self.judgement) if self.judgement and compared else inf
+
+    @property
+    def visible(self) -> float | None:
+        """The part of the limit by which the true level can be worse without being noticed."""
+        return self.judgement.visible if self.judgement else None
+
+    @property
+    def repeats_needed(self) -> int:
+        """With how many repeats an outcome that noise leaves open is decided; 0: not known."""
+        return self.judgement.repeats_needed if self.judgement else 0
+
+    def excused(self, number: str) -> Message:
+        """Return the figure, its value, the item with this number, and the excuse."""
+        return Message(
+            "excused",
+            node=self.node,
+            figure=self.name,
+            value=f"{self.value:.4g} {self.unit}",
+            number=number,
+            text=self.reason,
+        )
 
 
 @dataclass(frozen=True)

@@ -183,8 +183,8 @@ def _row(each: LimitOutcome) -> tuple[Cell | str, ...]:
         accepted, measured, evidence = accepted_of(each), _("not compared"), "–"
     else:
         accepted = accepted_text(worst.accepted, unit=worst.unit)
-        measured = f"{number(worst.value)} {worst.unit}"
-        evidence = f"{worst.step}, {worst.node}"
+        measured = f"{number(worst.value or 0.0)} {worst.unit}"
+        evidence = f"{worst.steps[0]}, {worst.node}"
     details = []
     # The nodes of INVALID figures are not among them: their number would say too much.
     if each.nodes[1] > 1 and each.outcome in ("PASS", "FAIL"):

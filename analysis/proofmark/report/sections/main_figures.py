@@ -21,7 +21,7 @@ from proofmark.common.text import factor, percent
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.headline import BASELINE, CONTRACT, ELSEWHERE, EXPECTED, FLOOR
 from proofmark.judge.references.derived import NOTHING_STATED, derive
-from proofmark.judge.references.judgement import PEERS, Judgement
+from proofmark.judge.references.judgement import PEERS, JudgedFigure, Judgement
 from proofmark.judge.results import WORDS, Result
 from proofmark.records.columns import Record
 from proofmark.report.drawing.series import Nominal
@@ -79,17 +79,15 @@ class KeyRow:
         middle: the median of all nodes; None if no figure is valid.
         nodes: the number of nodes or pairs that measured it.
         share: of the hardware limit, for the worst node; None if that is not known.
-        judgement: by the first of the kinds of limits that has one; None if nothing judges it.
-        word: the worst verdict of all nodes.
+        figure: that of the worst node, with its judgement by the first of the kinds of limits that
+            has one. Its outcome is the worst verdict of all nodes.
     """
 
     key: str
-    worst: Result
+    figure: JudgedFigure
     middle: float | None
     nodes: int
     share: float | None
-    judgement: Judgement | None
-    word: str
 
 
 @dataclass(frozen=True)
@@ -122,10 +120,11 @@ class KeyTexts:
 
 def key_texts(row: KeyRow) -> KeyTexts:
     """Return the texts of a row."""
-    record, judgement = row.worst.record, row.judgement
+    record, judgement = row.figure.record, row.figure.judgement
+    assert record is not None  # a row is made from a figure of the run
     mode = _("mode {mode}").format(mode=record.mode) if record.mode != CURRENT else ""
     several = row.nodes > 1 and row.middle is not None
-    seen = judgement.visible if judgement else None
+    seen = row.figure.visible
     unit, times = unit_of(row.key, record.unit)
     own = "" if row.middle is None or times == 1 else f"{number(record.value)} {record.unit}"
     return KeyTexts(
@@ -139,7 +138,9 @@ def key_texts(row: KeyRow) -> KeyTexts:
         node=record.node if row.nodes > 1 else "",
         middle=f"{number((row.middle or 0.0) * times)} {unit}" if several else "",
         share="" if row.share is None else f"{percent(row.share)} %",
-        limit=_accepted(judgement, times, unit) if judgement else "",
+        limit=accepted_text(row.figure.accepted.times(times), unit=unit) or _("none")
+        if judgement
+        else "",
         kind=translated(judgement.kind) if judgement else "",
         visible="" if seen is None or not math.isfinite(seen) else f"{percent(seen)} %",
     )
@@ -165,11 +166,6 @@ def unit_of(key: str, unit: str) -> tuple[str, float]:
 
 _NAMES = {"µs": "us", "M/s": "MMessages/s"}
 """The names of units of `UNITS` in `proofmark.common.text`."""
-
-
-def _accepted(judgement: Judgement, times: float, unit: str) -> str:
-    values = judgement.bounds.times((judgement.value or 0.0) * times)
-    return accepted_text(values, unit=unit) or _("none")
 
 
 def key_rows(run_data: RunData) -> list[KeyRow]:
@@ -226,12 +222,10 @@ def _best(key: str, numbers: list[int], run_data: RunData) -> KeyRow | None:
     worst = run_data.verdict.results[int(shown[at])]
     return KeyRow(
         key,
-        worst,
+        _figure(worst, word, _deciding(worst) if len(deciding) else None),
         medians[chosen],
         len(places),
         _share(key, worst.record, nominal(run_data)),
-        _deciding(worst) if len(deciding) else None,
-        word,
     )
 
 
@@ -251,7 +245,21 @@ def _invalid(key: str, numbers: list[int], run_data: RunData) -> KeyRow | None:
     if not len(places):
         return None
     worst = run_data.verdict.results[int(places[0])]
-    return KeyRow(key, worst, None, len(places), None, None, "INVALID")
+    return KeyRow(key, _figure(worst, "INVALID", None), None, len(places), None)
+
+
+def _figure(of: Result, word: str, judgement: Judgement | None) -> JudgedFigure:
+    record = of.record
+    return JudgedFigure(
+        record.node,
+        of.steps,
+        word,
+        of.reason,
+        value=record.value,
+        unit=record.unit,
+        record=record,
+        judgement=judgement,
+    )
 
 
 def _lower(about: Record, run_data: RunData) -> bool:
@@ -316,7 +324,8 @@ def section(run_data: RunData) -> Section:
     """Return the key figures with their limits, then what the run does not cover."""
     measured = key_rows(run_data)
     # A limit of the contract is an item, which is shown above.
-    rows = [row for row in measured if row.judgement is None or row.judgement.kind != CONTRACT]
+    of_figure = ((row, row.figure.judgement) for row in measured)
+    rows = [row for row, judged in of_figure if judged is None or judged.kind != CONTRACT]
     caption = _("Key figures")
     columns = (
         _("Figure"),
@@ -356,7 +365,7 @@ def _cells(row: KeyRow) -> tuple[Cell, ...]:
         Cell(texts.share or "–", NUMBER),
         Cell(texts.limit or "–", NUMBER, tuple(filter(None, (texts.kind,)))),
         Cell(texts.visible or "–", NUMBER),
-        verdict_cell(row.word),
+        verdict_cell(row.figure.outcome),
     )
 
 
