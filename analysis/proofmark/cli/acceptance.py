@@ -51,7 +51,6 @@ from proofmark.report.acceptance_page import (
 )
 from proofmark.report.products import Made, differing, versions
 from proofmark.report.statement import (
-    RUNS,
     Predicate,
     acceptance_data,
     acceptance_files,
@@ -61,7 +60,7 @@ from proofmark.report.statement import (
     runs_in,
 )
 from proofmark.report.words import item_text
-from proofmark.runs.acceptance import OWN, accept, new_signed, take
+from proofmark.runs.acceptance import OWN, RUNS, accept, new_signed, take
 from proofmark.runs.evidence import evidence_files, open_evidence
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import AcceptanceFiles, is_run, run_folders

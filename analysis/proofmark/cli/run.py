@@ -28,6 +28,7 @@ from proofmark.machine.preflight import refuse_unseen
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.search import Figures, Search
 from proofmark.plan.step import Step, StepInstance
+from proofmark.runs.acceptance import resting_on
 from proofmark.runs.attempts import has_result
 from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.evidence import SealedEvidence, read_evidence, seal
@@ -63,6 +64,8 @@ def rerun(options: Namespace) -> int:
     refuse_unseen(site_of(run), work_files(run.folder).folder)
     rerun_steps(run, pick(run, options.steps), say, options.replaces)
     _seal(run)
+    for place in resting_on(run.folder):
+        say(f"{place}: signed with the evidence before: what it states now needs a new signature")
     return 0
 
 

@@ -126,6 +126,9 @@ def verify(options: Namespace) -> int:
         print_line(f"{predicate.id}: {len(wrong)} differences from what {signed.names} signed")
         return CHANGED
     print_line(f"{predicate.id}: as signed by {signed.names}")
+    for place in acceptance.signed_folders(folder)[1:]:
+        names = acceptance.check(place, options.signers, options.revoked).names
+        print_line(f"{place}: an earlier statement, signed by {names}")
     if missing := _not_signed(signed, predicate):
         print_line(f"not signed by: {', '.join(missing)}")
     other = list[Message]()

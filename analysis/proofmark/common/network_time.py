@@ -36,8 +36,6 @@ With more ranks it grows as their square root: 512 ranks took 210 to 400 s for 1
 SIMULATED_RANKS = 256
 SIMULATED_RANK_S = 0.01
 """The time to start one simulated rank: SimGrid loads a copy of the program for each."""
-SIMULATED_RANK_BYTES = 1.5 * 2**20
-"""The memory of this machine for one simulated rank, besides its buffers."""
 
 ALL = "all"
 """Name of all collectives of a step together."""
@@ -235,8 +233,3 @@ def simulated_messages_s(messages: float, ranks: int) -> float:
     """Return the time to simulate a program of `ranks` ranks that send `messages` in total."""
     message_s = SIMULATED_MESSAGE_S * math.sqrt(max(1.0, ranks / SIMULATED_RANKS))
     return 1.0 + SIMULATED_RANK_S * ranks + messages * message_s
-
-
-def simulated_bytes(ranks: int, rank_bytes: float) -> float:
-    """Return the memory to simulate `ranks` ranks with buffers of `rank_bytes` each."""
-    return ranks * (SIMULATED_RANK_BYTES + rank_bytes)

@@ -422,19 +422,15 @@ def draining(name: str, queue: Queue | None = None) -> DrainingScheduler:
     Raises:
         BadInput: there is no such scheduler, or the kit cannot drain its nodes.
     """
-    return _of_kind(scheduler(name, queue), name, DrainingScheduler, "drain")
+    return of_kind(scheduler(name, queue), name, DrainingScheduler, "drain")
 
 
-def reserving(name: str, queue: Queue | None = None) -> ReservingScheduler:
-    """Return the scheduler `name` if it is a `ReservingScheduler`.
+def of_kind(chosen: Scheduler, name: str, kind: type[Kind], verb: str) -> Kind:
+    """Return a scheduler that is of a kind; the message of a refusal has the verb.
 
     Raises:
-        BadInput: there is no such scheduler, or the kit cannot reserve its nodes.
+        BadInput: it is not of this kind.
     """
-    return _of_kind(scheduler(name, queue), name, ReservingScheduler, "reserve")
-
-
-def _of_kind(chosen: Scheduler, name: str, kind: type[Kind], verb: str) -> Kind:
     if isinstance(chosen, kind):
         return chosen
     accepted = (other for other in SCHEDULERS.names() if issubclass(SCHEDULERS.get(other), kind))

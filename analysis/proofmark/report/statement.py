@@ -32,7 +32,7 @@ from proofmark.judge.acceptance import (
 from proofmark.judge.headline import Judged, PrintedKind, line_of
 from proofmark.report.acceptance_page import acceptance_page
 from proofmark.report.products import Made, made_of, other_versions, versions, write_again
-from proofmark.runs.acceptance import Sha256, Statement, files_of
+from proofmark.runs.acceptance import RUNS, Sha256, Statement, files_of
 from proofmark.runs.evidence import evidence_files, read_evidence
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_files import AcceptanceFiles, RunFiles
@@ -41,8 +41,6 @@ from proofmark.site.contract_document import Contract
 
 CONTRACT = "contract.json"
 """The contract in a signed folder. Its SHA-256 is that of the page, of the data and of waivers."""
-RUNS = "runs"
-"""The folder of the runs of an acceptance."""
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][\w.-]*$", max_length=255)]
 
 

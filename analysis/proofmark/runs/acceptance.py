@@ -158,6 +158,8 @@ def _file(signature: bytes) -> Iterator[str]:
 STATEMENT = "statement.json"
 NAMESPACE = "proofmark-run"
 """Namespace of the signature: a signature for another purpose does not verify (ssh-keygen, -n)."""
+RUNS = "runs"
+"""The folder of the runs of a signed acceptance."""
 OWN = "a folder that only this user can change: cp -r makes such a copy"
 _NAME = re.compile(r"(?:[A-Za-z0-9_][\w.-]{0,254}/){0,3}[A-Za-z0-9_][\w.-]{0,254}", re.ASCII)
 _SIGNATURE = re.compile(r"statement\.json(?:\.([2-9]|[1-9]\d{1,3}))?\.sig", re.ASCII)
@@ -247,6 +249,12 @@ def signed_folders(folder: Path) -> list[Path]:
 def is_signed(run: Path) -> bool:
     """Return whether an acceptance of the run in the folder `run` was signed."""
     return bool(signed_folders(run))
+
+
+def resting_on(run: Path) -> list[Path]:
+    """Return what was signed with evidence of the run in a folder: of it, and acceptances."""
+    beside = run.parent.glob(f"acceptance-*/{RunFiles.signed.path}/*/{RUNS}/{run.name}")
+    return [*signed_folders(run), *sorted(beside)]
 
 
 @contextmanager

@@ -17,12 +17,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, bad_input
-from proofmark.common.files import exists, read_json, write_atomic
+from proofmark.common.files import exists, read_json
 from proofmark.common.nodesets import ACCEPTED, is_name
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import one_line
 from proofmark.runs.run import Run
-from proofmark.runs.state import RunState, made, site_folder, word
+from proofmark.runs.state import RunState, made, site_folder
 
 NODES = "nodes"
 """The folder of the records in the state of a site."""
@@ -155,16 +155,6 @@ class Reservation(StrictModel):
 
     name: str
     run: str
-
-
-def reserve_for(site: str, run: Path, name: str) -> None:
-    """Note in the state of `site` that the reservation `name` is for the run in the folder `run`.
-
-    The folder need not exist.
-    """
-    folder = made(site_folder(site) / "reservations")
-    text = Reservation(name=name, run=f"{run}").model_dump_json()
-    write_atomic(folder / f"{word(run.name, 'the run')}.json", text + "\n")
 
 
 def reservation_of(run: Run) -> str:

@@ -7,7 +7,6 @@ from functools import cache
 from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.folders import ROOT
 
-from proofmark.common.network_time import simulated_bytes
 from proofmark.packages.papers.p5 import CLAIMS, PLOTTED, RANKS_OF_TWIN
 from proofmark.packages.twin.twin_command import (
     BUFFERS,
@@ -15,6 +14,7 @@ from proofmark.packages.twin.twin_command import (
     ROUTE_BYTES,
     StartCost,
     memory_bytes,
+    simulated_bytes,
     start_cost,
     twin_site,
     used_nodes,

@@ -24,6 +24,7 @@ from tests.unit.judge.test_contract_items import written_contract
 from tests.unit.runs.test_acceptance import forged_signature
 
 from proofmark.cli.main import main
+from proofmark.runs.acceptance import resting_on
 from proofmark.runs.evidence import seal
 from proofmark.runs.run import Run
 from proofmark.runs.state import site_folder
@@ -527,6 +528,26 @@ class TestSuites:
         sealed(site.measured("one"))
         assert site.judge("-l", "local") == 0
         assert [path.name for path in site.runs.glob("acceptance-*")] == ["acceptance-here"]
+
+
+def test_what_rests_on_a_run_is_named(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A later page names who signed the earlier one, and a run knows who signed its evidence."""
+    folder, private = sealed(site.measured("one")), tmp_path / "boss"
+    signers = tmp_path / "signers"
+    signers.write_text(f"boss@here {key(tmp_path, 'boss')}\n", encoding="utf-8")
+    sign = ["acceptance", "sign", "-i", f"{site.inventory}", "--key", f"{private}"]
+    assert site.judge() == main(sign) == 0
+    assert [path.parents[1].name for path in resting_on(folder)] == ["0001"]
+    sealed(site.measured("two"))
+    assert site.judge() == main(sign) == 0
+    capsys.readouterr()
+    page = site.runs / "acceptance-here"
+    assert main(["verify", f"{page}", "--signers", f"{signers}"]) == 0
+    assert f"{page / 'signed/0001'}: an earlier statement, signed by boss@here" in (
+        capsys.readouterr().out
+    )
 
 
 class TestConfiguration:

@@ -20,7 +20,6 @@ from proofmark.common.network_time import (
     imb_sample_s,
     message_times,
     round_trips,
-    simulated_bytes,
     simulated_messages,
     simulated_messages_s,
     simulated_s,
@@ -167,4 +166,3 @@ def test_a_longer_simulation_takes_more_time_and_memory(
     assert simulated_s(name, sizes, ranks, repetitions + 1) >= one
     assert simulated_messages_s(100, ranks + 1) > simulated_messages_s(100, ranks)
     assert simulated_messages_s(101, ranks) > simulated_messages_s(100, ranks)
-    assert simulated_bytes(ranks, 2**20) > simulated_bytes(ranks, 0)

@@ -35,7 +35,7 @@ from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import one_line
 from proofmark.judge.judging import judged
 from proofmark.machine.outcome import NodeError
-from proofmark.machine.scheduler import NodeUse, reserving
+from proofmark.machine.scheduler import NodeUse, ReservingScheduler, of_kind, scheduler
 from proofmark.packages.service.gate_checks import GateCheck, last_checks, read_checks, vendor_file
 from proofmark.packages.service.gate_decisions import LONGEST, NOT_MEASURED, Action, vendor_entry
 from proofmark.packages.service.gates import (
@@ -51,6 +51,7 @@ from proofmark.plan.expansion import make_plan
 from proofmark.records.stored_readings import stored_or_read
 from proofmark.runs.run import benchmarks_of
 from proofmark.runs.state import is_locked, site_folder
+from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site, load_site
 from proofmark.site.machines import machines_of
 
@@ -470,3 +471,12 @@ COMMANDS = {
         traced=False,
     ),
 }
+
+
+def reserving(name: str, queue: Queue | None = None) -> ReservingScheduler:
+    """Return the scheduler `name` if it is a `ReservingScheduler`.
+
+    Raises:
+        BadInput: there is no such scheduler, or the kit cannot reserve its nodes.
+    """
+    return of_kind(scheduler(name, queue), name, ReservingScheduler, "reserve")

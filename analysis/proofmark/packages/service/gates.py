@@ -39,7 +39,7 @@ from proofmark.machine.scheduler import (
 )
 from proofmark.packages.service.gate_checks import GateCheck, append_checks
 from proofmark.runs.journal import RESULT, Journal, journals
-from proofmark.runs.node_locks import NODES, NodeLocks, reserve_for
+from proofmark.runs.node_locks import NODES, NodeLocks, Reservation
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.state import made, site_folder, state_lock, word
 
@@ -484,3 +484,13 @@ def _not_free(status: NodeStatus, drained: str | None, *, take_over: bool) -> st
         reason = status.reason or NO_REASON
         return f"drained by others: {reason}; take_over=true accepts the node"
     return ""
+
+
+def reserve_for(site: str, run: Path, name: str) -> None:
+    """Note in the state of `site` that the reservation `name` is for the run in the folder `run`.
+
+    The folder need not exist.
+    """
+    folder = made(site_folder(site) / "reservations")
+    text = Reservation(name=name, run=f"{run}").model_dump_json()
+    write_atomic(folder / f"{word(run.name, 'the run')}.json", text + "\n")

@@ -30,7 +30,6 @@ from proofmark.common.files import write_private
 from proofmark.common.input_limits import MAX_PARALLEL
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.message import Message
-from proofmark.common.network_time import simulated_bytes
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.processes import run_command
 from proofmark.common.progress_lines import say
@@ -433,3 +432,12 @@ def _probed(programs: list[str]) -> str:
 COMMANDS = {
     "twin": Command(twin, "twin -i inventory/p595 -l p595 --suite twin-p5", arguments),
 }
+
+
+SIMULATED_RANK_BYTES = 1.5 * 2**20
+"""The memory of this machine for one simulated rank, besides its buffers."""
+
+
+def simulated_bytes(ranks: int, rank_bytes: float) -> float:
+    """Return the memory to simulate `ranks` ranks with buffers of `rank_bytes` each."""
+    return ranks * (SIMULATED_RANK_BYTES + rank_bytes)
