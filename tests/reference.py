@@ -93,6 +93,22 @@ EXPECTED = {
     r"/verdict\.json/retest/(steps: 0 entries before, 1 after|command: '' before, .*)": (
         "docs/verdict.md: undisturbed executions confirm a failure"
     ),
+    r"/verdict\.json/(counts/FAIL: (2 before, 1|1 before, 0)|fleet/figures/\d+/flagged: 2 entries "
+    r"before, 1|results/\d+/(verdict|references/\d+/outcome): 'FAIL' before, 'UNJUDGED') after": (
+        "docs/verdict.md: a FAIL needs repeats that agree"
+    ),
+    r"/verdict\.json/results/\d+/(references/\d+/)?reason: '.*' before, "
+    r"'.*, but its repeats do not agree: measure it again.*' after": (
+        "docs/verdict.md: a FAIL needs repeats that agree"
+    ),
+    r"/verdict\.json/fleet/nodes/1/(node: 'knl0023' before, 'knl0001'|worst: -0\.0701\d+ before, "
+    r"0\.0|figures: 1 entries before, 0) after": (
+        "docs/verdict.md: a FAIL needs repeats that agree"
+    ),
+    r"/verdict\.json/(fleet/figures/\d+/limit: 987\.\d+ before, 980|results/\d+/references/\d+/("
+    r"at_least: 0\.98\d+ before, 0\.98|source: '(.*) 1\.8 % (.*)' before, '\3 2 % \4' after)).*": (
+        "docs/verdict.md: a difference of like nodes is material from 2 % on"
+    ),
     r"/verdict\.json/results/\d+/retest: False before, True after": (
         "docs/verdict.md: undisturbed executions confirm a failure"
     ),

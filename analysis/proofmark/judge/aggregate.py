@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from proofmark.common.nodesets import hosts_of
 from proofmark.records.columns import Execution, Floats, Measurand, Numbers, Record, Records
 from proofmark.records.disturbance import DISTURBED, RATE_CHANGED
 from proofmark.records.parquet_table import table
@@ -95,6 +96,14 @@ class Aggregates:
                 found.setdefault(int(self.records.execution[member]), []).append(value)
         executions = self.records.executions
         return [(executions[number], median(values)) for number, values in found.items()]
+
+    def undisturbed(self, figure: int) -> dict[str, float]:
+        """Return the values of the undisturbed executions of a figure, by ``<step>#<attempt>``."""
+        return of_undisturbed(self.by_execution(figure))
+
+    def alone(self, figure: int) -> bool:
+        """Return whether one node measured a figure, without another."""
+        return len(hosts_of(self.records.nodes[int(self.node[figure])])) == 1
 
     def values(self, figure: int) -> tuple[float, ...]:
         """Return the values of the valid records of a figure."""
@@ -229,6 +238,15 @@ def aggregate(records: Records) -> Aggregates:
         duplicates=int((np.diff(by_execution) == 0).sum()),
         disturbed=left_out[order[first]],
     )
+
+
+def of_undisturbed(executions: Iterable[tuple[Execution, float]]) -> dict[str, float]:
+    """Return the values of those executions that are undisturbed, by ``<step>#<attempt>``."""
+    return {
+        f"{about.step}#{about.attempt}": value
+        for about, value in executions
+        if not about.disturbed and not about.unsteady
+    }
 
 
 def by_repeat(records: Iterable[Record]) -> dict[int, float]:

@@ -31,7 +31,7 @@ from proofmark.judge.change_limits import (
     programs_of,
     values_table,
 )
-from proofmark.judge.confidence import repeats_needed, too_noisy
+from proofmark.judge.confidence import repeats_agree, repeats_needed, too_noisy
 from proofmark.judge.fleet.populations import Kinds
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.stated_parts import (
@@ -184,12 +184,14 @@ class Compared:
         limits: the changes and their noise.
         largest: the largest change (logarithm) that is accepted; NaN if the noise is not known.
         proved: whether the programs of the figures are known. Without that no figure passes.
+        again: mask of the figures that are worse, and whose repeats do not show it; None: of none.
     """
 
     with_what: str
     limits: Limits
     largest: Floats
     proved: bool = True
+    again: Mask | None = None
 
     @cached_property
     def visible(self) -> Floats:
@@ -200,7 +202,8 @@ class Compared:
     @cached_property
     def worse(self) -> Mask:
         """Mask of the figures that are worse than the baseline by more than their noise."""
-        return self.limits.change > self.largest
+        found: Mask = self.limits.change > self.largest
+        return found if self.again is None else found & ~self.again
 
     @cached_property
     def better(self) -> Mask:
@@ -210,7 +213,8 @@ class Compared:
     @cached_property
     def passed(self) -> Mask:
         """Mask of the figures that are not worse, and of which a material change would be seen."""
-        return self.proved & ~self.worse & (self.visible <= self.limits.material)
+        enough: Mask = self.limits.change <= self.largest
+        return self.proved & enough & (self.visible <= self.limits.material)
 
     def judgement(self, place: int, source: str) -> Judgement:
         """Return the judgement of the figure at `place` of the arrays."""
@@ -232,7 +236,8 @@ class Compared:
             change=percent(float(self.visible[place])),
             **compared,
         )
-        outcome = "FAIL" if self.worse[place] else "PASS" if self.passed[place] else "UNJUDGED"
+        missed = bool(limits.change[place] > largest)
+        outcome = "FAIL" if missed else "PASS" if self.passed[place] else "UNJUDGED"
         if not self.proved and outcome != "FAIL":
             reason = joined((reason, Message("baseline-no-program")))
         elif outcome == "UNJUDGED":
@@ -241,12 +246,13 @@ class Compared:
             reason = Message("baseline-noisy", noise=noise, **compared)
         elif self.better[place]:
             reason = joined((reason, Message("improved")))
-        return replace(
+        judged = replace(
             Judgement(KIND, source, outcome, reason, value=reference, ratio=ratio),
             at_least=None if lower else math.exp(-largest),
             at_most=math.exp(largest) if lower else None,
             visible=float(self.visible[place]),
         )
+        return judged.open() if missed and not self.worse[place] else judged
 
     @cached_property
     def needed(self) -> Floats:
@@ -325,8 +331,12 @@ class BaselineComparison:
         return None
 
     def outcome(self, name: str) -> Numbers:
-        """Return the figures with an outcome in any part: ``worse``, ``passed`` or ``better``."""
-        found = [part.limits.figure[getattr(part, name)] for part in self.parts]
+        """Return the figures with an outcome in any part.
+
+        It is ``worse``, ``again``, ``passed`` or ``better``.
+        """
+        masks = ((part, getattr(part, name)) for part in self.parts)
+        found = [part.limits.figure[mask] for part, mask in masks if mask is not None]
         return np.unique(np.concatenate([*found, np.zeros(0, dtype=np.int64)])).astype(np.int64)
 
     @cached_property
@@ -434,6 +444,18 @@ def _unmeasured(run: pl.DataFrame, accepted: pl.DataFrame) -> int:
     return len(planned.join(run, on=list(OWN), how="anti").unique(list(OWN)))
 
 
+def _with_open(part: Compared, figures: Aggregates) -> Compared:
+    """Return a comparison with the worse figures whose repeats do not show it."""
+    limits, again = part.limits, np.zeros(len(part.largest), dtype=bool)
+    for place in np.flatnonzero(part.worse).tolist():
+        figure, level = int(limits.figure[place]), float(limits.reference[place])
+        below, values = not limits.lower[place], [*figures.undisturbed(figure).values()]
+        limit = level * math.exp(-part.largest[place] if below else part.largest[place])
+        if len(values) > 1 or figures.alone(figure):
+            again[place] = not repeats_agree(values, limit, level, below=below)
+    return replace(part, again=again)
+
+
 @dataclass(frozen=True)
 class Circumstances:
     """The nodes, programs and site of a run; `nodes` are the facts of each node."""
@@ -508,4 +530,5 @@ class BaselineOfRun:
         baseline, accepted = self._content
         values = self.about.values(figures, benchmarks)
         since = changes(baseline, self.about.traits(), self.about.libraries())
-        return compare_with_baseline(values, baseline, accepted, len(figures), family_level, since)
+        found = compare_with_baseline(values, baseline, accepted, len(figures), family_level, since)
+        return replace(found, parts=tuple(_with_open(each, figures) for each in found.parts))

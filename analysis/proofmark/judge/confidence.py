@@ -1,8 +1,5 @@
 """The noise of repeated measurements: intervals, the power of a comparison, and the true level.
 
-The model of a change is a shift of the logarithm: each value of the later sample is distributed as
-`ratio` times a value of the first. No other property of the distribution is assumed.
-
 A figure that is like its reference shows nothing if a change that matters would look the same. All
 comparisons, of limits, baselines, like nodes, runs and trends, use the power of this module.
 
@@ -11,9 +8,7 @@ judged value is their median, whose variance is larger (`median_variance`). Stud
 degrees of freedom gives the one-sided bound. A figure that was measured once shows no noise:
 `OneRepeat` has the noise that other figures show, or that its case states.
 
-Sources: Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3rd edition (2014),
-sections 4.1 to 4.3; the estimate of the ratio is by Hodges and Lehmann (1963), its rank-based
-interval by Moses. Where noise is normal, the quantiles are those of Student's t distribution.
+Source: where noise is normal, the quantiles are those of Student's t distribution.
 Johnson, Kotz and Balakrishnan, Continuous Univariate Distributions, volume 2, chapter 28.
 """
 
@@ -23,7 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import comb, sqrt
-from statistics import NormalDist
+from statistics import NormalDist, median
 from typing import Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -40,11 +35,8 @@ CONFIDENCE = 0.95
 """The confidence of an interval, if the number of repeats allows it."""
 POWER = 0.95
 """The power of a test for the change that it is said to see."""
-ASSUMED_NOISE = 0.05
-"""Relative noise of a figure that was measured once: its true noise is unknown."""
-
-Range = tuple[float, float]
-"""Lowest and highest value, in the unit of the figure."""
+AGAIN: Literal["measure-again"] = "measure-again"
+"""The code of a judgement that misses a limit, and whose repeats do not show it."""
 
 
 class Interval(NamedTuple):
@@ -85,17 +77,6 @@ def _rank(count: int) -> tuple[int, float]:
         if 1 - 2 * following / 2**count < CONFIDENCE:
             return rank, 1 - 2 * below / 2**count
         rank += 1
-
-
-def noise(values: Sequence[float], middle: float) -> Range:
-    """Return the range of the true median: the interval of `values`.
-
-    Of a single measurement it is `middle` ± `ASSUMED_NOISE`.
-    """
-    bounds = interval(values)
-    if bounds is None:
-        return middle * (1 - ASSUMED_NOISE), middle * (1 + ASSUMED_NOISE)
-    return bounds.low, bounds.high
 
 
 Freedom = TypeVar("Freedom", float, Floats)
@@ -304,6 +285,11 @@ def median_variance(count: int) -> float:
     return math.pi / 2 * count / (count + (math.pi / 2 - 1) * (2 - count % 2))
 
 
+FACTOR_OF_ONE = 1.3
+"""By this factor a single repeat misses a limit, and shows it. Single repeats of healthy nodes are
+up to 20 % slow."""
+AGREEING = 3
+"""The least number of repeats that agree. Of two, both do."""
 DOUBT = 0.05
 """The probability that the true level is further beyond the limit than stated."""
 MOST_LOGARITHM = math.log(1000)
@@ -334,6 +320,36 @@ class OneRepeat(NamedTuple):
         """The half width of the one-sided interval of the level, as a logarithm."""
         quantile = -NormalDist().inv_cdf(DOUBT) if self.stated else _quantile(self.freedom)
         return quantile * self.spread
+
+
+def repeats_agree(values: Sequence[float], limit: float, level: float, *, below: bool) -> bool:
+    """Return whether repeats agree that the level of a figure misses a limit.
+
+    Those that miss it are at least `AGREEING`, or both of two: single slow repeats of healthy
+    nodes are frequent. Besides, the interval of the level is beyond `level`: repeats that differ
+    by more than the gap show none. One repeat misses it by the factor `FACTOR_OF_ONE`.
+
+    Args:
+        values: of the repeats, in one unit, not negative.
+        limit: the least value that is accepted, or the greatest.
+        level: what the level of the figure differs from: the limit, or what it follows from.
+        below: whether the figure is below `limit`, not above.
+    """
+    missed = missing(values, limit, below=below)
+    if missed < min(AGREEING, max(len(values), 1)):
+        return False
+    if min(values) <= 0:
+        return below
+    gap = -_margin(median(values), level, least=below)
+    if len(values) < 2:
+        return gap >= math.log(FACTOR_OF_ONE)
+    quantile, error = _of_repeats(len(values))
+    return gap >= quantile * (_spread(values) * error)
+
+
+def missing(values: Sequence[float], limit: float, *, below: bool) -> int:
+    """Return the number of values that miss `limit`."""
+    return sum(value < limit if below else value > limit for value in values)
 
 
 def within_by_factor(ratios: Sequence[float], limit: float, *, least: bool) -> bool:

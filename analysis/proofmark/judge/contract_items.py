@@ -19,6 +19,7 @@ from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.text import percent
 from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.confidence import repeats_agree
 from proofmark.judge.references.figure_comparison import Figure
 from proofmark.judge.references.judgement import (
     CaseReference,
@@ -126,6 +127,43 @@ def _excuse(
     if enough_nodes(item, met, total):
         return "item-share", {"met": met, "total": total, "share": percent(item.nodes)}
     return ("item-minor", {"number": item.number}) if item.severity == "minor" else None
+
+
+def with_misses(
+    by_item: dict[CaseReference, list[tuple[int, Judgement]]],
+    of_figure: dict[int, tuple[Judgement, ...]],
+    figures: Aggregates,
+) -> None:
+    """Make open misses of a limit a FAIL, where no further repeat of one node decides.
+
+    The nodes are repeats of the machine: they can agree that its level misses the limit. And a
+    miss can fail no acceptance: a share of other nodes meets the item, or the item is minor.
+    """
+    for of, judged in by_item.items():
+        misses = [place for place, (_, one) in enumerate(judged) if one.is_open]
+        if not misses:
+            continue
+        excused = _excuse(of, judged, figures) is not None
+        groups: dict[int, list[Judgement]] = {}
+        for figure, one in judged:
+            groups.setdefault(int(figures.measurand[figure]), []).append(one)
+        agreed = {number for number, group in groups.items() if _agreed(group)}
+        for place in misses:
+            figure, one = judged[place]
+            if excused or int(figures.measurand[figure]) in agreed:
+                missed = replace(one, outcome="FAIL")
+                judged[place] = figure, missed
+                answers = of_figure[figure]
+                of_figure[figure] = tuple(missed if each is one else each for each in answers)
+
+
+def _agreed(judged: Sequence[Judgement]) -> bool:
+    """Return whether several nodes agree that the level of all of them misses a limit."""
+    ratios = [one.ratio for one in judged if one.ratio is not None]
+    return len(ratios) > 1 and any(
+        bound is not None and repeats_agree(ratios, bound, bound, below=below)
+        for bound, below in zip(judged[0].bounds, (True, False), strict=True)
+    )
 
 
 def excused(by_item: ByItem, figures: Aggregates) -> Iterator[tuple[int, Judgement, Judgement]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, get_args
 
 import numpy as np
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from proofmark.cases.case import TELEMETRY
 from proofmark.cases.reference import ELSEWHERE as ELSEWHERE
@@ -152,40 +152,6 @@ _COUNTS = {"passed": "PASS", "failed": "FAIL", "invalid": "INVALID", "unjudged":
 
 
 PrintedKind = Annotated[str, Field(pattern=f"^({'|'.join((*PASSING, FLOOR, PEERS))})$")]
-
-
-class _Coverage(BaseModel):
-    expected: int
-    measured: int
-
-
-class _Headline(BaseModel):
-    word: str
-    kinds: dict[PrintedKind, Judged]
-
-
-class WrittenVerdict(BaseModel):
-    """The head of ``verdict.json``.
-
-    Attributes:
-        run: the id of the run.
-        headline: the verdict in a word, and what judged.
-        counts: the number of results by verdict.
-        coverage: the number of planned steps, and of measured ones.
-        unlisted: the number of results that only ``records.parquet`` has (`write_verdict`).
-    """
-
-    run: str
-    headline: _Headline
-    counts: dict[str, int]
-    coverage: _Coverage
-    unlisted: int = 0
-
-    @property
-    def line(self) -> Message:
-        """The verdict with its counts, as in the last lines of an acceptance."""
-        coverage = self.coverage.model_dump()
-        return line_of(self.headline.word, self.headline.kinds, {**self.counts, **coverage})
 
 
 def line_of(word: str, kinds: Mapping[str, Judged], counts: Mapping[str, int]) -> Message:

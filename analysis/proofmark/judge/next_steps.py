@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import get_args
 
@@ -12,8 +12,8 @@ from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
-from proofmark.judge.results import ADVICE, CONFIRMING, UNCONFIRMED, Again, InvalidCause, Result
-from proofmark.judge.verdict import Verdict
+from proofmark.judge.results import ADVICE, CONFIRMING, Again, InvalidCause, Result
+from proofmark.judge.verdict import NODES_AGAIN, Verdict
 from proofmark.runs.samples import Shares, disturbers
 from proofmark.runs.stage_faults import RESTORES
 from proofmark.site.installed_parts import By
@@ -73,7 +73,8 @@ def other_next_steps(verdict: Verdict) -> tuple[NextStep, ...]:
     )
     before = of_stages(verdict)
     invalid = invalid_steps(verdict)
-    return (*before, *failed, *invalid, *_not_measured(verdict), *_not_judged(verdict))
+    left = *_not_measured(verdict), *_measure_again(verdict), *_not_judged(verdict)
+    return (*before, *failed, *invalid, *left)
 
 
 def invalid_steps(verdict: Verdict) -> list[NextStep]:
@@ -126,7 +127,7 @@ def node_advice(node: BadNode) -> tuple[str, str]:
     cases = ", ".join(dict.fromkeys(slow.result.record.case for slow in node.slow))
     slow = _("Figures of {cases} are outside the limits").format(cases=cases)
     if node.retest:
-        return slow, _again(each.result.retest_reason for each in node.slow)
+        return slow, _again()
     parts = ", ".join(dict.fromkeys(each.place for each in node.counters if each.place))
     meanings = ", ".join(
         dict.fromkeys(localized(each.meaning) for each in node.counters if each.invalid)
@@ -185,10 +186,8 @@ def _capital(message: Message) -> str:
     return text if message.begins_with_value else f"{text[:1].upper()}{text[1:]}"
 
 
-def _again(reasons: Iterable[str]) -> str:
-    """Return the next step for failures that are measured again for `reasons` (codes)."""
-    if UNCONFIRMED not in reasons:
-        return _("Measure again before you act: the difference is less than the noise")
+def _again() -> str:
+    """Return the next step for failures that too few repeats show."""
     text = _("Measure again before you act: fewer than {number} undisturbed repeats show it")
     return text.format(number=CONFIRMING)
 
@@ -198,7 +197,7 @@ def _failure_advice(result: Result) -> tuple[str, str]:
     record = result.record
     problem = _("{figure} is outside the limits").format(figure=f"{record.case} {record.metric}")
     if result.retest:
-        return problem, _again([result.retest_reason])
+        return problem, _again()
     missed = next((each for each in result.references if each.outcome == FAIL), None)
     if missed and missed.kind == "floor" and "blas_kernel" in record.parameters:
         return problem, _("Compare the kernel of the BLAS with the right one in this report")
@@ -364,11 +363,26 @@ def _not_measured(verdict: Verdict) -> Iterator[NextStep]:
         yield NextStep(INVALID, problem, "", action)
 
 
+def _measure_again(verdict: Verdict) -> Iterator[NextStep]:
+    """Yield the nodes whose repeats do not agree that they are slow."""
+    if results := verdict.again:
+        cases = ", ".join(dict.fromkeys(result.record.case for result in results))
+        problem = _("Figures of {cases} are outside the limits").format(cases=cases)
+        step = _group(OPEN, problem, "", results, Again.RERUN)
+        if not step.steps:  # the planned executions alone stay open
+            step = replace(step, again=Again.FRESH)
+        action = _("Measure {nodes} again: its repeats do not agree").format(nodes=step.nodes)
+        yield replace(step, action=action)
+
+
 def _not_judged(verdict: Verdict) -> Iterator[NextStep]:
-    if verdict.unmet:
+    left = [each for each in verdict.unmet if each.code != NODES_AGAIN]
+    if left:
         problem = _("{count} requirements were not judged: {first}").format(
-            count=len(verdict.unmet), first=_short(localized(verdict.unmet[0]))
+            count=len(left), first=_short(localized(left[0]))
         )
+    elif verdict.again:
+        return
     elif verdict.exit_code() == NOTHING_JUDGED and not verdict.conditions.open_stages:
         problem = _capital(verdict.headline().text)
     else:

@@ -9,18 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import inf
+from math import inf, isinf
 from statistics import median
 
 import numpy as np
 
 from proofmark.cases.reference import TYPICAL, Reference, Rule
 from proofmark.common.message import Message
-from proofmark.common.nodesets import hosts_of_nodes
-from proofmark.judge.aggregate import Aggregates
+from proofmark.common.nodesets import hosts_of, hosts_of_nodes
+from proofmark.judge.aggregate import Aggregates, of_undisturbed
 from proofmark.judge.baseline import BaselineComparison
-from proofmark.judge.confidence import OneRepeat, material_of, noise_of
-from proofmark.judge.contract_items import clear_miss, compared_with, excused, with_repeats
+from proofmark.judge.confidence import OneRepeat, material_of, noise_of, repeats_agree
+from proofmark.judge.contract_items import (
+    clear_miss,
+    compared_with,
+    excused,
+    with_misses,
+    with_repeats,
+)
 from proofmark.judge.evidence import Doubt, Evidence
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.references.derived import Nominal
@@ -105,6 +111,7 @@ def judge_by_references(
                 material=material,
                 once=_once(figure, fleet, baseline) or assumed,
             )
+            every = figures.by_execution(figure)
             judged: dict[CaseReference, Judgement] = {}
             for each in chosen:
                 of = comparison, compared_figure, each.reference
@@ -112,10 +119,11 @@ def judge_by_references(
                 if terms:
                     compared: Callable[[], Judgement] = partial(_judge_item, *of)
                     judgement = terms.judge(record, each.reference, compared)
+                    judgement = _shown(judgement, figures.alone(figure), clear, every)
                 else:
-                    judgement = _judge_item(*of)
+                    judgement = _shown(_judge_item(*of), figures.alone(figure), clear, every)
                     if figures.run_again[figure] or slow_ratios(judgement, values, clear):
-                        again = partial(_judge_some, *of)
+                        again = partial(_judge_some, *of, clear)
                         judgement = judge_executions(
                             figures, figure, judgement, again, clear, evidence.decided.more
                         )
@@ -128,12 +136,33 @@ def judge_by_references(
                 answers.of_figure[figure] = tuple(judged.values())
             for each, judgement in judged.items():
                 answers.by_reference.setdefault(each, []).append((figure, judgement))
+    with_misses(answers.by_reference, answers.of_figure, figures)
     for figure, missed, stated_only in excused(answers.by_reference, figures):
         of_figure = answers.of_figure[figure]
         answers.of_figure[figure] = tuple(
             stated_only if each is missed else each for each in of_figure
         )
     return answers
+
+
+def _shown(judged: Judgement, alone: bool, clear: float, measured: Measured) -> Judgement:
+    """Return `judged`; a miss that the undisturbed executions do not show is UNJUDGED.
+
+    An item of the best or worst repeat is about one repeat (`clear` is infinite). One execution of
+    several nodes is enough: a node of a pair has other pairs.
+    """
+    low, high = judged.bounds
+    ratio, value = judged.ratio, judged.value
+    if judged.outcome != "FAIL" or isinf(clear) or not value or ratio is None:
+        return judged
+    below = low is not None and ratio < low
+    limit = low if below else high
+    if limit is None or not judged.bounds.missed_by(ratio):
+        return judged  # the scatter of the repeats fails
+    ratios = judged.ratios or [each / value for each in of_undisturbed(measured).values()]
+    if not alone and len(ratios) == 1:
+        return judged
+    return judged if repeats_agree(ratios, limit, limit, below=below) else judged.open()
 
 
 def _once(figure: int, fleet: Fleet, baseline: BaselineComparison | None) -> OneRepeat | None:
@@ -171,10 +200,15 @@ def _in_doubt(
 
 
 def _judge_some(
-    comparison: Comparison, figure: Figure, reference: Reference, measured: Measured
+    comparison: Comparison,
+    figure: Figure,
+    reference: Reference,
+    clear: float,
+    measured: Measured,
 ) -> Judgement:
     """Return the judgement of a figure by some of its executions."""
     values = [value for _, value in measured]
     repeats = {about.repeat: value for about, value in measured} if figure.repeats else {}
     some = replace(figure, value=median(values), values=values, repeats=repeats)
-    return _judge_item(comparison, some, reference)
+    alone = len(hosts_of(figure.record.node)) == 1
+    return _shown(_judge_item(comparison, some, reference), alone, clear, measured)

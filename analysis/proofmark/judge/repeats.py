@@ -147,9 +147,11 @@ def judge_executions(
     if len(measured) < CONFIRMING or judged.outcome == "FAIL":
         return judged
     planned = planned_of(measured, more)
-    if len(planned) < len(measured) and (alone := compare(planned)).outcome == "FAIL":
-        counts = {"planned": len(planned), "executions": len(measured)}
-        return replace(alone, reason=Message(PLANNED_ALONE, text=alone.reason, **counts))
+    if len(planned) < len(measured):
+        alone = compare(planned)
+        if alone.outcome == "FAIL" or alone.is_open:
+            counts = {"planned": len(planned), "executions": len(measured)}
+            return replace(alone, reason=Message(PLANNED_ALONE, text=alone.reason, **counts))
     virtual = figures.record(figure).origin in VIRTUAL
     if virtual or not judged.value or not (judged.outcome == "PASS" or judged.reason.code in _MET):
         return judged

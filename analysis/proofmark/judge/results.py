@@ -18,7 +18,7 @@ from proofmark.judge.baseline import BaselineComparison
 from proofmark.judge.confidence import Interval, interval, noise_in
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.references.judgement import PEERS, Judgement
-from proofmark.records.columns import Execution, Numbers, Record
+from proofmark.records.columns import Numbers, Record
 from proofmark.runs.samples import Shares, mean_shares
 
 
@@ -180,8 +180,8 @@ BEYOND = "repeats-beyond"
 """The code of a judgement by the executions that miss a limit clearly, and not by the median."""
 PLANNED_ALONE = "planned-alone"
 """The code of a judgement by the planned executions, which is worse than that of all."""
-WITHIN_NOISE, UNCONFIRMED = "within-noise", "unconfirmed"
-"""The codes of the reasons why a figure is measured again."""
+UNCONFIRMED = "unconfirmed"
+"""The code of the reason why a figure is measured again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +194,8 @@ class Result:
         values: the values of its valid records, in the unit of `record`.
         references: the judgement of each reference, and of the fleet comparison.
         interval: the interval of the median, with its confidence; None for a single measurement.
-        retest: whether it is measured again before it counts against a node, because it fails by
-            less than its noise, or because too few undisturbed executions show it.
+        retest: whether it is measured again before it counts against a node, because too few
+            undisturbed executions show it, or because they do not agree.
         shown_by: the undisturbed executions whose own value fails, as ``<step>#<attempt>``.
         steps: the steps that measured it, as `proofmark rerun` takes them.
         degraded: the label of a figure of fewer nodes than intended; empty for all others.
@@ -213,13 +213,6 @@ class Result:
     degraded: Message = NOTHING
     cause: InvalidCause | None = None
     shown_by: tuple[str, ...] = ()
-
-    @property
-    def retest_reason(self) -> str:
-        """Return the code of the reason why it is measured again; empty if it is not."""
-        if not self.retest:
-            return ""
-        return WITHIN_NOISE if len(self.shown_by) >= CONFIRMING else UNCONFIRMED
 
     @property
     def rerun_helps(self) -> bool:
@@ -295,21 +288,20 @@ class Results(Sequence[Result]):
         answers = self.references(figure)
         bounds = interval(values)
         word = WORDS[int(self.verdict[figure])]
-        result = _with_reason(
-            Result(
-                record,
-                values,
-                word,
-                NOTHING,
-                references=answers,
-                interval=bounds,
-                retest=False,
-                steps=steps,
-                degraded=fewer,
-            )
+        result = Result(
+            record,
+            values,
+            word,
+            reason_of(word, answers),
+            references=answers,
+            interval=bounds,
+            steps=steps,
+            degraded=fewer,
         )
         if result.verdict == "FAIL":
-            result = _with_confirmation(result, self.aggregates.by_execution(figure))
+            result = _with_confirmation(result, self.aggregates.undisturbed(figure))
+        elif figure in self.again:
+            result = replace(result, retest=True)
         disturbed = int(self.aggregates.disturbed[figure])
         if not disturbed:
             return result
@@ -336,6 +328,12 @@ class Results(Sequence[Result]):
         return (*self.answers.get(figure, ()), *([fleet] if fleet else []), *accepted)
 
     @cached_property
+    def again(self) -> list[int]:
+        """The figures without a FAIL that miss a limit, and whose repeats do not show it."""
+        found = measured_again(self.answers, self.fleet, self.baseline)
+        return sorted({each for each in found if WORDS[int(self.verdict[each])] == "UNJUDGED"})
+
+    @cached_property
     def plain(self) -> NDArray[np.bool_]:
         """Mask of the valid results that do not fail, of undisturbed repeats.
 
@@ -344,6 +342,7 @@ class Results(Sequence[Result]):
         failed, invalid = WORDS.index("FAIL"), WORDS.index("INVALID")
         mask: NDArray[np.bool_] = ~np.isin(self.verdict, [failed, invalid])
         mask &= self.aggregates.disturbed == 0
+        mask[self.again] = False
         return mask
 
     @cached_property
@@ -412,7 +411,7 @@ def result_json(result: Result) -> dict[str, Any]:
         "retest": result.retest,
     }
     if result.retest:
-        stored["retest_reason"] = result.retest_reason
+        stored["retest_reason"] = UNCONFIRMED
     stored["references"] = [judgement_json(judgement) for judgement in result.references]
     return stored
 
@@ -433,31 +432,27 @@ def reason_of(verdict: str, answers: Sequence[Judgement]) -> Message:
     return joined(answer.reason for answer in answers if answer.outcome == verdict)
 
 
-def _with_reason(result: Result) -> Result:
-    """Return `result` with the reasons of the judgements that have its verdict as outcome."""
-    answers, verdict = result.references, result.verdict
-    reason = reason_of(verdict, answers)
-    retest = verdict == "FAIL" and all(answer.within_noise(result.values) for answer in answers)
-    return replace(result, reason=reason, retest=retest)
-
-
-def _with_confirmation(result: Result, executions: Sequence[tuple[Execution, float]]) -> Result:
+def _with_confirmation(result: Result, undisturbed: Mapping[str, float]) -> Result:
     """Return a FAIL with the undisturbed executions that show it; too few are measured again.
 
     Args:
         result: one that fails.
-        executions: the executions that measured it, each with its value.
+        undisturbed: the value of each execution.
     """
     failed = [answer for answer in result.references if answer.outcome == "FAIL"]
-    undisturbed = [
-        (f"{about.step}#{about.attempt}", value)
-        for about, value in executions
-        if not about.disturbed and not about.unsteady
-    ]
-    shown = [name for name, value in undisturbed if any(each.misses(value) for each in failed)]
-    several = any(each.reason.main_code == BEYOND for each in failed)  # not the median fails
-    confirmed = len(shown) >= CONFIRMING and (several or 2 * len(shown) > len(undisturbed))
-    return replace(result, shown_by=tuple(shown), retest=result.retest or not confirmed)
+    shown = [n for n, value in undisturbed.items() if any(each.misses(value) for each in failed)]
+    return replace(result, shown_by=tuple(shown), retest=len(shown) < CONFIRMING)
+
+
+def measured_again(
+    answers: Mapping[int, Sequence[Judgement]], fleet: Fleet, accepted: BaselineComparison | None
+) -> Iterator[int]:
+    """Yield the figures with a judgement that misses a limit, and that the repeats do not show."""
+    for figure, judgements in answers.items():
+        if any(each.is_open for each in judgements):
+            yield figure
+    yield from fleet.again.tolist()
+    yield from accepted.outcome("again").tolist() if accepted else ()
 
 
 def verdicts_of(
@@ -475,6 +470,8 @@ def verdicts_of(
     if accepted:
         outcomes["PASS"][accepted.outcome("passed")] = True
         outcomes["FAIL"][accepted.outcome("worse")] = True
+    # A figure that misses a limit is not accepted by another one.
+    outcomes["PASS"][[*measured_again(answers, fleet, accepted)]] = False
     outcomes["FAIL"][fleet.failed] = True
     outcomes["INVALID"] = np.asarray(invalid)
     verdicts = np.full(count, WORDS.index("UNJUDGED"), dtype=np.int64)

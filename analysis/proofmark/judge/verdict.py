@@ -8,7 +8,7 @@ agreement with like nodes, are no PASS.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from proofmark.common.message import Message
-from proofmark.common.nodesets import hosts_of_nodes
+from proofmark.common.nodesets import folded, hosts_of_nodes
 from proofmark.common.printed_command import SCRIPT, STEP, PrintedCommand, of_run
 from proofmark.judge.additions import Finding, KindResult, Suspect
 from proofmark.judge.baseline import BaselineComparison
@@ -57,6 +57,8 @@ MOST_STEPS = 8
 """The largest number of steps that a command names."""
 
 
+NODES_AGAIN = "measure-nodes-again"
+"""The code of the nodes whose repeats do not agree that they miss a limit."""
 _OPTIONAL = {
     *("excused", "stage_faults", "disturbed", "replaced"),
     *("items_of_other_suites", "checks", "added", "crashes", "rounds", "baseline"),
@@ -161,7 +163,14 @@ class Verdict:
         """What was planned and must be judged, but was not. With it the exit code is never 0."""
         every: tuple[ItemOutcome, ...] = (*self.checks, *self.contract)
         left = (each.messages for each in every if each.binding)
-        return (*chain.from_iterable(left), *self.required)
+        where = folded(hosts_of_nodes(each.record.node for each in self.again))
+        again = [Message(NODES_AGAIN, nodes=where, count=len(self.again))] if self.again else []
+        return (*chain.from_iterable(left), *self.required, *again)
+
+    @cached_property
+    def again(self) -> Sequence[Result]:
+        """The results that miss a limit, and whose repeats do not show it."""
+        return [self.results[figure] for figure in self.results.again]
 
     @property
     def excused(self) -> tuple[Message, ...]:
@@ -190,7 +199,7 @@ class Verdict:
 
     def headline(self, *, strict: bool = False) -> Headline:
         """Return the first words of the verdict."""
-        faulty = bool(self.conditions.open_stages)
+        faulty = bool(self.conditions.open_stages or self.again)
         return headline(self.exit_code(strict=strict), self.kinds, faulty=faulty)
 
     @cached_property
@@ -263,11 +272,12 @@ class Verdict:
     def retest(self) -> tuple[str, ...]:
         """Return the steps of the figures to be measured again.
 
-        They fail within their noise, or are off at single message sizes.
+        Too few repeats show that they fail, or they are off at single message sizes.
 
         Steps whose planned executions alone fail are left out: further ones change nothing.
         """
-        again = [each for each in self.of("FAIL") if each.retest and each.rerun_helps]
+        missed = chain(self.of("FAIL"), self.again)
+        again = [each for each in missed if each.retest and each.rerun_helps]
         again += (self.results[place] for place in self.fleet.spiked.tolist())
         return self._can_run(chain.from_iterable(result.steps for result in again))
 

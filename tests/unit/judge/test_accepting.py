@@ -545,7 +545,7 @@ class TestHpl:
         values = [each.value for each in result.references]
         assert values == pytest.approx([peak * 2.2 / 2.4, peak])
         assert result.verdict == "PASS"
-        (result,) = judged([replace(one, value=0.23 * peak)], suite="full").results
+        (result,) = judged([replace(one, value=0.15 * peak)], suite="full").results
         assert result.verdict == "FAIL"
 
     def test_a_node_without_facts_among_several_is_named(self) -> None:
@@ -566,7 +566,7 @@ class TestHpl:
         assert result.verdict == "PASS"
         passed = [each.value for each in result.references if each.outcome == "PASS"]
         assert passed[-1] == pytest.approx(3046.4)
-        (result,) = judged([replace(one, value=700)], knl, suite="p1").results
+        (result,) = judged([replace(one, value=500)], knl, suite="p1").results
         assert result.verdict == "FAIL"
 
 
@@ -641,11 +641,10 @@ def test_failures_within_their_noise_are_measured_again() -> None:
     slow = replace(others[0], value=20e3)
     verdict = judged([*noisy, slow, *others[1:]])
     step = step_of("stream").id
-    assert {result.record.node for result in verdict.of("FAIL")} == {"skl0001", "skl0002"}
-    codes = {result.record.node: result.retest_reason for result in verdict.of("FAIL")}
-    assert codes == {"skl0001": "within-noise", "skl0002": "unconfirmed"}
-    assert verdict.retest() == (f"{step}/skl0001", f"{step}/skl0002")
-    command = f"proofmark rerun runs/r {step}/skl0001 {step}/skl0002"
+    assert {result.record.node: result.retest for result in verdict.of("FAIL")} == {"skl0002": True}
+    assert [result.record.node for result in verdict.again] == ["skl0001"]
+    assert verdict.retest() == (f"{step}/skl0002",)
+    command = f"proofmark rerun runs/r {step}/skl0002"
     assert verdict.retest_command() == command
     assert verdict.sound_steps() == {step}
     clean = judged(stream(150e3, ["triad"]))

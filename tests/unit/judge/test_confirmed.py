@@ -15,6 +15,8 @@ from tests.fixtures.kit import execution, steps_of
 from tests.fixtures.report_run import page_of
 
 from proofmark.judge.diagnosis.bad_nodes import BadNode
+from proofmark.judge.next_steps import next_steps
+from proofmark.judge.results import Again
 from proofmark.runs.run import Run
 
 HEALTHY = {f"n{number:02d}": 100.0 + number / 10 for number in range(12)}
@@ -53,7 +55,7 @@ def test_a_really_slow_node_enters_the_list(tmp_path: Path, values: list[float])
 
 
 @pytest.mark.fault("disturbed-repeat")
-@pytest.mark.parametrize("values", [[SLOW], [SLOW, 101.0], [SLOW, 101.0, SLOW, 101.0]])
+@pytest.mark.parametrize("values", [[SLOW]])
 def test_one_disturbed_repeat_of_a_healthy_node_does_not(
     tmp_path: Path, values: list[float]
 ) -> None:
@@ -67,6 +69,27 @@ def test_one_disturbed_repeat_of_a_healthy_node_does_not(
     assert written["retest"]["command"] == f"proofmark rerun runs/{run.id} 0001-fake/n07"
     (failed,) = (each for each in written["results"] if each["verdict"] == "FAIL")
     assert failed["retest_reason"] in ("unconfirmed", "within-noise")
+
+
+@pytest.mark.fault("disturbed-repeat")
+@pytest.mark.parametrize(
+    "values", [[85.0], [SLOW, 101.0], [SLOW, 101.0, SLOW, 101.0], [SLOW, SLOW, 101.0]]
+)
+def test_repeats_that_do_not_agree_are_measured_again(tmp_path: Path, values: list[float]) -> None:
+    """Exactly half of the repeats, or two of three, show no fault of the node."""
+    run = fleet(tmp_path, values)
+    verdict = written_verdict(run)
+    assert (verdict.counts["FAIL"], verdict.bad.nodes, verdict.exit_code()) == (0, (), 4)
+    (message,) = (each for each in verdict.unmet if each.code == "measure-nodes-again")
+    assert message.fields == {"nodes": "n07", "count": 1}
+    step = next(each for each in next_steps(verdict) if each.nodes == "n07")
+    assert (step.word, step.again, step.steps) == ("UNJUDGED", Again.RERUN, ("0001-fake/n07",))
+    assert step.action == "Measure n07 again: its repeats do not agree"
+    assert verdict.retest_command() == f"proofmark rerun runs/{run.id} 0001-fake/n07"
+    written = json.loads(run.files.verdict.read_text(encoding="utf-8"))
+    (open_,) = (each for each in written["results"] if each["retest"])
+    assert (open_["node"], open_["verdict"]) == ("n07", "UNJUDGED")
+    assert "Measure n07 again" in page_of(run, verdict)
 
 
 @pytest.mark.fault("disturbed-repeat")
@@ -86,9 +109,9 @@ def test_a_disturbed_execution_confirms_nothing(
         place = execution(steps_of(run)[0] / "n07", number)
         (place / "noise.json").write_text(json.dumps([NOISE]))
         seal(place)
-    node, found, _ = listed(run)
-    assert found == named
-    assert node.slow[0].result.retest_reason == ("" if named else "unconfirmed")
+    verdict = written_verdict(run)
+    assert [node.host for node in verdict.bad.nodes if not node.retest] == named
+    assert [each.record.node for each in verdict.of("FAIL") if not each.retest] == named
 
 
 def test_a_counter_of_errors_needs_no_second_execution(tmp_path: Path) -> None:

@@ -65,7 +65,8 @@ class TestRules:
             ({"of": "best"}, (80, 99, 70), "FAIL"),
             ({"of": "worst"}, (101, 102, 103), "PASS"),
             ({"of": "worst"}, (99, 102, 103), "FAIL"),
-            ({"of": "median"}, (99, 99, 103), "FAIL"),
+            ({"of": "median"}, (97, 97.5, 98), "FAIL"),
+            ({"of": "median"}, (99, 99, 103), "UNJUDGED"),
             ({"of": "best", "runs": 4}, (101, 102, 103), "UNJUDGED"),
             ({"of": "best", "runs": 3}, (101, 102, 103), "PASS"),
             ({"of": "worst", "at_least": None, "at_most": 1}, (99, 102, 90), "FAIL"),
@@ -90,8 +91,9 @@ class TestRules:
     def test_the_share_of_nodes(self, known: Known, share: float, bad: int, outcome: str) -> None:
         nodes = [f"n{number}" for number in range(1, 11)]
         records = [
-            record(1, node=node, value=99 if place < bad else 101 + 2 * place)
+            each
             for place, node in enumerate(nodes)
+            for each in repeats(*[99 if place < bad else 101 + 2 * place] * 3, node=node)
         ]
         found = verdict(known, records, limits=[item(where={"size": 1}, nodes=share)])
         (limit,) = found.contract

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.judge.confidence import ASSUMED_NOISE, CONFIDENCE, interval, noise
+from proofmark.judge.confidence import CONFIDENCE, interval
 
 values = st.lists(st.floats(0.1, 1e6), min_size=2, max_size=60)
 
@@ -60,6 +60,5 @@ def test_the_interval_does_not_depend_on_the_order(sample: list[float]) -> None:
     assert interval(sample) == interval(sorted(sample))
 
 
-def test_a_single_measurement_has_no_interval_but_an_assumed_noise() -> None:
+def test_a_single_measurement_has_no_interval() -> None:
     assert interval([5.0]) is None
-    assert noise([100.0], 100.0) == (100 * (1 - ASSUMED_NOISE), 100 * (1 + ASSUMED_NOISE))

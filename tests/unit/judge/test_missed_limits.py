@@ -1,4 +1,4 @@
-"""Which limit a judgement misses, and whether the miss lies within the noise."""
+"""Which limit a judgement misses, and whether repeats agree about it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from proofmark.common.message import NOTHING
+from proofmark.judge.confidence import repeats_agree
 from proofmark.judge.references.judgement import Judgement
 
 MISSED = Judgement("contract", "s", "FAIL", NOTHING, 100.0, 0.8, 0.9, 1.1)
@@ -33,37 +34,39 @@ def test_the_missed_limit_is_the_one_on_the_side_of_the_ratio(
 def test_only_a_failure_misses_a_limit(outcome: str) -> None:
     judgement = replace(MISSED, outcome=outcome)
     assert judgement.missed_limit() is None
-    assert judgement.within_noise([80.0, 80.0, 80.0]) is True
 
 
 def test_a_failure_without_a_ratio_misses_no_limit() -> None:
     assert replace(MISSED, ratio=None).missed_limit() is None
-    assert replace(MISSED, value=None).within_noise([80.0, 81.0, 82.0]) is True
 
 
 @pytest.mark.parametrize(
-    ("values", "within"),
+    ("values", "agree"),
     [
-        ([80.0, 90.0, 70.0], True),
-        ([80.0, 89.0, 70.0], False),
-        ([80.0, 81.0, 79.0], False),
-        ([95.0, 80.0, 79.0], True),
+        ([80.0, 81.0, 79.0], True),
+        ([80.0, 80.5], True),
+        ([80.0, 81.0, 95.0], False),
+        ([80.0, 81.0, 82.0, 91.0, 79.0], True),
+        ([80.0, 81.0, 82.0, 120.0, 79.0], False),
+        ([80.0, 95.0], False),
+        ([88.0, 70.0, 52.0], False),
+        ([75.0], False),
+        ([69.0], True),
+        ([0.0, 0.0, 0.0], True),
+        ([91.0, 92.0, 93.0], False),
+        ([], False),
     ],
 )
-def test_a_miss_is_within_the_noise_if_the_limit_is(values: list[float], within: bool) -> None:
-    assert MISSED.within_noise(values) is within
+def test_repeats_agree_that_a_level_misses_a_limit(values: list[float], agree: bool) -> None:
+    assert repeats_agree(values, 90.0, 90.0, below=True) is agree
+    slower = [8100 / each for each in values if each]
+    assert repeats_agree(slower, 90.0, 90.0, below=False) is (agree and bool(slower))
 
 
-def test_the_ratios_within_the_repeats_count_more_than_the_values() -> None:
-    judgement = replace(MISSED, ratios=(0.8, 0.95, 0.7))
-    assert judgement.within_noise([80.0, 80.0, 80.0]) is True
-    assert replace(MISSED, ratios=(0.8, 0.8, 0.8)).within_noise([80.0, 95.0, 70.0]) is False
-
-
-def test_a_limit_at_either_end_of_the_noise_is_within_it() -> None:
-    high = replace(MISSED, ratio=1.2)
-    assert high.within_noise([110.0, 120.0, 130.0]) is True
-    assert high.within_noise([111.0, 120.0, 130.0]) is False
+def test_one_more_repeat_of_more_than_two_is_needed() -> None:
+    """Two of two agree. Of three it takes three: two single slow repeats are frequent."""
+    words = [repeats_agree([50.0] * 2 + [100.0] * more, 90.0, 90.0, below=True) for more in (0, 1)]
+    assert words == [True, False]
 
 
 def test_evaluated() -> None:

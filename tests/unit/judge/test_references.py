@@ -21,7 +21,6 @@ from tests.unit.judge.test_verdict import record, reference
 
 from proofmark.cases.reference import UNIT_OF, Against, Reference, Rule
 from proofmark.common.errors import BadInput
-from proofmark.common.message import NOTHING
 from proofmark.common.text import factor, measure
 from proofmark.judge.aggregate import aggregate
 from proofmark.judge.references.derived import Derived, derive, rpeak_nominal
@@ -156,14 +155,6 @@ class TestPairs:
         rates = [speed * share for speed, share in machine]
         ratio = paired(rates, [speed for speed, _ in machine]).ratio
         assert ratio == pytest.approx(median(share for _, share in machine))
-
-    @pytest.mark.parametrize(
-        ("rates", "retest"), [([80, 95, 85], True), ([80, 81, 82], False), ([95, 96, 97], True)]
-    )
-    def test_a_miss_is_within_noise_if_the_limit_is_in_the_interval_of_the_ratios(
-        self, rates: list[float], retest: bool
-    ) -> None:
-        assert paired(rates, [100, 100, 100]).within_noise(rates) is retest
 
 
 class TestDerived:
@@ -376,11 +367,6 @@ class TestLimits:
         found = judgement(record(origin=origin), **limit)
         assert (found.outcome, found.evaluated) == (outcome, True)
         assert " is not at " in found.reason
-
-    def test_a_failure_that_is_about_no_limit_is_not_within_noise(self) -> None:
-        failed = Judgement("peers", "s", "FAIL", NOTHING, 1.0, None, None, None)
-        assert failed.within_noise([1.0, 1.0]) is False
-        assert replace(failed, outcome="UNJUDGED").within_noise([1.0, 1.0]) is True
 
 
 class TestRepeats:

@@ -80,7 +80,9 @@ def test_added_executions_do_not_turn_a_miss_into_a_pass(
     run = run_of(tmp_path, {"n1": values})
     verdict = judge_run(run)
     (result,) = verdict.results
-    assert (result.verdict, verdict.exit_code()) == ("FAIL", 1)
+    # One execution that misses the limit by less than a factor is no FAIL, and no PASS either.
+    word = ("FAIL", 1) if values[0] < 50 else ("UNJUDGED", 4)
+    assert (result.verdict, verdict.exit_code()) == word
     assert result.values == tuple(values)
     assert "the 1 planned of" in result.reason
     assert result.reason.code == "planned-alone"

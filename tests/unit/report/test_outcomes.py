@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.cells import Tables, assert_report
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import item
 from tests.fixtures.pages import plain
@@ -33,47 +34,6 @@ POWER = item(
 )
 """An item without a row in any output."""
 FLOOR = {**BOUND, "kind": "floor", "source": "a data sheet"}
-Rows = list[tuple[str, ...]]
-
-
-class Tables(HTMLParser):
-    """The texts of the cells of a page by caption, without the row of the titles."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.rows: dict[str, Rows] = {}
-        self.caption = ""
-        self.cells: list[str] = []
-        self.open = ""
-        self.feed(plain(page))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "table":
-            self.caption = ""
-        elif tag == "tr":
-            self.cells = []
-        elif tag in ("td", "th"):
-            self.cells.append("")
-        if tag in ("caption", "td", "th"):
-            self.open = tag
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "tr":
-            self.rows.setdefault(self.caption, []).append(
-                tuple(" ".join(cell.split()) for cell in self.cells)
-            )
-        if tag == self.open:
-            self.open = ""
-
-    def handle_data(self, data: str) -> None:
-        if self.open == "caption":
-            self.caption = f"{self.caption}{data}".strip()
-        elif self.open:
-            self.cells[-1] += f" {data}"
-
-    def of(self, caption: str) -> Rows:
-        """Return the rows of a table below its titles; none if the page has no such table."""
-        return self.rows.get(caption, [()])[1:]
 
 
 @dataclass(frozen=True)
@@ -286,6 +246,12 @@ def test_each_figure_of_the_page_has_its_verdict(said: Said) -> None:
     tables = [rows for caption, rows in Tables(page).rows.items() if "All figures" in caption]
     words = [row[0] for rows in tables for row in rows[1:]]
     assert tuple(words.count(word) for word in WORDS) == outcome.counts
+
+
+def test_each_cell_is_what_the_json_has(said: Said) -> None:
+    _, run, _, page = said
+    stored = json.loads(run.files.verdict.read_text(encoding="utf-8"))
+    assert assert_report(page, stored) >= len(stored["results"])
 
 
 def test_the_nodes_that_were_compared_are_counted(said: Said) -> None:

@@ -9,7 +9,7 @@ from tests.fixtures.kit import item
 from tests.fixtures.report_run import made_run, reported
 
 from proofmark.cli.main import main
-from proofmark.judge.headline import WrittenVerdict
+from proofmark.packages.history.past_run import WrittenVerdict
 
 LIMIT = item(
     text="Time of three bytes",

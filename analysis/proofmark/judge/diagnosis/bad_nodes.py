@@ -23,7 +23,7 @@ from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.common.text import csv_cell
 from proofmark.judge.baseline import KIND as BASELINE
 from proofmark.judge.diagnosis.over_time import KIND
-from proofmark.judge.results import CONFIRMING, WITHIN_NOISE, Result
+from proofmark.judge.results import CONFIRMING, Result
 from proofmark.judge.stated_parts import Traits, configuration, traits_of, usual
 from proofmark.runs.nodes import Node
 from proofmark.site.node.counters import CounterChange, tcp_segments
@@ -58,8 +58,7 @@ def confirmed(slow: Iterable[SlowFigure]) -> bool:
     """
     results = [figure.result for figure in slow]
     pairs = (each for each in results if len(hosts_of(each.record.node)) > 1)
-    certain = (each for each in pairs if each.retest_reason != WITHIN_NOISE)
-    shown = set(chain.from_iterable(each.shown_by for each in certain))
+    shown = set(chain.from_iterable(each.shown_by for each in pairs))
     return not all(each.retest for each in results) or len(shown) >= CONFIRMING
 
 

@@ -44,6 +44,25 @@ _RESOLVED = 1e-3  # the lowest level at which the quantile of the samples is acc
 
 
 MOST_DECIMALS = 9
+MOST_STEP = 0.1
+"""The largest step of values, as a part of them, that rounding explains."""
+
+
+def resolution(values: Floats) -> float:
+    """Return the step between values that a program can print; 0 if none shows.
+
+    It is the last printed digit. A rate of a time in whole milliseconds has many digits and few
+    values: if half of the values are equal to others, it is the least distance of two.
+    """
+    unique = np.unique(values)
+    decimals = next(
+        (n for n in range(MOST_DECIMALS) if np.allclose(values, values.round(n), 1e-12, 0)), None
+    )
+    digit = 0.0 if decimals is None else 10.0**-decimals
+    if not 1 < len(unique) <= len(values) / 2:
+        return digit
+    step = float(np.diff(unique).min())
+    return max(digit, step if step <= MOST_STEP * float(np.median(values)) else 0.0)
 
 
 def untied(values: Floats) -> Floats:
@@ -53,14 +72,11 @@ def untied(values: Floats) -> Floats:
     MAD is 0. Values that are all equal, or all different, are not changed.
     """
     unique, counts = np.unique(values, return_counts=True)
-    decimals = next(
-        (n for n in range(MOST_DECIMALS) if np.allclose(values, values.round(n), 1e-12, 0)), None
-    )
-    if decimals is None or not 1 < len(unique) < len(values):
+    if not 1 < len(unique) < len(values):
         return np.sort(values)
     place = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts)
     inside = (place + 0.5) / np.repeat(counts, counts) - 0.5
-    spread = np.repeat(unique, counts) + inside * 10.0**-decimals
+    spread = np.repeat(unique, counts) + inside * resolution(values)
     positive: Floats = np.maximum(spread, unique[0] / 2)
     return positive
 
@@ -193,8 +209,9 @@ def power(drop: float, spread: float, critical: float, deviation: float = 1.0) -
 
 FAMILY_LEVEL = 0.01
 """Probability that any node is flagged in a run on a healthy machine."""
-LEAST_DROP = 0.01
-"""The least drop that is flagged. A drop of less than 1 % is accepted at any spread."""
+LEAST_DROP = 0.02
+"""The least drop that is flagged. Less is not material: the levels of healthy nodes have heavy
+tails."""
 DROPS = (0.03, 0.05, 0.10, 0.50)
 """Drops for which the report states the power."""
 
@@ -283,7 +300,8 @@ def fleet_limit(
         return FleetLimit(nodes, centre, powerless=Message(f"{members}-zero"))
     sign = -1.0 if better == "higher" else 1.0
     _, spreads = centre_and_spread(sign * untied(array)[None, :] / centre)
-    spread, critical = float(spreads[0]), critical_value(nodes, level)
+    rounding = resolution(array) / math.sqrt(12) / centre  # of equal chances within a step
+    spread, critical = max(float(spreads[0]), rounding), critical_value(nodes, level)
     drop = max(LEAST_DROP, critical * spread)
     detectable = max(
         LEAST_DROP, (critical + NormalDist().inv_cdf(POWER) * deviation_of_one(nodes)) * spread

@@ -18,7 +18,14 @@ from proofmark.cases.vocabulary import MESSAGE_SIZE, STORAGE_TARGET
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.confidence import material_of, median_variance, repeats_needed, too_noisy
+from proofmark.judge.confidence import (
+    material_of,
+    median_variance,
+    missing,
+    repeats_agree,
+    repeats_needed,
+    too_noisy,
+)
 from proofmark.judge.fleet.critical_values import (
     DROPS,
     FAMILY_LEVEL,
@@ -204,6 +211,7 @@ class Fleet:
         figures: the figures of like nodes.
         alike, failed: the numbers of the results that keep or miss the limit of their fleet.
         spiked: those that miss it at single message sizes only. They are measured again.
+        again: those that miss it, and whose repeats do not agree.
         of: the place of each result in `figures`; -1 if it has no like nodes.
         median: of each result.
     """
@@ -213,6 +221,7 @@ class Fleet:
     alike: Numbers = field(default_factory=lambda: _NONE, repr=False)
     failed: Numbers = field(default_factory=lambda: _NONE, repr=False)
     spiked: Numbers = field(default_factory=lambda: _NONE, repr=False)
+    again: Numbers = field(default_factory=lambda: _NONE, repr=False)
     of: Numbers = field(default_factory=lambda: _NONE, repr=False)
     median: Floats = field(default_factory=lambda: np.array([]), repr=False)
 
@@ -228,7 +237,8 @@ class Fleet:
         if place < 0:
             return None
         value = float(self.median[result])
-        return _judgement(self.figures[place], value, spiked=result in self._spiked)
+        judged = _judgement(self.figures[place], value, spiked=result in self.spiked)
+        return judged.open() if result in self.again else judged
 
     def noise(self, result: int) -> tuple[float, float] | None:
         """Return the noise of the like nodes of a result, and its degrees of freedom.
@@ -257,10 +267,6 @@ class Fleet:
         mean = np.bincount(place, logs, minlength=len(self.figures)) / few
         squares = np.bincount(place, (logs - mean[place]) ** 2, minlength=len(self.figures))
         return np.sqrt(squares / np.maximum(count - 1, 1)), count
-
-    @cached_property
-    def _spiked(self) -> frozenset[int]:
-        return frozenset(self.spiked.tolist())
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
@@ -318,13 +324,15 @@ def measure_fleet(
     spiked = np.concatenate([_NONE, *(spikes(figures, each, level) for each in families.values())])
     of = np.full(len(figures), -1, dtype=np.int64)
     fleet_figures: list[FleetFigure] = []
-    judged, failed = np.zeros(len(figures), dtype=bool), np.zeros(len(figures), dtype=bool)
+    judged, failed, again = np.zeros((3, len(figures)), dtype=bool)
     for group, limit in zip(groups, limits, strict=True):
         members, first = group.members, figures.record(int(group.members[0]))
         better = metrics_of(benchmarks.case(first.case))[first.metric].better
         judged[members] = limit.limit is not None
         failed[members] = limit.missed(figures.median[members])
         failed[spiked] = False  # a spike is measured again before it counts
+        again[_open(figures, members, failed, limit, level_of_figure)] = True
+        failed &= ~again
         of[members] = len(fleet_figures)
         flagged = tuple(_name(figures, each, group) for each in members[failed[members]].tolist())
         kind = "; ".join(filter(None, (kinds.of(first.node)[0], group.fact)))
@@ -342,16 +350,52 @@ def measure_fleet(
                 needed=needed,
             )
         )
-    judged[spiked] = False
+    judged[spiked] = judged[again] = False
     return Fleet(
         level=level,
         figures=tuple(fleet_figures),
         alike=np.flatnonzero(judged & ~failed),
         failed=np.flatnonzero(failed),
         spiked=np.sort(spiked),
+        again=np.flatnonzero(again),
         of=of,
         median=figures.median,
     )
+
+
+def _open(
+    figures: Aggregates, members: Numbers, failed: Mask, limit: FleetLimit, level: float
+) -> list[int]:
+    """Return the members that miss `limit`, but whose repeats do not show it.
+
+    They do not agree, or single slow repeats explain them: with the rate of the slow ones of the
+    other members, any member has so many of them with a probability of more than `level`.
+    """
+    # One execution of a pair is enough: its nodes have other pairs.
+    off = [
+        each
+        for each in members[failed[members]].tolist()
+        if figures.alone(each) or len(figures.executions(each)) > 1
+    ]
+    if not off or limit.limit is None:
+        return []
+    from scipy.special import betainc
+
+    below = limit.limit < limit.centre
+    shown: dict[int, tuple[int, int]] = {}
+    for each in off:
+        values = [*figures.undisturbed(each).values()]
+        if repeats_agree(values, limit.limit, limit.centre, below=below):
+            misses = missing(values, limit.limit, below=below)
+            shown[each] = misses, len(values) - misses + 1
+    others = [each for each in members.tolist() if each not in shown]
+    all_values = [*chain.from_iterable(map(figures.values, others[:_SAMPLE]))]
+    rate = missing(all_values, limit.limit, below=below) / max(1, len(all_values))
+    return [
+        each
+        for each in off
+        if each not in shown or len(members) * betainc(*shown[each], rate) > level
+    ]
 
 
 def _other_kind(figures: Aggregates, group: PeerGroup, kinds: Kinds, limit: FleetLimit) -> Message:

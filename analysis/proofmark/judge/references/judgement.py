@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf
 from typing import ClassVar, NamedTuple, Self
@@ -16,7 +16,7 @@ from proofmark.cases.reference import OF_EXPECTED, TYPICAL, Reference
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import Message
-from proofmark.judge.confidence import noise
+from proofmark.judge.confidence import AGAIN
 from proofmark.judge.references.elsewhere import elsewhere_references
 from proofmark.records.columns import Record, Records
 from proofmark.site.accepted_baseline import BaselineElsewhere
@@ -145,20 +145,14 @@ class Judgement:
         ratio = value / self.value
         return ratio < limit if self.ratio < limit else ratio > limit
 
-    def within_noise(self, values: Sequence[float]) -> bool:
-        """Return whether a missed limit lies within the noise of the ratio.
+    @property
+    def is_open(self) -> bool:
+        """Whether it misses a limit, and the repeats of the figure do not show it."""
+        return self.outcome == "UNJUDGED" and AGAIN in self.reason.codes()
 
-        `values` are the repeats of the figure. True if no limit is missed, except for a FAIL that
-        has no ratio: it is not about a limit.
-        """
-        if self.ratio is None:
-            return self.outcome != "FAIL"
-        limit = self.missed_limit()
-        if limit is None or self.value is None:
-            return True
-        ratios = self.ratios or [value / self.value for value in values]
-        low, high = noise(ratios, self.ratio)
-        return low <= limit <= high
+    def open(self) -> Judgement:
+        """Return a miss as UNJUDGED, because the repeats of the figure do not show it."""
+        return replace(self, outcome="UNJUDGED", reason=Message(AGAIN, text=self.reason))
 
 
 def margin(judgement: Judgement) -> float:

@@ -27,7 +27,7 @@ from proofmark.common.message import Message
 from proofmark.common.text import one_line
 from proofmark.common.trust import refuse_untrusted
 from proofmark.judge.confidence import interval
-from proofmark.judge.headline import WrittenVerdict
+from proofmark.judge.headline import Judged, PrintedKind, line_of
 from proofmark.judge.stated_parts import hardware_kind, machine_traits, program_traits
 from proofmark.records.columns import Floats, Numbers
 from proofmark.runs.evidence import read_evidence
@@ -36,6 +36,41 @@ from proofmark.runs.run import OWN_RUN
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.accepted_baseline import ProgramTrait
 from proofmark.software.software import Software
+
+
+class _Coverage(BaseModel):
+    expected: int
+    measured: int
+
+
+class _Headline(BaseModel):
+    word: str
+    kinds: dict[PrintedKind, Judged]
+
+
+class WrittenVerdict(BaseModel):
+    """The head of ``verdict.json``.
+
+    Attributes:
+        run: the id of the run.
+        headline: the verdict in a word, and what judged.
+        counts: the number of results by verdict.
+        coverage: the number of planned steps, and of measured ones.
+        unlisted: the number of results that only ``records.parquet`` has (`write_verdict`).
+    """
+
+    run: str
+    headline: _Headline
+    counts: dict[str, int]
+    coverage: _Coverage
+    unlisted: int = 0
+
+    @property
+    def line(self) -> Message:
+        """The verdict with its counts, as in the last lines of an acceptance."""
+        coverage = self.coverage.model_dump()
+        return line_of(self.headline.word, self.headline.kinds, {**self.counts, **coverage})
+
 
 _RESULTS = b',\n "results": ['
 _END = b"\n ]\n}\n"

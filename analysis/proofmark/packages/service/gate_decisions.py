@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -220,7 +221,7 @@ def evidence_of(verdict: Verdict, plan: Plan, required: Sequence[Required]) -> G
 
 def _failed_figures(verdict: Verdict, plan: Plan) -> Iterator[Failure]:
     places = {step.id: step.instances() for step in plan.steps_to_run()}
-    for result in verdict.of("FAIL", "INVALID"):
+    for result in chain(verdict.of("FAIL", "INVALID"), verdict.again):
         record = result.record
         instance = StepInstance.parse(record.step)
         # A record without output has no node. The plan has the nodes of its step.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from proofmark.cases.case import metrics_of
@@ -14,7 +14,7 @@ from proofmark.judge.acceptance import MOST_REASONS
 from proofmark.judge.baseline import KIND
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.node_checks import CheckOutcome
-from proofmark.judge.verdict import Judgement, Result
+from proofmark.judge.verdict import Judgement, Result, Verdict
 from proofmark.judge.verdict_files import SINGLE_RUN
 from proofmark.report.page import (
     Block,
@@ -294,15 +294,17 @@ def _listed(run_data: RunData) -> int:
     return run_data.verdict.judgements() - left_out
 
 
-VERDICTS_WITH = {
-    "FAIL": ("FAIL",),
-    "PASS": ("FAIL", "PASS"),
-    "UNJUDGED": ("FAIL", "PASS", "UNJUDGED"),
-}
-"""The verdicts of results that can contain a judgement with this outcome.
+def _with(verdict: Verdict, outcome: str) -> Iterable[Result]:
+    """Return the results that can contain a judgement with this outcome.
 
-The verdict of a result is the worst outcome of its judgements.
-"""
+    The verdict of a result is the worst outcome of its judgements. A miss that the repeats do not
+    show is worse than a PASS.
+    """
+    if outcome == "FAIL":
+        return verdict.of("FAIL")
+    if outcome == "PASS":
+        return chain(verdict.of("FAIL", "PASS"), verdict.again)
+    return verdict.of("FAIL", "PASS", "UNJUDGED")
 
 
 def _judged_table(run_data: RunData, total: int) -> Table:
@@ -320,8 +322,8 @@ def _judged_table(run_data: RunData, total: int) -> Table:
             accepted_text(judgement.bounds),
             f"{translated(judgement.kind)}: {localized(judgement.source)}",
         )
-        for outcome, verdicts in VERDICTS_WITH.items()
-        for result in verdict.of(*verdicts)
+        for outcome in ("FAIL", "PASS", "UNJUDGED")
+        for result in _with(verdict, outcome)
         for judgement in result.references
         if judgement.outcome == outcome and (outcome == "FAIL" or judgement.kind != KIND)
     )

@@ -327,11 +327,12 @@ def _excused(run_data: RunData) -> Iterator[Block]:
 def _retest(run_data: RunData) -> Iterator[Block]:
     if command := run_data.verdict.retest_command():
         verdict = run_data.verdict
-        again = sum(result.retest for result in verdict.of("FAIL")) + len(verdict.fleet.spiked)
+        again = len(verdict.again) + len(verdict.fleet.spiked)
+        again += sum(result.retest for result in verdict.of("FAIL"))
         why = _(
-            "{figures} outside the limits by less than the noise, or in fewer than {number} "
-            "undisturbed repeats. Measure again before you act on a failure. The verdict then uses "
-            "all measurements."
+            "{figures} outside the limits in fewer than {number} undisturbed repeats, or in "
+            "repeats that do not agree. Measure again before you act on a failure. The verdict "
+            "then uses all measurements."
         ).format(figures=count(again, "figure"), number=CONFIRMING)
         yield Block(titles=(_("Failures to measure again"),), paragraphs=(why,), codes=(command,))
 

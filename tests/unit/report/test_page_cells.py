@@ -1,0 +1,107 @@
+"""Each cell of the pages that are signed is read back, and is what the JSON has."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.fixtures.cells import assert_acceptance, assert_report
+from tests.fixtures.finished import written_verdict
+from tests.fixtures.fleet import fleet_run
+from tests.fixtures.kit import item
+from tests.fixtures.report_run import page_of
+from tests.reference import archives
+from tests.unit.judge.test_acceptance import (
+    BAD,
+    GOOD,
+    Machine,
+    accepted,
+    every,
+    machine,  # noqa: F401
+    with_fault,
+)
+from tests.unit.judge.test_acceptance import item as agreed
+
+from proofmark.common.message import Message
+from proofmark.judge.acceptance import Acceptance, RunLeftOut, Terms
+from proofmark.packages.twin.smpi import unpack
+from proofmark.report.acceptance_page import acceptance_page
+from proofmark.runs.run import open_run
+from proofmark.site.contract_document import Contract
+
+
+def page_and_json(found: Acceptance) -> tuple[str, str]:
+    """Return the page of an acceptance, and the content of its JSON."""
+    document = Contract(
+        title="T", parties={"buyer": "B"}, items=[each.item for each in found.items]
+    )
+    content = json.dumps(found.as_json())
+    return acceptance_page(found, Terms("here", document, {}), "0" * 64), content
+
+
+def test_an_acceptance_with_each_word(machine: Machine) -> None:  # noqa: F811
+    """Met, missed, INVALID, not measured, waived and minor items; faults that stand or do not."""
+    items = (
+        agreed("1"),
+        agreed("2", value=600),
+        agreed("3", value=600, severity="minor"),
+        agreed("4", metric="other"),
+        agreed("5", value=300),
+        agreed("6", value=600, phase="functionality"),
+    )
+    runs = [
+        machine.run(3, {"n1": GOOD, "n2": None}, *items, planned=("n1", "n2")),
+        machine.run(2, every(GOOD), *items),
+        machine.run(1, every(BAD), *items),
+    ]
+    runs[1] = replace(runs[1], verdict=with_fault(runs[1].verdict, "n3"))
+    runs[2] = replace(runs[2], verdict=with_fault(runs[2].verdict, "n1"))
+    found = accepted(runs, *items, left_out=[RunLeftOut("odd", Message("acceptance-unsealed"))])
+    assert {each.outcome for each in found.items} >= {"FAIL", "INVALID", "UNJUDGED"}
+    assert {each.stands for each in found.faults} == {True, False}
+    document = Contract(title="T", parties={"buyer": "B"}, items=list(items))
+    waived = found.items[1].waiver(document, "ida@buyer", "a cable is ordered")
+    with_waiver = replace(found.items[1], waivers=(waived,))
+    found = replace(found, items=(found.items[0], with_waiver, *found.items[2:]))
+    assert assert_acceptance(*page_and_json(found)) >= 12
+
+
+def test_an_acceptance_that_passes_with_its_visible_change(machine: Machine) -> None:  # noqa: F811
+    """The control of the words: like nodes show the noise."""
+    limit = agreed("1", value=200)
+    found = accepted([machine.run(1, every(GOOD, n2=235.0, n3=240.0, n4=220.0), limit)], limit)
+    assert found.word == "PASS"
+    (each,) = found.items
+    assert each.visible
+    assert_acceptance(*page_and_json(found))
+
+
+RATES = {f"n{number:02}": [100.0 + number, 101.0 + number, 99.5 + number] for number in range(12)}
+
+
+def test_a_run_with_each_word(tmp_path: Path) -> None:
+    rates = RATES | {
+        "n03": [60.0, 60.5, 61.0],
+        "n05": [107.0, 60.0, 61.0],
+        "n07": [85.0, 86.0, 87.5],
+    }
+    limits = [item(case="fake", metric="rate", value=90, unit="MB/s", at_least=1, number="1")]
+    floor = {"metric": "rate", "kind": "floor", "source": "s", "value": 50, "unit": "MB/s"}
+    case = {"references": [{**floor, "at_least": 1.0, "at_most": 9.0}]}
+    run = fleet_run(tmp_path, rates, items=limits, case=case, more=2)
+    verdict = written_verdict(run)
+    assert {word for word, count in verdict.counts.items() if count} == {"PASS", "FAIL", "UNJUDGED"}
+    page = page_of(run, verdict)
+    assert assert_report(page, json.loads(run.files.verdict.read_text(encoding="utf-8"))) > 40
+
+
+@pytest.mark.parametrize("archive", archives(), ids=lambda path: path.name.partition(".")[0])
+def test_a_reference_run(archive: Path, tmp_path: Path) -> None:
+    unpack(archive, tmp_path)
+    (path,) = tmp_path.iterdir()
+    run = open_run(path)
+    verdict = written_verdict(run)
+    page = page_of(run, verdict)
+    assert assert_report(page, json.loads(run.files.verdict.read_text(encoding="utf-8"))) > 20
