@@ -485,6 +485,7 @@ MESSAGES: Mapping[str, str] = {
     "fact-clock": "the nominal frequency of {processor}",
     "fact-vector-units": "the number of vector units of {processor}",
     "fact-fast-memory": "the in-package memory of {processor}",
+    "fact-other-memory": "the rate of the memory {kind} of {node} is in no table",
     "fact-cache-rate": "the rate of the memory-side cache of {node} ({cache} GiB)",
     "fact-beyond-cache": "{node}: the data exceed the memory-side cache ({cache} GiB) or have an "
     "unknown size, and no bandwidth bounds what is partly in it",

@@ -19,15 +19,16 @@ from proofmark.common.printed_command import AutoRepeats
 from proofmark.common.text import duration
 from proofmark.plan.plan import Group, Job, Plan
 from proofmark.plan.search import Search, searches_of
-from proofmark.plan.selection import Suites, cases_of, selection_mistakes
+from proofmark.plan.selection import Suites, cases_of, selection_mistakes, unreachable
 from proofmark.plan.step import COUNTED, Step
 from proofmark.plan.step_draft import Draft, fewer_nodes
 from proofmark.plan.suite_steps import SuiteSteps
 from proofmark.plan.sweep import assumed_rates, assumed_storage
 from proofmark.plan.totals import assumed, totals, within_limit
+from proofmark.site.ceilings import attainable
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
-from proofmark.site.machines import Machine, Machines
+from proofmark.site.machines import Machine, Machines, counted_node
 
 PREINSTALLED = "preinstalled"
 """The value of ``partition.provision_from`` for programs that the inventory names."""
@@ -203,7 +204,9 @@ def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[InputError]:
 
 
 def idle_limits(benchmarks: Benchmarks, site: Site, machines: Machines) -> list[InputError]:
-    """Return the mistakes in the contract limits of `site` that select no figure of any suite.
+    """Return the contract limits of `site` that no figure of any suite can meet.
+
+    They select none, or are beyond what the hardware can reach.
 
     Limits with unknown names are left to `limit_mistakes`.
     """
@@ -214,10 +217,11 @@ def idle_limits(benchmarks: Benchmarks, site: Site, machines: Machines) -> list[
         return []
     suites = all_suites(benchmarks, names, site, machines)
     mistakes: list[InputError] = []
+    node = attainable(counted_node(site))
     for key, item in site.items.items():
-        mistakes += selection_mistakes(
-            f"{site.contract_file}", key, item, item.case, suites, benchmarks
-        )
+        file = f"{site.contract_file}"
+        mistakes += selection_mistakes(file, key, item, item.case, suites, benchmarks)
+        mistakes += unreachable(file, key, item, suites, benchmarks, node)
     return mistakes
 
 

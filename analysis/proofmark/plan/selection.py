@@ -11,19 +11,22 @@ from __future__ import annotations
 import math
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property, reduce
 
 from proofmark.cases.case import TELEMETRY, Case
 from proofmark.cases.reader.reader import ParameterType
 from proofmark.cases.reader.values import parameter
-from proofmark.cases.reference import Against, Reference
+from proofmark.cases.reference import Against, Metric, Reference
 from proofmark.cases.suite import Benchmarks, Required
 from proofmark.cases.vocabulary import MEASURED, SENSOR, Parameters, Scalar
-from proofmark.common.errors import InputError, nearest
+from proofmark.common.errors import BadInput, InputError, nearest
+from proofmark.common.expressions import render
+from proofmark.common.text import measure
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import COUNTED, Step
+from proofmark.site.ceilings import DIRECTIONS, Ceilings, of_nodes
 from proofmark.site.contract_document import Contract, ContractItem, Item
 from proofmark.site.hardware import UNRECORDED
 
@@ -36,6 +39,8 @@ _TYPES: Mapping[ParameterType, str] = {
     "suffixed": "a whole number of bytes",
 }
 _MOST_LISTED = 12
+ONE_WAY = 0.5
+"""The floor of a rate in one direction as a share of that of the link; in both it is 1 or more."""
 
 
 @dataclass(frozen=True)
@@ -288,6 +293,49 @@ def selection_mistakes(
     if not mistakes and not any(pairs):
         found = f"{name} {against.metric}, which no suite measures with a figure of the limit"
         yield check.mistake("", found, "a figure of the same suite, mode and nodes")
+
+
+def unreachable(
+    file: str, key: str, item: ContractItem, suites: Suites, benchmarks: Benchmarks, node: Ceilings
+) -> Iterator[InputError]:
+    """Yield the mistake of a limit that no machine of this hardware can meet.
+
+    A limit whose bound is not known for one of its figures is left out.
+
+    Args:
+        node: what a node cannot exceed.
+    """
+    case = benchmarks.cases[item.case]
+    metric, share = case.metrics.get(item.metric), item.at_least
+    if metric is None or metric.better == "lower" or item.value is None or share is None:
+        return
+    floors = [each.at_least or 0 for each in case.references if each.rule == "link_bandwidth"]
+    if not (floors and ONE_WAY <= min(floors) < 1):
+        node = replace(node, link=node.link._replace(value=DIRECTIONS * node.link.value))
+    bounds: list[float] = []
+    for steps in suites.steps.values():
+        figures = _figures(steps, {item.case}, suites.system, benchmarks)[item.case]
+        bounds += [_bound(metric, each.step, node) for each in figures if selects(item, each)]
+    unit = item.unit or metric.unit
+    most, limit = max(bounds, default=math.inf) / measure(unit)[1], item.value * share
+    if limit > most:
+        found = f"{item.value:g} × {share:g} = {limit:.6g} {unit}"
+        accepted = f"at most {most:.4g} {unit}, the bound of {item.metric} here"
+        accepted += f"; {share:g} % is {share / 100:g}" if share > DIRECTIONS else ""
+        yield InputError(file, f"{key}.at_least", found, accepted)
+
+
+def _bound(metric: Metric, step: Step, node: Ceilings) -> float:
+    """Return the bound of `metric` in `step` in base units; infinite if it cannot be computed."""
+    count = {"job": len(step.nodes), "each-node": 1, "each-pair": 2}[step.scope]
+    together = vars(of_nodes([node] * count))
+    ceilings = {name: ceiling.value for name, ceiling in together.items()}
+    values = {**step.parameters, **step.derived, **step.counts, **ceilings, "nodes": count}
+    try:
+        value = render(metric.bound, {"placement": step.placement, **values}, file="", key="")
+    except BadInput:
+        return math.inf
+    return float(value) if isinstance(value, (int, float)) else math.inf
 
 
 def cases_of(reference: Reference, case: str) -> set[str]:

@@ -268,21 +268,35 @@ def stated_ceilings(node: StatedNode) -> Ceilings:
     if clock and cores and per_cycle:
         each = _arithmetic(cores, per_cycle, clock)
         changes["core_flops"], changes["flops"] = each
-        if row and row.base_hz:
-            nominal = NOMINAL * cores * per_cycle * row.base_hz
+        if base := node.clock_hz or (row and row.base_hz):
+            nominal = NOMINAL * cores * per_cycle * base
             source = f"{NOMINAL} × Rpeak nominal of {cores} cores, stated"
             changes["flops"] = min(each[1], Ceiling(nominal, source))
-    modules = memory.channels or memory.modules
-    if modules and memory.mt_per_s:
+    of_row = row and row.channels and node.sockets and row.channels * node.sockets
+    modules = memory.channels or memory.modules or of_row
+    if modules and (speed := memory.mt_per_s or (row and row.ddr)):
         of_socket = (row and row.fast_memory_bytes_per_s) or 0.0
         fast = memory.fast_bytes_per_s or of_socket * (node.sockets or 1)
-        changes["memory"] = _modules(modules, memory.mt_per_s, fast, NOMINAL)
+        changes["memory"] = _modules(modules, speed, fast, NOMINAL)
         changes["llc_bytes"] = _caches(node, row)
     if rails.bytes_per_s:
         ports = rails.number or 1
         source = f"{ports} ports with {rails.bytes_per_s / 1e9:g} GB/s, stated"
         changes["link"] = _links(ports * rails.bytes_per_s, source)
     return replace(UNIVERSAL, **changes)
+
+
+def attainable(node: StatedNode) -> Ceilings:
+    """Return the ceilings of a node that no limit can exceed.
+
+    They are closer than those of a measured value: a link has its rate in one direction. The
+    arithmetic of accelerators is not known.
+    """
+    found = stated_ceilings(node)
+    rate = found.link.value * NOMINAL / (MARGIN * DIRECTIONS)
+    link = Ceiling(rate, f"{NOMINAL} × the rate of all ports, stated")
+    of_cards = {"flops": _ANY_FLOPS, "core_flops": _ANY_FLOPS} if node.accelerators else {}
+    return replace(found, **of_cards, **({"link": link} if found.link != _ANY_LINK else {}))
 
 
 def _caches(node: StatedNode, row: ProcessorLimits | None) -> Ceiling:
@@ -312,22 +326,31 @@ class SideCache:
     of_modules: bool = False
 
 
+def only_in_package(facts: NodeFacts) -> bool:
+    """Return whether the memory in the packages of the processors is all that a node has."""
+    row = None if facts.virtual else processor(facts.cpu_model)
+    shown = sum(domain.memory_bytes for domain in facts.numa) or facts.memory_total_bytes
+    return row is not None and row.only_in_package(shown, facts.sockets)
+
+
 def side_cache(facts: NodeFacts) -> SideCache | None:
     """Return the memory-side cache of a node; None if it has none, or its domains are not known.
 
     A node with no other memory than that in the package has no cache: the memory is that memory.
     """
     dram = sum(dimm.bytes or 0 for dimm in facts.dram)
-    if len(facts.dram) < len(facts.dimms) and 0 < dram < facts.memory_total_bytes:
+    shown = facts.memory_of_domains(cpus=True) or facts.memory_total_bytes
+    # As a device or as a domain of its own, persistent memory is not behind a cache.
+    if any(dimm.memory == "nvm" for dimm in facts.dimms) and 0 < dram < shown:
         return SideCache(dram, None, "the memory modules before the persistent memory", True)
     row = None if facts.virtual else processor(facts.cpu_model)
     if row is None or row.fast_memory_bytes is None or not facts.numa:
         return None
     size = row.fast_memory_bytes * facts.sockets
-    if sum(domain.memory_bytes for domain in facts.numa) <= (1 + LEAST_SHARE) * size:
+    if only_in_package(facts):
         return None
     # In flat mode it is in domains without processors.
-    hidden = size - sum(domain.memory_bytes for domain in facts.numa if not domain.cpus)
+    hidden = size - facts.memory_of_domains(cpus=False)
     if hidden < LEAST_SHARE * size:
         return None
     rate = row.side_cache_bytes_per_s

@@ -48,6 +48,8 @@ class StabilityTerms(StrictModel):
         return self
 
 
+MOST_OF_A_RULE = 2.0
+"""The largest share of a nominal value: both directions of a link."""
 CONTRACT = "contract.yml"
 """The file of the contract, beside the hosts of a site."""
 Statistic = Literal["median", "best", "worst"]
@@ -109,6 +111,8 @@ class ContractItem(Reference):
     def _one_side(self) -> Self:
         if self.of != "median" and self.at_least is not None and self.at_most is not None:
             raise ValueError(f"of: {self.of} needs one of at_least and at_most, not both")
+        if self.rule is not None and (self.at_least or 0) > MOST_OF_A_RULE:
+            raise ValueError(f"at_least: a share of {self.rule}, at most 2; 95 % is 0.95")
         return self
 
     @property

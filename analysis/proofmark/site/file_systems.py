@@ -16,15 +16,30 @@ from ipaddress import ip_address
 from itertools import zip_longest
 from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from proofmark.cases.reader.own_rules import Pattern
 from proofmark.cases.vocabulary import LAYOUT_AXES, Slug
 from proofmark.common.input_limits import MAX_TARGETS
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
-from proofmark.site.hardware import Count
+from proofmark.site.hardware import Count, between
 
+
+def _plain(path: str) -> str:
+    if re.search(r"[${}]|\bUID\b", path):
+        raise ValueError(f"a path in which only {UID} is replaced, by the number of the user")
+    return path
+
+
+UID = "{uid}"
+"""Stands for the number of the user who runs the benchmarks, in the path of a file system.
+
+So each user has a directory of their own in a folder in which all users write.
+"""
+FolderPath = Annotated[str, Field(pattern=r"^/"), AfterValidator(_plain)]
+StorageRate = Annotated[float, between(1e6, 1e16, 1e9, 1e6)]
+"""The rate of storage in bytes/s; documents have GB/s or MB/s."""
 Targets = Annotated[int, Field(gt=0, le=MAX_TARGETS)]
 
 
@@ -37,7 +52,7 @@ class FileSystem(StrictModel):
     """
 
     name: Slug
-    path: str = Field(pattern=r"^/")
+    path: FolderPath
     type: str | None = None
     source: str | None = None
     block_bytes: Count | None = None
@@ -60,7 +75,7 @@ class Scratch(StrictModel):
     """The directory in which benchmarks write, and the checks of it.
 
     Attributes:
-        path: where it is. `UID` in it is replaced before it is read (`with_uid`).
+        path: where it is. ``{uid}`` in it is replaced before it is read (`with_uid`).
         type: the required file system type, as in ``/proc/mounts``; nfs accepts nfs4; None accepts
             any.
         source: the required source, as in ``/proc/mounts``, or with host names that the nodes
@@ -75,7 +90,7 @@ class Scratch(StrictModel):
         bytes_per_s: the peak rate of all storage servers together.
     """
 
-    path: str = Field(pattern=r"^/")
+    path: FolderPath
     type: str | None = None
     source: str | None = None
     off_root: bool = False
@@ -83,8 +98,8 @@ class Scratch(StrictModel):
     layout: dict[str, str | int] = {}
     server_cache_bytes: Count | None = None
     storage_targets: Targets | list[Annotated[int, Field(ge=0)]] | None = None
-    client_bytes_per_s: Annotated[float, Field(gt=0)] | None = None
-    bytes_per_s: Annotated[float, Field(gt=0)] | None = None
+    client_bytes_per_s: StorageRate | None = None
+    bytes_per_s: StorageRate | None = None
 
     @model_validator(mode="after")
     def _mount_is_complete(self) -> Self:
@@ -103,13 +118,6 @@ class Scratch(StrictModel):
         if isinstance(known, int):
             return list(range(known))
         return list(dict.fromkeys(known or ()))
-
-
-UID = "{uid}"
-"""Stands for the number of the user who runs the benchmarks, in the path of a file system.
-
-So each user has a directory of their own in a folder in which all users write.
-"""
 
 
 def with_uid(path: Any, run_user: Any) -> Any:

@@ -24,6 +24,33 @@ MEMORY, RAILS, ACCELERATORS = "memory", "rails", "accelerators"
 """The keys of `StatedMemory`, `StatedRails` and `StatedAccelerators` below `NODE`."""
 JUDGES = ("sockets", "cores", "avx_hz", MEMORY, RAILS, ACCELERATORS)
 """The facts that only judge. Each needs its source."""
+
+
+def between(least: float, most: float, *units: float) -> AfterValidator:
+    """Return the check of a number in its base unit.
+
+    A number in another unit is refused with its value in the base unit.
+
+    Args:
+        units: the sizes of the units that data sheets have, in base units.
+    """
+
+    def checked(value: float) -> float:
+        if least <= value <= most:
+            return value
+        meant = next((value * unit for unit in units if least <= value * unit <= most), None)
+        hint = "" if meant is None else f"; did you mean {meant:.12g}?"
+        raise ValueError(f"a number from {least:.4g} to {most:.4g}{hint}")
+
+    return AfterValidator(checked)
+
+
+Hertz = Annotated[float, between(1e8, 1e10, 1e6, 1e9)]
+"""The frequency of a core in Hz; data sheets have MHz and GHz."""
+Size = Annotated[Count, between(2**26, 2**60, 2**30)]
+"""A memory in bytes; data sheets have GiB."""
+BytesPerSecond = Annotated[float, between(1e6, 1e16, 1e9 / 8)]
+"""The rate of a link in bytes/s; data sheets have Gb/s."""
 Positive = Annotated[float, Field(gt=0)]
 RailName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+:[0-9]+$")]
 
@@ -34,7 +61,7 @@ def _known_rate(rate: float | str) -> float | str:
     return rate
 
 
-Rate = Annotated[Annotated[float, Field(gt=0)] | Text, AfterValidator(_known_rate)]
+Rate = Annotated[BytesPerSecond | Text, AfterValidator(_known_rate)]
 """The rate of one direction of a link: the text that sysfs has for the port, if
 ``site/data/links.yml`` has it (``100 Gb/sec (4X EDR)``), or bytes/s."""
 
@@ -60,12 +87,12 @@ class StatedMemory(StrictModel):
         fast_bytes_per_s: bandwidth of the memory in the package of the processors.
     """
 
-    bytes: Count | None = None
+    bytes: Size | None = None
     modules: Count | None = None
-    module_bytes: Count | None = None
-    mt_per_s: Count | None = None
+    module_bytes: Size | None = None
+    mt_per_s: Annotated[int, between(100, 50_000, 1e-6)] | None = None
     channels: Count | None = None
-    fast_bytes_per_s: Positive | None = None
+    fast_bytes_per_s: Annotated[float, between(1e9, 1e15, 1e9)] | None = None
 
     @model_validator(mode="after")
     def _one_size(self) -> Self:
@@ -178,8 +205,8 @@ class StatedNode(StrictModel):
     operating_system: Literal["linux", "aix"] = "linux"
     sockets: Count | None = None
     cores: Count | None = None
-    clock_hz: Positive | None = None
-    avx_hz: Positive | None = None
+    clock_hz: Hertz | None = None
+    avx_hz: Hertz | None = None
     flop_per_cycle: Count | None = None
     llc_bytes: Count | None = None
     memory: StatedMemory = StatedMemory()

@@ -23,6 +23,11 @@ Tolerance = Annotated[float, Field(gt=0, lt=0.5)]
 Sentence = Annotated[str, Field(min_length=1)]
 Day = Annotated[str, Field(pattern=r"^\d{4}(-\d{2}){0,2}$")]
 """The date of a source: a year, a month or a day of ISO 8601."""
+LOWEST_TRIAD = 0.69
+"""The lowest public Triad of STREAM ÷ bandwidth of DDR and MCDRAM (paper P1), on which floors of
+cases are based."""
+LEAST_OF_IT, ALL_OF_IT = 0.8, 1.05
+"""Firmware and kernel reserve less of the memory in a package, and show not more than all."""
 Blas = Literal["aocl", "blis", "mkl", "nvpl", "openblas"]
 
 
@@ -65,6 +70,22 @@ class Typical(StrictModel):
     date: Day
 
 
+class SolderedMemory(StrictModel):
+    """Memory that is soldered beside a processor, and has no modules.
+
+    Its rate follows from its size. The name in ``/proc/cpuinfo`` is that of several products: the
+    number of cores says which one it is.
+
+    Attributes:
+        cores: of the socket.
+        bytes: the largest memory of a socket with this rate.
+    """
+
+    cores: Count
+    bytes: Count
+    bytes_per_s: Positive
+
+
 class ProcessorLimits(StrictModel):
     """The limits of one socket: frequency in Hz, DDR in MT/s, sizes in bytes, MCDRAM in bytes/s.
 
@@ -85,6 +106,9 @@ class ProcessorLimits(StrictModel):
         ddr: the fastest supported module, with one module in each channel.
         fast_memory_bytes_per_s: bandwidth of the in-package memory.
         fast_memory_bytes: its size.
+        fast_memory_triad: the lowest public Triad of STREAM ÷ `fast_memory_bytes_per_s`, if it is
+            below `LOWEST_TRIAD`: the cores cannot use more of it.
+        soldered: other memory without modules, the smallest first.
         side_cache_bytes_per_s: what it gives as a cache of the other memory, with data that fit.
         date: of `source`.
         checked: a second source with the same cores and frequencies, or empty.
@@ -106,12 +130,19 @@ class ProcessorLimits(StrictModel):
     ddr: Count | None = None
     fast_memory_bytes_per_s: Positive | None = None
     fast_memory_bytes: Count | None = None
+    fast_memory_triad: Annotated[float, Field(gt=0, lt=LOWEST_TRIAD)] = LOWEST_TRIAD
+    soldered: tuple[SolderedMemory, ...] = ()
     side_cache_bytes_per_s: Positive | None = None
     source: Sentence
     date: Day
     checked: str = ""
     triad: tuple[Typical, ...] = ()
     hpl: tuple[Typical, ...] = ()
+
+    def only_in_package(self, memory: int, sockets: int) -> bool:
+        """Return whether `memory`, in bytes, is that in the packages of a node and no other."""
+        size = (self.fast_memory_bytes or 0) * sockets
+        return bool(size) and (self.ddr is None or LEAST_OF_IT * size <= memory <= ALL_OF_IT * size)
 
 
 class LinkMeasurement(StrictModel):
@@ -257,6 +288,33 @@ def links() -> LinkTable:
 def lanes() -> tuple[LaneLimit, ...]:
     """Return the table of the lanes of links."""
     return links().lanes
+
+
+class Microarchitecture(StrictModel):
+    """The cores of processors by the numbers in ``/proc/cpuinfo``: all products have these units.
+
+    Attributes:
+        needs: a flag that the processor shows, if its BIOS did not switch the units off.
+        flop_per_cycle: in double precision, of one core.
+    """
+
+    name: Sentence
+    vendor: Sentence
+    family: Count
+    models: tuple[Count, ...]
+    needs: str = ""
+    flop_per_cycle: Count
+    source: Sentence
+
+
+@lru_cache(maxsize=1)
+def microarchitectures() -> dict[tuple[str, int, int], Microarchitecture]:
+    """Return the table of microarchitectures by vendor, family and model."""
+    rows = shipped_data("proofmark.site", "microarchitectures.yml", tuple[Microarchitecture, ...])
+    of_model: dict[tuple[str, int, int], Microarchitecture] = {}
+    for row in rows:
+        of_model |= {(row.vendor, row.family, model): row for model in row.models}
+    return of_model
 
 
 @lru_cache(maxsize=1024)

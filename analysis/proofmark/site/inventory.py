@@ -112,7 +112,7 @@ def _fact_mistake(facts: Path, item: ErrorDetails, variable: str) -> InputError:
         found = unknown_key(str(item["loc"][-1]), words)
         return InputError(str(file), key, found, f"one of {', '.join(words)}")
     found = "nothing" if item["type"] == "missing" else repr(item["input"])
-    return InputError(str(file), key, found, item["msg"])
+    return InputError(str(file), key, found, item["msg"].removeprefix("Value error, "))
 
 
 def paths_of_user(raw: Any) -> Any:

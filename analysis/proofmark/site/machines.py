@@ -18,7 +18,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.expressions import ranks_inside
 from proofmark.common.files import is_regular
 from proofmark.common.processes import run_command
-from proofmark.site.hardware import StatedNode
+from proofmark.site.hardware import NODE, StatedNode
 from proofmark.site.hardware_limits import ETHERNET, SLINGSHOT, ProcessorLimits, processor
 from proofmark.site.inventory import Site
 from proofmark.site.node.cpu import vector_set
@@ -187,7 +187,8 @@ def declared(site: Site, node: StatedNode, mode: str) -> Machine:
     """
     of_mode = site.partition.modes[mode]
     topology = _topology(site.facts, of_mode.topology or node.topology)
-    topology = topology.of_processor(node.cpu_model, in_package=_in_package(node))
+    stated = node.memory.fast_bytes_per_s is not None
+    topology = topology.of_processor(node.cpu_model, in_package=stated)
     topology = replace(topology, source=f"a node of {site.partition_name} in mode {mode}")
     symbols = dict(Machine.from_topology(topology, len(site.hosts)).symbols)
     if memory := node.memory.all_bytes:
@@ -204,20 +205,18 @@ def counted_node(site: Site) -> StatedNode:
     """Return the stated node; its topology states the cores and processors that it does not count.
 
     Raises:
-        BadInput: the topology cannot be read.
+        BadInput: the topology cannot be read, or has other numbers of them than are stated.
     """
     node = site.partition.node
     if not node.topology:
         return node
     symbols = declared(site, node, site.partition.current_mode).symbols
-    counted = {key: getattr(node, key) or symbols[key] for key in ("cores", "sockets")}
+    counted = {key: symbols[key] for key in ("cores", "sockets")}
+    for key, number in counted.items():
+        if (stated := getattr(node, key)) not in (None, number):
+            found = f"{stated}, and {number} in the topology"
+            raise bad_input(site.facts, f"partition.{NODE}.{key}", found, "the same number")
     return node.model_copy(update=counted)
-
-
-def _in_package(node: StatedNode) -> bool:
-    """Return whether the processors of a node have memory in their package."""
-    row = processor(node.cpu_model)
-    return bool(node.memory.fast_bytes_per_s or (row and row.fast_memory_bytes_per_s))
 
 
 def topology_of_mode(site: Site, mode: str) -> Topology:
@@ -325,45 +324,6 @@ def declared_node(site: Site, machine: Machine) -> NodeFacts:
         base_hz=row.base_hz if row else None,
         dimms=_modules(row, sockets),
         ports=_ports(site),
-        # What no inventory states.
-        boot_id=None,
-        root=False,
-        kernel="",
-        kernel_version="",
-        cmdline="",
-        os="",
-        virtual=None,
-        container=None,
-        vendor="",
-        family=None,
-        model=None,
-        stepping=None,
-        microcode=None,
-        differing={},
-        cpu_quota=None,
-        smt=None,
-        numa=(),
-        swap_bytes=0,
-        caches=(),
-        last_level_bytes=None,
-        topology_xml="",
-        governor=None,
-        frequency_driver=None,
-        max_hz=None,
-        turbo=None,
-        thp=None,
-        thp_defrag=None,
-        settings={},
-        firmware={},
-        dimm_slots_empty=0,
-        nics=(),
-        mounts=(),
-        limits={},
-        modules=(),
-        vulnerabilities={},
-        load=(),
-        clock_offset_s=None,
-        absent={},
     )
 
 
@@ -371,16 +331,7 @@ def _modules(row: ProcessorLimits | None, sockets: int) -> tuple[Dimm, ...]:
     """Return a memory module of the fastest speed for each channel of the processor."""
     if row is None or not row.ddr:
         return ()
-    module = Dimm(
-        locator="",
-        bytes=None,
-        kind=None,
-        part_number=None,
-        serial=None,
-        manufacturer=None,
-        rated=row.ddr,
-        configured=row.ddr,
-    )
+    module = Dimm(locator="", rated=row.ddr, configured=row.ddr)
     return (module,) * ((row.channels or 0) * sockets)
 
 
@@ -390,14 +341,5 @@ def _ports(site: Site) -> tuple[Port, ...]:
     if not isinstance(fabric.rate, str):
         return ()
     layer = LAYERS.get(fabric.network.kind if fabric.network else "", "InfiniBand")
-    port = Port(
-        adapter="",
-        port="",
-        firmware=None,
-        kind=None,
-        board=None,
-        state="4: ACTIVE",
-        rate=fabric.rate,
-        layer=layer,
-    )
+    port = Port(adapter="", port="", state="4: ACTIVE", rate=fabric.rate, layer=layer)
     return (port,)

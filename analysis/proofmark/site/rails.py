@@ -65,8 +65,6 @@ def ports_of(facts: NodeFacts) -> tuple[Port, ...]:
             adapter=f"cxi{re.sub(r'[^0-9]', '', nic.name)}",
             port="1",
             firmware=nic.firmware,
-            kind=None,
-            board=None,
             state="4: ACTIVE" if nic.state in ("up", "unknown") else nic.state,
             rate=None if nic.megabits is None else f"{nic.megabits / 1000:g} Gb/sec",
             layer=SLINGSHOT,

@@ -14,6 +14,7 @@ from proofmark.judge.references.derived import Derived, Nominal, derive, flop_pe
 from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import ProcessorLimits, lanes
 from proofmark.site.node.facts import NodeFacts, parse_probe
+from proofmark.site.node.parts import ReportedDomain
 
 STATED = StatedNode.model_validate(
     {
@@ -151,7 +152,7 @@ UNKNOWN: list[tuple[Rule, dict[str, Any], str, str]] = [
         "memory.channels",
     ),
     ("rpeak_nominal", {"base_hz": None}, "the nominal frequency of", "clock_hz"),
-    ("rpeak_avx", {"cpu_model": "X", "vector_isa": "AVX2"}, "the AVX frequency of X", "avx_hz"),
+    ("rpeak_avx", {"cpu_model": "X", "model": 106}, "the AVX frequency of X", "avx_hz"),
     (
         "rpeak_nominal",
         {"cpu_model": "Xeon Silver"},
@@ -232,10 +233,10 @@ def test_a_virtual_node_with_a_stated_clock_has_unknown_units() -> None:
     stated = StatedNode(clock_hz=2e9)
     virtual = facts(virtual="kvm", cpu_model="X", vector_isa="AVX2")
     assert "number of vector units" in reason("rpeak_nominal", virtual, stated=stated)
-    known = facts(cpu_model="X", vector_isa="AVX2", vector_bits=256)
+    known = facts(cpu_model="X", vendor="AuthenticAMD", family=25, model=1, features=("avx2",))
     found = limit("rpeak_nominal", known, stated=stated)
     assert found.value == 40 * 16 * 2
-    assert found.source == "40 cores × 16 flop/cycle × 2 GHz; two units of AVX2"
+    assert found.source.startswith("40 cores × 16 flop/cycle × 2 GHz; Milan (Zen 3); ")
 
 
 def test_mcdram_of_a_processor_without_it_is_unknown() -> None:
@@ -276,30 +277,98 @@ def test_each_link_has_a_latency_with_its_source() -> None:
 
 
 @pytest.mark.parametrize(
-    ("isa", "bits", "features", "flops"),
+    ("vendor", "family", "model", "features", "flops"),
     [
-        ("AVX-512", 512, (), None),
-        ("VSX", 128, (), 8),
-        ("NEON", 128, (), 8),
-        ("MMA", 128, (), None),
-        ("AVX2", 256, ("fma",), 16),
-        ("AVX", 256, ("fma4",), 16),
-        ("AVX", 256, (), 8),
-        ("SSE2", 128, (), 4),
-        ("AltiVec", 128, ("fma",), None),
-        ("SVE", None, ("fma",), None),
+        ("GenuineIntel", 6, 143, ("avx2", "avx512f"), 32),
+        ("GenuineIntel", 6, 143, ("avx2", "fma"), None),
+        ("GenuineIntel", 6, 175, ("avx2", "fma"), 8),
+        ("GenuineIntel", 6, 190, ("avx2", "fma"), None),
+        ("GenuineIntel", 6, 85, ("avx2", "avx512f"), None),
+        ("AuthenticAMD", 25, 17, ("avx2", "avx512f"), 16),
+        ("AuthenticAMD", 26, 2, ("avx2", "avx512f"), 32),
+        ("  Shanghai  ", 7, 59, ("avx2", "fma"), None),
+        ("ARM", None, None, ("asimd",), None),
+    ],
+    ids=[
+        "spr",
+        "spr-off",
+        "sierra-forest",
+        "gracemont",
+        "skylake",
+        "zen4",
+        "zen5",
+        "zhaoxin",
+        "arm",
     ],
 )
-def test_flop_per_cycle_by_the_vector_instructions(
-    isa: str, bits: int | None, features: tuple[str, ...], flops: int | None
+def test_flop_per_cycle_of_a_microarchitecture_and_never_of_flags(
+    vendor: str, family: int | None, model: int | None, features: tuple[str, ...], flops: int | None
 ) -> None:
-    """One unit or two, for AVX-512: the number is not certain without the table."""
-    known: dict[str, Any] = {"vector_isa": isa, "vector_bits": bits, "features": features}
-    node = facts(cpu_model="Future CPU", base_hz=2_000_000_000, **known)
+    known: dict[str, Any] = {"vendor": vendor, "family": family, "model": model}
+    node = facts(cpu_model="Future CPU", base_hz=2_000_000_000, features=features, **known)
     found = flop_per_cycle(node)
-    assert found == (None if flops is None else (flops, f"two units of {isa}"))
+    assert (found and found[0]) == flops
     assert peak(node) == (None if flops is None else 40 * 2 * flops)
     assert peak(node.model_copy(update={"base_hz": None})) is None
+    assert flop_per_cycle(node.model_copy(update={"virtual": "kvm"})) is None
+
+
+MAX = "Intel(R) Xeon(R) CPU Max 9480"
+
+
+def _domains(*sizes: tuple[int, bool]) -> tuple[ReportedDomain, ...]:
+    """Return domains of so many GiB, with or without a processor."""
+    return tuple(
+        ReportedDomain(index=index, cpus=(index,) if cpus else (), memory_bytes=gib << 30)
+        for index, (gib, cpus) in enumerate(sizes)
+    )
+
+
+def test_each_kind_of_memory_has_its_own_rate_or_none() -> None:
+    flat = facts(cpu_model=MAX, numa=_domains((128, True), (128, True), (64, False), (64, False)))
+    hbm = limit("memory_bandwidth", flat, memory="hbm")
+    assert (hbm.value, round(hbm.reach, 2)) == (2 * 1638.4, 0.64)
+    ddr = limit("memory_bandwidth", flat, memory="ddr")
+    assert ddr.reach == 1 and ddr.value < 400
+    for kind in ("cxl", "nvm", "gpu", "other"):
+        assert reason("memory_bandwidth", flat, memory=kind).startswith(
+            f"the rate of the memory {kind}"
+        )
+    alone = facts(cpu_model=MAX, numa=_domains((64, True), (64, True)), dimms=())
+    assert limit("memory_bandwidth", alone, memory="ddr") == limit(
+        "memory_bandwidth", alone, memory="hbm"
+    )
+    a64fx = facts(cpu_model="Fujitsu part 0x001", sockets=1, numa=_domains((32, True)), dimms=())
+    assert limit("memory_bandwidth", a64fx).value == 1024
+
+
+@pytest.mark.parametrize(
+    ("cores", "gib", "rate"), [(72, 240, 512), (72, 480, 384), (96, 240, None)]
+)
+def test_the_soldered_memory_of_grace_follows_from_its_size(
+    cores: int, gib: int, rate: float | None
+) -> None:
+    numa = _domains((gib, True), (gib, True), (96, False))
+    node = facts(cpu_model="ARM part 0xd4f", cores_online=2 * cores, numa=numa, dimms=())
+    found = derive("memory_bandwidth", [node], {})
+    assert (found.value if isinstance(found, Derived) else None) == (rate and 2 * rate)
+
+
+@pytest.mark.parametrize(
+    ("kind", "locator", "memory"),
+    [
+        ("DDR5", "DIMM00", "ddr"),
+        ("HBM2", "STACK0", "hbm"),
+        ("HBM3", "STACK0", "hbm"),
+        ("Logical non-volatile device", "DIMM01", "nvm"),
+        ("DDR5", "CXL_1", "cxl"),
+        (None, "DIMM00", "ddr"),
+    ],
+)
+def test_only_modules_in_channels_are_ddr(kind: str | None, locator: str, memory: str) -> None:
+    one = facts().dimms[0].model_copy(update={"kind": kind, "locator": locator})
+    assert one.memory == memory
+    assert bool(facts(dimms=(one,)).dram) is (memory == "ddr")
 
 
 def test_two_nodes_are_several() -> None:
@@ -312,11 +381,10 @@ def test_a_line_of_the_table_without_a_value_gives_none(monkeypatch: pytest.Monk
         name="X", architecture="haswell", avx_hz=2e9, source="a data sheet", date="2014"
     )
     monkeypatch.setattr("proofmark.judge.references.derived.processor", lambda _: row)
-    node = facts(cpu_model="X", vector_isa="AVX2", vector_bits=256)
+    node = facts(cpu_model="X", model=63)
     assert limit("rpeak_avx", node).value == 40 * 16 * 2
-    assert "number of vector units of X" in reason(
-        "rpeak_avx", node.model_copy(update={"vector_isa": "AltiVec"})
-    )
+    unknown = node.model_copy(update={"model": 190})
+    assert "number of vector units of X" in reason("rpeak_avx", unknown)
     for given in ({}, {"ddr": 2666}, {"channels": 6}):
         row = row.model_copy(update={"ddr": None, "channels": None, **given})
         assert "number of memory channels of X" in reason("memory_bandwidth", node)

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import results_of
 from tests.fixtures.messages import said
 
+from proofmark.packages.papers.node_plots import FileSize, file_bytes
+from proofmark.packages.tools.blas_kernels import BlasKernels
 from proofmark.records.columns import Record
 from proofmark.report.drawing.charts import COLOURS, MARKERS, STYLE, Drawing, svg_element, svg_file
 from proofmark.report.drawing.series import (
     Sample,
     byte_ticks,
-    file_bytes,
     lines_by_settings,
     log_ticks,
     megabytes_per_second,
@@ -28,7 +29,7 @@ from proofmark.report.drawing.series import (
     samples_of,
 )
 from proofmark.report.plots import Plot, PlotContext, plots
-from proofmark.report.plots.core_plots import BlasKernels, Collectives, FileSize, PointToPoint
+from proofmark.report.plots.core_plots import Collectives, PointToPoint
 from proofmark.report.sections.plots_section import csv_of
 
 NOTHING = PlotContext(peak_gflops=None, choice_labels={})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.folders import PROBES
 
-from proofmark.judge.references.derived import flop_per_cycle, peak, rpeak_nominal
+from proofmark.judge.references.derived import peak, rpeak_nominal
 from proofmark.site.node.facts import NodeFacts, parse_probe
 
 
@@ -31,31 +31,3 @@ def test_peak_from_the_facts_of_a_node(probe: str, rate: float) -> None:
 
 def test_with_an_unknown_frequency_the_peak_is_unknown() -> None:
     assert peak(facts("live-kvm-zen3")) is None
-
-
-@pytest.mark.parametrize(
-    ("isa", "bits", "features", "flops"),
-    [
-        ("AVX2", 256, ("fma",), 16),
-        ("AVX", 256, (), 8),
-        ("AVX", 256, ("fma4",), 16),
-        ("SSE4a", 128, (), 4),
-        ("VSX", 128, (), 8),
-        ("SVE", None, (), None),
-        ("AltiVec", 128, (), None),
-    ],
-)
-def test_flop_per_cycle(
-    isa: str, bits: int | None, features: tuple[str, ...], flops: int | None
-) -> None:
-    node = facts("live-kvm-zen3").model_copy(
-        update={
-            "virtual": None,
-            "cpu_model": "Future CPU",
-            "vector_isa": isa,
-            "vector_bits": bits,
-            "features": features,
-        }
-    )
-    known = flop_per_cycle(node)
-    assert (known and known[0]) == flops

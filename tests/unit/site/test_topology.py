@@ -151,7 +151,8 @@ def test_the_kind_of_memory_is_that_of_the_topology(
     ("model", "in_package", "kind"),
     [
         ("Intel(R) Xeon Phi(TM) CPU 7250", False, "mcdram"),
-        ("Intel(R) Xeon(R) CPU Max 9480", False, "other"),
+        ("Intel(R) Xeon(R) CPU Max 9480", False, "hbm"),
+        ("Intel(R) Xeon(R) Platinum 8480+", False, "other"),
         ("Intel(R) Xeon(R) CPU Max 9480", True, "hbm"),
     ],
 )
@@ -159,6 +160,12 @@ def test_only_a_xeon_phi_has_mcdram(model: str, in_package: bool, kind: str) -> 
     topology = Topology.from_lstopo("pack:1 [numa(memory=16GiB)] [numa(memory=4GiB)] core:2 pu:1")
     named = topology.of_processor(model, in_package=in_package)
     assert [domain.kind for domain in named.numa_domains] == ["ddr", kind]
+
+
+def test_memory_of_an_hbm_only_machine_is_hbm() -> None:
+    topology = Topology.from_lstopo("pack:2 [numa(memory=64GiB)] core:2 pu:1")
+    assert topology.of_processor("Intel(R) Xeon(R) CPU Max 9480").memories == ("hbm",)
+    assert topology.of_processor("Intel(R) Xeon(R) Platinum 8480+").memories == ("ddr",)
 
 
 def test_books_are_groups_of_packages_and_not_groups_inside_one() -> None:

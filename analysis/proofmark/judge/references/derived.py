@@ -10,12 +10,15 @@ from typing import cast
 from proofmark.cases.reference import UNIT_OF, Rule
 from proofmark.cases.vocabulary import ALL_RAILS, RAIL, Scalar
 from proofmark.common.message import Field, Message
-from proofmark.site.ceilings import SideCache, side_cache
+from proofmark.site.ceilings import SideCache, only_in_package, side_cache
 from proofmark.site.hardware import MEMORY, NODE, RAILS, StatedNode
 from proofmark.site.hardware_limits import (
+    LOWEST_TRIAD,
     LinkLimit,
+    ProcessorLimits,
     link,
     link_of_gbit,
+    microarchitectures,
     processor,
     shown_gbit,
 )
@@ -24,26 +27,12 @@ from proofmark.site.node.parts import Port
 from proofmark.site.node.topology import FAST
 from proofmark.site.rails import PathPart, name_of, parts_after, ports_of, rails_of
 
+DDR, FAST_MEMORY = "ddr", "hbm"
 ARRAY, BYTES_OF_ARRAYS = "array", 3 * 8
 """The parameter with the elements of an array; the bytes of one element of three arrays of doubles:
 the data of STREAM."""
-PIPES = 2
-"""Vector units of a core for double precision: two with FMA, or an adder and a multiplier."""
-
-FUSED = {"VSX", "NEON"}
-"""Vector instruction sets that always have FMA; AVX and AVX2 have it if `features` has its flag."""
-
-NO_DOUBLES = {"AltiVec"}
-"""Vector instruction sets without double precision."""
-
-
 ANY_NODE = StatedNode()
 """The node of a site that states nothing."""
-
-UNCERTAIN_UNITS = ("AVX-512", "MMA", "zen")
-"""Vector instruction sets and an architecture whose vector units can have another width: some Xeons
-have one unit for AVX-512, Zen 4 joins two of 256 bits, Zen 1 two of 128 bits for AVX2, and a core
-of POWER10 has more units than two."""
 
 OF_SEVERAL: Mapping[Rule, Callable[[Iterable[float]], float]] = {
     "link_bandwidth": min,
@@ -54,11 +43,15 @@ OF_SEVERAL: Mapping[Rule, Callable[[Iterable[float]], float]] = {
 
 @dataclass(frozen=True)
 class Derived:
-    """A limit with its unit and the source of its inputs."""
+    """A limit with its unit and the source of its inputs.
+
+    `reach` is the part of it that the cores can use, ÷ the part of DDR: floors take it.
+    """
 
     value: float
     unit: str
     source: str
+    reach: float = field(default=1.0, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -103,29 +96,18 @@ def rpeak_nominal(cores: int, flop_per_cycle: int, gigahertz: float) -> float:
 def flop_per_cycle(facts: NodeFacts, node: StatedNode = ANY_NODE) -> tuple[int, str] | None:
     """Return the double-precision flop per cycle of a core, and the source; None if not certain.
 
-    The data sheet of the site comes first, then the table of processors, then the vector
-    instructions, unless they can have units of half of their width.
+    The data sheet of the site comes first, then the table of processors, then the table of
+    microarchitectures. Flags say nothing about the number and the width of the units.
     """
     if node.flop_per_cycle is not None:
         return node.flop_per_cycle, node.source("flop_per_cycle")
     row = processor(facts.cpu_model)
     if row is not None and row.flop_per_cycle is not None:
         return row.flop_per_cycle, row.source
-    if facts.virtual or not {facts.vector_isa, facts.architecture}.isdisjoint(UNCERTAIN_UNITS):
+    core = microarchitectures().get((facts.vendor, facts.family or 0, facts.model or 0))
+    if facts.virtual or core is None or core.needs not in ("", *facts.features):
         return None
-    flops = _by_instructions(facts)
-    return None if flops is None else (flops, f"two units of {facts.vector_isa}")
-
-
-def _by_instructions(facts: NodeFacts) -> int | None:
-    """Return double-precision flop per cycle and core by the vector instructions; None if unknown.
-
-    Doubles in a vector × 2 units, × 2 with FMA.
-    """
-    if facts.vector_bits is None or facts.vector_isa in NO_DOUBLES:
-        return None
-    fused = facts.vector_isa in FUSED or "fma" in facts.features or "fma4" in facts.features
-    return facts.vector_bits // 64 * PIPES * (2 if fused else 1)
+    return core.flop_per_cycle, f"{core.name}; {core.source}"
 
 
 def nominal_hz(facts: NodeFacts, node: StatedNode = ANY_NODE) -> float | None:
@@ -135,7 +117,7 @@ def nominal_hz(facts: NodeFacts, node: StatedNode = ANY_NODE) -> float | None:
 
 def peak(facts: NodeFacts, node: StatedNode = ANY_NODE) -> float | None:
     """Return Rpeak nominal of a node in GFlop/s, as `derive` does; None if a fact is not known."""
-    limit = _of_node("rpeak_nominal", facts, "ddr", node, NOTHING_STATED)
+    limit = _of_node("rpeak_nominal", facts, DDR, node, NOTHING_STATED)
     return limit.value if isinstance(limit, Derived) else None
 
 
@@ -156,14 +138,14 @@ def derive(
         node: what the inventory states about each node.
         stated: the stated parts of each node; empty if nothing is stated.
     """
-    memory = str(parameters.get("memory", "ddr"))
     each: list[Derived] = []
     for facts, nominal in zip(nodes, stated or [NOTHING_STATED] * len(nodes), strict=True):
+        memory = memory_used(facts, parameters)
         rail = str(parameters.get(RAIL))
         if rail in map(name_of, active_ports(facts)):
             nominal = replace(nominal, ports=(rail,))
         limit = _of_node(rule, facts, memory, node, nominal)
-        cache = side_cache(facts) if rule == "memory_bandwidth" and memory not in FAST else None
+        cache = side_cache(facts) if rule == "memory_bandwidth" and memory == DDR else None
         if cache is not None:
             limit = _cached(limit, facts, cache, parameters, node)
         if isinstance(limit, Message):
@@ -173,7 +155,14 @@ def derive(
         each.append(limit)
     value = OF_SEVERAL.get(rule, sum)(limit.value for limit in each)
     several = f"{len(each)} nodes, each: " if len(each) > 1 else ""
-    return Derived(value, UNIT_OF[rule], f"{several}{each[0].source}")
+    source = f"{several}{each[0].source}"
+    return Derived(value, UNIT_OF[rule], source, reach=each[0].reach)
+
+
+def memory_used(facts: NodeFacts, parameters: Mapping[str, Scalar]) -> str:
+    """Return the kind of the memory of a figure. Without a label it is the main memory."""
+    kind = str(parameters.get("memory", DDR))
+    return FAST_MEMORY if kind == DDR and only_in_package(facts) else kind
 
 
 def as_ordered(facts: NodeFacts, nominal: Nominal) -> NodeFacts:
@@ -285,15 +274,21 @@ def _memory(
         return Message("part-of-node", node=facts.hostname)
     limits = None if facts.virtual else processor(facts.cpu_model)
     if kind in FAST:
+        reach = limits.fast_memory_triad / LOWEST_TRIAD if limits else 1.0
         if (fast := node.memory.fast_bytes_per_s) is not None:
-            return Derived(fast / 1e9, UNIT_OF[rule], node.source(MEMORY))
+            return Derived(fast / 1e9, UNIT_OF[rule], node.source(MEMORY), reach=reach)
         if limits is None or limits.fast_memory_bytes_per_s is None:
             what = Message("fact-fast-memory", processor=facts.cpu_model)
             return _unknown(facts, what, f"{MEMORY}.fast_bytes_per_s")
         rate = limits.fast_memory_bytes_per_s * facts.sockets / 1e9
-        return Derived(rate, UNIT_OF[rule], limits.source)
+        return Derived(rate, UNIT_OF[rule], limits.source, reach=reach)
+    if kind != DDR:
+        return Message("fact-other-memory", kind=kind, node=facts.hostname)
     if (filled_speed := node.memory.channel_speed) is not None:
         return _channels(rule, *filled_speed, node.source(MEMORY))
+    if limits and (soldered := _soldered(facts, limits)):
+        rate = facts.sockets * soldered / 1e9
+        return Derived(rate, UNIT_OF[rule], f"{facts.sockets} processors; {limits.source}")
     if limits is None or limits.channels is None or limits.ddr is None:
         if node.memory.channels:
             what = Message("fact-speed-any", node=facts.hostname)
@@ -318,6 +313,14 @@ def _memory(
     filled = node.memory.channels or min(limits.channels * sockets, modules)
     note = nominal.note("sockets", "dimms", "dimm_mt_per_s")
     return _channels(rule, filled, min(*speeds, limits.ddr), f"{limits.source}{note}")
+
+
+def _soldered(facts: NodeFacts, limits: ProcessorLimits) -> float | None:
+    """Return the rate of the soldered memory of a socket in bytes/s; None if it has none."""
+    memory = facts.memory_of_domains(cpus=True) or facts.memory_total_bytes
+    size, cores = memory / facts.sockets, facts.cores_online // facts.sockets
+    rates = (at.bytes_per_s for at in limits.soldered if at.cores == cores and size <= at.bytes)
+    return next(rates, None)
 
 
 def _cached(

@@ -361,7 +361,8 @@ class Comparison:
         assert times is not None
         shown = intern(f"{source}; {found.source}")  # one text for all nodes
         if not isinstance(found, TypicalValue):
-            return ReferenceValue(found.value * times, rule, shown)
+            reach = found.reach if reference.kind == "floor" else 1.0
+            return ReferenceValue(found.value * reach * times, rule, shown)
         value, tolerance, unheld = found.value * times, found.tolerance, found.unheld
         return ReferenceValue(value, rule, shown, tolerance=tolerance, unheld=unheld)
 

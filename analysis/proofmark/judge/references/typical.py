@@ -16,6 +16,7 @@ from proofmark.common.message import Message, Term
 from proofmark.common.translation import N_
 from proofmark.judge.references.derived import (
     ANY_NODE,
+    DDR,
     NOTHING_STATED,
     OF_SEVERAL,
     Derived,
@@ -23,6 +24,7 @@ from proofmark.judge.references.derived import (
     active_ports,
     as_ordered,
     derive,
+    memory_used,
     stated_links,
 )
 from proofmark.site.accepted_baseline import AcceptedPrograms
@@ -50,7 +52,7 @@ SLOW_BLAS = (None, "reference")
 STREAMING_RECIPES = ("spack", "easybuild")
 """Origins whose recipe of STREAM is the kit's: on x86 it checks that stores pass the caches."""
 NO_STREAMING = "~nontemporal"
-X86, DDR = "x86_64", "ddr"
+X86 = "x86_64"
 ONLY_SLOWER = ("condition-tcp", "condition-nodes")
 """Conditions without which a figure can only be worse: one that meets the value is as good."""
 ANY_BLAS = Term(N_("a tuned one"))
@@ -190,7 +192,7 @@ def _shares(
         return [_Share(ratio, mpi.tolerance / ratio, mpi.source, conditions)]
     row = processor(facts.cpu_model)
     found = typical_shares(row, "hpl" if rule == "typical_hpl" else "triad") if row else ()
-    if not found or parameters.get("memory", DDR) != DDR or side_cache(facts):
+    if not found or memory_used(facts, parameters) != DDR or side_cache(facts):
         return Message("typical-processor", processor=facts.cpu_model)
     return [
         _Share(each.ratio, each.tolerance / each.ratio, each.source, each.conditions)

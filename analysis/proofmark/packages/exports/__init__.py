@@ -9,6 +9,7 @@ from proofmark.common.plugins import PluginTable
 
 PLUGINS: PluginTable = {
     "proofmark.report.exports": {
+        "hpl": "submission:HplSubmission",
         "influx": "time_series:InfluxDb",
         "nhc": "nhc:NodeHealthCheck",
         "perflog": "time_series:Perflog",

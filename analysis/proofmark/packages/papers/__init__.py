@@ -36,6 +36,7 @@ PLUGINS: PluginTable = {
         "papers": "claims_of_runs:ClaimsOnPage",
     },
     "proofmark.report.plots": {
+        "file_size": "node_plots:FileSize",
         "p1_hpl": "node_plots:HplOverNodes",
         "p1_ior": "node_plots:IorOverFileSize",
         "p1_stream": "node_plots:StreamOverThreads",

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.expressions import GRID_RATIO
-from proofmark.common.translation import N_, _
+from proofmark.common.translation import N_, _, translated
 from proofmark.packages.papers.panels import (
     Axis,
     Chart,
@@ -22,18 +22,31 @@ from proofmark.packages.papers.panels import (
     with_fit,
 )
 from proofmark.records.columns import Record
-from proofmark.report.drawing.charts import Drawing
+from proofmark.report.drawing.charts import Drawing, Labels, draw_over_bytes
 from proofmark.report.drawing.series import (
-    METRICS,
     Sample,
     Series,
-    file_bytes,
     gigaflops,
+    lines_by_settings,
     megabytes_per_second,
     parameter,
 )
 from proofmark.report.plots import Plot, PlotContext
 from proofmark.report.words import count
+
+METRICS = {
+    "write": N_("Writing files: bandwidth over file size"),
+    "read": N_("Reading files: bandwidth over file size"),
+}
+
+
+def file_bytes(record: Record) -> float | None:
+    """Return the bytes of all files together: block × tasks (P1.ior, with one segment).
+
+    None if the parameters lack one of them.
+    """
+    block, tasks = parameter(record, "block_bytes"), parameter(record, "tasks")
+    return None if block is None or tasks is None else block * tasks
 
 
 def threads_of(record: Record) -> float | None:
@@ -301,4 +314,36 @@ class PlacementOfThreads(Plot):
             )
             content = _panels(close, lambda r: r.metric.title(), level)
             drawings += draw_panels(chart, content, close, context)
+        return drawings
+
+
+class FileSize(Plot):
+    """File system bandwidth over file size, a plot for writing and one for reading.
+
+    The runs of P1 are excluded: `IorOverFileSize` draws them (P1, figures 10 and 11).
+    """
+
+    name = "file_size"
+    title = N_("File system bandwidth over file size")
+    position = 61
+
+    def wants(self, record: Record) -> bool:
+        """Return whether `record` is a bandwidth of files whose size is known."""
+        return (
+            record.metric in METRICS
+            and record.parameters.get("cache") != "as-the-paper"  # drawn by IorOverFileSize
+            and bool(file_bytes(record))
+            and megabytes_per_second(record) is not None
+        )
+
+    def draw(self, samples: Sequence[Sample], context: PlotContext) -> list[Drawing]:
+        """Draw a plot for writing and one for reading, each with a line for each layout."""
+        drawings: list[Drawing] = []
+        for metric, title in METRICS.items():
+            chosen = [sample for sample in samples if sample.record.metric == metric]
+            lines = lines_by_settings(chosen, file_bytes, {"block_bytes"}, megabytes_per_second)
+            labels = Labels(
+                translated(title), _("size of all files together"), _("bandwidth in MB/s")
+            )
+            drawings += draw_over_bytes(f"file-size-{metric}", labels, lines, chosen)
         return drawings

@@ -1,4 +1,4 @@
-"""Tools of an operator: what a step does, values of a search as facts, telemetry of the BMCs.
+"""Tools of an operator: what a step does, values of a search, telemetry of the BMCs, kernels.
 
 May import: every room.
 """
@@ -19,4 +19,5 @@ PLUGINS: PluginTable = {
         "telemetry": ":TELEMETRY",
         "tune": ":TUNE",
     },
+    "proofmark.report.plots": {"blas_kernel": "blas_kernels:BlasKernels"},
 }

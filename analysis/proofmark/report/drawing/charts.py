@@ -298,56 +298,6 @@ def _described(lines: Sequence[Series], y_label: str, left_out: int, zeros: int)
     return f"{y_label[:1].upper()}{y_label[1:]} – {'; '.join(ranges)}.{more}{not_drawn}"
 
 
-@dataclass(frozen=True)
-class Bars:
-    """Bars of one colour: a value for each group; None if the group lacks it."""
-
-    label: str
-    values: Sequence[float | None]
-
-
-def draw_bars(
-    groups: Sequence[str], series: Sequence[Bars], y_label: str, levels: Sequence[tuple[str, float]]
-) -> Figure:
-    """Return a figure of bars that begin at 0, each labelled with its value.
-
-    Args:
-        groups: labels of the groups on the x axis.
-        series: the bars of one colour each.
-        y_label: quantity and unit.
-        levels: label and value of each horizontal line.
-    """
-    figure, axes = sheet()
-    width = 0.8 / len(series)
-    for index, (one, colour, hatch) in enumerate(zip(series, COLOURS, HATCHES, strict=False)):
-        shown = [
-            (position, value) for position, value in enumerate(one.values) if value is not None
-        ]
-        x = [position + (index - (len(series) - 1) / 2) * width for position, _ in shown]
-        y = [value for _, value in shown]
-        drawn = axes.bar(
-            x, y, width * 0.92, label=one.label, color=colour, hatch=hatch, edgecolor=PAPER
-        )
-        axes.bar_label(drawn, [number(value, 3) for value in y], padding=2, fontsize=8.5)
-    for name, value in levels:
-        axes.axhline(value, color=INK, linestyle=(0, (4, 3)), linewidth=1.0)
-        position = (len(groups) - 0.5, value)
-        axes.annotate(
-            name, position, xytext=(0, 3), textcoords="offset points", ha="right", fontsize=8.5
-        )
-    axes.set_xticks(range(len(groups)), groups)
-    axes.set_xlim(-0.5, len(groups) - 0.5)
-    heights = []
-    for one in series:
-        heights += [value for value in one.values if value is not None]
-    axes.set_ylim(0, 1.12 * max([*heights, *(value for _, value in levels)]))
-    axes.tick_params(axis="x", length=0)
-    axes.yaxis.set_major_formatter(FuncFormatter(number_label))
-    axes.set_title(y_label, loc="left")
-    figure.legend(loc="outside upper left", ncols=2, frameon=False, borderaxespad=0.2)
-    return figure
-
-
 SVG = "{http://www.w3.org/2000/svg}"
 XLINK = "{http://www.w3.org/1999/xlink}href"
 DOTS = 200

@@ -16,7 +16,6 @@ import numpy as np
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.nodesets import folded
 from proofmark.common.text import factor
-from proofmark.common.translation import N_
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.verdict import Results
 from proofmark.records.columns import Record
@@ -296,18 +295,3 @@ def is_bandwidth(record: Record) -> bool:
     """Return whether `record` is a bandwidth of messages of at least one byte."""
     bandwidth = record.metric == "bandwidth" and megabytes_per_second(record) is not None
     return bandwidth and bool(message_bytes(record))
-
-
-METRICS = {
-    "write": N_("Writing files: bandwidth over file size"),
-    "read": N_("Reading files: bandwidth over file size"),
-}
-
-
-def file_bytes(record: Record) -> float | None:
-    """Return the bytes of all files together: block × tasks (P1.ior, with one segment).
-
-    None if the parameters lack one of them.
-    """
-    block, tasks = parameter(record, "block_bytes"), parameter(record, "tasks")
-    return None if block is None or tasks is None else block * tasks

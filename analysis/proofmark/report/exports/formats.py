@@ -7,8 +7,6 @@ from pathlib import Path
 import polars as pl
 
 from proofmark.common.files import (
-    copy_whole,
-    is_regular,
     parquet,
     replacing,
     write_atomic,
@@ -17,10 +15,8 @@ from proofmark.common.files import (
 from proofmark.common.text import csv_cell
 from proofmark.judge.verdict import Verdict
 from proofmark.judge.verdict_files import write_junit
-from proofmark.plan.step import StepInstance
 from proofmark.records.columns import Records
 from proofmark.report.exports import Export, labelled
-from proofmark.runs.attempts import numbered_execution
 from proofmark.runs.run import Run
 
 
@@ -36,37 +32,6 @@ class Csv(Export):
         texts = pl.col(pl.String).map_elements(csv_cell, return_dtype=pl.String)
         write_atomic(path, labelled(run, records, verdict).with_columns(texts).write_csv())
         return [path]
-
-
-class HplSubmission(Export):
-    """Writes input, output, script and binding of each HPL step, for a submission."""
-
-    name = "hpl"
-    content = "input, output, script and binding of each HPL step, for a submission"
-
-    def write(self, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
-        """Copy the files of a submission, for each step with an ``HPL.dat`` and a valid record.
-
-        They are those of the newest execution with a valid record.
-        """
-        valid = {record.step: record.attempt for record in records if record.valid}
-        written: list[Path] = []
-        for step, newest in sorted(valid.items()):
-            execution = numbered_execution(run.files.step(step), newest)
-            if not is_regular(execution.folder / "HPL.dat"):
-                continue
-            target = folder / step
-            target.mkdir(parents=True, exist_ok=True)
-            script = run.files.scripts.step(StepInstance.parse(step).step).program_script
-            for path in (script, *execution.submitted()):
-                if is_regular(path):
-                    copy_whole(path, target / path.name)
-                    written.append(target / path.name)
-        if written:
-            software = run.files.software
-            copy_whole(software, folder / software.name)
-            written.append(folder / software.name)
-        return written
 
 
 class Junit(Export):

@@ -332,73 +332,77 @@ class NodeFacts(StrictModel):
 
     hostname: str
     date: Moment
-    boot_id: str | None
-    root: bool
-    kernel: str
-    kernel_version: str
+    boot_id: str | None = None
+    root: bool = False
+    kernel: str = ""
+    kernel_version: str = ""
     machine: str
-    cmdline: str
-    os: str
-    virtual: str | None
-    container: str | None
-    vendor: str
+    cmdline: str = ""
+    os: str = ""
+    virtual: str | None = None
+    container: str | None = None
+    vendor: str = ""
     cpu_model: str
-    family: int | None
-    model: int | None
-    stepping: int | None
-    microcode: str | None
+    family: int | None = None
+    model: int | None = None
+    stepping: int | None = None
+    microcode: str | None = None
     features: tuple[str, ...]
     architecture: str
     vector_isa: str
     vector_bits: int | None
-    differing: dict[str, tuple[str, ...]]
+    differing: dict[str, tuple[str, ...]] = {}
     sockets: _Count
     cores: _Count
     threads_per_core: _Count
     cpus: tuple[int, ...]
     cores_online: _Count
     cpus_online: _Count
-    cpu_quota: float | None
-    smt: str | None
-    numa: tuple[ReportedDomain, ...]
+    cpu_quota: float | None = None
+    smt: str | None = None
+    numa: tuple[ReportedDomain, ...] = ()
     memory_bytes: _Bytes
     memory_total_bytes: _Bytes
-    swap_bytes: _Bytes
-    caches: tuple[ReportedCache, ...]
-    last_level_bytes: int | None
-    topology_xml: str
-    governor: str | None
-    frequency_driver: str | None
+    swap_bytes: _Bytes = 0
+    caches: tuple[ReportedCache, ...] = ()
+    last_level_bytes: int | None = None
+    topology_xml: str = ""
+    governor: str | None = None
+    frequency_driver: str | None = None
     base_hz: int | None
     base_source: str = ""
     base_listed: bool = False
-    max_hz: int | None
-    turbo: bool | None
-    thp: str | None
-    thp_defrag: str | None
-    settings: dict[str, str]
-    firmware: dict[str, str]
+    max_hz: int | None = None
+    turbo: bool | None = None
+    thp: str | None = None
+    thp_defrag: str | None = None
+    settings: dict[str, str] = {}
+    firmware: dict[str, str] = {}
     dimms: tuple[Dimm, ...]
-    dimm_slots_empty: int
-    nics: tuple[Nic, ...]
+    dimm_slots_empty: int = 0
+    nics: tuple[Nic, ...] = ()
     ports: tuple[Port, ...]
-    mounts: tuple[MountedFileSystem, ...]
+    mounts: tuple[MountedFileSystem, ...] = ()
     automounts: tuple[str, ...] = ()
-    limits: dict[str, str]
-    modules: tuple[str, ...]
+    limits: dict[str, str] = {}
+    modules: tuple[str, ...] = ()
     drivers: dict[str, str] | None = None
     accelerators: tuple[Accelerator, ...] | None = None
-    vulnerabilities: dict[str, str]
-    load: tuple[float, ...]
-    clock_offset_s: float | None
-    absent: dict[str, Message]
+    vulnerabilities: dict[str, str] = {}
+    load: tuple[float, ...] = ()
+    clock_offset_s: float | None = None
+    absent: dict[str, Message] = {}
     unread: dict[str, str] = {}
     reported: str = ""
 
     @property
     def dram(self) -> tuple[Dimm, ...]:
-        """The memory modules without those of persistent memory, which share their channels."""
-        return tuple(dimm for dimm in self.dimms if not dimm.persistent)
+        """The memory modules in the channels of the processors, without other kinds of memory."""
+        return tuple(dimm for dimm in self.dimms if dimm.memory == "ddr")
+
+    def memory_of_domains(self, *, cpus: bool) -> int:
+        """Return the bytes of the NUMA domains with processors, or of those without."""
+        return sum(each.memory_bytes for each in self.numa if bool(each.cpus) is cpus)
 
     @property
     def cores_known(self) -> bool:

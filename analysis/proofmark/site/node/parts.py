@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
+from proofmark.cases.vocabulary import MemoryKind
 from proofmark.common.shared_models import StrictModel
 from proofmark.site.node.cpu import cpu_list
 from proofmark.site.node.probe_text import Unread
@@ -55,19 +56,26 @@ class Dimm(StrictModel):
     """
 
     locator: str
-    bytes: int | None
-    kind: str | None
-    part_number: str | None
-    serial: str | None
-    manufacturer: str | None
+    bytes: int | None = None
+    kind: str | None = None
+    part_number: str | None = None
+    serial: str | None = None
+    manufacturer: str | None = None
     rated: int | None
     configured: int | None
     check_bits: int | None = None
 
     @property
-    def persistent(self) -> bool:
-        """Whether it is persistent memory: ``Logical non-volatile device`` of SMBIOS 3.2."""
-        return self.kind is not None and "non-volatile" in self.kind.casefold()
+    def memory(self) -> MemoryKind:
+        """The kind of its memory, by the type and the locator of SMBIOS 3.2 and later.
+
+        ``Logical non-volatile device`` is persistent memory, ``HBM2`` a stack in the package of a
+        processor. A module behind CXL has the type of its chips, and its locator names CXL.
+        """
+        kind = (self.kind or "").casefold()
+        if "cxl" in f"{kind} {self.locator.casefold()}":
+            return "cxl"
+        return "nvm" if "non-volatile" in kind else "hbm" if kind.startswith("hbm") else "ddr"
 
 
 class Nic(StrictModel):
@@ -92,9 +100,9 @@ class Port(StrictModel):
 
     adapter: str
     port: str
-    firmware: str | None
-    kind: str | None
-    board: str | None
+    firmware: str | None = None
+    kind: str | None = None
+    board: str | None = None
     state: str | None
     rate: str | None
     layer: str | None

@@ -18,6 +18,7 @@ from typing import Any
 from proofmark.cases.vocabulary import MemoryKind
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_text
+from proofmark.site.hardware_limits import ALL_OF_IT, processor
 from proofmark.site.node import hwloc
 
 FAST: tuple[MemoryKind, ...] = ("mcdram", "hbm")
@@ -165,19 +166,28 @@ class Topology:
         return replace(self, cores=tuple(cores), numa_domains=tuple(domains))
 
     def of_processor(self, model: str, *, in_package: bool = False) -> Topology:
-        """Return the topology with a kind for unnamed memory that has no cores.
+        """Return the topology with a kind for memory that it does not name.
+
+        Memory without cores is in the package, if a processor with such memory has so much. It is
+        the main memory, if it is all that the node has.
 
         Args:
             model: the name of the processor: a Xeon Phi has MCDRAM.
-            in_package: whether the processors have memory in their package.
+            in_package: whether the inventory states memory in the package.
         """
         kind: MemoryKind = "mcdram" if XEON_PHI in model else "hbm"
-        if not (in_package or kind == "mcdram"):
+        row = processor(model)
+        size = row and row.fast_memory_bytes and row.fast_memory_bytes * self.sockets
+        if not (in_package or size or kind == "mcdram"):
             return self
-        domains = (
-            replace(each, kind=kind) if each.kind == "other" and not each.cores else each
-            for each in self.numa_domains
-        )
+        most = ALL_OF_IT * (size or math.inf)
+        main = row is not None and row.only_in_package(self.memory_bytes, self.sockets)
+        main = main and all(each.cores for each in self.numa_domains)
+        domains = []
+        for each in self.numa_domains:
+            unnamed = each.kind == "other" and not each.cores and each.bytes <= most
+            fast = unnamed or (each.kind == "ddr" and main)
+            domains.append(replace(each, kind=kind) if fast else each)
         return replace(self, numa_domains=tuple(domains))
 
     @property
