@@ -1,7 +1,8 @@
 """Writes docs/case-keys.md and docs/site-keys.md from the models of cases and inventories.
 
 ``python -m tests.key_pages`` writes them, and so does ``make docs``. A test compares the pages with
-the models. Each model is a section with the place of its keys; its docstring is the text.
+the models. Each model is a section with the place of its keys; its docstring is the text. Keys that
+two models share, and those that a package adds, are on one place: a section refers to it.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ from pydantic import BaseModel
 from tests.folders import ROOT
 
 from proofmark.cases.case import Case
+from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Suite
-from proofmark.site.contract_document import Contract
+from proofmark.common.plugins import installed
+from proofmark.common.shared_models import PACKAGE_KEYS
+from proofmark.site.contract_document import CheckItem, Contract, ContractItem, ItemTerms
 from proofmark.site.partition import Partition
 
 Schema = Mapping[str, Any]
@@ -37,6 +41,7 @@ class Root:
 
     model: type[BaseModel]
     place: str
+    of_package: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,10 +54,21 @@ class KeyPage:
 
     def text(self) -> str:
         """Return the page."""
-        parts = [self.head, *(part for root in self.roots for part in _sections(root))]
+        parts = [self.head]
+        for root in self.roots:
+            parts += _sections(root)
         return "\n".join(parts).rstrip() + "\n"
 
 
+ITEMS = "contract.yml.items"
+SHARED: Mapping[str, Mapping[type[BaseModel], str]] = {
+    ContractItem.__name__: {
+        Reference: "[case.references](case-keys.md#casereferences)",
+        ItemTerms: f"[each item](#{ITEMS.replace('.', '')}-itemterms)",
+    },
+    CheckItem.__name__: {ItemTerms: f"[each item](#{ITEMS.replace('.', '')}-itemterms)"},
+}
+"""By the name of a model, the models whose keys it has too, each with the link to its section."""
 PAGES = (
     KeyPage(
         "case-keys.md",
@@ -66,15 +82,33 @@ PAGES = (
         "# Keys of an inventory\n\nThe keys of the variable `partition` of a group, made from the "
         "models that read them. [A new site](new-site.md)\nexplains how to fill them. `make docs` "
         "writes this page.\n",
-        [Root(Partition, "partition"), Root(Contract, "contract.yml")],
+        [
+            Root(Partition, "partition"),
+            Root(Contract, "contract.yml"),
+            Root(ItemTerms, f"{ITEMS} ItemTerms"),
+        ],
     ),
 )
 
 
+def page_of_packages() -> KeyPage:
+    """Return the page with the keys that optional packages add to inventories and contracts."""
+    points = sorted(installed(PACKAGE_KEYS).items())
+    head = (
+        "# Keys of packages\n\nThe keys that an optional package adds to an inventory or a "
+        "contract, by their place. Without the package they are refused\nas unknown keys. "
+        "`make docs` writes this page.\n"
+    )
+    roots = [Root(point.load(), place, of_package=True) for place, point in points]
+    return KeyPage("packages/site-keys.md", head, roots)
+
+
 def _sections(root: Root) -> Iterator[str]:
     """Yield the section of the model, then those of the models that its keys contain."""
-    schema = root.model.model_json_schema()
-    definitions: Mapping[str, Schema] = schema.get("$defs", {})
+    schema: Schema = root.model.model_json_schema()
+    definitions = {name: _own(name, each) for name, each in schema.get("$defs", {}).items()}
+    if not root.of_package:
+        schema = _without_keys_of_packages(schema, root.place)
     places = _places(schema, root.place, definitions)
     yield _section(schema, root.place, places)
     for name, place in places.items():
@@ -82,7 +116,35 @@ def _sections(root: Root) -> Iterator[str]:
             yield _section(definitions[name], place, places)
 
 
-def _places(schema: Schema, place: str, definitions: Mapping[str, Schema]) -> dict[str, str]:
+def _own(name: str, schema: Schema) -> Schema:
+    """Return the schema of a model without the keys that it shares, and a text that names them."""
+    bases = SHARED.get(name, {})
+    if not bases:
+        return schema
+    shared: set[str] = set()
+    for base in bases:
+        shared.update(base.model_fields)
+    model = next(each for each in (ContractItem, CheckItem) if each.__name__ == name)
+    own = {
+        key: value
+        for key, value in schema["properties"].items()
+        if key not in shared or key in model.__annotations__
+    }
+    first, _, rest = schema["description"].partition("\n")
+    more = f"Its further keys are those of {' and of '.join(bases.values())}."
+    return {**schema, "properties": own, "description": f"{first}\n\n{more}\n{rest}"}
+
+
+def _without_keys_of_packages(schema: Schema, place: str) -> Schema:
+    """Return the schema of the model at `place` without the keys that a package adds."""
+    if (point := installed(PACKAGE_KEYS).get(place)) is None:
+        return schema
+    added = point.load()
+    own = {key: each for key, each in schema["properties"].items() if key not in added.model_fields}
+    return {**schema, "properties": own}
+
+
+def _places(schema: Schema, place: str, definitions: dict[str, Schema]) -> dict[str, str]:
     """Return where each model of `definitions` is used first, in the order of the keys."""
     found: dict[str, str] = {}
     waiting = [(schema, place)]
@@ -93,6 +155,7 @@ def _places(schema: Schema, place: str, definitions: Mapping[str, Schema]) -> di
                 if name not in found:
                     # Two models for the values of one key have two headings.
                     found[name] = f"{below} {name}" if below in found.values() else below
+                    definitions[name] = _without_keys_of_packages(definitions[name], below)
                     waiting.append((definitions[name], below))
     return found
 
@@ -182,7 +245,7 @@ def _anchor(heading: str) -> str:
 
 def main() -> None:
     """Write the pages."""
-    for page in PAGES:
+    for page in (*PAGES, page_of_packages()):
         (ROOT / "docs" / page.name).write_text(page.text(), encoding="utf-8")
 
 

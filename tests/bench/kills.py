@@ -143,7 +143,7 @@ def _write_site(kit: Kit, room: Room) -> None:
     ]
     del facts["limits"]  # of cases that this kit lacks
     facts["scratch"] = {"path": f"{kit.folder}/scratch"}
-    facts["firmware"] |= {"poll_s": 0.1, "boot_s": 1}
+    facts["firmware"] |= {"boot_s": 1}
     site = kit.folder / "inventory/rehearsal"
     (site / "group_vars/knl").mkdir(parents=True)
     (site / "group_vars/all.yml").write_text(

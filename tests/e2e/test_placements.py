@@ -19,7 +19,7 @@ from proofmark.plan.plan import Plan
 from proofmark.records.binding import BindingCheck, HostNames
 from proofmark.records.execution_checks import invalid_reason
 from proofmark.runs.attempts import attempts
-from proofmark.site.execution import HostCpuMap, LaunchSettings
+from proofmark.site.execution import LaunchSettings
 from proofmark.site.file_systems import Scratch
 from proofmark.site.inventory import Site
 from proofmark.site.machines import Machine
@@ -30,7 +30,7 @@ from proofmark.software.software import Package, Software
 
 P595 = "group:2 [numa(memory=2GiB)] pack:2 core:2 pu:1"
 """A small Power 595: two books of two sockets of two cores."""
-HOST_CPUS = HostCpuMap(cpus=[0, 0, 0, 0, 1, 1, 1, 1])
+HOST_CPUS = (0, 0, 0, 0, 1, 1, 1, 1)
 SSH = LaunchSettings(bootstrap="ssh")
 # The Slurm of the cluster has no task/affinity: it accepts the masks and ignores them.
 SRUN = LaunchSettings(launcher="srun", mpi="none", binding="wrapper")

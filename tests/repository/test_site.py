@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.fixtures.pages import Page, assert_readable
 from tests.folders import ROOT
-from tests.key_pages import PAGES, WRITE, KeyPage
+from tests.key_pages import PAGES, WRITE, KeyPage, page_of_packages
 
 DOCS = ROOT / "docs"
 
@@ -33,7 +33,7 @@ def assert_reachable(text: str) -> None:
         assert each["aria-label"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, page_of_packages()], ids=lambda page: page.name)
 def test_the_page_has_the_keys_of_the_models(page: KeyPage) -> None:
     assert (DOCS / page.name).read_text(encoding="utf-8") == page.text(), WRITE
 

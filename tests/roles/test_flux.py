@@ -29,7 +29,7 @@ from proofmark.machine.schedulers.flux import Flux as Scheduler
 from proofmark.plan.plan import Job
 from proofmark.runs.job_folder import State
 from proofmark.runs.run import Run, site_of
-from proofmark.site.execution import HostCpuMap, Queue
+from proofmark.site.execution import Queue
 from proofmark.site.inventory import load_sites
 
 FLUX, MPICC = shutil.which("flux"), shutil.which("mpicc.mpich")
@@ -186,7 +186,7 @@ def mpi_run(kit: Kit, instance: Flux, **case: Any) -> Run:
     subprocess.run([MPICC, source, "-o", kit.folder / "programs/fake"], check=True)
     kit.case(launch="mpi", **case)
     site = kit.site(hosts=instance.cluster.names[:2])
-    cpus = HostCpuMap(cpus=sorted(os.sched_getaffinity(0)))
+    cpus = tuple(sorted(os.sched_getaffinity(0)))
     facts = {"scheduler": "flux", "origin": "emulated", "host_cpus": cpus}
     site = site.model_copy(update={"partition": site.partition.model_copy(update=facts)})
     software = kit.software(launcher="hydra")

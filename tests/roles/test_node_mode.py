@@ -61,9 +61,7 @@ def machine(kit: Kit, tmp_path: Path) -> Iterator[Callable[..., Machine]]:
             "attributes": ATTRIBUTES,
             "smbios": "knl",
             "remote_shell": emulator.remote_shell,
-            "poll_s": 0.1,
-            "reset_timeout_s": 2,
-            "boot_timeout_s": 60,
+            "boot_s": 5,
         }
         kit.partition(
             origin="emulated",  # else the NUMA domains of this machine would contradict every mode
@@ -202,7 +200,7 @@ def test_a_node_that_cannot_be_restored_is_marked_after_the_verdict(
 @pytest.mark.fault("stage-failed-after-the-jobs")
 def test_a_bmc_that_hangs_at_the_restore_makes_no_pass(machine: Callable[..., Machine]) -> None:
     """All steps were measured. When the BMC answers, the restore and a report make the PASS."""
-    kit, emulator = machine(timeout_s=1, max_attempts=1)
+    kit, emulator = machine(timeout_s=1)
     case = yaml.safe_load(NAP) | {"suites": {"quick": {"modes": ["hemisphere-flat"]}}}
     (kit.folder / "benchmarks/nap.yml").write_text(yaml.safe_dump(case, sort_keys=False))
     phi = emulator.machines[NODE]
@@ -243,7 +241,7 @@ def test_preflight_names_the_failed_check(machine: Callable[..., Machine]) -> No
 def test_a_bmc_that_hangs_is_in_the_verdict_the_report_and_the_last_lines(
     machine: Callable[..., Machine],
 ) -> None:
-    kit, emulator = machine("hang", timeout_s=1, max_attempts=1)
+    kit, emulator = machine("hang", timeout_s=1)
     played = play(kit, "-e", "repeats=2")
     assert played.code != 0
     verdict = kit.verdict()

@@ -24,9 +24,9 @@ from tests.processes import running
 from proofmark.judge.judging import judge_run
 from proofmark.packages.stability.stability_plan import stability_plan
 from proofmark.packages.stability.tally import JobTally
+from proofmark.packages.stability.terms import JobCause, StabilityTerms
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.run import open_run
-from proofmark.site.contract_document import JobCause, StabilityTerms
 from proofmark.site.execution import Queue
 from proofmark.site.machines import Machine
 

@@ -20,7 +20,7 @@ from proofmark.packages.fabric.elements import paths_of
 from proofmark.packages.fabric.link_fit import Fit, fit
 from proofmark.packages.fabric.samples import PairSeries, Samples
 from proofmark.plan.pairings import rounds, waves
-from proofmark.site.fabric import Fabric, Level
+from proofmark.site.fabric import Fabric
 from proofmark.site.node.counters import Counters, parse_counters, tcp_segments
 
 pytestmark = [pytest.mark.slow, pytest.mark.root, pytest.mark.soak]
@@ -29,10 +29,12 @@ PROBE = files("proofmark.site.node") / "probe.sh"
 NODES, PORT = 16, 7777
 RATE, SLOW = "40mbit", "10mbit"
 """Far below the speed of the machine, also if it is busy."""
-FABRIC = Fabric(
-    levels=[Level(name="leaf", hosts_per_switch=4, uplinks=2)],
-    routing="destination-modulo",
-    rate=5e6,
+FABRIC = Fabric.model_validate(
+    {
+        "levels": [{"name": "leaf", "hosts_per_switch": 4, "uplinks": 2}],
+        "routing": "destination-modulo",
+        "rate": 5e6,
+    }
 )
 TRANSFER = """
 import socket, sys, time

@@ -60,8 +60,6 @@ MAX_WAIT_S = 366 * 86400
 """Seconds of a time limit or a pause: one year."""
 MAX_PARALLEL = 4096
 """Nodes at which the kit works at the same time, and processes of a build. Each is a thread."""
-MAX_ATTEMPTS = 1000
-"""Attempts of a request to a BMC."""
 MAX_TARGETS = 100_000
 """Storage targets of a file system. The largest have some thousands."""
 MAX_COUNT = 1 << 60

@@ -1,4 +1,4 @@
-"""Models as JSON, with equal parts written once.
+"""Strict models, the keys that packages add to them, and models as JSON with equal parts once.
 
 Thousands of nodes of one kind have most of their facts in common. Each model, tuple, mapping and
 message is a row, and ``[7]`` in a later row refers to the row 7. A row has its other values itself.
@@ -7,18 +7,41 @@ message is a row, and ``[7]`` in a later row refers to the row 7. A row has its 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, create_model
 
 from proofmark.common.message import Message
+from proofmark.common.plugins import installed
 
 
 class StrictModel(BaseModel):
     """A frozen model that refuses unknown keys, and numbers that are infinite or NaN."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+PACKAGE_KEYS = "proofmark.common.package_keys"
+"""The group in which a package lists a model by the place of its keys, as the pages name it."""
+Model = TypeVar("Model", bound=StrictModel)
+
+
+def with_package_keys(place: str) -> Callable[[type[Model]], type[Model]]:
+    """Return a decorator that gives a model the keys and checks of the package of `place`.
+
+    Without the package its keys are unknown, and are refused like any other one.
+    """
+
+    def extended(model: type[Model]) -> type[Model]:
+        if (point := installed(PACKAGE_KEYS).get(place)) is None:
+            return model
+        bases, doc = (model, point.load()), model.__doc__
+        return create_model(
+            model.__name__, __base__=bases, __module__=model.__module__, __doc__=doc
+        )
+
+    return extended
 
 
 _TUPLE, _MAPPING, _MESSAGE = "tuple", "mapping", "message"

@@ -21,7 +21,7 @@ from proofmark.plan.file_layout import FileLayout
 from proofmark.plan.plan import SCRATCH, Job, Plan, Step, host_numa_domains, host_rank_cpus
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.plan.step import WrittenFiles
-from proofmark.site.execution import DEFAULT_LAUNCH, HostCpuMap, LaunchSettings
+from proofmark.site.execution import DEFAULT_LAUNCH, HostCpus, LaunchSettings
 from proofmark.site.file_systems import LayoutTool, kinds
 from proofmark.site.rails import variables_of_rail
 from proofmark.software.program import Program
@@ -237,7 +237,7 @@ class LaunchSite:
 
     software: Software
     settings: LaunchSettings = DEFAULT_LAUNCH
-    host_cpus: HostCpuMap | None = None
+    host_cpus: HostCpus | None = None
     aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
     replaced_launchers: Mapping[str, str] = field(default_factory=dict)
 
@@ -382,7 +382,7 @@ def _thresholds(stability: Stability | None) -> str:
     return " ".join(f"{name}={getattr(stability, name):g}" for name in THRESHOLDS)
 
 
-def _rank_cpus_function(ranks: Sequence[RankCpus], host_cpus: HostCpuMap | None) -> list[str]:
+def _rank_cpus_function(ranks: Sequence[RankCpus], host_cpus: HostCpus | None) -> list[str]:
     """Return the sh function that sets CPUS to the CPUs of a rank, in the order of its threads.
 
     If the binding is the same on all nodes, the number of a rank on its node is enough.
@@ -395,7 +395,7 @@ def _rank_cpus_function(ranks: Sequence[RankCpus], host_cpus: HostCpuMap | None)
     by_cpus: dict[tuple[int, ...], list[str]] = {}
     for number, cpus in enumerate(cpus_of_ranks[:period]):
         by_cpus.setdefault(cpus, []).append(str(number))
-    comment = [f"# CPU n of node m: {host_cpus.cpus}[n + m] of this machine"] if host_cpus else []
+    comment = [f"# CPU n of node m: {[*host_cpus]}[n + m] of this machine"] if host_cpus else []
     return [
         *comment,
         "rank_cpus() { # rank_cpus RANK: sets CPUS",

@@ -512,8 +512,8 @@ def lacking(printed: str, programs: Mapping[str, CalledProgram]) -> str:
 
 TIMEOUT_S = 120.0
 """The time limit of each node: a node or a file system that hangs must not hang the run."""
-AT_ONCE = 64
-"""The number of nodes at one time, if the site declares none."""
+AT_ONCE = 128
+"""Nodes at one time: each is a process of ssh, with three of the 1,024 open files of a default."""
 SCRIPTS = files("proofmark.machine") / "shell"
 Script = tuple[str, Iterable[str]]
 """A file of ``machine/shell/`` and its arguments."""
@@ -559,7 +559,6 @@ def run_text(
     Raises:
         Stopped: SIGINT or SIGTERM came; all processes have been killed.
     """
-    firmware = site.partition.firmware
     commands: dict[str, list[str]] = {}
     failed: dict[str, NodeError] = {}
     groups: dict[str, list[str]] = {}
@@ -577,7 +576,7 @@ def run_text(
                 {node: commands[node] for node in nodes},
                 secret + text,
                 timeout_s=TIMEOUT_S if timeout_s is None else timeout_s,
-                at_once=firmware.max_parallel if firmware else AT_ONCE,
+                at_once=AT_ONCE,
                 signals=signals,
             )
     processes: dict[str, NodeProcess] = {}

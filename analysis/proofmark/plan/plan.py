@@ -24,7 +24,7 @@ from proofmark.plan.search import Search
 from proofmark.plan.step import COUNTED, Identifier, StepInstance
 from proofmark.plan.step import SCRATCH as SCRATCH
 from proofmark.plan.step import Step as Step
-from proofmark.site.execution import HostCpuMap
+from proofmark.site.execution import HostCpus
 from proofmark.site.hardware import CURRENT
 
 
@@ -253,18 +253,19 @@ def step_named(word: str, steps: Iterable[Step], run: str = "") -> Step:
     raise bad_input("STEP", "", f"{word!r}{hint}", accepted)
 
 
-def host_rank_cpus(step: Step, host_cpus: HostCpuMap | None) -> list[RankCpus]:
+def host_rank_cpus(step: Step, host_cpus: HostCpus | None) -> list[RankCpus]:
     """Return the CPUs of each rank on the machine: on real nodes the planned ones."""
     if host_cpus is None:
         return list(step.cpus)
+    count = len(host_cpus)
     return [
-        RankCpus(node, tuple(host_cpus.cpu(virtual, node) for virtual in cpus))
+        RankCpus(node, tuple(host_cpus[(virtual + node) % count] for virtual in cpus))
         for node, cpus in step.cpus
     ]
 
 
-def host_numa_domains(step: Step, host_cpus: HostCpuMap | None) -> list[int]:
+def host_numa_domains(step: Step, host_cpus: HostCpus | None) -> list[int]:
     """Return the NUMA domains of the machine that memory must come from; empty: any."""
     if host_cpus is None:
         return step.membind
-    return sorted({host_cpus.domain(virtual) for virtual in step.membind})
+    return [0] if step.membind else []

@@ -22,7 +22,7 @@ from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
 from proofmark.plan.plan import Step, host_numa_domains, host_rank_cpus
 from proofmark.runs.attempts import UNREADABLE, BindingReport, damage, read_binding
-from proofmark.site.execution import HostCpuMap
+from proofmark.site.execution import HostCpus
 from proofmark.site.node.cpu import cpu_list, cpu_list_text
 
 
@@ -91,7 +91,7 @@ class BindingCheck:
     """
 
     def __init__(
-        self, step: Step, host_cpus: HostCpuMap | None, names: HostNames | None = None
+        self, step: Step, host_cpus: HostCpus | None, names: HostNames | None = None
     ) -> None:
         self._step, self._host_cpus = step, host_cpus
         self.names = names or HostNames()
@@ -156,7 +156,7 @@ def binding_error(
     step: Step,
     hosts: Sequence[str],
     report: BindingReport,
-    host_cpus: HostCpuMap | None = None,
+    host_cpus: HostCpus | None = None,
     names: HostNames | None = None,
 ) -> Message:
     """Return the first difference between the planned and the reported binding, or `NOTHING`.

@@ -25,7 +25,7 @@ from proofmark.records.binding import HostNames, binding_error
 from proofmark.records.columns import Records, intern
 from proofmark.runs.attempts import UNREADABLE, Attempt, damage, read_binding
 from proofmark.runs.samples import NodeNoise, disturbers
-from proofmark.site.execution import HostCpuMap
+from proofmark.site.execution import HostCpus
 
 DISTURBED, RATE_CHANGED = "disturbed", "rate-changed"
 """The codes of the reasons of disturbed and of unsteady executions."""
@@ -197,7 +197,7 @@ def load_error(
     load: StepLoad,
     attempt: Attempt,
     hosts: Sequence[str],
-    host_cpus: HostCpuMap | None,
+    host_cpus: HostCpus | None,
     names: HostNames,
 ) -> Message:
     """Return why the load did not run beside the whole execution, or `NOTHING`.

@@ -1,4 +1,4 @@
-"""The contract of a site, ``contract.yml`` beside its hosts; the terms of its stability phase."""
+"""The contract of a site, ``contract.yml`` beside its hosts."""
 
 from __future__ import annotations
 
@@ -9,44 +9,14 @@ from collections.abc import Mapping
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from proofmark.cases.reference import Reference
 from proofmark.cases.vocabulary import Slug, Text
-from proofmark.common.shared_models import StrictModel
+from proofmark.common.shared_models import StrictModel, with_package_keys
 from proofmark.common.yaml_models import load
-
-JobCause = Literal["node", "fabric", "file-system", "scheduler", "program", "unknown"]
-"""Why a job of a stability run failed."""
-MAX_DAYS = 3660.0
-
-
-class StabilityTerms(StrictModel):
-    """What the parties agreed for the stability phase. Its limits are items of the contract.
-
-    Attributes:
-        days: how long the run lasts; None: ``-e stability_days=`` states it.
-        load: the share of the nodes that jobs use.
-        restart_on: the causes of failed jobs after which the time begins again.
-        good: the failure rate of a machine that the vendor wants to be accepted, as a multiple of
-            the rate that an item allows: at it the producer's risk is stated.
-        bad: the same of a machine that the buyer wants to be refused: the consumer's risk.
-    """
-
-    days: Annotated[float, Field(gt=0, le=MAX_DAYS)] | None = None
-    load: Annotated[float, Field(gt=0, le=1)] = 0.9
-    restart_on: list[JobCause] = []
-    good: Annotated[float, Field(gt=0)] = 0.5
-    bad: Annotated[float, Field(gt=0)] = 2.0
-
-    @model_validator(mode="after")
-    def _good_is_better(self) -> Self:
-        if self.good >= self.bad:
-            raise ValueError("good: a smaller failure rate than bad")
-        return self
-
 
 MOST_OF_A_RULE = 2.0
 """The largest share of a nominal value: both directions of a link."""
@@ -71,33 +41,45 @@ class Scatter(StrictModel):
     runs: Annotated[int, Field(ge=3)]
 
 
-class ContractItem(Reference):
-    """One item of a contract: a limit for one case, and the rule by which the parties apply it.
-
-    ``system`` is the partition that it is for; without it, all partitions.
+class ItemTerms(StrictModel):
+    """What each item of a contract has.
 
     Attributes:
-        case: the id of the case whose figures it limits.
         number: of the item in the document, unique in it.
         text: of the item.
         phase: of the acceptance that it belongs to.
         severity: a ``minor`` item that is missed is stated and fails no acceptance.
-        of: the repeat that is compared: the median of them, the best or the worst. The best is the
-            furthest from the limit, on the accepted side.
-        runs: the number of repeats that this needs.
+        system: the partition that it is for; without it, all partitions.
         nodes: the share of the measured nodes, or pairs of nodes, that must meet it.
-        scatter: the largest scatter of the repeats.
     """
 
-    case: Slug
-    kind: Literal["contract"] = "contract"
     number: ItemNumber
     text: Text
     phase: Phase = "performance"
     severity: Literal["mandatory", "minor"] = "mandatory"
+    system: Slug | None = None
+    nodes: Annotated[float, Field(gt=0, le=1)] = 1.0
+
+
+class ContractItem(Reference, ItemTerms):
+    """One item of a contract: a limit for one case, and the rule by which the parties apply it.
+
+    Its ``source`` is the number of the item, if it states none.
+
+    Attributes:
+        case: the id of the case whose figures it limits.
+        of: the repeat that is compared: the median of them, the best or the worst. The best is the
+            furthest from the limit, on the accepted side.
+        runs: the number of repeats that this needs.
+        scatter: the largest scatter of the repeats.
+    """
+
+    # A contract has one kind of limit: its items do not state it.
+    kind: ClassVar[Literal["contract"]] = "contract"  # type: ignore[misc]
+
+    case: Slug
     of: Statistic = "median"
     runs: Annotated[int, Field(ge=1)] = 1
-    nodes: Annotated[float, Field(gt=0, le=1)] = 1.0
     scatter: Scatter | None = None
 
     @model_validator(mode="before")
@@ -152,20 +134,14 @@ SEVERAL = ("firmware", "settings", "drivers", "links", "mounts")
 """The checks that compare several values."""
 
 
-class CheckItem(StrictModel):
+class CheckItem(ItemTerms):
     """A functional item of a contract: what each node must report about itself.
-
-    ``system`` is the partition that it is for; without it, all partitions.
 
     Attributes:
         check: what is compared. ``memory`` is in GiB, ``clock`` in seconds, others are counts.
         only: the one value of the check that is compared: the folder of a mount, whose whole size
             in GiB it is, a driver, or another name of `proofmark.judge.node_checks`.
-        number: of the item in the document, unique in it.
-        text: of the item.
         phase: of the acceptance that it belongs to.
-        severity: a ``minor`` item that is missed is stated and fails no acceptance.
-        nodes: the share of the nodes that must meet it.
         equal: whether each node must report what most nodes report.
         value: what each node must report.
         at_least: the least number.
@@ -174,12 +150,7 @@ class CheckItem(StrictModel):
 
     check: CheckName
     only: Text | None = None
-    number: ItemNumber
-    text: Text
     phase: Phase = "functionality"
-    severity: Literal["mandatory", "minor"] = "mandatory"
-    system: Slug | None = None
-    nodes: Annotated[float, Field(gt=0, le=1)] = 1.0
     equal: Literal[True] | None = None
     value: float | Text | None = None
     at_least: float | None = None
@@ -264,18 +235,17 @@ ReadItem = Annotated[
 ]
 
 
+@with_package_keys("contract.yml")
 class Contract(StrictModel):
     """The document that the parties of an acceptance signed.
 
     Attributes:
         parties: the role of each party (``buyer``) and its name.
-        stability: the terms of the phase ``stability``; None if the parties agreed on none.
         signers: the keys of those who sign and waive, by their role. A list states no roles.
     """
 
     title: Text
     parties: Annotated[dict[Text, Text], Field(min_length=1)]
-    stability: StabilityTerms | None = Field(default=None, exclude_if=lambda terms: terms is None)
     signers: dict[Role, list[Signer]] = {}
     items: Annotated[list[ReadItem], Field(min_length=1)]
 

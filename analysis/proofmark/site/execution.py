@@ -221,21 +221,10 @@ class LaunchSettings(StrictModel):
 DEFAULT_LAUNCH = LaunchSettings()
 
 
-class HostCpuMap(StrictModel):
-    """The CPUs and NUMA nodes of the host for those of virtual nodes, which have more of them.
+HostCpus = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
+"""The CPUs of the machine behind virtual nodes, which have more of them.
 
-    CPU n of node k of a step is CPU ``cpus[(n + k) % len(cpus)]`` of the host, so that nodes with
-    one rank each do not all use its first CPU. NUMA nodes are the same for all virtual nodes. Ranks
-    are bound to the host's CPUs, and their binding is checked against these.
-    """
-
-    cpus: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
-    numa: list[Annotated[int, Field(ge=0)]] = Field(default=[0], min_length=1)
-
-    def cpu(self, virtual: int, node: int = 0) -> int:
-        """Return the CPU of the host for CPU `virtual` of node number `node`, from 0."""
-        return self.cpus[(virtual + node) % len(self.cpus)]
-
-    def domain(self, virtual: int) -> int:
-        """Return the NUMA node of the host for NUMA node `virtual`."""
-        return self.numa[virtual % len(self.numa)]
+CPU n of node k of a step is the CPU number (n + k) modulo their number, so that nodes with one rank
+each do not all use the first one. Ranks are bound to these, and their binding is checked against
+them. The memory is that of NUMA domain 0.
+"""

@@ -11,7 +11,7 @@ from pydantic import model_validator
 from proofmark.cases.vocabulary import Slug, Text
 from proofmark.common.host_names import HostTable
 from proofmark.common.nodesets import unfold
-from proofmark.common.shared_models import StrictModel
+from proofmark.common.shared_models import StrictModel, with_package_keys
 from proofmark.site.hardware import Count, Rate, bytes_per_s
 
 UNKNOWN_LINK = 1.25e8
@@ -19,6 +19,7 @@ UNKNOWN_LINK = 1.25e8
 times of steps between nodes are then estimated too long rather than too short."""
 
 
+@with_package_keys("partition.fabric.levels")
 class Level(StrictModel):
     """A level of switches. Nodes on the same switch are near each other.
 
@@ -26,18 +27,11 @@ class Level(StrictModel):
         hosts_per_switch: in the inventory's order, the hosts that share one switch.
         switches: the nodes (a node set) of each switch, by its name. ``proofmark init --fabric``
             writes them from the site's files.
-        uplinks: the links from one switch of this level to the level above. A level above the first
-            counts all links that leave its group of hosts, because a declared switch may be a
-            chassis.
-        uplink_rate: of one direction of one of these links, like `Fabric.rate`. If it is not
-            declared, it is the rate of the link of a node.
     """
 
     name: Slug
     hosts_per_switch: Count | None = None
     switches: dict[str, Text] = {}
-    uplinks: Count | None = None
-    uplink_rate: Rate | None = None
 
     @model_validator(mode="after")
     def _one_definition(self) -> Level:
@@ -81,6 +75,7 @@ class Network(StrictModel):
         return f"{self.kind}{names}"
 
 
+@with_package_keys("partition.fabric")
 class Fabric(StrictModel):
     """The switch levels between two nodes, the nearest first, and the racks.
 
@@ -89,13 +84,6 @@ class Fabric(StrictModel):
         rack: hosts of one rack, in the inventory's order.
         rate: of one direction of the link of a node. The plan estimates run times with it, and
             nothing is judged by it. A rate that judges is `rails.rate` of the node, and not here.
-        routing: how a switch chooses the uplink of a message. With ``destination-modulo``, it is
-            the uplink whose number, from 0, is the remainder of the division of the destination
-            host's number, from 0 in the inventory's order, by `Level.uplinks`. This is D-mod-k
-            routing of E. Zahavi, "Fat-tree routing and node ordering providing contention free
-            traffic for MPI global collectives", Journal of Parallel and Distributed Computing 72
-            (2012), section 3. Uplinks with the same number lead to the same switch above. If it is
-            not declared, the uplink of a message is unknown.
         network: the network of the messages. If it is set, a step between nodes whose messages
             another network carried is INVALID.
         source: where these facts come from.
@@ -105,7 +93,6 @@ class Fabric(StrictModel):
     top: Slug = "fabric"
     rack: Count | None = None
     rate: Rate | None = None
-    routing: Literal["destination-modulo"] | None = None
     network: Network | None = None
     source: Text = "not stated"
 
@@ -114,15 +101,6 @@ class Fabric(StrictModel):
         sizes = [level.hosts_per_switch for level in self.levels if level.hosts_per_switch]
         if any(outer % inner for inner, outer in pairwise(sizes)):
             raise ValueError("levels: a switch must contain whole switches of the level before it")
-        return self
-
-    @model_validator(mode="after")
-    def _routed(self) -> Fabric:
-        if self.routing and not any(level.uplinks for level in self.levels):
-            raise ValueError("routing: only accepted if a level has uplinks")
-        rated = [level.name for level in self.levels if level.uplink_rate and not level.uplinks]
-        if rated:
-            raise ValueError(f"uplink_rate: only accepted with uplinks ({', '.join(rated)})")
         return self
 
     @property

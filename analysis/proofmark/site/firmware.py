@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from proofmark.common.errors import nearest
-from proofmark.common.input_limits import MAX_ATTEMPTS, MAX_NODES, MAX_PARALLEL, MAX_WAIT_S
+from proofmark.common.input_limits import MAX_NODES, MAX_WAIT_S
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
 
@@ -218,7 +218,6 @@ def recognized(reported: str) -> str:
 
 Settings = Mapping[str, Scalar]
 Seconds = Annotated[float, Field(gt=0, le=MAX_WAIT_S)]
-Count = Annotated[int, Field(gt=0, le=MAX_PARALLEL)]
 SSH = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "{node}", "sh -s"]
 
 
@@ -242,14 +241,19 @@ class Firmware(StrictModel):
         smbios: the vendor's SMBIOS tables that distinguish modes which the operating system shows
             as the same.
         remote_shell: the command that runs ``sh -s`` on a node, with the script on stdin.
-        boot_s: expected time until a node is back after a reset, in seconds, for the forecast.
-        boot_timeout_s: time in seconds after which a node that is not back is NO_RETURN.
-        reset_timeout_s: time in seconds in which a reset that may have been sent must show.
-        max_parallel: number of BMCs with an open connection at the same time.
+        boot_s: expected time until a node is back after a reset, in seconds. The limits of a boot
+            and of a reset are multiples of it.
+        timeout_s: time limit of one answer of a BMC or of a node, in seconds.
         batch_size: number of nodes that are reset together (limits of power and boot servers).
         max_failures: number of nodes of a batch that may fail before the change of modes stops.
-        max_attempts: number of attempts if a BMC is busy or closes the connection.
     """
+
+    # Jobs of others end within the hour in which an administrator repeats the command.
+    drain_limit_s: ClassVar[float] = 3600
+    # A BMC that is busy for a moment answers within the pauses of four attempts: 0.5, 1 and 2 s.
+    max_attempts: ClassVar[int] = 4
+    # BMCs at one time: each is a thread, and the default limit of open files is 1,024.
+    max_parallel: ClassVar[int] = 256
 
     back_end: str
     vendor: str = ""
@@ -264,13 +268,7 @@ class Firmware(StrictModel):
     smbios: Literal["knl"] | None = None
     remote_shell: list[str] = SSH
     boot_s: Seconds = 1200
-    boot_timeout_s: Seconds = 2700
-    drain_limit_s: Seconds = 3600
-    reset_timeout_s: Seconds = 120
-    poll_s: Seconds = 10
     timeout_s: Seconds = 30
-    max_attempts: Annotated[int, Field(gt=0, le=MAX_ATTEMPTS)] = 4
-    max_parallel: Count = 256
     batch_size: Annotated[int, Field(gt=0, le=MAX_NODES)] = 500
     max_failures: Annotated[int, Field(ge=0)] = 0
 
@@ -282,6 +280,27 @@ class Firmware(StrictModel):
         if self.vendor and self.back_end != "redfish":
             raise ValueError(f"vendor {self.vendor!r}: only with back_end redfish")
         return self
+
+    @cached_property
+    def boot_timeout_s(self) -> float:
+        """Seconds after which a node that is not back is NO_RETURN.
+
+        A boot that trains the memory again takes twice the usual time.
+        """
+        return max(60.0, 2.25 * self.boot_s)
+
+    @cached_property
+    def reset_timeout_s(self) -> float:
+        """Seconds in which a reset that may have been sent must show.
+
+        To stop its services is a small part of the time until a node is back.
+        """
+        return max(15.0, self.boot_s / 4)
+
+    @cached_property
+    def poll_s(self) -> float:
+        """Seconds between two looks at a node or a BMC: its boot is seen within a hundredth."""
+        return min(10.0, max(0.5, self.boot_s / 120))
 
 
 def abstract(firmware: Firmware, settings: Mapping[str, str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from proofmark.cases.vocabulary import Slug, Text, Variable
 from proofmark.common.errors import nearest
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
-from proofmark.site.execution import HostCpuMap, LaunchSettings, Queue
+from proofmark.site.execution import HostCpus, LaunchSettings, Queue
 from proofmark.site.fabric import Fabric
 from proofmark.site.file_systems import FileSystem, Scratch
 from proofmark.site.firmware import Firmware, missing_setting, vendor_mistake, wanted
@@ -137,7 +137,8 @@ class Partition(StrictModel):
         family_level: the probability that at least one node of a healthy partition is reported as
             an outlier.
         firmware: how modes are set. Without it no mode but the current one is entered.
-        host_cpus: CPUs of the machine behind virtual nodes, whose records are emulated.
+        host_cpus: CPUs of the machine behind virtual nodes, whose records are emulated. CPU n of
+            node k is the one number (n + k) modulo their number.
         expected: ``off``, or ``tolerance``: the part by which a figure may be below the value that
             its hardware reaches elsewhere; and ``elsewhere``: files of figures that other sites
             accepted.
@@ -162,7 +163,7 @@ class Partition(StrictModel):
     firmware: Firmware | None = None
     queue: Queue = Queue()
     launch: LaunchSettings = LaunchSettings()
-    host_cpus: HostCpuMap | None = None
+    host_cpus: HostCpus | None = None
     expected: JudgeExpected = JUDGE_EXPECTED
 
     @model_validator(mode="before")

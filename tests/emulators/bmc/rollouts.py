@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -149,10 +150,22 @@ def firmware_facts(emulator: Emulator) -> dict[str, Any]:
         "attributes": ATTRIBUTES,
         "smbios": "knl",
         "remote_shell": emulator.remote_shell,
-        "poll_s": 0.02,
-        "reset_timeout_s": 2,
-        "boot_timeout_s": 60,
+        "boot_s": 5,
     }
+
+
+LIMITS = {"poll_s": 0.02, "reset_timeout_s": 2, "boot_timeout_s": 60}
+"""The limits of the kit that emulated nodes replace, with their values."""
+CONSTANTS = (*LIMITS, "drain_limit_s", "max_attempts", "max_parallel")
+"""What a site cannot set, and a test can."""
+
+
+def firmware_with(facts: Mapping[str, Any]) -> Firmware:
+    """Return the firmware of `facts`, which may have `CONSTANTS` of the kit with other values."""
+    own = {name: value for name, value in facts.items() if name not in CONSTANTS}
+    firmware = Firmware.model_validate(own)
+    vars(firmware).update({**LIMITS, **{name: facts[name] for name in CONSTANTS if name in facts}})
+    return firmware
 
 
 @dataclass
@@ -179,7 +192,7 @@ class EmulatedSite:
 
     def firmware(self, **changes: Any) -> Firmware:
         facts = {"drain_limit_s": 60, "timeout_s": 60, "max_attempts": 3, **changes}
-        return Firmware.model_validate(firmware_facts(self.emulator) | facts)
+        return firmware_with(firmware_facts(self.emulator) | facts)
 
     def rollout(
         self,

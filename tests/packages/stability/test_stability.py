@@ -14,9 +14,10 @@ from proofmark.packages.stability.job_runs import JobRun
 from proofmark.packages.stability.sampling import mean_time_interval, risks_of, unreachable
 from proofmark.packages.stability.stability_plan import StabilityTest, lanes
 from proofmark.packages.stability.tally import tally
+from proofmark.packages.stability.terms import StabilityTerms
 from proofmark.plan.plan import Job, Step
 from proofmark.runs.job_folder import Look, State
-from proofmark.site.contract_document import ContractItem, StabilityTerms
+from proofmark.site.contract_document import ContractItem
 
 HOUR = 3600.0
 FS: JobEnd = "file-system"

@@ -31,6 +31,7 @@ from proofmark.packages.stability.stability_counts import StabilityPage
 from proofmark.packages.stability.stability_jobs import StabilityJobs
 from proofmark.packages.stability.stability_plan import stability_plan
 from proofmark.packages.stability.tally import JobTally
+from proofmark.packages.stability.terms import StabilityTerms
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.report.run_data import gather
@@ -38,7 +39,7 @@ from proofmark.report.sections import issues
 from proofmark.runs import job_folder
 from proofmark.runs.job_folder import JobStatus, State
 from proofmark.runs.run import Run, open_run
-from proofmark.site.contract_document import Contract, StabilityTerms
+from proofmark.site.contract_document import Contract
 from proofmark.site.execution import LaunchSettings
 from proofmark.site.inventory import Site
 from proofmark.site.machines import Machine

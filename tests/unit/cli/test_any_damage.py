@@ -29,10 +29,11 @@ from tests.unit.runs.test_damaged import limited
 
 from proofmark.cli.main import main
 from proofmark.packages.stability.stability_plan import stability_plan
+from proofmark.packages.stability.terms import StabilityTerms
 from proofmark.plan.expansion import make_plan
 from proofmark.runs.job_folder import JobFolder, JobStatus, Look, State, add_look
 from proofmark.runs.run import Run
-from proofmark.site.contract_document import Contract, StabilityTerms
+from proofmark.site.contract_document import Contract
 from proofmark.site.machines import Machine
 
 HOST = os.uname().nodename

@@ -15,12 +15,12 @@ from proofmark.cli.plan import Foreseen, Planned
 from proofmark.common.errors import NothingToRun
 from proofmark.jobs.scripts import Scripts
 from proofmark.packages.stability.stability_plan import counted_step, stability_plan
+from proofmark.packages.stability.terms import StabilityTerms
 from proofmark.packages.twin.smpi import unpack
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
 from proofmark.runs.run import benchmarks_of, open_run, reported_names, site_of
 from proofmark.runs.run_files import launch_command
-from proofmark.site.contract_document import StabilityTerms
 from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
 from proofmark.software.provision import PREFIX, planned_software

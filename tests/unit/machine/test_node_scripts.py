@@ -67,9 +67,9 @@ def await_end(pid_file: Path) -> None:
     until(has_ended, 60)
 
 
-def site_of_command(folder: Path, command: list[str], **firmware: Any) -> Site:
+def site_of_command(folder: Path, command: list[str]) -> Site:
     site = make_kit(folder / "kit").site()
-    facts = Firmware(back_end="record", remote_shell=command, **firmware)
+    facts = Firmware(back_end="record", remote_shell=command)
     partition = site.partition.model_copy(update={"firmware": facts})
     return site.model_copy(update={"remote_shell": command, "ssh": None, "partition": partition})
 
@@ -149,10 +149,13 @@ class TestLimits:
         run_all({"n1": ["sh", "-c", script]}, timeout_s=0.5)
         await_end(tmp_path / "pid")
 
-    def test_two_hundred_nodes_use_at_most_the_fanout(self, tmp_path: Path) -> None:
+    def test_two_hundred_nodes_use_at_most_the_fanout(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(node_commands, "AT_ONCE", 8)
         (tmp_path / "running").mkdir()
         count = f"cd {tmp_path}/running; : >{{node}}; set -- *; echo $#; sleep 0.02; rm {{node}}"
-        site = site_of_command(tmp_path, ["sh", "-c", count], max_parallel=8)
+        site = site_of_command(tmp_path, ["sh", "-c", count])
         names = [f"n{number:03d}" for number in range(200)]
         outputs, failed = run_on_nodes(site, names)
         assert (list(outputs), failed) == (names, {})
@@ -193,6 +196,7 @@ RUNS_SCRIPT = """
 import sys
 from pathlib import Path
 from proofmark.common.errors import Stopped
+from proofmark.machine import node_commands
 from proofmark.machine.node_commands import run_on_nodes
 from proofmark.site.inventory import Site
 try:

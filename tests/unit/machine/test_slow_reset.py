@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.emulators.bmc.rollouts import firmware_with
 
 from proofmark.machine.bmc.back_end import BackEnd, BackEndContext, FirmwareState, Host
 from proofmark.machine.modes.transition import ModeTransition, TargetMode
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.runs.journal import Journal
-from proofmark.site.firmware import Firmware, Settings
+from proofmark.site.firmware import Settings
 
 HOST = Host("n1", "bmc")
 
@@ -63,7 +64,7 @@ class NodeBackEnd(BackEnd):
 
 def entered(folder: Path, node: Node, **limits: float) -> Journal:
     """Change `node` to the mode in which x is 2; return its journal."""
-    firmware = Firmware(back_end="redfish", poll_s=0.001, **limits)
+    firmware = firmware_with({"back_end": "redfish", "poll_s": 0.001, **limits})
     from_context = NodeBackEnd(BackEndContext(firmware, None, node))  # type: ignore[arg-type]
     transition = ModeTransition(firmware, from_context, node, {"x": "2"}, threading.Event())
     journal = Journal(folder, "n1")

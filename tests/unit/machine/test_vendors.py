@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 from tests.emulators.bmc import node as emulated_node
 from tests.emulators.bmc.reply import Reply
-from tests.emulators.bmc.rollouts import FileSlurm, path_with
+from tests.emulators.bmc.rollouts import FileSlurm, firmware_with, path_with
 from tests.emulators.bmc.server import PASSWORD, USER
 from tests.emulators.bmc.vendor_server import Job, VendorEmulator, VendorMachine
 from tests.emulators.bmc.vendors import VENDORS
@@ -87,7 +87,7 @@ class Lab:
             "boot_timeout_s": 60,
             "timeout_s": 60,
         }
-        return Firmware.model_validate(facts | changes)
+        return firmware_with(facts | changes)
 
     def rollout(self, **changes: Any) -> ModeRollout:
         firmware = self.firmware(**changes)

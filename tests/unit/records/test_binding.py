@@ -31,7 +31,6 @@ from proofmark.records.columns import Record
 from proofmark.records.read import read_run
 from proofmark.records.run_facts import RunParts
 from proofmark.runs.attempts import BindingReport, RankReport, read_binding
-from proofmark.site.execution import HostCpuMap
 from proofmark.site.machines import Machine
 from proofmark.site.partition import Partition
 
@@ -282,7 +281,7 @@ class TestBindingError:
         assert binding_error(step, NODES, reported([("n1", "4,6")], "default", reports)) == reason
 
     def test_virtual_nodes_are_compared_with_the_host_cpu_map(self) -> None:
-        table = HostCpuMap(cpus=[0, 0, 1])
+        table = (0, 0, 1)
         step = self.step(cpus=[RankCpus(0, (0, 1)), RankCpus(1, (4,))], membind=[3])
         assert host_rank_cpus(step, table) == [(0, (0, 0)), (1, (1,))]
         assert host_numa_domains(step, table) == [0]
@@ -310,7 +309,7 @@ def test_host_cpus_are_for_virtual_nodes_only() -> None:
         "scheduler": "none",
         "provision_from": "system",
         "scratch": {"path": "/s"},
-        "host_cpus": {"cpus": [0, 1]},
+        "host_cpus": [0, 1],
     }
     assert Partition(**facts, origin="emulated").host_cpus
     with pytest.raises(ValidationError, match="only where origin is emulated"):

@@ -322,7 +322,7 @@ class TestProofOfAMode:
         [
             ({}, True),
             ({"origin": "emulated"}, False),
-            ({"origin": "emulated", "host_cpus": {"cpus": list(range(40))}}, True),
+            ({"origin": "emulated", "host_cpus": list(range(40))}, True),
         ],
     )
     def test_an_emulated_node_has_a_boot_only_as_a_virtual_node(
@@ -434,7 +434,7 @@ class TestOtherMode:
         "facts",
         [
             {"origin": "emulated"},
-            {"origin": "emulated", "host_cpus": {"cpus": list(range(40))}},
+            {"origin": "emulated", "host_cpus": list(range(40))},
         ],
     )
     def test_a_virtual_node_has_the_domains_of_another_machine(

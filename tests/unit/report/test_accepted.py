@@ -168,7 +168,7 @@ def test_another_figure_is_named_as_it_is_compared(known: tuple[Plan, Benchmarks
     ],
 )
 def test_an_item_of_a_contract_has_the_same_text(changes: dict[str, Any], text: str) -> None:
-    item = {"number": "1", "text": "t", "case": "fake", "metric": "rate", "kind": "contract"}
+    item = {"number": "1", "text": "t", "case": "fake", "metric": "rate"}
     assert limit_text(ContractItem.model_validate({**item, **changes})) == text
 
 

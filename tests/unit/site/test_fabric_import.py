@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from pydantic import ValidationError
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
@@ -232,26 +231,6 @@ def test_the_output_of_the_command_can_be_used_as_facts(
     ]  # fmt: skip
     assert fabric.location(3, "n10") == {"chip": "chip3", "line-card": "chip3"}
     assert main(["init", "--fabric", str(tmp_path / "none")]) == 3
-
-
-LEAF = {"name": "leaf", "hosts_per_switch": 4}
-
-
-@pytest.mark.parametrize(
-    ("levels", "routing", "expected"),
-    [
-        ([LEAF], "destination-modulo", "routing: only accepted if a level has uplinks"),
-        ([{**LEAF, "uplink_rate": 1e9}], None, "uplink_rate: only accepted with uplinks"),
-        ([{**LEAF, "uplinks": 2, "uplink_rate": "9 Gb"}], None, "not in the table of links"),
-        ([{**LEAF, "uplinks": 0}], None, "uplinks"),
-        ([{**LEAF, "uplinks": 2}], "adaptive", "destination-modulo"),
-    ],
-)
-def test_wrong_uplinks_are_refused(
-    levels: list[dict[str, object]], routing: str | None, expected: str
-) -> None:
-    with pytest.raises(ValidationError, match=expected):
-        Fabric.model_validate({"levels": levels, "routing": routing})
 
 
 def test_the_rate_of_an_uplink_is_that_of_a_node_unless_it_is_declared() -> None:

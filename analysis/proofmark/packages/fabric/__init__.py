@@ -17,6 +17,10 @@ MESSAGES: Mapping[str, str] = {
 """The messages of the package: the code of each, and its English template."""
 
 PLUGINS: PluginTable = {
+    "proofmark.common.package_keys": {
+        "partition.fabric": "keys:FabricKeys",
+        "partition.fabric.levels": "keys:LevelKeys",
+    },
     "proofmark.common.message_table": {
         "fabric": ":MESSAGES",
     },

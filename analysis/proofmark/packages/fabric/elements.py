@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from proofmark.packages.fabric.keys import FabricKeys, LevelKeys
 from proofmark.records.columns import Floats, Numbers
 from proofmark.site.fabric import Fabric
 from proofmark.site.hardware import bytes_per_s
@@ -130,15 +131,17 @@ def paths_of(fabric: Fabric, hosts: Sequence[str]) -> Paths:
     groups: list[NDArray[Any]] = []
     first = 2 * len(hosts)
     node_rate = fabric.link_bytes_per_s
+    routed = cast(FabricKeys, fabric).routing
     for level in fabric.levels:
         names: dict[str, int] = {}
         numbers = [
             NONE if name is None else names.setdefault(name, len(names))
             for name in (level.group(index, host) for index, host in enumerate(hosts))
         ]
-        declared = level.uplinks or 0
-        known = declared == 1 or bool(fabric.routing and declared)
-        rate = (bytes_per_s(level.uplink_rate) or node_rate) / node_rate
+        stated = cast(LevelKeys, level)
+        declared = stated.uplinks or 0
+        known = declared == 1 or bool(routed and declared)
+        rate = (bytes_per_s(stated.uplink_rate) or node_rate) / node_rate
         tier = Tier(
             name=level.name,
             switches=tuple(names),

@@ -8,6 +8,9 @@ from __future__ import annotations
 from proofmark.common.plugins import PluginTable
 
 PLUGINS: PluginTable = {
+    "proofmark.common.package_keys": {
+        "contract.yml": "terms:ContractKeys",
+    },
     "proofmark.common.message_table": {
         "stability": "messages:MESSAGES",
     },

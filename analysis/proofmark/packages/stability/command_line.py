@@ -21,7 +21,7 @@ def stability_options(parser: Parser) -> None:
 
 def _days(text: str) -> float | None:
     """Return a duration in days; None for an empty text."""
-    from proofmark.site.contract_document import MAX_DAYS  # it imports pydantic
+    from proofmark.packages.stability.terms import MAX_DAYS  # it imports pydantic
 
     match = _DURATION.fullmatch(text)
     days = float(match[1]) / _PER_DAY[match[2]] if match else 0.0

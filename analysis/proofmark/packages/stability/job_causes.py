@@ -17,6 +17,7 @@ from typing import Literal
 from proofmark.common.files import paths_in, text_or_empty
 from proofmark.judge.executions import CRASHES
 from proofmark.packages.stability.job_runs import BLIND_S, JobRun
+from proofmark.packages.stability.terms import JobCause
 from proofmark.records.read import read_run
 from proofmark.records.run_facts import RunParts
 from proofmark.runs.attempts import Attempt, attempts, files_reports
@@ -24,7 +25,6 @@ from proofmark.runs.job_folder import Look, State, looks_at
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_files import StepFiles
-from proofmark.site.contract_document import JobCause
 from proofmark.software.software import software_of
 
 

@@ -15,8 +15,9 @@ from math import ceil, floor, inf
 from proofmark.common.message import Message
 from proofmark.common.text import factor, percent
 from proofmark.packages.stability.stability_plan import jobs_a_day, sizes_of, test_of
+from proofmark.packages.stability.terms import StabilityTerms
 from proofmark.plan.plan import Plan
-from proofmark.site.contract_document import ContractItem, StabilityTerms
+from proofmark.site.contract_document import ContractItem
 
 CONFIDENCE = 0.9
 """Of the two-sided interval of a mean time."""

@@ -18,12 +18,12 @@ from proofmark.common.message import Message
 from proofmark.common.nodesets import Nodes
 from proofmark.common.printed_command import setting
 from proofmark.common.shared_models import StrictModel
+from proofmark.packages.stability.terms import JobCause, StabilityTerms
 from proofmark.plan.expansion import content_digest
 from proofmark.plan.kinds import data_of
 from proofmark.plan.plan import Group, Job, Plan, Totals
 from proofmark.plan.step import COUNTED, Step
 from proofmark.plan.totals import totals
-from proofmark.site.contract_document import JobCause, StabilityTerms
 
 KIND = "stability"
 ROUNDS = 6

@@ -15,15 +15,10 @@ from proofmark.packages.stability.stability_plan import (
     test_of,
     with_round,
 )
+from proofmark.packages.stability.terms import JobCause, StabilityTerms, terms_of
 from proofmark.plan.kinds import Part, PlanRequest, RunKind
 from proofmark.plan.plan import Job, Plan
-from proofmark.site.contract_document import (
-    CONTRACT,
-    Contract,
-    ContractItem,
-    JobCause,
-    StabilityTerms,
-)
+from proofmark.site.contract_document import CONTRACT, Contract, ContractItem
 from proofmark.site.inventory import Site
 
 DAYS = 1.0
@@ -38,7 +33,7 @@ def _terms(options: Namespace, site: Site) -> StabilityTerms:
     Raises:
         BadInput: an option asks for less than the contract.
     """
-    signed = site.contract and site.contract.stability
+    signed = terms_of(site.contract)
     agreed = signed or StabilityTerms()
     options_of = {"days": options.stability_days, "load": options.stability_load}
     given = {key: each for key, each in options_of.items() if each is not None}
@@ -85,7 +80,8 @@ class StabilityRun(RunKind):
 
     def refused(self, item: ContractItem, contract: Contract) -> tuple[str, str] | None:
         """Return what no machine can reach in the time of the contract."""
-        return unreachable(item, contract.stability) if contract.stability else None
+        terms = terms_of(contract)
+        return unreachable(item, terms) if terms else None
 
     def notes(self, plan: Plan, items: Collection[ContractItem]) -> Iterator[str]:
         """Yield what the terms of the run need, their risks, and what is odd in it."""

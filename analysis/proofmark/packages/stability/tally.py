@@ -38,10 +38,11 @@ from proofmark.packages.stability.sampling import (
 )
 from proofmark.packages.stability.stability_plan import KIND, StabilityTest, counted_plan, test_of
 from proofmark.packages.stability.stability_run import weaker_terms
+from proofmark.packages.stability.terms import JobCause, terms_of
 from proofmark.records.columns import Record, Records
 from proofmark.runs.job_folder import Look, StoppedJob, read_looks
 from proofmark.runs.run import Run, site_of
-from proofmark.site.contract_document import Contract, ContractItem, JobCause
+from proofmark.site.contract_document import Contract, ContractItem
 
 
 @dataclass(frozen=True)
@@ -329,9 +330,9 @@ def tally_of(run: Run, items: Sequence[ContractItem] = ()) -> JobTally:
 
 def _weaker(test: StabilityTest, contract: Contract | None) -> Iterator[Message]:
     """Yield the terms of the contract that a plan does not meet."""
-    if contract and contract.stability:
+    if signed := terms_of(contract):
         terms = test.hours / 24, test.load, test.restart_on
-        for name, found, agreed in weaker_terms(contract.stability, *terms):
+        for name, found, agreed in weaker_terms(signed, *terms):
             yield Message("stability-term", name=name, found=found, agreed=agreed)
 
 

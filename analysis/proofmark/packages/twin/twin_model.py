@@ -274,10 +274,16 @@ def link_of_node(fabric: Fabric, fit: ModelFit | None) -> tuple[float, float]:
 
 def _up_rate(fabric: Fabric, level: Level | None, hosts: int, link_rate: float) -> float:
     """Return the rate of all links from a switch, with `hosts` below it, to the level above."""
-    if level is None or level.uplinks is None:
+    uplinks = uplinks_of(level)
+    if uplinks is None:
         return link_rate * hosts
-    rate = bytes_per_s(level.uplink_rate) or link_rate
-    return rate * level.uplinks
+    rate = bytes_per_s(getattr(level, "uplink_rate", None)) or link_rate
+    return rate * uplinks
+
+
+def uplinks_of(level: Level | None) -> int | None:
+    """Return the links above a switch, a key of the package `fabric`; None if it is not known."""
+    return getattr(level, "uplinks", None)
 
 
 def of_node(known: Interconnect, topology: Topology) -> Iterator[Assumption]:
@@ -320,12 +326,12 @@ def of_network(site: Site, fit: ModelFit | None = None) -> Iterator[Assumption]:
         yield Assumption(what=what, value=latency, why=_source(port.latency_source), sourced=True)
     yield _assumed("model-switch", _value(f"{SWITCH_S:g} s"), Message("model-switch-why"))
     for level in fabric.levels:
-        many = Message("model-uplinks-many")
+        many, uplinks = Message("model-uplinks-many"), uplinks_of(level)
         yield Assumption(
             what=Message("model-uplinks", level=level.name),
-            value=_value(f"{level.uplinks}") if level.uplinks else many,
-            why=_source(fabric.source) if level.uplinks else Message("model-uplinks-why"),
-            sourced=bool(level.uplinks),
+            value=_value(f"{uplinks}") if uplinks else many,
+            why=_source(fabric.source) if uplinks else Message("model-uplinks-why"),
+            sourced=bool(uplinks),
         )
 
 
