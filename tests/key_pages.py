@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel
 from tests.folders import ROOT
 
-from proofmark.cases.case import Case
+from proofmark.cases.case import Axes, Case, Load, SuiteUse
 from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Suite
 from proofmark.common.plugins import installed
@@ -61,21 +61,28 @@ class KeyPage:
 
 
 ITEMS = "contract.yml.items"
-SHARED: Mapping[str, Mapping[type[BaseModel], str]] = {
-    ContractItem.__name__: {
-        Reference: "[case.references](case-keys.md#casereferences)",
-        ItemTerms: f"[each item](#{ITEMS.replace('.', '')}-itemterms)",
-    },
-    CheckItem.__name__: {ItemTerms: f"[each item](#{ITEMS.replace('.', '')}-itemterms)"},
+EACH_ITEM: Mapping[type[BaseModel], str] = {
+    ItemTerms: f"[each item](#{ITEMS.replace('.', '')}-itemterms)"
 }
-"""By the name of a model, the models whose keys it has too, each with the link to its section."""
+VARIED: Mapping[type[BaseModel], str] = {Axes: "[case Axes](#case-axes)"}
+SHARED: Mapping[type[BaseModel], Mapping[type[BaseModel], str]] = {
+    Case: VARIED,
+    SuiteUse: VARIED,
+    Load: VARIED,
+    ContractItem: {
+        Reference: "[case.references](case-keys.md#casereferences)",
+        **EACH_ITEM,
+    },
+    CheckItem: EACH_ITEM,
+}
+"""By model, the models whose keys it has too, each with the link to its section."""
 PAGES = (
     KeyPage(
         "case-keys.md",
         "# Keys of a case\n\nThe keys of `benchmarks/<id>.yml` and of `benchmarks/suites.yml`, "
         "made from the models that read them.\n[Cases](cases.md) explains how they work together. "
         "`make docs` writes this page.\n",
-        [Root(Case, "case"), Root(Suite, "suites.yml: suites.NAME")],
+        [Root(Case, "case"), Root(Axes, "case Axes"), Root(Suite, "suites.yml: suites.NAME")],
     ),
     KeyPage(
         "site-keys.md",
@@ -106,8 +113,11 @@ def page_of_packages() -> KeyPage:
 def _sections(root: Root) -> Iterator[str]:
     """Yield the section of the model, then those of the models that its keys contain."""
     schema: Schema = root.model.model_json_schema()
-    definitions = {name: _own(name, each) for name, each in schema.get("$defs", {}).items()}
+    definitions: dict[str, Schema] = {
+        name: _own(name, each) for name, each in schema.get("$defs", {}).items()
+    }
     if not root.of_package:
+        schema = _own(root.model.__name__, schema)
         schema = _without_keys_of_packages(schema, root.place)
     places = _places(schema, root.place, definitions)
     yield _section(schema, root.place, places)
@@ -118,13 +128,13 @@ def _sections(root: Root) -> Iterator[str]:
 
 def _own(name: str, schema: Schema) -> Schema:
     """Return the schema of a model without the keys that it shares, and a text that names them."""
-    bases = SHARED.get(name, {})
-    if not bases:
+    model = next((each for each in SHARED if each.__name__ == name), None)
+    if model is None:
         return schema
+    bases = SHARED[model]
     shared: set[str] = set()
     for base in bases:
         shared.update(base.model_fields)
-    model = next(each for each in (ContractItem, CheckItem) if each.__name__ == name)
     own = {
         key: value
         for key, value in schema["properties"].items()

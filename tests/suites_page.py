@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -100,8 +101,7 @@ def sections() -> Iterator[str]:
         yield f"\n## {name}\n"
         yield from _wrapped(f"{suite.title}.{repeats}")
         yield ""
-        yield from _wrapped(f"- **Finds:** {suite.finds}")
-        yield from _wrapped(f"- **Use it:** {suite.use}")
+        yield from _kept(name)
         if suite.kind == "sanity":
             yield "- **Verdict:** floors and peers suffice for exit code 0: NO FAULT FOUND."
         yield from _wrapped(f"- **Cases:** {_listed(_common(name))}")
@@ -109,6 +109,16 @@ def sections() -> Iterator[str]:
             origins = ", ".join(f"`{origin}`" for origin in each.origins)
             of = f"from {origins}" if origins else "from another origin"
             yield from _wrapped(f"- **With {each.title}** ({of}): {_listed(each.cases)}")
+
+
+def _kept(suite: str) -> list[str]:
+    """Return the lines of the page about what a suite finds, and when it is used.
+
+    They are written by hand, and a new suite gets empty ones.
+    """
+    text = PAGE.read_text(encoding="utf-8").partition(f"\n## {suite}\n")[2].partition("\n## ")[0]
+    found = re.search(r"^- \*\*Finds:\*\*(.|\n)*?(?=^- \*\*(?!Use it))", text, re.MULTILINE)
+    return found[0].splitlines() if found else ["- **Finds:**", "- **Use it:**"]
 
 
 def _common(suite: str) -> list[str]:

@@ -59,12 +59,10 @@ read:
   finds: rate
   benchmark: nap
   parameters: {number: int}
-  text:
-    starts: 'nap \d+'
-    facts: ['nap (?P<number>\d+)']
-    keys:
-      - {match: '(?P<key>rate):(?P<value>.*)', metrics: {rate: {metric: rate, unit: MB/s}}}
-    require: {the end: done}
+  starts: 'nap \d+'
+  facts: ['nap (?P<number>\d+)']
+  keys: {'(?P<key>rate):(?P<value>.*)': {rate: rate}}
+  require: {the end: done}
 references:
   - metric: rate
     kind: contract

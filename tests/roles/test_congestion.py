@@ -101,21 +101,13 @@ def measured(folder: Path, near: list[str], load: str) -> dict[str, Slowdown]:
         "finds": "rate",
         "benchmark": "path",
         "parameters": {"size": "int"},
-        "text": {
-            "starts": "fake",
-            "untitled": True,
-            "facts": [r"size (?P<size>\d+)"],
-            "keys": [
-                {
-                    "match": "(?P<key>rate|latency) (?P<value>.*)",
-                    "metrics": {
-                        "rate": {"metric": "rate", "unit": "MB/s"},
-                        "latency": {"metric": "latency", "unit": "us"},
-                    },
-                }
-            ],
-            "require": {"END": "END"},
+        "starts": "fake",
+        "untitled": True,
+        "facts": [r"size (?P<size>\d+)"],
+        "keys": {
+            "(?P<key>rate|latency) (?P<value>.*)": {"rate": "rate", "latency": "latency"},
         },
+        "require": {"END": "END"},
     }
     metrics = {
         "rate": {"unit": "MB/s", "better": "higher", "bound": "universal", "what": "rate"},
@@ -124,7 +116,7 @@ def measured(folder: Path, near: list[str], load: str) -> dict[str, Slowdown]:
     use = {
         "sweep": {"threads": 1},
         "repeats": 3,
-        "load": {"case": "noisy", "place": "same-nodes", "baseline": True, "warm_up_s": 0.5},
+        "load": {"case": "noisy", "place": "same-nodes", "baseline": True},
     }
     kit.case(launch="threads", let={"size": 1}, suites={"quick": use}, metrics=metrics, read=read)
     run = kit.run()

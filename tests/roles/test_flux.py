@@ -251,7 +251,7 @@ def test_a_step_runs_beside_its_load(kit: Kit, instance: Flux) -> None:
     """Both are commands of Flux on the same two nodes."""
     of_load = {"size": 100, "ranks": 2, "placement": "BD"}
     kit.case("load", launch="mpi", suites={}, sweep={})
-    load = {"case": "load", "place": "same-nodes", "warm_up_s": 1, "sweep": of_load}
+    load = {"case": "load", "place": "same-nodes", "sweep": of_load}
     sweep = {"size": 5, "nodes": 2, "ranks": 2, "placement": "BD"}
     run = mpi_run(kit, instance, suites={"quick": {"load": load, "sweep": sweep}}, sweep={})
     said: list[str] = []

@@ -7,7 +7,8 @@ YAML file is a new benchmark.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, Self
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -22,6 +23,7 @@ from proofmark.cases.reader.reader import Reader
 from proofmark.cases.reference import Metric, Reference
 from proofmark.cases.vocabulary import (
     AXES,
+    BLAS_KERNEL,
     FILE_SYSTEM,
     LOAD,
     MEASURED,
@@ -47,59 +49,77 @@ Scope = Literal["job", "each-node", "each-pair"]
 """What one step measures: its nodes together, each node alone, or disjoint pairs of nodes."""
 
 
+class Axes(StrictModel):
+    """What a case varies; a use in a suite and a load replace axes and values of their case.
+
+    ``sweep`` has the values of each axis. ``let`` are values that follow from those of a point.
+    """
+
+    sweep: Sweep = {}
+    let: dict[Name, Scalar] = {}
+
+
 class SearchRule(StrictModel):
     """The search for the best point of a sweep during the run (docs/design/cases.md).
 
-    Points that differ only in ``axes`` are one search. ``stop: no-better`` varies one axis after
-    another, with the best values of the others, until no axis gives a better value. ``stop:
-    no-growth`` has one axis, and goes up its values until the metric stops growing.
+    Points that differ only in ``axes`` are one search. With several axes one after another is
+    varied, with the best values of the others, until no axis gives a value that is better by 1 %.
+    With one axis its values are tried in order until the metric grows by less than 5 %. The noise
+    of the repeats counts in addition.
 
     Attributes:
         metric: a metric of the case.
         axes: axes of the sweep, in the order in which they are varied.
-        least_gain: the least relative gain that counts, in addition to the noise of the repeats.
         facts: facts of the partition that a site can accept: expressions over the values of the
             best step.
     """
 
     metric: Name
     axes: Annotated[list[Name], Field(min_length=1)]
-    stop: Literal["no-better", "no-growth"] = "no-better"
-    least_gain: float = Field(default=0.01, ge=0, lt=1)
     facts: dict[Name, Scalar] = {}
 
     @model_validator(mode="after")
-    def _one_ordered_axis(self) -> Self:
+    def _each_axis_once(self) -> Self:
         if len(set(self.axes)) < len(self.axes):
             raise ValueError("axes: each axis once")
-        if self.stop == "no-growth" and len(self.axes) != 1:
-            raise ValueError("axes: exactly one if stop is no-growth")
         return self
 
+    @property
+    def grows(self) -> bool:
+        """Whether the values of the one axis are tried in order until the metric stops growing."""
+        return len(self.axes) == 1
 
-class Load(StrictModel):
+    @cached_property
+    def least_gain(self) -> float:
+        """The least relative gain that counts, in addition to the noise of the repeats.
+
+        A larger step, as more nodes, costs more than another setting of the same step.
+        """
+        return 0.05 if self.grows else 0.01
+
+
+class Load(Axes):
     """A program that runs beside a step while it measures (docs/design/validity.md).
+
+    It has exactly one point, and must run until the kit ends it. Its axis ``nodes`` is the number
+    of its nodes, and ``cores`` the number of cores that it may use on each.
 
     Attributes:
         case: the case that defines the program.
         place: ``same-nodes``: on the cores of the step's nodes that the step leaves free;
             ``other-nodes``: on the nodes of the partition that the step leaves free.
-        sweep: axes that replace those of the case. The load has exactly one point. ``nodes`` is
-            the number of its nodes, and ``cores`` the number of cores that it may use on each.
-        let: values that replace those of the case. The program must run until the kit ends it.
-        warm_up_s: seconds from the start of its last rank to the start of the measured program.
         baseline: whether each step is first measured on the same nodes without the load.
     """
 
     case: Slug
     place: Literal["same-nodes", "other-nodes"]
-    sweep: Sweep = {}
-    let: dict[Name, Scalar] = {}
-    warm_up_s: float = Field(default=5, ge=0, le=600)
+    # From the start of its last rank to the start of the measured program: MPI programs connect
+    # all pairs of ranks in their first seconds.
+    warm_up_s: ClassVar[float] = 5
     baseline: bool = False
 
 
-class SuiteUse(StrictModel):
+class SuiteUse(Axes):
     """How a case runs in one suite. An axis of its sweep replaces that of the case.
 
     ``when`` is evaluated once for the machine: if it is false, the suite leaves out this use.
@@ -114,13 +134,11 @@ class SuiteUse(StrictModel):
     all pairs measure at the same time; if they are ``alone``, only pairs without a common switch.
     ``rounds`` is the largest number of rounds, and of waves of pairs that are alone.
 
-    ``search`` runs only the points that a search needs. ``name`` is the name of the use for
-    ``reads`` of another use of the case: each step of that use reads the files that the step of the
-    same point wrote, in another job and on other nodes (docs/packages/fabric.md).
+    ``search`` runs only the points that a search needs. ``reads`` is true for a use whose steps
+    read the files that the step of the same point of the use before it wrote, in another job and on
+    other nodes (docs/packages/fabric.md).
     """
 
-    sweep: Sweep = {}
-    let: dict[Name, Scalar] = {}
     when: str | None = None
     where: str | None = None
     modes: list[Slug] = []
@@ -130,17 +148,14 @@ class SuiteUse(StrictModel):
     repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
     least_repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
     search: SearchRule | None = None
-    name: Slug | None = None
-    reads: Slug | None = None
+    reads: bool = False
     load: Load | None = None
 
     @model_validator(mode="after")
     def _one_scope(self) -> Self:
-        for key in ("search", "name", "reads"):
-            if getattr(self, key) is not None and self.scope != "job":
+        for key in ("search", "reads"):
+            if getattr(self, key) and self.scope != "job":
                 raise ValueError(f"{key}: only accepted if scope is job")
-        if self.name is not None and self.reads is not None:
-            raise ValueError("name and reads: a use has only one of them")
         if self.load and self.load.place == "other-nodes" and self.scope != "job":
             raise ValueError("load.place: other-nodes is only accepted if scope is job")
         return self
@@ -196,28 +211,30 @@ class Writes(StrictModel):
 class Stability(StrictModel):
     """The conditions under which an execution counts as undisturbed (docs/design/validity.md).
 
-    The defaults are the thresholds of all cases. ``max_steal`` is the largest share of the time
-    during which a hypervisor may withhold one CPU of the ranks. ``max_others`` is the largest share
-    of the time of all CPUs of the ranks that other processes may use, if the ranks use half of
-    them: ranks that wait for I/O lose nothing. ``max_delay`` is the largest share of the time
-    during which one thread may wait for a CPU, and ``max_burst`` the same within one second; they
-    count if other processes or a hypervisor explain half of the wait. ``least_seconds`` is the
-    shortest execution that is judged by them.
-
-    ``metric`` is a metric of the case that measures the rate of the machine; ``max_change`` is the
-    largest change of it from one repeat to the next, as a share of the larger value.
+    Attributes:
+        least_seconds: the shortest execution that is judged by them. A program that measures the
+            disturbances itself has a longer time than it runs.
+        metric: a metric of the case that measures the rate of the machine. Repeats between which it
+            changes by more than a fifth are INVALID.
     """
 
-    max_steal: float = Field(default=0.05, gt=0, le=1)
-    max_others: float = Field(default=0.1, gt=0, le=1)
-    max_delay: float = Field(default=0.1, gt=0, le=1)
-    max_burst: float = Field(default=0.5, gt=0, le=1)
+    # The largest share of the time during which a hypervisor may withhold one CPU of the ranks.
+    max_steal: ClassVar[float] = 0.05
+    # The largest share of the time of all CPUs of the ranks that other processes may use, if the
+    # ranks use half of them: ranks that wait for I/O lose nothing.
+    max_others: ClassVar[float] = 0.1
+    # The largest share of the time during which one thread may wait for a CPU, and the same within
+    # one second. They count if other processes or a hypervisor explain half of the wait.
+    max_delay: ClassVar[float] = 0.1
+    max_burst: ClassVar[float] = 0.5
+    # As a share of the larger rate: a shared machine changes by less from minute to minute.
+    max_change: ClassVar[float] = 0.2
+
     least_seconds: float = Field(default=0.5, ge=0)
     metric: Name | None = None
-    max_change: float = Field(default=1, gt=0, le=1)
 
 
-class Case(StrictModel):
+class Case(Axes):
     """One benchmark: its command, sweep and output, and how the output is read and judged.
 
     ``copies`` is the number of commands that are started at the same time, each with its share of
@@ -229,9 +246,9 @@ class Case(StrictModel):
     point is refused, while ``where`` leaves the point out. ``stability`` defines when a repeat is
     disturbed. ``stagger`` is the number of seconds over which the starts are spread if each node
     runs the step alone. ``inputs`` are the files that the program reads; one without text is not
-    written. ``directory`` is the working directory of every rank, for a program that
-    writes relative file names; the default is the folder of the step. ``writes`` is what its files
-    in scratch must reach: with less, or on another file system, a record is INVALID.
+    written. ``writes`` is what its files in scratch must reach: with less, or on another file
+    system, a record is INVALID. If no text of the case names ``{scratch}``, the program writes
+    relative file names, and each rank runs in scratch; else in the folder of the step.
     ``network_bytes`` is the least number of bytes that the program moves to and from a node that it
     uses, if it runs on several; 0 is not known. ``facts`` are the conditions on facts of the
     partition that ``proofmark check`` checks, as ``constraints``. ``defaults`` are the values of
@@ -248,17 +265,13 @@ class Case(StrictModel):
     inputs: dict[FileName, str] = {}
     environment: dict[Variable, Scalar] = {}
     output: FileName = "stdout"
-    directory: Literal["{scratch}"] | None = None
     writes: Writes | None = None
     network_bytes: Scalar = 0
-    sweep: Sweep = {}
-    let: dict[Name, Scalar] = {}
     labels: dict[Name, Scalar] = {}
     facts: dict[Name, dict[Braces, Text]] = {}
     defaults: dict[Name, Scalar] = {}
     where: str | None = None
     constraints: dict[Braces, Text] = {}
-    variants: list[Name] = []
     copies: Scalar = 1
     concurrent: Braces | None = None
     stability: Stability = Stability()
@@ -294,8 +307,15 @@ class Case(StrictModel):
                 f"other names of inputs and output: the kit itself writes {', '.join(taken)}"
             )
         if self.directory and self.copies != 1:
-            raise ValueError("directory: only accepted if copies is 1, whose files have own names")
+            raise ValueError("copies: 1 if no text names {scratch}, where the files have own names")
         return self
+
+    @cached_property
+    def directory(self) -> str:
+        """The working directory of every rank; empty: the folder of the step."""
+        texts = (self.program, *self.arguments, *self.inputs.values(), *self.environment.values())
+        told = any("scratch" in names_in([text]) for text in texts)
+        return "{scratch}" if self.writes and not told else ""
 
     def used_names(self) -> set[str]:
         """Return every name that a template, an expression or a variant of the case uses."""
@@ -318,7 +338,7 @@ class Case(StrictModel):
         texts += self.constraints
         for use in self.uses():
             texts += [use.where, *use.let.values()]
-        return names_in(texts) | set(self.variants)
+        return names_in(texts) | {BLAS_KERNEL}
 
     def parameter_names(self) -> set[str]:
         """Return every parameter that a result of the case may have; ``where`` may name it."""
@@ -356,7 +376,7 @@ class Case(StrictModel):
         if isinstance(self.read, FormerRules):
             return self.read.reader_with(self.metrics)
         assert isinstance(self.read, OwnRules)
-        return self.read.reader
+        return self.read.reader({name: metric.unit for name, metric in self.metrics.items()})
 
 
 NODE_CEILINGS = (

@@ -67,12 +67,11 @@ class Metric(StrictModel):
     ``bound`` is the largest value that is physically possible if higher is better, else the
     smallest. It is in the base unit of ``unit`` (byte/s, flop/s, s; 1 for 100 %): a number, an
     expression over the ceilings of the nodes and the values of the step, or `UNIVERSAL`.
-    ``same_digits`` is true for a result of computation: it is not a speed, and each run of the same
-    program prints the same digits. Other digits show wrong computation, if repeats agree.
-    ``peers`` is false for a value such as the longest of many times. Like nodes differ much in it,
-    so that they are not compared.
-    ``one_way`` is true for the rate of a pair of nodes whose data flow only from the first node to
-    the second.
+    ``type`` is ``digits`` for a result of computation: it is not a speed, and each run of the same
+    program prints the same digits. Other digits show wrong computation, if repeats agree. It is
+    ``extreme`` for a value such as the longest of many times: like nodes differ much in it, so that
+    they are not compared. It is ``one-way`` for the rate of a pair of nodes whose data flow only
+    from the first node to the second.
     ``judged_with`` are the labels with which a figure shows how good the machine is. A figure with
     other values of them is compared only with floors, and with a limit whose ``where`` names them.
     ``noise`` is the standard deviation of one repeat, as a part of the value. It judges a figure
@@ -83,11 +82,24 @@ class Metric(StrictModel):
     better: Literal["higher", "lower"]
     bound: Annotated[float, Field(ge=0)] | Braces | Literal["universal"]
     what: Text
-    same_digits: bool = False
-    peers: bool = True
-    one_way: bool = False
+    type: Literal["usual", "digits", "extreme", "one-way"] = "usual"
     judged_with: Parameters = {}
     noise: Annotated[float, Field(ge=0, lt=1)] = NOISE
+
+    @property
+    def same_digits(self) -> bool:
+        """Whether each run of the same program prints the same digits."""
+        return self.type == "digits"
+
+    @property
+    def peers(self) -> bool:
+        """Whether like nodes have like values."""
+        return self.type != "extreme"
+
+    @property
+    def one_way(self) -> bool:
+        """Whether the data flow only from the first node to the second."""
+        return self.type == "one-way"
 
     @property
     def material_change(self) -> float:

@@ -51,7 +51,6 @@ class Suite(StrictModel):
     """A named selection of cases, and the number of repeats of each step.
 
     An acceptance by the suite needs PASS or FAIL for each of its planned ``required_metrics``.
-    ``finds`` and ``use`` are for docs/suites.md: what the suite finds, and when it is used.
     Of its ``kind``, ``acceptance`` measures a machine for an acceptance. ``sanity`` only looks for
     faults: floors and peers suffice for exit code 0. ``practice`` finds nothing about a machine: it
     is never offered in place of another suite on a real machine. ``study`` repeats the measurements
@@ -62,8 +61,6 @@ class Suite(StrictModel):
     """
 
     title: Text
-    finds: str = ""
-    use: str = ""
     kind: Literal["acceptance", "sanity", "practice", "study"] = "acceptance"
     repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
     within_s: float | None = Field(default=None, gt=0)

@@ -33,6 +33,8 @@ ALL_RAILS = "all"
 LAYOUT_AXES = ("stripe_count", "stripe_bytes", STORAGE_TARGET)
 """Sweep axes that every case may use: the layout of the files in the scratch folder of the step. A
 file system that cannot set one leaves out the point. The value `UNSET` keeps the layout."""
+BLAS_KERNEL = "blas_kernel"
+"""Sweep axis that every case may use: the kernel that the BLAS of the programs uses."""
 HINTS = "hints"
 """Sweep axis that every case may use: hints for MPI-IO (``romio_cb_write=enable,cb_nodes=4``)."""
 MPI, ROMIO = "mpi", "romio"

@@ -370,7 +370,7 @@ MESSAGES: Mapping[str, str] = {
     # plan: what a suite has and a plan has not
     "left-said": "{text}",
     "left-repeats": "{case}: {repeats} of {stated} repeats, within {within}",
-    "left-unwritten": "{case}: {point}: no step of {writer} writes its files",
+    "left-unwritten": "{case}: {point}: no step of the use before it writes its files",
     "left-readers": "{case}: {point}: {needed} nodes that did not write its files are needed; the "
     "site has {free}",
     "left-lacking": "{asked}: {found}; there is: {there_is}",

@@ -66,7 +66,7 @@ class Search(StrictModel):
         makes later axes ineffective, or if the growth stops.
         """
         total, axes = len(self.candidates), self.rule.axes
-        if self.rule.stop == "no-growth":
+        if self.rule.grows:
             return total
         further = 0
         for place, axis in enumerate(axes):
@@ -121,7 +121,7 @@ def decide(search: Search, figures: Figures) -> SearchDecision:
     """
     if not search.candidates:
         return SearchDecision((), Message("search-repeats"))
-    if search.rule.stop == "no-growth":
+    if search.rule.grows:
         return _grow(search, figures)
     return _descend(search, figures)
 

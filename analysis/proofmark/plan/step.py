@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
-from proofmark.cases.vocabulary import ALONE, Measured, Slug
+from proofmark.cases.vocabulary import ALONE, BLAS_KERNEL, Measured, Slug
 from proofmark.common.input_limits import MAX_NODES
 from proofmark.common.shared_models import StrictModel
 
@@ -426,7 +426,7 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
         }
         | hints_input(point.values, file),
         output=case.output,
-        variants={key: str(scope[key]) for key in case.variants if key in point.values},
+        variants={BLAS_KERNEL: str(scope[BLAS_KERNEL])} if BLAS_KERNEL in point.values else {},
         cpus=point.placement or [],
         seconds=seconds,
         timeout=int(timeout),
@@ -436,7 +436,7 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
         copies=whole(case.copies, "copies", least=1),
         stagger=whole(case.stagger, "stagger"),
         bind_threads=case.launch == "mpi" and point.count("threads") > 1,
-        directory=case.directory or "",
+        directory=case.directory,
         writes=case.writes
         and WrittenFiles(
             bytes=whole(case.writes.bytes, "writes.bytes"),

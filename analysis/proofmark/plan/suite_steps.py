@@ -165,21 +165,20 @@ def linked(
     kept: set[str] = set()
     result: list[Draft] = []
     for draft in drafts:
-        if draft.use.reads is None:
+        if not draft.use.reads:
             result.append(draft)
             continue
         if draft.number not in common:
-            common[draft.number] = _common_axes(drafts, draft.use)
+            common[draft.number] = _common_axes(drafts, draft.number)
         writers = [each for each in drafts if _same_point(each, draft, common[draft.number])]
         point = ", ".join(f"{axis} {value}" for axis, value in draft.axes.items())
         if len(writers) > 1:
-            found = f"{len(writers)} steps of {draft.use.reads} for {point}"
+            found = f"{len(writers)} steps of the use before for {point}"
             raise bad_input(file, "reads", found, "one step that writes the files of each point")
         needed = len(draft.step.nodes)
         free = [host for host in hosts if writers and host not in writers[0].step.nodes]
         if not writers:
-            about = {"case": draft.step.case, "point": point}
-            leave_out(Message("left-unwritten", **about, writer=draft.use.reads))
+            leave_out(Message("left-unwritten", case=draft.step.case, point=point))
         elif len(free) < needed:
             counts = {"needed": needed, "free": len(free)}
             leave_out(Message("left-readers", case=draft.step.case, point=point, **counts))
@@ -200,13 +199,13 @@ def linked(
     ]
 
 
-def _common_axes(drafts: Sequence[Draft], reading: SuiteUse) -> set[str]:
-    """Return the axes for which a use and the use whose files it reads have a value in common."""
+def _common_axes(drafts: Sequence[Draft], reading: int) -> set[str]:
+    """Return the axes for which a use and the use before it have a value in common."""
     own: dict[str, set[Scalar]] = {}
     other: dict[str, set[Scalar]] = {}
     for draft in drafts:
-        if draft.use is reading or draft.use.name == reading.reads:
-            values = own if draft.use is reading else other
+        if draft.number in (reading, reading - 1):
+            values = own if draft.number == reading else other
             for axis, value in draft.axes.items():
                 values.setdefault(axis, set()).add(value)
     return {axis for axis, values in own.items() if values & other.get(axis, set())}
@@ -214,7 +213,7 @@ def _common_axes(drafts: Sequence[Draft], reading: SuiteUse) -> set[str]:
 
 def _same_point(writer: Draft, reader: Draft, common: Collection[str]) -> bool:
     return (
-        writer.use.name == reader.use.reads
+        writer.number == reader.number - 1
         and writer.step.repeat == reader.step.repeat
         and all(writer.axes[axis] == reader.axes[axis] for axis in common)
     )

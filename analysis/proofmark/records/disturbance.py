@@ -31,22 +31,20 @@ DISTURBED, RATE_CHANGED = "disturbed", "rate-changed"
 """The codes of the reasons of disturbed and of unsteady executions."""
 
 
-def tick_reason(steal: float, others: float, stability: Stability) -> Message:
+def tick_reason(attempt: Attempt, stability: Stability) -> Message:
     """Return why an execution without samples was disturbed, by the CPU time of the whole node.
 
-    Only the thresholds that the case itself states apply: a program that is not meant to use all
-    CPUs leaves them to others.
-
-    Args:
-        steal: the share of CPU time that a hypervisor withheld; NaN if it is not known.
-        others: the share of the used CPU time that other processes had; NaN if it is not known.
+    Only a case that states the metric of its rate is judged by them: a program that is not meant to
+    use all CPUs leaves them to others.
     """
+    if stability.metric is None or attempt.seconds < stability.least_seconds:
+        return NOTHING
     for key, share, code in (
-        ("max_steal", steal, "stolen-ticks"),
-        ("max_others", others, "others-ticks"),
+        ("max_steal", attempt.steal, "stolen-ticks"),
+        ("max_others", attempt.others, "others-ticks"),
     ):
         limit: float = getattr(stability, key)
-        if key in stability.model_fields_set and share > limit:
+        if share > limit:
             cause = Message(code, share=f"{share:.1%}", limit=f"{limit:.0%}")
             return Message(DISTURBED, text=(cause,))
     return NOTHING

@@ -170,7 +170,7 @@ class MeasuredStep(StepRecords):
             return UNDISTURBED, damage(StepFiles.noise.path, error)
         if nodes:
             return Disturbance(noise_reason(nodes, stability), shares_of(nodes)), NOTHING
-        return Disturbance(tick_reason(attempt.steal, attempt.others, stability)), NOTHING
+        return Disturbance(tick_reason(attempt, stability)), NOTHING
 
     def _sensed(self, attempt: Attempt) -> tuple[list[TelemetryInterval], Message]:
         """Return what the sensors of real nodes showed, and why it is not known, or `NOTHING`."""

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from proofmark.cases.suite import Benchmarks
+from proofmark.cases.vocabulary import BLAS_KERNEL
 from proofmark.common.files import (
     exists,
     moment_of,
@@ -33,7 +34,7 @@ from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.mpi import reported_drivers, writing_drivers
 from proofmark.software.program import reported_kernels
-from proofmark.software.software import BLAS_KERNEL, Software
+from proofmark.software.software import Software
 
 MOST_COMMANDS = 500
 """The largest number of commands that a report shows; for further steps it has only links."""

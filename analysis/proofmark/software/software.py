@@ -10,6 +10,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from proofmark.cases.vocabulary import BLAS_KERNEL
 from proofmark.common.files import exists, read_json
 from proofmark.common.message import Message
 from proofmark.common.shared_models import StrictModel
@@ -18,9 +19,6 @@ from proofmark.site.execution import LaunchSettings, doubtful
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.installed import DerivedPart
 from proofmark.software.program import Launcher, Program, blas_variants
-
-BLAS_KERNEL = "blas_kernel"
-"""The variant whose choices select the kernel of the BLAS."""
 
 
 class _WithDigest(StrictModel):

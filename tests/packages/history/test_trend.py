@@ -188,7 +188,7 @@ class TestTrend:
     def test_results_of_computation_and_zeros_are_not_tested(self, tmp_path: Path) -> None:
         for number in range(8):
             write_past_run(tmp_path, number, [Value("copy", (0.0,)), Value("scale", (1.0,))])
-        digits = RATE.model_copy(update={"same_digits": True})
+        digits = RATE.model_copy(update={"type": "digits"})
 
         def metric(figure: PastFigure) -> Metric:
             return digits if figure.metric == "scale" else RATE

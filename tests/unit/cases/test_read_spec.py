@@ -16,17 +16,14 @@ from proofmark.cases.reader.own_rules import OwnRules, ReadBlock, SameAs, progra
 from proofmark.common.errors import BadInput
 
 ADAPTER: TypeAdapter[Any] = TypeAdapter(ReadBlock)
-KEYS = {
-    "match": r"(?P<key>time)(?: (?P<n>\S+))? (?P<value>.*)",
-    "metrics": {"time": {"metric": "time", "unit": "s"}},
-}
+KEYS = {r"(?P<key>time)(?: (?P<n>\S+))? (?P<value>.*)": {"time": "time"}}
 """The lines of a site's own benchmark."""
 
 
-def block(text: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+def block(**changes: Any) -> dict[str, Any]:
     """Return a valid block with the changes."""
-    rules = {"starts": "begin", "untitled": True, "keys": [KEYS], **(text or {})}
-    return {"finds": "row", "parameters": {"n": "int"}, "text": rules, **changes}
+    rules = {"finds": "row", "parameters": {"n": "int"}, "starts": "begin", "untitled": True}
+    return {**rules, "keys": KEYS, **changes}
 
 
 def refusal(given: object) -> str:
@@ -38,8 +35,9 @@ def refusal(given: object) -> str:
 def test_a_valid_block_is_accepted() -> None:
     rules = ADAPTER.validate_python(block())
     assert isinstance(rules, OwnRules)
-    assert rules.reader.units == {"time": "s"}
-    [reading] = read_output(rules.reader, "mine", "time 3 0.5\n")
+    reader = rules.reader({"time": "s"})
+    assert reader.units == {"time": "s"}
+    [reading] = read_output(reader, "mine", "time 3 0.5\n")
     assert (reading.benchmark, reading.value, reading.parameters) == ("mine", 0.5, {"n": 3})
 
 
@@ -56,31 +54,19 @@ def test_same_as_is_a_separate_model_without_other_keys() -> None:
         (block(find="x"), "Extra inputs"),
         ({"finds": "row"}, "Field required"),
         ({"program": "hlp"}, "'hlp' is not a program, did you mean 'hpl'?"),
-        ({"finds": "row", "text": {"keys": [KEYS], "reqire": {}}}, "Extra inputs"),
-        ({"finds": "row", "text": {"keys": [{**KEYS, "match": "(?P<key>x)"}]}}, "no group 'value'"),
-        (block({"keys": []}), "at least 1 item"),
-        (block({"require": {"end": "(End"}}), "'(End' is not a regular expression"),
-        (block({"require": {"end": 3}}), "3 is not a regular expression in quotes"),
-        (block({"facts": [r"(?P<nn>\d+)"]}), "'nn' is not a parameter of this block, did you mean"),
-        (
-            block({"keys": [{**KEYS, "match": "(?P<q>x)(?P<key>x)(?P<value>x)"}]}),
-            "'q' is not a parameter",
-        ),
-        (block({"keys": [{"match": "(?P<value>x)", "metrics": {}}]}), "no group 'key'"),
-        (block({"reject": ["(?i)error"]}), "the patterns cannot be joined to one"),
-        (
-            block(
-                {
-                    "keys": [
-                        KEYS,
-                        {**KEYS, "metrics": {"time": {"metric": "time", "unit": "us"}}},
-                    ]
-                }
-            ),
-            "metric 'time' in two units: 's', 'us'",
-        ),
+        ({"finds": "row", "keys": KEYS, "reqire": {}}, "Extra inputs"),
+        (block(text={"keys": KEYS}), "Extra inputs"),
+        (block(keys={"(?P<key>x)": {}}), "no group 'value'"),
+        (block(keys={}), "at least 1 item"),
+        (block(keys={"(?P<key>x": {}}), "'(?P<key>x' is not a regular expression"),
+        (block(require={"end": "(End"}), "'(End' is not a regular expression"),
+        (block(require={"end": 3}), "3 is not a regular expression in quotes"),
+        (block(facts=[r"(?P<nn>\d+)"]), "'nn' is not a parameter of this block, did you mean"),
+        (block(keys={"(?P<q>x)(?P<key>x)(?P<value>x)": {}}), "'q' is not a parameter"),
+        (block(keys={"(?P<value>x)": {}}), "no group 'key'"),
+        (block(reject=["(?i)error"]), "the patterns cannot be joined to one"),
         (block(parameters={"n": "integer"}), "'int', 'real', 'word'"),
-        (block({"rows": []}), "'row' is a result of no program"),
+        (block(rows=[]), "'row' is a result of no program"),
     ],
 )
 def test_a_wrong_block_is_refused(given: dict[str, Any], message: str) -> None:
@@ -95,23 +81,16 @@ def test_a_block_is_unchanged_after_writing_and_reading() -> None:
 
 
 def test_a_proof_that_a_block_lacks_is_named() -> None:
-    rules = ADAPTER.validate_python(block({"starts": None}))
-    assert [key for key, _ in rules.lacking()] == ["read.text.starts", "read.text.require"]
-    rules = ADAPTER.validate_python(block({"require": {"end": "END"}}))
+    rules = ADAPTER.validate_python(block(starts=None))
+    assert [key for key, _ in rules.lacking()] == ["read.starts", "read.require"]
+    rules = ADAPTER.validate_python(block(require={"end": "END"}))
     assert [*rules.lacking()] == []
 
 
 def test_the_schema_of_a_block_can_be_made() -> None:
     schema = ADAPTER.json_schema()
     # The rules of a program in a case of an earlier release are no keys of a case.
-    assert schema["$defs"].keys() == {
-        "OfProgram",
-        "OwnKeys",
-        "OwnRules",
-        "OwnText",
-        "Quantity",
-        "SameAs",
-    }
+    assert schema["$defs"].keys() == {"OfProgram", "OwnRules", "SameAs"}
 
 
 def test_the_rules_of_a_program_are_refused_in_a_checkout_and_read_in_a_run(tmp_path: Path) -> None:

@@ -398,7 +398,12 @@ class TestSurvivors:
         self, kit: Kit, shell: list[str], verb: str, code: int
     ) -> None:
         """The helper ends at once. A watchdog or watch of a live script needs 70 s here."""
-        kit.case(sweep={"size": 1}, cost={"seconds": 1, "bytes": 1}, writes={"bytes": 1})
+        kit.case(
+            sweep={"size": 1},
+            arguments=["{size}", "{scratch}"],
+            cost={"seconds": 1, "bytes": 1},
+            writes={"bytes": 1},
+        )
         kit.program(OUTPUT)
         (step,) = steps_of(kit.run())
         ended = subprocess.Popen(["sleep", "0"])

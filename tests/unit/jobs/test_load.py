@@ -27,7 +27,7 @@ ENDLESS = 'echo "load begins"; while :; do sleep 0.05; done'
 STARTED = 'until grep -q begins "${BINDING%/*}"/../load/unfinished-*/stdout; do sleep 0.05; done'
 BUSY = f"{STARTED}; sleep 0.5; {SOUND}"
 """The program waits for the first line of its load, which a loaded machine starts late."""
-LOAD: dict[str, Any] = {"case": "noisy", "place": "same-nodes", "warm_up_s": 0.2}
+LOAD: dict[str, Any] = {"case": "noisy", "place": "same-nodes"}
 
 
 def loaded(tmp_path: Path, load: str = ENDLESS, program: str = BUSY, **use: Any) -> Run:

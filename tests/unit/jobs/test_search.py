@@ -33,7 +33,7 @@ PROGRAM = "\n".join(
         "esac; echo END",
     ]
 )
-SEARCH = {"metric": "rate", "axes": ["size", "depth"], "least_gain": 0.05}
+SEARCH = {"metric": "rate", "axes": ["size", "depth"]}
 
 
 def searching(tmp_path: Path, program: str = PROGRAM, **search: object) -> Kit:
@@ -62,7 +62,7 @@ class TestSearch:
         assert list(measured(run)) == [(1, 1), (2, 1), (2, 2), (3, 1)]
         reason = (
             "the search of size, depth ended: best size 2, depth 2, 150.5 MB/s; no axis gives a "
-            "gain of more than 5.0% and the noise of 0.0%; 4 of 6 points measured"
+            "gain of more than 1.0% and the noise of 0.0%; 4 of 6 points measured"
         )
         ended = open_run(run.folder)
         assert set(ended.plan.not_needed.values()) == {reason}
@@ -96,7 +96,7 @@ class TestSearch:
         assert judge_run(open_run(run.folder)).exit_code() == 2
 
     def test_growth_stops_at_the_first_value_that_gives_no_more(self, tmp_path: Path) -> None:
-        kit = searching(tmp_path, axes=["size"], stop="no-growth")
+        kit = searching(tmp_path, axes=["size"])
         run = kit.run()
         execute(run, "none", lambda line: None, figures_of)
         # At depth 2 the rate grows from size 2 to 3, but the search ended at size 2.

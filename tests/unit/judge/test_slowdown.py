@@ -32,7 +32,7 @@ def congested(folder: Path, factors: dict[int, float], *, better: str = "higher"
     metric = {"unit": "MB/s", "better": better, "bound": "universal", "what": "how fast"}
     read = copy.deepcopy(FAKE["read"])
     read["parameters"]["pair"] = "int"
-    read["text"]["keys"][0]["match"] = r"(?P<key>rate) (?P<value>\S+)(?: of copy (?P<pair>\d+))?"
+    read["keys"] = {r"(?P<key>rate) (?P<value>\S+)(?: of copy (?P<pair>\d+))?": {"rate": "rate"}}
     uses: dict[str, Any] = {"suites": {"quick": use}, "metrics": {"rate": metric}, "read": read}
     kit.case(launch="mpi", copies=PAIRS, **uses)
     site = kit.site(hosts=HOSTS)

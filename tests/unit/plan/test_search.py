@@ -24,13 +24,15 @@ Point = tuple[int, ...]
 
 def search(repeats: int = 1, **rule: Any) -> Search:
     """Return a search over `AXES`; the ids of its steps are the point and the repeat."""
-    given = {"metric": "rate", "axes": [*AXES], "least_gain": 0.02, **rule}
+    given = {"metric": "rate", "axes": [*AXES], **rule}
     axes = given["axes"]
+    made = SearchRule(**given)
+    vars(made)["least_gain"] = 0.02
     points = itertools.product(*(AXES[axis] for axis in axes))
     return Search(
         id="search",
         case="fake",
-        rule=SearchRule(**given),
+        rule=made,
         better="higher",
         unit="MB/s",
         candidates=[
@@ -94,7 +96,7 @@ class TestDecide:
         assert decision.best.values == {"a": best}
 
     def test_a_gain_within_the_noise_of_the_repeats_does_not_count(self) -> None:
-        noisy = search(repeats=2, stop="no-growth", axes=["a"])
+        noisy = search(repeats=2, axes=["a"])
         figures = {
             step_id((value,), repeat): 100 * (1 + 0.1 * (value - 1)) * (1 + 0.3 * repeat)
             for value in AXES["a"]
@@ -104,7 +106,7 @@ class TestDecide:
         assert decision.noise == pytest.approx(0.3 / 1.15 / 2)
         assert len(decision.needed) == 4  # 10 % from the first to the second value: no gain
         quiet = {step: value for step, value in figures.items() if step.endswith("-0")}
-        assert len(executed(search(stop="no-growth", axes=["a"]), quiet).needed) == 3
+        assert len(executed(search(axes=["a"]), quiet).needed) == 3
 
     def test_one_invalid_repeat_makes_the_point_invalid(self) -> None:
         figures: dict[str, float | None] = {

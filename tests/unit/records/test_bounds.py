@@ -145,17 +145,10 @@ def test_a_time_is_positive_and_within_the_time_limit(
     kit = make_kit(tmp_path)
     read = {
         "finds": "rate",
-        "text": {
-            "starts": "fake",
-            "untitled": True,
-            "require": {"END": "END"},
-            "keys": [
-                {
-                    "match": "(?P<key>rate) (?P<value>.*)",
-                    "metrics": {"rate": {"metric": "rate", "unit": "us"}},
-                }
-            ],
-        },
+        "starts": "fake",
+        "untitled": True,
+        "require": {"END": "END"},
+        "keys": {"(?P<key>rate) (?P<value>.*)": {"rate": "rate"}},
     }
     metric = {"unit": "us", "better": "lower", "bound": "{message_s}", "what": "how slow"}
     kit.case(sweep={"size": 1}, timeout=60, metrics={"rate": metric}, read=read)

@@ -48,9 +48,17 @@ QUIET: dict[str, Any] = {
 
 GOT = "disturbed: the ranks got 50 % of their CPUs; "
 
-LIMITS = Stability(
-    max_steal=0.25, max_others=0.25, max_delay=0.25, max_burst=0.25, least_seconds=16
-)
+SHARES = ("max_steal", "max_others", "max_delay", "max_burst")
+
+
+def conditions(least_seconds: float = 0.5, **shares: float) -> Stability:
+    """Return conditions with other thresholds than those of the kit."""
+    made = Stability(least_seconds=least_seconds)
+    vars(made).update(shares)
+    return made
+
+
+LIMITS = conditions(16, **dict.fromkeys(SHARES, 0.25))
 
 DELAY = "a thread waited 50 % of the time, more than 25 %"
 
@@ -127,9 +135,8 @@ class TestHogs:
 
         On a loaded machine the sampler starts seconds late.
         """
-        stability = {"max_others": 1, "max_delay": 1, "max_steal": 1}
         over = kit.folder / "over"
-        run = staged(kit, f"while [ ! -e {over} ]; do :; done", stability=stability)
+        run = staged(kit, f"while [ ! -e {over} ]; do :; done")
         (step,) = steps_of(run)
         with running(subprocess.Popen(["sh", str(step / "run.sh")])) as process:
             until(lambda: any(step.glob("unfinished-*/noise/*/sums")))
@@ -161,7 +168,7 @@ class TestHogs:
     @pytest.mark.fault("noise-of-starter")
     def test_the_process_that_started_the_step_does_not_disturb_it(self, kit: Kit) -> None:
         """It is the controller of the kit, which a repeat would meet again."""
-        (step,) = steps_of(staged(kit, BUSY, stability={"max_delay": 1, "max_burst": 1}))
+        (step,) = steps_of(staged(kit, BUSY, stability=HOUR))
         starter = 'sh "$0" & while kill -0 "$!" 2>/dev/null; do :; done'
         bound = ["taskset", "--cpu-list", "0", "sh", "-c", starter, str(step / "run.sh")]
         with running(subprocess.Popen(bound)) as process:
@@ -442,7 +449,7 @@ class TestDecision:
     def test_the_script_and_the_judge_agree(
         self, entries: list[dict[str, Any]], limits: dict[str, float]
     ) -> None:
-        stability = Stability.model_validate(limits)
+        stability = conditions(**limits)
         lines = "\n,".join(json.dumps({**QUIET, **entry}) for entry in entries)
         script = ROOT / "analysis/proofmark/jobs/shell/noise.sh"
         program = script.read_text().partition("DISTURBED='")[2].partition("}'\n")[0] + "}"

@@ -95,10 +95,10 @@ class Bench:
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Bench]:
     """Return one bench for each kind of case: plain, with a node, copy or bound in its output."""
     named: dict[str, Any] = copy.deepcopy(FAKE["read"])
-    named["text"]["facts"] = [r"size (?P<size>\d+)", r"on (?P<node>\S+)"]
+    named["facts"] = [r"size (?P<size>\d+)", r"on (?P<node>\S+)"]
     copies: dict[str, Any] = copy.deepcopy(FAKE["read"])
     copies["parameters"] = {"size": "int", "pair": "int"}
-    copies["text"]["keys"][0]["match"] = r"(?P<key>rate) (?P<value>\S+)(?: of pair (?P<pair>\d+))?"
+    copies["keys"] = {r"(?P<key>rate) (?P<value>\S+)(?: of pair (?P<pair>\d+))?": {"rate": "rate"}}
     words: dict[str, Any] = copy.deepcopy(FAKE["read"])
     words["parameters"] = {"size": "word"}
     kinds: dict[str, dict[str, Any]] = {

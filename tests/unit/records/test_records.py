@@ -145,9 +145,8 @@ class TestFaults:
     @pytest.mark.fault("planned-parameter-not-printed")
     def test_one_row_of_several_without_a_parameter(self, kit: Kit) -> None:
         read = copy.deepcopy(FAKE["read"])
-        keys = read["text"]["keys"][0]
-        keys["match"] = r"(?P<key>rate)(?: (?P<size>\d+))? = (?P<value>\d+)"
-        read["text"]["facts"] = []
+        read["keys"] = {r"(?P<key>rate)(?: (?P<size>\d+))? = (?P<value>\d+)": {"rate": "rate"}}
+        read["facts"] = []
         kit.case(read=read)
         kit.program('echo "rate $1 = 100"; echo "rate = 90"; echo END')
         found = [*records(kit, carry_out(kit))]
@@ -160,10 +159,9 @@ class TestFaults:
     def test_a_parameter_of_another_metric_only(self, kit: Kit) -> None:
         """The grid of HPL in the output of hpcc is an example."""
         read = copy.deepcopy(FAKE["read"])
-        keys = read["text"]["keys"][0]
-        keys["match"] = r"(?P<key>rate|time)(?: (?P<size>\d+))? = (?P<value>\d+)"
-        keys["metrics"]["time"] = {"metric": "time", "unit": "s"}
-        read["text"]["facts"] = []
+        match = r"(?P<key>rate|time)(?: (?P<size>\d+))? = (?P<value>\d+)"
+        read["keys"] = {match: {"rate": "rate", "time": "time"}}
+        read["facts"] = []
         time = {"unit": "s", "better": "lower", "bound": 1e-9, "what": "a time"}
         kit.case(read=read, metrics={**FAKE["metrics"], "time": time})
         kit.program('echo "rate $1 = 100"; echo "time = 9"; echo END')
@@ -176,7 +174,7 @@ class TestNodeInTheOutput:
     def read(self) -> dict[str, Any]:
         """Return a reader of an output that names its node."""
         read: dict[str, Any] = copy.deepcopy(FAKE["read"])
-        read["text"]["facts"].append(r"on (?P<node>\S+)")
+        read["facts"].append(r"on (?P<node>\S+)")
         return read
 
     @pytest.mark.parametrize(("host", "valid"), [(HOST, True), ("n9", False)])
@@ -379,7 +377,7 @@ class TestTable:
     ) -> None:
         read = copy.deepcopy(FAKE["read"])
         read["parameters"]["size"] = "real"
-        read["text"]["facts"] = [r"size (?P<size>\S+)"]
+        read["facts"] = [r"size (?P<size>\S+)"]
         kit.case(sweep={"size": 1}, read=read)
         kit.program(SOUND.replace("$1", printed))
         (record,) = records(kit, carry_out(kit))

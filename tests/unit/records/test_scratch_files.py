@@ -62,9 +62,9 @@ def kit(tmp_path: Path) -> Kit:
 
 def case(kit: Kit, *, relative: bool = True, **writes: Any) -> None:
     """Write a case whose program must write 100,000 bytes, in its scratch if `relative`."""
-    directory = {"directory": "{scratch}"} if relative else {}
+    told: dict[str, Any] = {} if relative else {"arguments": ["{size}", "{scratch}"]}
     cost = {"seconds": 1, "bytes": 100000}
-    kit.case(sweep={"size": 1}, cost=cost, writes={"bytes": 100000, **writes}, **directory)
+    kit.case(sweep={"size": 1}, cost=cost, writes={"bytes": 100000, **writes}, **told)
 
 
 def record(
@@ -108,7 +108,6 @@ class TestWorkingDirectory:
         kit.program(f"read -r line <given; head -c 9 /dev/zero >data; ({OUTPUT}; echo $line) >made")
         kit.case(
             sweep={"size": 1},
-            directory="{scratch}",
             inputs={"given": "the input\n"},
             output="made",
             writes={"bytes": 9},
@@ -133,9 +132,10 @@ class TestWorkingDirectory:
         assert 'sh "$HERE/run.sh" --' in last
 
     def test_copies_would_overwrite_each_other(self) -> None:
-        Case.model_validate({**FAKE, "directory": "{scratch}"})
-        with pytest.raises(ValidationError, match="only accepted if copies is 1"):
-            Case.model_validate({**FAKE, "directory": "{scratch}", "copies": 2})
+        writing = {**FAKE, "writes": {"bytes": 1}}
+        Case.model_validate(writing)
+        with pytest.raises(ValidationError, match="copies: 1 if no text names"):
+            Case.model_validate({**writing, "copies": 2})
 
     def test_btio_runs_in_scratch(self) -> None:
         cases = shipped_benchmarks().cases

@@ -53,18 +53,11 @@ PLOTTED: dict[str, Any] = {
         "finds": "rate",
         "benchmark": "PingPong",
         "parameters": {"bytes": "int"},
-        "text": {
-            "starts": "fake",
-            "untitled": True,
-            "facts": [r"size (?P<bytes>\d+)"],
-            "keys": [
-                {
-                    "match": "(?P<key>rate) (?P<value>.*)",
-                    "metrics": {"rate": {"metric": "bandwidth", "unit": "MB/s"}},
-                }
-            ],
-            "require": {"END": "END"},
-        },
+        "starts": "fake",
+        "untitled": True,
+        "facts": [r"size (?P<bytes>\d+)"],
+        "keys": {"(?P<key>rate) (?P<value>.*)": {"rate": "bandwidth"}},
+        "require": {"END": "END"},
     },
 }
 """A case whose figures are in a plot."""

@@ -179,11 +179,9 @@ metrics: {rate: {unit: MB/s, better: higher, bound: universal, what: x}}
 read:
   finds: rate
   benchmark: x
-  text:
-    starts: x
-    require: {END: END}
-    keys:
-      - {match: '(?P<key>rate):(?P<value>.*)', metrics: {rate: {metric: rate, unit: MB/s}}}
+  starts: x
+  require: {END: END}
+  keys: {'(?P<key>rate):(?P<value>.*)': {rate: rate}}
 """
 
 

@@ -11,10 +11,11 @@ import pytest
 from pydantic import ValidationError
 from tests.folders import PACKAGE, PROBES
 
+from proofmark.cases.vocabulary import BLAS_KERNEL
 from proofmark.common.errors import BadInput
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.software.program import Program, parse_programs
-from proofmark.software.software import BLAS_KERNEL, Package, PackageSource, Software, package_of
+from proofmark.software.software import Package, PackageSource, Software, package_of
 
 PROBE = PACKAGE / "software/probe-program.sh"
 

@@ -55,54 +55,10 @@ def _check_known(names: Iterable[str], known: Iterable[str], where: str, kind: s
             raise ValueError(f"{where}: {name!r} is not a {kind}{nearest(name, words)}")
 
 
-class Quantity(StrictModel):
-    """A metric and the unit that the program prints it in."""
-
-    metric: str
-    unit: str
-
-
-class OwnKeys(StrictModel):
-    """Lines of the form key and value; `match` has the groups `key` and `value`.
-
-    Attributes:
-        match: the line.
-        metrics: key → its quantity.
-    """
-
-    match: Pattern
-    metrics: Mapping[str, Quantity]
-
-    @model_validator(mode="after")
-    def _groups(self) -> OwnKeys:
-        if missing := {"key", "value"} - self.match.groupindex.keys():
-            raise ValueError(f"match: {self.match.pattern!r} has no group {min(missing)!r}")
-        return self
-
-
-class OwnText(StrictModel):
-    """The lines of the output. Each pattern must match a whole line without its trailing blanks.
-
-    Attributes:
-        starts: the banner, the line that begins a run of the program. A run without it is INVALID.
-        untitled: some versions of the program print no line `starts`.
-        facts: lines anywhere in a run whose groups are parameters of the whole run.
-        keys: the lines with the values.
-        require: name for the reason → a line that every run must have (an end marker, a validation
-            line). Without it all readings of the run are INVALID.
-        reject: lines that make all readings of a run INVALID.
-    """
-
-    starts: Pattern | None = None
-    untitled: bool = False
-    facts: tuple[Pattern, ...] = ()
-    keys: Annotated[tuple[OwnKeys, ...], Field(min_length=1)]
-    require: Mapping[str, Pattern] = {}
-    reject: tuple[Pattern, ...] = ()
-
-
 class OwnRules(StrictModel):
     """The output of a site's own benchmark is read by these rules.
+
+    Each pattern must match a whole line without its trailing blanks.
 
     Attributes:
         finds: the name of a result in the output, for the reason if there is no result.
@@ -110,65 +66,79 @@ class OwnRules(StrictModel):
         parameters: every parameter that a reading may have → its type: `int`; `real`; `word`;
             `lower`, a word in lower case; `size`, as in `16 MiB` or `262144 bytes`, in bytes;
             `suffixed`, as in `16m`, powers of 1024, or as in `16MiB`, powers of 1000, in bytes.
+        starts: the banner, the line that begins a run of the program. A run without it is INVALID.
+        untitled: some versions of the program print no line `starts`.
+        facts: lines anywhere in a run whose groups are parameters of the whole run.
+        keys: the lines with the values, each with the groups `key` and `value` → the metric of each
+            key. Its unit is that of the metric.
+        require: name for the reason → a line that every run must have (an end marker, a validation
+            line). Without it all readings of the run are INVALID.
+        reject: lines that make all readings of a run INVALID.
     """
 
     finds: str
     benchmark: str | None = None
     parameters: Mapping[str, ParameterType] = {}
-    text: OwnText
+    starts: Pattern | None = None
+    untitled: bool = False
+    facts: tuple[Pattern, ...] = ()
+    keys: Annotated[Mapping[str, Mapping[str, str]], Field(min_length=1)]
+    require: Mapping[str, Pattern] = {}
+    reject: tuple[Pattern, ...] = ()
 
     @model_validator(mode="after")
     def _readable(self) -> OwnRules:
         parameters, kind = {*self.parameters, "benchmark", "node"}, "parameter of this block"
-        for fact in self.text.facts:
-            _check_known(fact.groupindex, parameters, "text.facts", kind)
-        units: dict[str, str] = {}
-        for keys in self.text.keys:
-            _check_known(keys.match.groupindex, {*parameters, "key", "value"}, "text.keys", kind)
-            for each in keys.metrics.values():
-                if units.setdefault(each.metric, each.unit) != each.unit:
-                    two = f"{units[each.metric]!r}, {each.unit!r}"
-                    raise ValueError(f"metric {each.metric!r} in two units: {two}")
+        for fact in self.facts:
+            _check_known(fact.groupindex, parameters, "facts", kind)
+        for match, _ in self._lines:
+            if missing := {"key", "value"} - match.groupindex.keys():
+                raise ValueError(f"keys: {match.pattern!r} has no group {min(missing)!r}")
+            _check_known(match.groupindex, {*parameters, "key", "value"}, "keys", kind)
         try:
-            _ = self.reader.marks
+            _ = self.reader({}).marks
         except re.error as error:
             raise ValueError(f"the patterns cannot be joined to one: {error}") from None
         return self
 
+    @cached_property
+    def _lines(self) -> list[tuple[re.Pattern[str], Mapping[str, str]]]:
+        """The patterns of the lines with values, each with the metrics by their keys."""
+        return [(_pattern(match), metrics) for match, metrics in self.keys.items()]
+
     def lacking(self) -> Iterable[tuple[str, str]]:
         """Yield each key of a proof that the rules lack, with what is accepted."""
-        if self.text.starts is None:
-            yield "read.text.starts", "the banner of the program; untitled if some print none"
-        if not self.text.require:
-            yield "read.text.require", "a line of every whole output"
+        if self.starts is None:
+            yield "read.starts", "the banner of the program; untitled if some print none"
+        if not self.require:
+            yield "read.require", "a line of every whole output"
 
-    @cached_property
-    def reader(self) -> Reader:
-        """The reader of the output."""
-        text = self.text
-        units: dict[str, str] = {}
-        for keys in text.keys:
-            units |= {each.metric: each.unit for each in keys.metrics.values()}
+    def reader(self, units: Mapping[str, str]) -> Reader:
+        """Return the reader of the output; `units` are those of the metrics of the case."""
+        found: list[str] = []
+        for _, metrics in self._lines:
+            found += metrics.values()
         return Reader(
             finds=self.finds,
             benchmark=self.benchmark,
             parameters=self.parameters,
-            units=units,
-            read=partial(_read_keys, text.keys),
-            starts=text.starts,
-            untitled=text.untitled,
-            facts=text.facts,
-            require=text.require,
-            reject=text.reject,
+            # A metric that the case lacks has no unit: the check of the case names it.
+            units={metric: units.get(metric, "") for metric in found},
+            read=partial(_read_keys, self._lines),
+            starts=self.starts,
+            untitled=self.untitled,
+            facts=self.facts,
+            require=self.require,
+            reject=self.reject,
         )
 
 
-def _read_keys(every: Iterable[OwnKeys], run: TextRun) -> None:
+def _read_keys(every: Iterable[tuple[re.Pattern[str], Mapping[str, str]]], run: TextRun) -> None:
     for text in run.lines():
-        for keys in every:
-            match = keys.match.fullmatch(text)
-            if match and (quantity := keys.metrics.get(match["key"].strip())):
-                run.key(match, quantity.metric)
+        for pattern, metrics in every:
+            match = pattern.fullmatch(text)
+            if match and (metric := metrics.get(match["key"].strip())):
+                run.key(match, metric)
 
 
 class OfProgram(StrictModel):

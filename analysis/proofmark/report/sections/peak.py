@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
+from proofmark.cases.vocabulary import BLAS_KERNEL
 from proofmark.common.translation import _
 from proofmark.judge.references.derived import flop_per_cycle, nominal_hz, peak
 from proofmark.judge.verdict import Result
@@ -18,7 +19,7 @@ from proofmark.report.words import number, pairs
 from proofmark.site.hardware import StatedNode
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.program import AS_INSTALLED, RIGHT
-from proofmark.software.software import BLAS_KERNEL, Package, Software
+from proofmark.software.software import Package, Software
 
 
 def peak_of_run(run_data: RunData) -> float | None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
+from proofmark.cases.vocabulary import BLAS_KERNEL
 from proofmark.common.errors import BadInput
 from proofmark.common.files import write_atomic_bytes
 from proofmark.common.message import localized
@@ -27,7 +28,6 @@ from proofmark.runs.run import Run, site_of
 from proofmark.site.hardware import UNRECORDED
 from proofmark.site.machines import declared
 from proofmark.site.partition import PREDICTED
-from proofmark.software.software import BLAS_KERNEL
 
 ONE_PANEL = 5.0
 """Width of one panel in inches; a wider plot has several panels, and gets the width of the page."""
