@@ -50,8 +50,10 @@ def test_a_job_that_an_admin_deletes_is_named(batch: Batch, engine: GridEngine) 
         runs_on_all(run)
         engine.call("qdel", ticket_of(run)["id"])
     (line,) = judge_run(run).coverage.stopped
-    # The accounts of this release report no more. Newer releases report who deleted the job.
-    assert line.startswith("job 00-0001: killed: 100 : assumedly after job; ")
+    # The accounts of this release report no more. Newer releases report who deleted the job. With
+    # -notify the job has probed its nodes before it was killed.
+    assert line.startswith("job 00-0001: stopped by a signal: ")
+    assert len(list(run.folder.rglob("*.after"))) == 2
 
 
 def test_states_of_nodes_and_of_a_job_by_its_id(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Timer
@@ -86,3 +87,24 @@ def test_all_commands_ask_the_cluster_of_the_queue(
     scheduler.cancel([job])
     until(lambda: scheduler.states([job])[job].state is State.CANCELLED)
     assert scheduler.ended("999999") == NO_SUCH_JOB
+
+
+@pytest.mark.parametrize(
+    ("limit", "reason", "key"),
+    [
+        ("MaxTRESPerJob=node=1", "QOSMaxNodePerJobLimit", "partition.nodes_per_job"),
+        ("MaxWall=1", "QOSMaxWallDurationPerJobLimit", "queue.max_walltime_s"),
+    ],
+)
+def test_a_limit_of_one_job_ends_it_at_once(site: Site, limit: str, reason: str, key: str) -> None:
+    site.slurm.call("sacctmgr", "--immediate", "add", "qos", "small", "set", limit)
+    site.slurm.call("sacctmgr", "--immediate", "modify", "user", "root", "set", "qos+=small")
+    run = site.run(nodes=2, options=["--qos=small"])
+    began = time.monotonic()
+    site.execute(run)
+    assert time.monotonic() - began < 300, "queue_timeout_s is 7 days, stall_timeout_s half an hour"
+    (line,) = judge_run(run).coverage.stopped
+    assert f"PENDING {reason}; PartitionName=" in line
+    assert limit.replace("PerJob", "").replace("Wall=1", "Wall=00:01:00") in line
+    assert f"`{key}` must change" in line
+    assert site.slurm.call("squeue", "--noheader").strip() == ""

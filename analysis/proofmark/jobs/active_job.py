@@ -52,6 +52,8 @@ class ActiveJob:
         state_since: when this state began, by the monotonic clock.
         stuck_since: when it became stuck (`State.stuck`); None if it is not.
         requeues: how often it went from running back to waiting.
+        ran: whether the scheduler said that it runs.
+        end, limit_s: the last ones that the scheduler told (`JobStatus`).
     """
 
     job: Job
@@ -64,6 +66,9 @@ class ActiveJob:
     state_since: float
     stuck_since: float | None = None
     requeues: int = 0
+    ran: bool = False
+    end: State | None = None
+    limit_s: int = 0
 
     @classmethod
     def of(
@@ -87,6 +92,8 @@ class ActiveJob:
         """Add a new status to the history; return whether it is another state."""
         previous, now = self.status, time.monotonic()
         self.resumed = False
+        self.ran = self.ran or status.state is State.RUNNING
+        self.end, self.limit_s = status.end or self.end, status.limit_s or self.limit_s
         if status == previous:
             return False
         self.status = status
@@ -119,7 +126,7 @@ def described(active: Iterable[ActiveJob], pending: int) -> str:
 def shown_status(run: Run, active: ActiveJob, status: JobStatus) -> JobStatus:
     """Return `status` of the scheduler as the files of the job show it."""
     if status.state in (State.ENDED_UNKNOWN, State.VANISHED, State.UNREACHABLE):
-        status = _by_exit_code(active.folder.exit_code(active.submission)) or status
+        status = _by_exit_code(active, status)
     early = active.folder.stopped_early(active.submission)
     if status.state is State.ENDED and early:
         status = JobStatus(State.FAIL_FAST, early)
@@ -142,13 +149,56 @@ def _lost(run: Run, job: Job, steps: int) -> Message:
     return Message("job-disturbed", steps=steps, by=by)
 
 
-def _by_exit_code(code: int | None) -> JobStatus | None:
-    """Return the status of an ended job by the exit code of its script; None if there is none."""
+def _by_exit_code(active: ActiveJob, status: JobStatus) -> JobStatus:
+    """Return the status of a job whose scheduler has no account of its end, by its files.
+
+    A script that a signal stopped does not know whose it was. It notes the signal before it probes
+    its nodes, so that only the scheduler knows that the job has ended.
+    """
+    code = active.folder.exit_code(active.submission)
+    listed = status.state is State.UNREACHABLE
+    if code is not None and code != _EXIT_CODE_STOPPED:
+        return JobStatus(State.FAILED, f"exit code {code}") if code else JobStatus(State.ENDED)
+    if active.end and not listed:
+        return JobStatus(active.end, active.status.reason)
     if code is None:
-        return None
-    if code == _EXIT_CODE_STOPPED:
-        return JobStatus(State.CANCELLED, "a signal stopped it")
-    return JobStatus(State.FAILED, f"exit code {code}") if code else JobStatus(State.ENDED)
+        if status.state is State.VANISHED and not has_run(active):
+            return JobStatus(status.state, f"{status.reason} (deleted while it waited?)")
+        return status
+    limit = active.limit_s or active.request.seconds
+    after = active.folder.stopped_after(active.submission)
+    if not listed and after is not None and after >= limit - min(_SETTLE_S, limit / 10):
+        return JobStatus(State.TIME_LIMIT, f"a signal stopped it after {duration(after)}")
+    return JobStatus(State.ENDED_UNKNOWN, "a signal stopped it, and the scheduler does not say why")
+
+
+def has_run(active: ActiveJob) -> bool:
+    """Return whether the job was seen running, or its script began."""
+    return active.ran or active.folder.began(active.submission)
+
+
+OWN_ENDS = (State.ENDED, State.FAIL_FAST, State.DISTURBED, State.STOPPED, State.FAILED)
+"""Ends of a job by its own script, or by the kit."""
+
+
+def with_down_nodes(active: ActiveJob, status: JobStatus, down: str, *, ran: bool) -> JobStatus:
+    """Return the end of a job, of which nodes are down now.
+
+    Only a job that had its nodes can lose one. A job that ended before its script began was not
+    cancelled by a person: its nodes could not start it.
+
+    Args:
+        down: the nodes, each with the reason.
+        ran: whether the job had got its nodes.
+    """
+    began, state = active.folder.began(active.submission), status.state
+    unknown = state in (State.VANISHED, State.ENDED_UNKNOWN)
+    if state is State.NODE_FAILED:
+        return JobStatus(state, down)
+    if ran and (unknown or not began):
+        said = f"; {status.reason}" if unknown else ""
+        return JobStatus(State.NODE_FAILED, f"{down}{said}")
+    return JobStatus(state, "; ".join(filter(None, (status.reason, f"now down: {down}"))))
 
 
 def overdue(active: ActiveJob, queue: Queue, *, ends: bool) -> JobStatus | None:

@@ -15,12 +15,15 @@ from typing import ParamSpec, TypeVar
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.rights import User, run_user, starting_as
 from proofmark.jobs.active_job import (
+    OWN_ENDS,
     ActiveJob,
     described,
     failure,
+    has_run,
     overdue,
     runs_again,
     shown_status,
+    with_down_nodes,
 )
 from proofmark.jobs.job_request import BatchQueue, JobSupply, divided, order, without_down_nodes
 from proofmark.jobs.scripts import Manner, write_job
@@ -145,6 +148,13 @@ class AskedScheduler:
         except SchedulerError as error:
             return JobStatus(State.UNREACHABLE, str(error))
         return known or JobStatus(State.UNREACHABLE, "it does not say whether it has the job")
+
+    def told(self, call: Callable[[str], Answer], job: str, unknown: Answer) -> Answer:
+        """Return what `call`, a method of the scheduler, tells of a job, or `unknown`."""
+        try:
+            return self._ask(call, job)
+        except (SchedulerError, BadInput):
+            return unknown
 
     def down_nodes(self, nodes: Sequence[str]) -> str:
         """Return those of `nodes` that are down as text, each with the reason."""
@@ -444,7 +454,7 @@ class JobMonitor:
         ]
         waiting: list[str] = []
         for active, status in zip(submitted, found, strict=True):
-            if status.state is State.WAITING:
+            if status.state is State.WAITING or status.key:
                 waiting += active.request.nodes
         nodes = self._scheduler.node_states(list(dict.fromkeys(waiting))) if waiting else {}
         for active, status in zip(submitted, found, strict=True):
@@ -452,9 +462,8 @@ class JobMonitor:
 
     def _evaluate(self, active: ActiveJob, status: JobStatus) -> None:
         status = shown_status(self._run, active, status)
-        if status.state is State.NODE_FAILED:
-            down = self._scheduler.down_nodes(active.request.nodes)
-            status = JobStatus(State.NODE_FAILED, down or status.reason)
+        if status.state.final:
+            status = self._with_down_nodes(active, status)
         ends_with_process = self._scheduler.ends_with_process
         if status.state is State.CANCELLED:
             if active.submission.stopping or (active.resumed and ends_with_process):
@@ -463,8 +472,26 @@ class JobMonitor:
                 active.submission = replace(active.submission, stopping=True)
         if status.state.final:
             self._finish(active, status)
-        else:
-            self._update(active, status)
+            return
+        self._update(active, status)
+        if status.key:
+            limits = self._scheduler.told(self._scheduler.chosen.limits, active.submission.id, "")
+            said = f"{status.reason}; {limits or 'its limits are not known'}"
+            never = f"{said}; it never starts: `{status.key}` must change"
+            self._withdraw(active, JobStatus(status.state, never))
+
+    def _with_down_nodes(self, active: ActiveJob, status: JobStatus) -> JobStatus:
+        """Return the end of a job with its nodes that are down now."""
+        asks = status.state not in OWN_ENDS and not self._scheduler.ends_with_process
+        down = self._scheduler.down_nodes(active.request.nodes) if asks else ""
+        if not down:
+            return status
+        ran = has_run(active)
+        if not ran and status.state is State.CANCELLED:
+            ran = self._scheduler.told(
+                self._scheduler.chosen.had_nodes, active.submission.id, False
+            )
+        return with_down_nodes(active, status, down, ran=ran)
 
     def _update(self, active: ActiveJob, status: JobStatus) -> None:
         if active.take(status):
@@ -478,8 +505,10 @@ class JobMonitor:
             return
         # A scheduler that keeps no history forgets a job whose node died.
         if status.state in (State.VANISHED, State.ENDED_UNKNOWN):
-            down = self._scheduler.down_nodes(active.request.nodes)
-            status = JobStatus(State.NODE_FAILED, f"{down}; {status.reason}") if down else status
+            status = self._with_down_nodes(active, status)
+        stopped = active.folder.stopped_after(active.submission) is not None
+        if stopped and status.state is State.ENDED_UNKNOWN:
+            status = JobStatus(State.SIGNALLED, status.reason)
         if active.status.state is State.NOT_ACCEPTED:
             status = JobStatus(State.REFUSED, status.reason)
         if active.status.state in (State.UNREACHABLE, State.NOT_ACCEPTED):
@@ -487,7 +516,13 @@ class JobMonitor:
             active.folder.append_event(active.submission, status)
             self._remove(active, status)
             return
-        # A job that the scheduler does not have is not cancelled: its answer may be wrong.
+        self._withdraw(active, status)
+
+    def _withdraw(self, active: ActiveJob, status: JobStatus) -> None:
+        """Cancel a job and stop monitoring it.
+
+        A job that the scheduler does not have is not cancelled: its answer may be wrong.
+        """
         if active.submission.id and active.status.state is not State.VANISHED:
             try:
                 self._scheduler.cancel([active.submission.id])

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.translation import N_
+from proofmark.common.yaml_models import shipped_data
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.baseline import BaselineComparison
 from proofmark.judge.confidence import Interval, interval, noise_in
@@ -138,37 +139,10 @@ def invalid_cause(reason: Message) -> InvalidCause:
 
 
 CODES: Mapping[InvalidCause, frozenset[str]] = {
-    InvalidCause.DISTURBED: frozenset({"disturbed", "rate-changed"}),
-    InvalidCause.NO_SPACE: frozenset({"no-space", "reader-no-space", "scratch-full-on"}),
-    InvalidCause.ERROR_COUNTERS: frozenset(
-        {"counter-rose", "counter-changed", "counter-rose-at", "counter-changed-at"}
-    ),
-    InvalidCause.NO_PROGRAM: frozenset(
-        {"no-program", "no-program-said", "no-execution", "no-execution-said"}
-    ),
-    InvalidCause.NO_END: frozenset(
-        {"timed-out", "killed", "processes-left", "exit-code", "exit-code-said"}
-    ),
-    InvalidCause.FILE_SYSTEM: frozenset(
-        {"scratch-elsewhere", "scratch-empty", "scratch-mount", "scratch-mount-root"}
-        | {"scratch-mount-changed", "scratch-link-changed", "scratch-same", "scratch-files"}
-        | {"scratch-bytes", "scratch-failed", "other-mount"}
-    ),
-    InvalidCause.MODE: frozenset(
-        {"mode-without-boot", "mode-of-other-boot", "mode-not-readable", "mode-not-proven"}
-        | {"other-mode", "other-shape"}
-    ),
-    InvalidCause.BINDING: frozenset(
-        {"rank-twice", "ranks-silent", "rank-unplanned", "rank-cpus", "rank-host", "rank-memory"}
-        | {"rank-threads-missing", "rank-threads", "thread-unplanned", "threads-silent"}
-        | {"thread-cpus"}
-    ),
-    InvalidCause.IMPOSSIBLE: frozenset({"above-bound", "below-bound"}),
-    InvalidCause.NETWORK: frozenset({"other-network"}),
-    InvalidCause.NETWORK_UNPROVEN: frozenset(
-        {"networks-unread", "networks-unrecorded", "node-networks-unread"}
-        | {"node-networks-unrecorded"}
-    ),
+    InvalidCause[name]: codes
+    for name, codes in shipped_data(
+        "proofmark.judge", "causes.yml", dict[str, frozenset[str]]
+    ).items()
 }
 """The codes of each cause. The first cause with a code of the reason counts."""
 

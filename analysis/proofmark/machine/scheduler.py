@@ -254,6 +254,18 @@ class Scheduler(ABC):
         is `NO_SUCH_JOB` only if the scheduler says of this id that it has no such job.
         """
 
+    def had_nodes(self, job: str) -> bool:
+        """Return whether a job that ended had got its nodes; False if the scheduler forgets it."""
+        return False
+
+    def limits(self, job: str) -> str:
+        """Return the limits for one job that an administrator stated, in words of the scheduler.
+
+        Args:
+            job: the id of a job in the queue.
+        """
+        return ""
+
     @abstractmethod
     def cancel(self, ids: Sequence[str]) -> None:
         """End the jobs; the method need not wait for their end."""
@@ -300,7 +312,7 @@ def waits_for(
         states: the states of nodes, as `Scheduler.nodes` returns them.
     """
     down = [f"{node}: {states[node]}" for node in nodes if is_down(states.get(node, IDLE))]
-    if status.state is not State.WAITING or not down:
+    if not down or not (status.state is State.WAITING or status.key):
         return status
     return JobStatus(State.UNAVAILABLE, "; ".join(filter(None, (status.reason, *down[:_SHOWN]))))
 

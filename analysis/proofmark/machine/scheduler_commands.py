@@ -8,6 +8,8 @@ import shutil
 import subprocess
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
+from fnmatch import fnmatchcase
+from functools import cache
 
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import environment_of, run_command
@@ -27,6 +29,7 @@ from proofmark.machine.scheduler import (
     SchedulerUnavailable,
     SubmitLimitReached,
 )
+from proofmark.runs.job_folder import JobStatus, State
 from proofmark.site.execution import Queue
 
 _TIMEOUT_S = 60
@@ -93,6 +96,22 @@ def final_messages() -> Mapping[str, _Refusals]:
 def _is_final(scheduler: str, answer: str) -> bool:
     refusals = final_messages()[scheduler].messages if scheduler else ()
     return any(says(answer, message) for message in refusals)
+
+
+@cache
+def waiting_reasons() -> Mapping[str, Mapping[str, str]]:
+    """Return what each scheduler waits for without an end (``data/waiting_reasons.yml``)."""
+    return shipped_data("proofmark.machine", "waiting_reasons.yml", dict[str, dict[str, str]])
+
+
+def waiting_status(scheduler: str, reason: str, shown: str) -> JobStatus:
+    """Return the status of a job that waits; `shown` is the reason as the status has it."""
+    for pattern, cure in waiting_reasons()[scheduler].items():
+        if fnmatchcase(reason, pattern):
+            known = cure in State.__members__
+            state = State[cure] if known else State.UNAVAILABLE
+            return JobStatus(state, shown, "" if known else cure)
+    return JobStatus(State.WAITING, shown)
 
 
 def says(answer: str, message: str) -> bool:
@@ -217,6 +236,28 @@ class Use(Enum):
 _CLOSED = (Use.BOOTS, Use.RESERVED, Use.OUT, Use.UNKNOWN)
 _DOWN = (Use.OUT, Use.UNKNOWN)
 _BUSY = (Use.PROMISED, Use.OCCUPIED, Use.BOOTS)
+
+
+@cache
+def _words() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
+    kind = dict[str, dict[str, dict[str, str]]]
+    return shipped_data("proofmark.machine", "states.yml", kind)
+
+
+def other_words(scheduler: str, part: str) -> Mapping[str, str]:
+    """Return the words of a part of ``data/states.yml``, each with its meaning."""
+    return _words()[scheduler][part]
+
+
+def node_uses(scheduler: str) -> Mapping[str, Use]:
+    """Return the meaning of each state of a node."""
+    return {word: Use[name] for word, name in other_words(scheduler, "nodes").items()}
+
+
+def job_states(scheduler: str, part: str = "jobs") -> Mapping[str, State]:
+    """Return the meaning of each state of a job, or with ``ends`` of each reason of its end."""
+    return {word: State[name] for word, name in other_words(scheduler, part).items()}
+
 
 States = Mapping[str, Use]
 """The states of one node, in the words of its scheduler."""

@@ -62,6 +62,7 @@ class State(Enum):
     KILLED = "killed"
     REFUSED = "refused"
     CANCELLED = "cancelled by another user"
+    SIGNALLED = "stopped by a signal"
     STOPPED = "its own command was stopped and cancelled it"
     TIME_LIMIT = "stopped at its time limit"
     NODE_FAILED = "lost a node"
@@ -95,10 +96,19 @@ _STUCK = (
 
 @dataclass(frozen=True)
 class JobStatus:
-    """The state of a job, and the reason in the words of the scheduler."""
+    """The state of a job, and the reason in the words of the scheduler.
+
+    Attributes:
+        key: the key of the site that must change before the job can start; empty if it can.
+        end: how a job ends that is still listed, as the scheduler says; None if it does not say.
+        limit_s: the time limit that the scheduler has for it; 0 if the listing does not have it.
+    """
 
     state: State
     reason: str = ""
+    key: str = ""
+    end: State | None = None
+    limit_s: int = 0
 
 
 @dataclass(frozen=True)
@@ -225,6 +235,15 @@ class JobFolder:
         except ValueError:
             return None
 
+    def stopped_after(self, submission: JobSubmission) -> int | None:
+        """Return after how many seconds a signal stopped the job script; None if none did."""
+        text = self._note(submission, "stopped").strip()
+        return int(text) if re.fullmatch("[0-9]{1,9}", text) else None
+
+    def began(self, submission: JobSubmission) -> bool:
+        """Return whether the job script of `submission` began."""
+        return len(self.files.attempts()) > submission.attempts
+
     def stopped_early(self, submission: JobSubmission) -> str:
         """Return why the job script of `submission` started no further step; or "" if it did."""
         return one_line(self._note(submission, "fail-fast"))
@@ -236,10 +255,9 @@ class JobFolder:
 
     def _note(self, submission: JobSubmission, name: str) -> str:
         """Return a file of the newest attempt, if that belongs to `submission`; else ""."""
-        attempts = self.files.attempts()
-        if len(attempts) <= submission.attempts:
+        if not self.began(submission):
             return ""
-        return text_or_empty(attempts[-1] / name, MAX_SMALL_BYTES)
+        return text_or_empty(self.files.attempts()[-1] / name, MAX_SMALL_BYTES)
 
 
 MOST_DAMAGED = 5

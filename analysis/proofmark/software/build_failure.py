@@ -60,115 +60,19 @@ _PGI_END = r" \((?P<file>[^\s()]+): (?P<line>\d+)\)"
 
 # In the order of their priority for one line. gcc, clang and compilers made from it (icx, craycc,
 # armclang, amdclang, flang); classic icc and ifort, and ifx; nvc and nvfortran; linkers; shells.
-_RULES: tuple[tuple[ErrorKind, str], ...] = (
-    (ErrorKind.NO_SPACE, r"(?P<text>.*(?:No space left on device|Disk quota exceeded).*)"),
-    (
-        ErrorKind.KILLED,
-        r"(?P<text>.*(?:Killed signal terminated program|error: Killed \(program).*)",
-    ),
-    (ErrorKind.KILLED, r"(?P<text>g?make(?:\[\d+\])?: \*\*\* .*\] Killed.*)"),
-    (
-        ErrorKind.HEADER_MISSING,
-        rf"{_GNU}(?P<text>.*rror: (?P<name>\S+): No such file or directory)",
-    ),
-    (ErrorKind.HEADER_MISSING, rf"{_GNU}(?P<text>.*rror: {_Q}(?P<name>[^'\s]+)' file not found.*)"),
-    *(
-        (
-            ErrorKind.HEADER_MISSING,
-            rf"{place}(?P<text>.*error.*: [Cc](?:annot|ould not) open (?:source|include) file {_Q}"
-            rf"(?P<name>[^'\"\s]+).*)",
-        )
-        for place in (_INTEL, _EDG)
-    ),
-    (
-        ErrorKind.HEADER_MISSING,
-        rf"(?P<text>{_PGI}\S+Can't find include file (?P<name>\S+).*?){_PGI_END}",
-    ),
-    (ErrorKind.HEADER_MISSING, r"\s*(?P<text>Could not open source file \"(?P<name>[^\"]+)\".*)"),
-    (
-        ErrorKind.HEADER_MISSING,
-        rf"(?P<text>(?:Fatal )?Error: Can(?:no|')t open included file {_Q}(?P<name>[^'\s]+).*)",
-    ),
-    (
-        ErrorKind.MODULE_MISSING,
-        rf"(?P<text>(?:Fatal )?Error: Can(?:no|')t open module file {_Q}(?P<name>[^'\s]+).*)",
-    ),
-    (
-        ErrorKind.MODULE_MISSING,
-        rf"{_GNU}(?P<text>error: Cannot parse module file for module '(?P<name>[^']+)'.*)",
-    ),
-    (
-        ErrorKind.HEADER_MISSING,
-        rf"{_GNU}(?P<text>error: Source file '(?P<name>[^']+)' was not found.*)",
-    ),
-    (
-        ErrorKind.MODULE_MISSING,
-        rf"{_INTEL}(?P<text>error #\d+: Error in opening the compiled module file\..*"
-        r"\[(?P<name>\w+)\].*)",
-    ),
-    (
-        ErrorKind.MODULE_MISSING,
-        rf"(?P<text>{_PGI}\S+Unable to open MODULE file (?P<name>\S+).*?){_PGI_END}",
-    ),
-    (
-        ErrorKind.MODULE_MISSING,
-        r"\s*(?P<text>\"(?P<name>\w+)\" is specified as the module name on a USE statement.*)",
-    ),
-    (ErrorKind.LIBRARY_MISSING, r"\S*ld(?:\.\w+)?: (?P<text>cannot find -l(?P<name>[^\s:]+).*)"),
-    (
-        ErrorKind.LIBRARY_MISSING,
-        r"\S*ld(?:\.\w+)?: (?P<text>error: unable to find library -l(?P<name>\S+).*)",
-    ),
-    (
-        ErrorKind.SYMBOL_MISSING,
-        rf"(?:\S*ld(?:\.\w+)?: )?(?P<file>[^\s:]+?):(?:(?P<line>\d+):|\S*:)? ?"
-        rf"(?P<text>undefined reference to {_Q}(?P<name>[^']+).*)",
-    ),
-    (
-        ErrorKind.SYMBOL_MISSING,
-        r"\S*ld(?:\.\w+)?: (?P<text>error: undefined symbol: (?P<name>\S+).*)",
-    ),
-    (
-        ErrorKind.TOOL_MISSING,
-        r"(?P<text>g?make(?:\[\d+\])?: (?P<name>[\w.+-]+): (?:No such file or directory"
-        r"|Command not found).*)",
-    ),
-    (
-        ErrorKind.TOOL_MISSING,
-        r"(?P<text>\S*sh: (?:(?:line )?\d+: )?(?P<name>[\w.+/-]+): (?:command )?not found)",
-    ),
-    (
-        ErrorKind.COMPILER_MISSING,
-        r"configure: error: (?P<text>no acceptable (?P<name>C|Fortran|C\+\+)(?: \d+)? compiler.*)",
-    ),
-    (
-        ErrorKind.COMPILER_FAILS,
-        r"configure: error: (?P<text>(?P<name>C|Fortran|C\+\+) compiler cannot create .*)",
-    ),
-    (ErrorKind.CONFIGURE_ERROR, rf"configure: error: (?!in {_Q}/)(?P<text>.*)"),
-    (
-        ErrorKind.COMPILER_MISSING,
-        r"\s+(?P<text>No CMAKE_(?P<name>C|CXX|Fortran)_COMPILER could be found\.)",
-    ),
-    (ErrorKind.PACKAGE_MISSING, r"\s+(?P<text>Could NOT find (?P<name>\w+) .*)"),
-    (
-        ErrorKind.PACKAGE_MISSING,
-        r"\s+(?P<text>Could not find a package configuration file provided by \"(?P<name>\w+)\".*)",
-    ),
-    (ErrorKind.CMAKE_ERROR, r"(?P<text>CMake Error: .*)"),
-    (ErrorKind.COMPILE_ERROR, rf"{_GNU}(?P<text>(?:fatal )?error: .*)"),
-    (ErrorKind.COMPILE_ERROR, rf"{_INTEL}(?P<text>(?:catastrophic )?error(?: #\d+)?: .*)"),
-    (ErrorKind.COMPILE_ERROR, rf"{_EDG}(?P<text>(?:catastrophic )?error.*: .*)"),
-    (ErrorKind.COMPILE_ERROR, rf"(?P<text>{_PGI}[SF]-.*?){_PGI_END}"),
-    (
-        ErrorKind.COMPILE_ERROR,
-        r"(?P<text>(?:CC|ftn)-\d+ \w+: ERROR .*File = (?P<file>\S+), Line = (?P<line>\d+).*)",
-    ),
-    (ErrorKind.COMPILE_ERROR, r"(?P<text>(?:Fatal )?Error: .*)"),
-    (ErrorKind.COMMAND_ERROR, r"(?P<text>(?!collect2)[\w.+-]+: (?:fatal )?error: .*)"),
-    (ErrorKind.COMMAND_ERROR, r"(?P<text>g?make(?:\[\d+\])?: \*\*\* (?!.*\(ignored\)).*)"),
-)
-_COMPILED = tuple((kind, re.compile(rule)) for kind, rule in _RULES)
+_PARTS = {"<GNU>": _GNU, "<INTEL>": _INTEL, "<EDG>": _EDG, "<PGI>": _PGI}
+_PARTS |= {"<PGI_END>": _PGI_END, "<Q>": _Q}
+
+
+def _rules() -> Iterator[tuple[ErrorKind, re.Pattern[str]]]:
+    rules = shipped_data("proofmark.software", "build_errors.yml", tuple[tuple[str, str], ...])
+    for kind, rule in rules:
+        for name, part in _PARTS.items():
+            rule = rule.replace(name, part)
+        yield ErrorKind[kind], re.compile(rule)
+
+
+_COMPILED = tuple(_rules())
 _GFORTRAN = re.compile(r"(?P<file>[^\s:()]+):(?P<line>\d+):(?:\d+:)?$")
 _CRAY = re.compile(r"(?:CC|ftn)-\d+ \w+: ERROR .*File = (?P<file>\S+), Line = (?P<line>\d+)")
 _CMAKE = re.compile(r"CMake (?P<text>Error) at (?P<file>\S+):(?P<line>\d+)")

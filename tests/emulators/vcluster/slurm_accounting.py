@@ -14,7 +14,7 @@ PORT = 3306
 SETTINGS = {
     "AccountingStorageType": "accounting_storage/slurmdbd",
     "AccountingStorageHost": HEAD,
-    "AccountingStorageEnforce": "limits",
+    "AccountingStorageEnforce": "associations,limits,qos",
 }
 """The parameters of slurm.conf with which slurmctld uses the accounting."""
 

@@ -86,6 +86,9 @@ class Scripted:
     def ended(self, job: str) -> JobStatus | None:
         return self.by_id
 
+    def limits(self, job: str) -> str:
+        return f"MaxWall of {job}: 1:00"
+
     def cancel(self, ids: Sequence[str]) -> None:
         self.cancelled += ids
 
@@ -358,6 +361,88 @@ def test_a_refused_job_is_reported(kit: Kit, monkeypatch: pytest.MonkeyPatch) ->
     scheduler.refuses = SchedulerError("sbatch: no such account")
     run, _ = watch(kit, scheduler, monkeypatch)
     assert "refused: sbatch: no such account" in judge_run(run).coverage.stopped[0]
+
+
+@pytest.mark.parametrize(
+    ("after", "last", "shown"),
+    [
+        (590, JobStatus(State.RUNNING), "stopped at its time limit: a signal stopped it after "),
+        (20, JobStatus(State.RUNNING), "stopped by a signal: a signal stopped it, and the "),
+        (20, JobStatus(State.RUNNING, limit_s=20), "stopped at its time limit: a signal "),
+        (20, JobStatus(State.RUNNING, "E by root", end=State.CANCELLED), "cancelled by another "),
+    ],
+)
+def test_a_job_that_a_signal_stopped_is_named_without_a_history(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, after: int, last: JobStatus, shown: str
+) -> None:
+    """The script notes the signal at once: a scheduler kills it before its probes have ended."""
+    run, scheduler = kit.run(), Scripted(last, None)
+    scheduler.by_id = NO_SUCH_JOB
+    attempt = run.folder / "workdir/jobs/00-0001/attempt-1"
+    query = scheduler.states
+
+    def ends(ids: Sequence[str]) -> Mapping[str, JobStatus]:
+        if scheduler.queries and not attempt.exists():
+            attempt.mkdir()
+            (attempt / "exit").write_text("143\n")
+            (attempt / "stopped").write_text(f"{after}\n")
+        return query(ids)
+
+    monkeypatch.setattr(scheduler, "states", ends)
+    watch(kit, scheduler, monkeypatch, run)
+    (line,) = judge_run(run).coverage.stopped
+    assert line.startswith(f"job 00-0001: {shown}")
+
+
+def test_a_job_that_never_ran_has_lost_no_node(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, scheduler = kit.run(), Scripted(JobStatus(State.WAITING), None)
+    scheduler.by_id = NO_SUCH_JOB
+    node = next(iter(run.plan.jobs())).nodes[0]
+    scheduler.conditions = {node: NodeState(NodeUse.DOWN, "d")}
+    watch(kit, scheduler, monkeypatch, run)
+    (line,) = judge_run(run).coverage.stopped
+    expected = "vanished: the scheduler no longer lists it (deleted while it waited?), given up"
+    assert line.startswith(f"job 00-0001: {expected}")
+    assert f"now down: {node}: down d" in line
+
+
+@pytest.mark.parametrize(
+    ("had_nodes", "shown"),
+    [
+        (True, "lost a node: NODE: down drained Prolog error"),
+        (False, "cancelled by another user: CANCELLED; now down: NODE: down drained Prolog error"),
+    ],
+)
+def test_a_job_whose_node_could_not_start_it_names_the_node(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, had_nodes: bool, shown: str
+) -> None:
+    run, scheduler = kit.run(), Scripted(JobStatus(State.CANCELLED, "CANCELLED"))
+    monkeypatch.setattr(scheduler, "had_nodes", lambda job: had_nodes, raising=False)
+    node = next(iter(run.plan.jobs())).nodes[0]
+    scheduler.conditions = {node: NodeState(NodeUse.DOWN, "drained", "Prolog error")}
+    watch(kit, scheduler, monkeypatch, run)
+    (line,) = judge_run(run).coverage.stopped
+    assert line.startswith(f"job 00-0001: {shown.replace('NODE', node)}")
+
+
+def test_a_job_that_never_starts_ends_at_once(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    never = JobStatus(State.UNAVAILABLE, "PENDING LIMIT", "queue.max_walltime_s")
+    scheduler = Scripted(JobStatus(State.WAITING), never)
+    run, _ = watch(kit, scheduler, monkeypatch, stall_timeout_s=3600)
+    assert scheduler.cancelled == ["1"]
+    (line,) = judge_run(run).coverage.stopped
+    limit = "PENDING LIMIT; MaxWall of 1: 1:00; it never starts: `queue.max_walltime_s` must change"
+    assert limit in line
+
+
+def test_a_job_whose_node_is_down_may_start(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scheduler can say of a job that it never starts while its node is down."""
+    never = JobStatus(State.UNAVAILABLE, "Can Never Run", "queue.options")
+    scheduler = Scripted(never, never, JobStatus(State.CANCELLED))
+    host = next(iter(kit.run().plan.jobs())).nodes[0]
+    scheduler.conditions = {host: NodeState(NodeUse.DOWN, "offline")}
+    run, _ = watch(kit, scheduler, monkeypatch, stall_timeout_s=3600)
+    assert "cancelled by another user" in judge_run(run).coverage.stopped[0]
 
 
 def test_a_refusal_that_may_end_is_repeated(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -514,7 +514,8 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
         pytest.param(
             "pbs",
             pbs_job("Q", comment=NEVER),
-            f"its nodes are not available: Q {NEVER}, given up after 0 s",
+            f"its nodes are not available: Q {NEVER}; its limits are not known; it never starts: "
+            "`queue.options` must change",
             True,
             marks=pytest.mark.fault("nodes-unavailable"),
         ),
@@ -536,7 +537,12 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
             "lost a node: F exit status -20; its first node does not answer: n7",
             False,
         ),
-        ("pbs", None, "vanished: the scheduler no longer lists it, given up after 0 s", False),
+        (
+            "pbs",
+            None,
+            "vanished: the scheduler no longer lists it (deleted while it waited?)",
+            False,
+        ),
         pytest.param(
             "loadleveler",
             {"state": "S"},
@@ -747,6 +753,38 @@ def test_the_table_of_final_messages_is_that_of_the_page() -> None:
     for name, refusals in final_messages().items():
         listed = "; ".join(refusals.messages).replace("*", "\\*")
         assert f"| `{name}` | {listed} |\n" in page
+
+
+@pytest.mark.parametrize(
+    ("said", "state", "key"),
+    [
+        ("QOSMaxNodePerJobLimit", State.UNAVAILABLE, "partition.nodes_per_job"),
+        ("AssocMaxNodePerJobLimit", State.UNAVAILABLE, "partition.nodes_per_job"),
+        ("QOSMaxWallDurationPerJobLimit", State.UNAVAILABLE, "queue.max_walltime_s"),
+        ("PartitionTimeLimit", State.UNAVAILABLE, "queue.max_walltime_s"),
+        ("QOSMaxCpuMinutesPerJobLimit", State.UNAVAILABLE, "queue.max_walltime_s"),
+        ("QOSMaxCpuPerJobLimit", State.UNAVAILABLE, "queue.cpus_per_node"),
+        ("AssocMaxMemPerNode", State.UNAVAILABLE, "queue.memory_per_node"),
+        ("QOSMaxGRESPerJob", State.UNAVAILABLE, "queue.options"),
+        ("QOSMinGRES", State.UNAVAILABLE, "queue.options"),
+        ("InvalidAccount", State.UNAVAILABLE, "queue.account"),
+        ("PartitionDown", State.UNAVAILABLE, ""),
+        ("JobHeldAdmin", State.HELD, ""),
+        ("QOSMaxJobsPerUserLimit", State.WAITING, ""),
+        ("QOSMaxNodePerUserLimit", State.WAITING, ""),
+        ("QOSGrpNodeLimit", State.WAITING, ""),
+        ("AssocGrpCPUMinutesLimit", State.WAITING, ""),
+        ("MaxNodePerAccount", State.WAITING, ""),
+        ("AssocMaxJobsLimit", State.WAITING, ""),
+        ("Licenses", State.WAITING, ""),
+        ("ReqNodeNotAvail, UnavailableNodes:n1", State.WAITING, ""),
+    ],
+)
+def test_a_reason_of_slurm_that_no_waiting_ends_names_a_key(
+    said: str, state: State, key: str
+) -> None:
+    status = status_of_job("PENDING", said)
+    assert (status.state, status.key) == (state, key)
 
 
 def test_long_answers_are_cut_between_words() -> None:

@@ -13,8 +13,12 @@ read -r HOST </proc/sys/kernel/hostname
 STOPPED=
 OWN=$RUN/jobs/ # marks what waits for this job: a step must not take it for a process left behind
 # What schedulers send before SIGKILL, at a time limit or for a cancel, to all processes of a job: Flux
-# SIGALRM and SIGHUP, LSF SIGUSR2 and SIGINT, Grid Engine SIGUSR1 and SIGXCPU, all of them SIGTERM.
+# SIGALRM and SIGHUP, LSF SIGUSR2 and SIGINT, Grid Engine SIGUSR2 and SIGXCPU, all of them SIGTERM.
 SIGNALS='INT TERM HUP ALRM USR1 USR2 XCPU'
+if [ -n "${SGE_ROOT-}" ]; then # with -notify it is sent before a job is suspended, and at a soft limit
+	trap '' USR1
+	SIGNALS='INT TERM HUP ALRM USR2 XCPU'
+fi
 
 if [ "${1-}" = --stay ]; then
 	[ "$HOST" != "$3" ] || exit 0
@@ -54,10 +58,21 @@ PROOFMARK_ATTEMPT=$JOB/attempt-$attempt # the steps write it into when.json
 export PROOFMARK_ATTEMPT
 mkdir "$NOTES" || exit 74
 trap 'code=$?; echo "$code" >"$NOTES/exit.new" && mv "$NOTES/exit.new" "$NOTES/exit"' EXIT
+read -r BEGAN _ </proc/uptime
 
 STEP=
+# shellcheck disable=SC2317 # a trap calls it
+stop() { # at once: the scheduler may kill this shell while the nodes are probed
+	if [ -z "$STOPPED" ]; then
+		STOPPED=yes
+		echo 143 >"$NOTES/exit"
+		read -r now _ </proc/uptime
+		echo $((${now%.*} - ${BEGAN%.*})) >"$NOTES/stopped"
+	fi
+	[ -z "$STEP" ] || kill -TERM "$STEP" 2>/dev/null
+}
 # shellcheck disable=SC2086 # one word a signal
-trap 'STOPPED=yes; [ -z "$STEP" ] || kill -TERM "$STEP" 2>/dev/null' $SIGNALS
+trap stop $SIGNALS
 
 run() { # run COMMAND…: in the background, so that the shell handles a signal immediately
 	"$@" &
@@ -303,7 +318,7 @@ while [ -z "$STOPPED$ENOUGH" ]; do
 	round=$((round + 1))
 done
 if [ -n "$STOPPED" ]; then
-	sh "jobs/$JOB/job.sh" --probe after "$NOTES" || exit 74
+	sh "jobs/$JOB/job.sh" --probe after "$NOTES" || echo "job $JOB: this node was not probed" >&2
 	# Without a probe after them the finished steps of the other nodes prove nothing. The scheduler may
 	# end this process. If it starts none any more, those that stay probe the nodes.
 	[ "$NODES" = 1 ] || probe_at_stop

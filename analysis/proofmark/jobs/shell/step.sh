@@ -269,7 +269,7 @@ case ${1-} in
 		alive "$PROGRAM" || exit 0
 		sleep 0.5
 	done
-	kill -USR1 "$2" # a file system keeps the program: run.sh waits no longer
+	kill -URG "$2" # a file system keeps the program: run.sh waits no longer
 	exit
 	;;
 --files)
@@ -410,12 +410,12 @@ STUCK=
 interrupt() { # once: a job repeats its signal, and each would start the handler again
 	[ -z "$INTERRUPTED" ] || return
 	INTERRUPTED=yes
-	trap '' INT TERM HUP ALRM USR2 XCPU
+	trap '' INT TERM HUP ALRM USR1 USR2 XCPU
 	stop_program
 }
-# The watchdog sends SIGUSR1 after the time limit of the step, and schedulers send it before theirs.
-trap 'if [ -e timed_out ]; then STUCK=yes; else interrupt; fi' USR1
-trap interrupt INT TERM HUP ALRM USR2 XCPU
+trap 'STUCK=yes' URG # the watchdog sends it after the time limit of the step
+trap interrupt INT TERM HUP ALRM USR1 USR2 XCPU
+[ -z "${SGE_ROOT-}" ] || trap '' USR1 # with -notify it is sent before a job is suspended
 trap 'end_sampler; [ -z "$LOADER" ] || end_process "$LOADER"; kill_all; for own in $WATCHDOG $WATCH; do end_group "$own"; done; [ ! -d "$CGROUP" ] || remove_cgroup' EXIT
 [ -z "$LOAD_RANKS" ] || start_load
 make_cgroup

@@ -37,6 +37,7 @@ from proofmark.machine.scheduler import (
 from proofmark.machine.scheduler_commands import (
     ask_scheduler,
     job_id,
+    job_states,
     says,
     submitted_id,
     unreadable,
@@ -47,18 +48,7 @@ from proofmark.site.survey.answers import ListedNode
 NEEDED = (0, 61)
 """The version with ``--taskmap=hostfile:`` (NEWS.md)."""
 
-_STATES = {
-    "D": State.WAITING,  # for a dependency or its start time
-    "P": State.WAITING,  # for its priority
-    "S": State.WAITING,  # for resources
-    "R": State.RUNNING,
-    "C": State.RUNNING,  # ends
-    "CD": State.ENDED_UNKNOWN,
-    "F": State.ENDED_UNKNOWN,
-    "CA": State.CANCELLED,
-    "TO": State.TIME_LIMIT,
-}
-"""flux-jobs(1), section JOB STATUS: status_abbrev."""
+_STATES = job_states("flux")
 
 _ACTIVE = (State.WAITING, State.HELD, State.RUNNING, State.UNKNOWN)
 

@@ -16,8 +16,9 @@ from proofmark.machine.scheduler import (
     Scheduler,
 )
 from proofmark.machine.scheduler_commands import (
-    Use,
     ask_scheduler,
+    job_states,
+    node_uses,
     ssh_to,
     state_of,
     states_of,
@@ -37,45 +38,9 @@ _WIDTH = 500
 _MCM_AFFINITY = "mcm_distribute,mcm_mem_pref,mcm_sni_none"
 """One task of a memory domain after the other, with its memory and any adapter."""
 
-_STATES = {
-    "C": State.ENDED_UNKNOWN,  # completed
-    "CA": State.CANCELLED,
-    "CK": State.RUNNING,  # writes a checkpoint
-    "CP": State.RUNNING,  # completes
-    "D": State.WAITING,  # deferred
-    "E": State.SUSPENDED,  # preempted: its processes are stopped until it is resumed
-    "EP": State.RUNNING,  # is being preempted
-    "H": State.HELD,
-    "HS": State.HELD,
-    "I": State.WAITING,
-    "MP": State.WAITING,  # is being resumed
-    "NQ": State.WAITING,  # not queued: the limit of jobs is reached
-    "NR": State.UNAVAILABLE,  # not run: a dependency was not met
-    "P": State.WAITING,
-    "R": State.RUNNING,
-    "RM": State.CANCELLED,
-    "RP": State.RUNNING,  # is being removed
-    "S": State.HELD,  # by the system
-    "ST": State.RUNNING,  # starts
-    "TX": State.KILLED,  # terminated
-    "V": State.NODE_FAILED,  # vacated
-    "VP": State.RUNNING,  # is being vacated
-    "X": State.REFUSED,
-    "XP": State.RUNNING,  # is being rejected
-}
-"""LoadLeveler: Using and Administering, "LoadLeveler job states"; the short form of llq."""
+_STATES = job_states("loadleveler")
 
-NODE_STATES = {
-    "Busy": Use.OCCUPIED,  # all its job slots are used
-    "Idle": Use.IN_SERVICE,
-    **dict.fromkeys(("Run", "Running"), Use.OCCUPIED),
-    "Down": Use.OUT,
-    **dict.fromkeys(("Drain", "Draind", "Drained", "Draining", "Drned", "Drning"), Use.OUT),
-    "Flush": Use.OUT,  # its jobs are vacated, and none starts
-    "None": Use.OUT,  # no job can run there
-    **dict.fromkeys(("Suspend", "Suspnd"), Use.OUT),
-}
-"""LoadLeveler: Using and Administering, "The startd daemon"; also the short forms of llstatus."""
+NODE_STATES = node_uses("loadleveler")
 
 
 class LoadLeveler(Scheduler):

@@ -27,21 +27,23 @@ from proofmark.machine.scheduler import (
     no_listing,
 )
 from proofmark.machine.scheduler_commands import (
-    Use,
     ask_scheduler,
+    job_states,
+    node_uses,
     one_by_one,
     ssh_to,
     state_of,
     states_of,
     submitted_id,
     unreadable,
+    waiting_status,
 )
 from proofmark.runs.job_folder import JobStatus, State
 from proofmark.site.execution import Queue
 from proofmark.site.survey.answers import ListedNode
 
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([KMGTPE])")
-_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
+_UNITS = " KMGTPE"
 _KIND = ("ncpus", "type", "model")
 """The columns of lshosts that like hosts share."""
 
@@ -100,7 +102,7 @@ def _host(
     return ListedNode(
         name=name,
         kind=tuple(f"{key}={row[key]}" for key in _KIND if row.get(key, "-") != "-"),
-        memory_bytes=round(float(memory[1]) * _UNITS[memory[2]]) if memory else 0,
+        memory_bytes=round(float(memory[1]) * 1024 ** _UNITS.index(memory[2])) if memory else 0,
         groups=(*groups.get(name, ()), *groups.get("all", ())),  # bmgroup writes "all"
         cpus=int(slots) if slots.isdecimal() else 0,
     )
@@ -118,56 +120,13 @@ _FAILED = 255
 MAX_ASKED_HOSTS = 512
 """The default of LSB_MAX_ASKED_HOSTS_NUMBER: the hosts that ``bsub -m`` accepts."""
 
-_STATES = {
-    "PEND": State.WAITING,
-    "PROV": State.WAITING,  # its host is being powered on or installed
-    "PSUSP": State.HELD,
-    "WAIT": State.WAITING,  # of a chunk job
-    "RUN": State.RUNNING,
-    "USUSP": State.SUSPENDED,
-    "SSUSP": State.SUSPENDED,
-    "DONE": State.ENDED_UNKNOWN,
-    "EXIT": State.ENDED_UNKNOWN,  # or the state of its exit reason
-    "UNKWN": State.UNREACHABLE,  # its host does not answer
-    "ZOMBI": State.NODE_FAILED,
-}
-"""Command reference, bjobs: job states."""
+_STATES = job_states("lsf")
 
 _ENDED = ("DONE", "EXIT")
 
-HOST_STATES = {
-    "ok": Use.IN_SERVICE,
-    "closed_Busy": Use.OCCUPIED,  # its load is high
-    "closed_Excl": Use.OCCUPIED,  # a job has it alone
-    "closed_Full": Use.OCCUPIED,
-    "closed_cu_Excl": Use.OCCUPIED,  # a job has its compute unit alone
-    "closed_Adm": Use.OUT,
-    "closed_EGO": Use.OUT,  # not given to LSF
-    "closed_LIM": Use.OUT,  # its daemon of load does not answer
-    "closed_Lock": Use.OUT,
-    "closed_Wind": Use.PROMISED,  # until its hours begin
-    "unavail": Use.OUT,
-    "unlicensed": Use.OUT,
-    "unreach": Use.OUT,
-}
-"""Command reference, bhosts: STATUS."""
+HOST_STATES = node_uses("lsf")
 
-_REASONS = {
-    "TERM_ADMIN": State.CANCELLED,
-    "TERM_FORCE_ADMIN": State.CANCELLED,
-    "TERM_FORCE_OWNER": State.CANCELLED,
-    "TERM_MEMLIMIT": State.KILLED,
-    "TERM_OWNER": State.CANCELLED,
-    "TERM_PREEMPT": State.PREEMPTED,
-    "TERM_PROCESSLIMIT": State.KILLED,
-    "TERM_RUNLIMIT": State.TIME_LIMIT,
-    "TERM_CPULIMIT": State.TIME_LIMIT,
-    "TERM_REMOVE_HUNG_JOB": State.NODE_FAILED,
-    "TERM_SWAP": State.KILLED,
-    "TERM_THREADLIMIT": State.KILLED,
-    "TERM_ZOMBIE": State.NODE_FAILED,
-}
-"""Command reference, bacct: termination reasons. bjobs prints them before a colon."""
+_REASONS = job_states("lsf", "ends")
 
 
 class Lsf(Scheduler):
@@ -339,6 +298,7 @@ def _state(job: Mapping[str, str]) -> JobStatus:
         state = _REASONS.get(said.partition(":")[0].strip(), state)
     elif name == "PEND":
         said = job.get("PEND_REASON", "")  # also of hosts that the job does not request
+        return waiting_status("lsf", said, f"{name} {said}".strip())
     return JobStatus(state, " ".join(filter(None, (name, said))))
 
 

@@ -37,11 +37,15 @@ from proofmark.machine.scheduler_commands import (
     ask_scheduler,
     ask_tool,
     job_id,
+    job_states,
+    node_uses,
+    says,
     state_of,
     states_of,
     status_of,
     submitted_id,
     unreadable,
+    waiting_status,
 )
 from proofmark.runs.job_folder import JobStatus, State
 from proofmark.site.survey.answers import ListedNode
@@ -49,26 +53,7 @@ from proofmark.site.survey.answers import ListedNode
 Entries = dict[str, dict[str, Any]]
 """The attributes of each node, job or server."""
 
-NODE_STATES = {
-    "Stale": Use.OUT,  # its MoM no longer reports this vnode
-    "busy": Use.PROMISED,  # its load is high, perhaps without a job
-    "down": Use.OUT,
-    "free": Use.IN_SERVICE,
-    "initializing": Use.OUT,
-    "job-busy": Use.OCCUPIED,
-    "job-exclusive": Use.OCCUPIED,
-    "job-sharing": Use.OCCUPIED,
-    "maintenance": Use.OUT,
-    "offline": Use.OUT,
-    "offline_by_mom": Use.OUT,
-    "provisioning": Use.OUT,  # gets another operating system, and restarts
-    "resv-exclusive": Use.RESERVED,
-    "sleep": Use.BOOTS,  # without power
-    "stale": Use.OUT,
-    "state-unknown": Use.OUT,
-    "unresolvable": Use.OUT,
-    "wait-provisioning": Use.OUT,
-}
+NODE_STATES = node_uses("pbs")
 
 _STALE = {"Stale", "stale"}
 
@@ -99,21 +84,7 @@ _BAD_STATE = 15016 % 256
 _LIMITS = (15046 % 256, 15142 % 256, 15143 % 256)
 """Exit codes of qsub: PBSE_MAXQUED, PBSE_ENTLIMCT, PBSE_ENTLIMRESC: too many jobs are queued."""
 
-_STATES = {
-    "B": State.RUNNING,  # of an array
-    "E": State.RUNNING,  # ends
-    "F": State.ENDED_UNKNOWN,  # or the state of its exit status
-    "H": State.HELD,
-    "M": State.UNREACHABLE,  # moved to another server, which has it now
-    "Q": State.WAITING,
-    "R": State.RUNNING,
-    "S": State.SUSPENDED,
-    "T": State.WAITING,  # is sent to another host
-    "U": State.SUSPENDED,  # its workstation is in use
-    "W": State.WAITING,  # until its start time
-    "X": State.ENDED_UNKNOWN,  # of an array
-}
-"""PBS Professional Reference Guide, "Job States"."""
+_STATES = job_states("pbs")
 
 _TERMINATED = 91
 """The substate of a job that was deleted. 93 is that of any exit status but 0 (``job.h``)."""
@@ -530,9 +501,31 @@ def _state(fields: Mapping[str, Any], stopped: Mapping[str, str]) -> JobStatus:
         comment = f"exit status {code}; {comment}"
     elif _waits(fields) and (why := stopped.get(str(fields.get("queue", "")), "")):
         state, comment = State.UNAVAILABLE, why
-    elif _waits(fields) and comment.startswith("Can Never Run"):
-        state = State.UNAVAILABLE
-    return JobStatus(state, " ".join(filter(None, (letter, comment))))
+    elif _waits(fields):
+        return waiting_status("pbs", comment, f"{letter} {comment}".strip())
+    ending = None
+    if state is State.RUNNING:
+        name, _ = exits().get(code if isinstance(code, int) else 0, ("", ""))
+        ending = State[name] if name else _end_of(comment)
+    limit_s = _seconds(fields.get("Resource_List"))
+    shown = " ".join(filter(None, (letter, comment)))
+    return JobStatus(state, shown, end=ending, limit_s=limit_s)
+
+
+def _end_of(comment: str) -> State | None:
+    """Return how a job ends by what the server appended to its comment; None if nothing."""
+    if says(comment, "and terminated"):
+        return State.CANCELLED
+    return State.TIME_LIMIT if says(comment, "and exceeded resource walltime") else None
+
+
+def _seconds(resources: Any) -> int:
+    """Return the time limit in the resources of a job, ``HH:MM:SS``; 0 if there is none."""
+    text = str(resources.get("walltime", "")) if isinstance(resources, dict) else ""
+    if not re.fullmatch("[0-9]{1,6}:[0-9]{2}:[0-9]{2}", text):
+        return 0
+    hours, minutes, seconds = map(int, text.split(":"))
+    return (hours * 60 + minutes) * 60 + seconds
 
 
 def _states(fields: Mapping[str, Any]) -> dict[str, Use]:

@@ -25,9 +25,10 @@ from proofmark.machine.scheduler import (
     no_listing,
 )
 from proofmark.machine.scheduler_commands import (
-    Use,
     as_argument,
     ask_scheduler,
+    job_states,
+    node_uses,
     one_by_one,
     says,
     state_of,
@@ -38,21 +39,7 @@ from proofmark.machine.scheduler_commands import (
 from proofmark.runs.job_folder import JobStatus, State
 from proofmark.site.survey.answers import ListedNode
 
-QUEUE_STATES = {
-    "A": Use.PROMISED,  # its suspend threshold is reached
-    "C": Use.PROMISED,  # suspended by its calendar, until its hours begin
-    "D": Use.PROMISED,  # disabled by its calendar, until its hours begin
-    "E": Use.OUT,  # a job could not be started there
-    "P": Use.OCCUPIED,  # Univa: preempted
-    "S": Use.OCCUPIED,  # suspended by the jobs of another queue
-    "a": Use.OCCUPIED,  # its load threshold is reached; a host that does not answer is "au"
-    "c": Use.OUT,  # its configuration is ambiguous
-    "d": Use.OUT,
-    "o": Use.OUT,  # an orphan: it is no longer configured
-    "s": Use.OUT,
-    "u": Use.OUT,  # its daemon does not answer
-}
-"""qstat(1), section OUTPUT FORMATS: the letters of a queue instance."""
+QUEUE_STATES = node_uses("sge")
 
 _ELEMENT = re.compile(r"(\s*<(\w+)(?:\s[^<>]*)?>)(.*)(</\2>\s*)")
 
@@ -63,7 +50,7 @@ _LOOSE = re.compile(r"&(?!(?:#\d+|#x[0-9a-fA-F]+|amp|lt|gt|quot|apos);)")
 
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([KMGTPE]?)")
 
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
+_UNITS = ["", *"KMGTPE"]
 
 _UNKNOWN = {"", "-"}
 
@@ -76,34 +63,9 @@ _NO_JOB = "do not exist"
 _TRY_LATER = 25
 """The exit code of qsub at the limits max_u_jobs and max_jobs: qsub(1), EXIT STATUS."""
 
-_STATES = (
-    ("E", State.HELD),  # Eqw: its start failed; an administrator must clear it
-    ("d", State.RUNNING),  # is being deleted
-    ("h", State.HELD),
-    ("s", State.SUSPENDED),  # by a user
-    ("S", State.SUSPENDED),  # with its queue
-    ("T", State.SUSPENDED),  # by a threshold
-    ("w", State.WAITING),  # qw, Rq: waits
-    ("q", State.WAITING),
-    ("r", State.RUNNING),
-    ("t", State.RUNNING),  # is sent to its node
-    ("R", State.WAITING),  # run again
-)
-"""`man qstat`: a job has several letters; the first entry here that matches is its state."""
+_STATES = job_states("sge")
 
-_FAILURES = {
-    "0": State.ENDED_UNKNOWN,
-    "19": State.KILLED,  # before its exit status could be written
-    "21": State.NODE_FAILED,  # its host is unknown
-    "22": State.NODE_FAILED,  # while the node was registering
-    "25": State.REQUEUED,
-    "26": State.FAILED,  # its output file cannot be opened
-    "27": State.NODE_FAILED,  # no shell
-    "28": State.NODE_FAILED,  # no such folder
-    "37": State.TIME_LIMIT,
-    "100": State.KILLED,  # by a signal after it had started
-}
-"""`man sge_status`: the number that qacct prints as `failed`; any other is NODE_FAILED."""
+_FAILURES = job_states("sge", "ends")
 
 
 def read_xml(text: str) -> ElementTree.Element:
@@ -163,7 +125,7 @@ def _host(host: ElementTree.Element) -> ListedNode:
     return ListedNode(
         name=host.get("name", ""),
         kind=tuple(f"{key}={known[key]}" for key in _KIND if key in known),
-        memory_bytes=round(float(memory[1]) * _UNITS[memory[2]]) if memory else 0,
+        memory_bytes=round(float(memory[1]) * 1024 ** _UNITS.index(memory[2])) if memory else 0,
         groups=tuple(queue.get("name", "") for queue in host.iter("queue")),
     )
 
@@ -188,11 +150,12 @@ class GridEngine(Scheduler):
             "-l": f"h_rt={request.seconds}",
             "-j": "y",
             "-o": shlex.quote(f"{request.log}"),
+            "-notify": " ",  # SIGUSR2 before SIGKILL: the job can probe its nodes
             "-r": "n",  # a job that is run again is a new attempt, which the kit starts
             "-A": queue.account,
             "-ar": queue.reservation,
         }
-        lines = [f"{flag} {value}" for flag, value in options.items() if value]
+        lines = [f"{flag} {value}".strip() for flag, value in options.items() if value]
         lines += ["-l exclusive=true"] if queue.exclusive else []
         by_hand = f'# qsub -q "$(cat {shlex.quote(str(request.host_file))})" job.sh'
         return [*(f"#$ {line}" for line in [*lines, *queue.options]), by_hand]
@@ -298,7 +261,7 @@ def _queue() -> list[tuple[str, str, str]]:
 
 
 def _state(letters: str) -> JobStatus:
-    state = next((state for letter, state in _STATES if letter in letters), State.UNKNOWN)
+    state = next((state for letter, state in _STATES.items() if letter in letters), State.UNKNOWN)
     return JobStatus(state, letters)
 
 

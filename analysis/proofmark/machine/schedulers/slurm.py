@@ -37,7 +37,10 @@ from proofmark.machine.scheduler_commands import (
     ask_tool,
     cluster_of,
     job_id,
+    job_states,
+    node_uses,
     of_cluster,
+    other_words,
     queue_options,
     says,
     state_of,
@@ -45,144 +48,21 @@ from proofmark.machine.scheduler_commands import (
     status_of,
     submitted_id,
     unreadable,
+    waiting_status,
 )
 from proofmark.runs.job_folder import JobStatus, State
 from proofmark.site.survey.answers import GroupLimits, ListedNode
 
-FLAGS = {
-    # node_states: each node has one of these.
-    "ALLOCATED": Use.OCCUPIED,
-    "DOWN": Use.OUT,
-    "ERROR": Use.OUT,
-    "FUTURE": Use.OUT,  # a place for a node that does not exist yet
-    "IDLE": Use.IN_SERVICE,
-    "INVALID": Use.OUT,  # Slurm's word for a value without a name
-    "MIXED": Use.OCCUPIED,
-    "UNKNOWN": Use.OUT,  # slurmctld has started, and the node has not reported yet
-    # node_state_flags: a node can have several.
-    "BLOCKED": Use.OCCUPIED,  # by a job that must be alone in a part of the fabric
-    "CLOUD": Use.IN_SERVICE,  # while it exists; else it is POWERED_DOWN too
-    "COMPLETING": Use.OCCUPIED,
-    "DRAIN": Use.OUT,
-    "DYNAMIC": Use.IN_SERVICE,  # 21.08: how the node was registered
-    "DYNAMIC_FUTURE": Use.IN_SERVICE,
-    "DYNAMIC_NORM": Use.IN_SERVICE,
-    "EXTERNAL": Use.OUT,  # 25.05: another program starts its jobs; it has no slurmd
-    "FAIL": Use.OUT,
-    "INVALID_REG": Use.OUT,  # the node has less hardware than slurm.conf states
-    "MAINTENANCE": Use.RESERVED,
-    "NOT_RESPONDING": Use.OUT,
-    "PERFCTRS": Use.OCCUPIED,  # to 23.11: a job uses the counters of the network alone
-    "PLANNED": Use.PROMISED,
-    "POWERED_DOWN": Use.BOOTS,
-    "POWERING_DOWN": Use.BOOTS,
-    "POWERING_UP": Use.BOOTS,
-    "POWER_DOWN": Use.BOOTS,
-    "POWER_UP": Use.BOOTS,
-    "REBOOT_ISSUED": Use.BOOTS,
-    "REBOOT_REQUESTED": Use.BOOTS,
-    "RESERVED": Use.PROMISED,  # `Scheduler.reservations` has the name
-    "RESUME": Use.IN_SERVICE,
-}
+FLAGS = node_uses("slurm")
 
-OTHER_NAMES = {
-    "ALLOC": "ALLOCATED",
-    "BLOCK": "BLOCKED",
-    "BOOT": "REBOOT_REQUESTED",
-    "COMP": "COMPLETING",
-    "DRAINED": "DRAIN",
-    "DRAINING": "DRAIN ALLOCATED",
-    "DRNG": "DRAIN ALLOCATED",
-    "EXT": "EXTERNAL",
-    "FAILG": "FAIL ALLOCATED",
-    "FAILING": "FAIL ALLOCATED",
-    "FUTR": "FUTURE",
-    "INVAL": "INVALID_REG",
-    "MAINT": "MAINTENANCE",
-    "MIX": "MIXED",
-    "NPC": "PERFCTRS",
-    "PLND": "PLANNED",
-    "POWERED_DN": "POWERED_DOWN",
-    "POWRING_DN": "POWERING_DOWN",
-    "POWRNG_DN": "POWERING_DOWN",
-    "POW_DN": "POWER_DOWN",
-    "POW_UP": "POWER_UP",
-    "REBOOT": "REBOOT_REQUESTED",
-    "RESM": "RESUME",
-    "RESV": "RESERVED",
-    "UNK": "UNKNOWN",
-}
-"""The words of ``sinfo --format=%T`` and ``%t`` for one or two of `FLAGS`."""
+OTHER_NAMES, SUFFIXES = other_words("slurm", "names"), other_words("slurm", "marks")
 
-SUFFIXES = {
-    "*": "NOT_RESPONDING",
-    "~": "POWERED_DOWN",
-    "#": "POWERING_UP",
-    "!": "POWER_DOWN",
-    "%": "POWERING_DOWN",
-    "$": "MAINTENANCE",
-    "@": "REBOOT_REQUESTED",
-    "^": "REBOOT_ISSUED",
-    "-": "PLANNED",
-    "+": "COMPLETING",
-}
-"""sinfo(1), NODE STATE CODES: the character after a word of ``%T`` and ``%t``."""
+_STATES = job_states("slurm")
 
-_STATES = {
-    "BOOT_FAIL": State.NODE_FAILED,
-    "CANCELLED": State.CANCELLED,
-    "COMPLETED": State.ENDED_UNKNOWN,
-    "COMPLETING": State.RUNNING,
-    "CONFIGURING": State.WAITING,  # its nodes boot
-    "DEADLINE": State.TIME_LIMIT,
-    "FAILED": State.ENDED_UNKNOWN,
-    "LAUNCH_FAILED": State.NODE_FAILED,
-    "NODE_FAIL": State.NODE_FAILED,
-    "OUT_OF_MEMORY": State.KILLED,
-    "PENDING": State.WAITING,  # or the state of its reason
-    "POWER_UP_NODE": State.WAITING,
-    "PREEMPTED": State.PREEMPTED,
-    "RECONFIG_FAIL": State.NODE_FAILED,
-    "REQUEUED": State.WAITING,
-    "REQUEUE_FED": State.WAITING,
-    "REQUEUE_HOLD": State.HELD,
-    "RESIZING": State.RUNNING,
-    "RESV_DEL_HOLD": State.HELD,
-    "REVOKED": State.CANCELLED,
-    "RUNNING": State.RUNNING,
-    "SIGNALING": State.RUNNING,
-    "SPECIAL_EXIT": State.HELD,
-    "STAGE_OUT": State.RUNNING,
-    "STOPPED": State.SUSPENDED,
-    "SUSPENDED": State.SUSPENDED,
-    "TIMEOUT": State.TIME_LIMIT,
-}
-"""`man squeue`, section JOB STATE CODES."""
-
-_REASONS = {
-    "JobHeldAdmin": State.HELD,
-    "JobHeldUser": State.HELD,
-    "JobHoldMaxRequeue": State.HELD,
-    "launch failed requeued held": State.HELD,
-    "job requeued in held state": State.HELD,
-    "BadConstraints": State.UNAVAILABLE,
-    "PartitionDown": State.UNAVAILABLE,
-    "PartitionInactive": State.UNAVAILABLE,
-    "PartitionNodeLimit": State.UNAVAILABLE,
-    "PartitionTimeLimit": State.UNAVAILABLE,
-    "InvalidAccount": State.UNAVAILABLE,
-    "InvalidQOS": State.UNAVAILABLE,
-    "AccountNotAllowed": State.UNAVAILABLE,
-    "QOSNotAllowed": State.UNAVAILABLE,
-    "DependencyNeverSatisfied": State.UNAVAILABLE,
-    "ReservationDeleted": State.UNAVAILABLE,
-}
-"""Reasons for which a pending job does not start without help, with blanks or underscores.
-
-Reasons that speak of nodes are not here (``ReqNodeNotAvail``, ``Nodes required for job are DOWN,
-DRAINED or reserved …``): a job that names its nodes has them also while these are busy. Source:
-``job_reason_string`` of Slurm 20.11 to 24.11.
-"""
+_LIMITS = ("PartitionName", "MaxTime", "MaxNodes", "MinNodes", "MaxMemPerNode", "MaxCPUsPerNode")
+_LIMITS_OF_JOBS = "format=Account,MaxWall,MaxTRESPerJob,MaxTRESPerNode,MaxTRESMinsPerJob"
+_QOS_LIMITS = "format=Name,MaxWall,MaxTRESPerJob,MaxTRESPerNode,MaxTRESMinsPerJob,MinTRESPerJob"
+"""What an administrator states for the jobs of a partition, an association and a QOS."""
 
 _NO_REASON = "none"
 """The reason that sinfo prints if there is none."""
@@ -414,6 +294,29 @@ class Slurm(ReservingScheduler):
         command = self._in_clusters("scancel", "--quiet", *ids)
         ask_scheduler(*command)
 
+    def had_nodes(self, job: str) -> bool:
+        """Return whether squeue still lists nodes of the ended job."""
+        options = ("--noheader", "--all", "--states=all", f"--jobs={job}", "--format=%N")
+        return bool(ask_scheduler(*self._in_clusters("squeue", *options)).strip())
+
+    def limits(self, job: str) -> str:
+        """Return the limits of the partition, the QOS and the association of a job in the queue."""
+        form = "--format=%P|%q|%a"
+        asked = self._in_clusters("squeue", "--noheader", "--all", f"--jobs={job}", form)
+        partition, qos, account = (*ask_scheduler(*asked).strip().split("|"), "", "", "")[:3]
+        show = self._in_clusters("scontrol", "--oneliner", "show", "partition", partition)
+        fields = _fields(ask_scheduler(*show))
+        found = [f"{key}={fields[key]}" for key in _LIMITS if key in fields]
+        names = f"name={qos},{fields.get('QoS', '')}"
+        of_user = (f"user={starting_user().name}", f"account={account}")
+        for query in (("qos", names, _QOS_LIMITS), ("association", *of_user, _LIMITS_OF_JOBS)):
+            with suppress(SchedulerError, BadInput):  # the site has no accounting
+                printed = ask_scheduler("sacctmgr", "--parsable2", "show", *query).splitlines()
+                head, *rows = (line.split("|") for line in printed)
+                for row in rows:
+                    found += [f"{k}={v}" for k, v in zip(head, row, strict=True) if v]
+        return ", ".join(found)
+
     def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
         """Return the state of each node, by one sinfo, and the reasons by another."""
         asked = set(names)
@@ -551,12 +454,11 @@ class Slurm(ReservingScheduler):
 
 def status_of_job(name: str, said: str) -> JobStatus:
     """Return the status of a job in the state `name`, for which Slurm has the reason `said`."""
-    state = _STATES.get(name, State.UNKNOWN)
+    shown = " ".join(filter(None, (name, "" if said == "None" else said)))
     if name == "PENDING":
         code = said.partition(",")[0].replace("_", " ").strip("() ")
-        state = _REASONS.get(code, state)
-    shown = "" if said == "None" else said
-    return JobStatus(state, " ".join(filter(None, (name, shown))))
+        return waiting_status("slurm", code, shown)
+    return JobStatus(_STATES.get(name, State.UNKNOWN), shown)
 
 
 def _is_limit(code: int, message: str) -> bool:

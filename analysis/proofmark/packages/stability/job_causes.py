@@ -226,7 +226,7 @@ OF_COUNTERS: Mapping[str, Said] = {
 OF_SCHEDULER = frozenset(
     {State.REFUSED, State.CANCELLED, State.PREEMPTED, State.REQUEUED, State.VANISHED, State.HELD}
     | {State.SUSPENDED, State.UNKNOWN, State.UNREACHABLE, State.NOT_ACCEPTED, State.UNAVAILABLE}
-    | {State.WAITING}
+    | {State.WAITING, State.SIGNALLED}
 )
 """The scheduler or another user ended a job with this state, or the job never ran."""
 INVALID: Literal["invalid"] = "invalid"

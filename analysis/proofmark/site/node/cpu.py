@@ -21,25 +21,12 @@ from ClusterShell.RangeSet import RangeSet
 
 from proofmark.common.errors import bad_input
 from proofmark.common.input_limits import MAX_CPUS
+from proofmark.common.yaml_models import shipped_data
 
 POWER = ("ppc64le", "ppc64")
 
-# Strongest first: (required flags, name, vector width in bits or None if it varies).
-VECTOR_SETS: tuple[tuple[frozenset[str], str, int | None], ...] = (
-    (frozenset({"avx512f"}), "AVX-512", 512),
-    (frozenset({"avx2"}), "AVX2", 256),
-    (frozenset({"avx"}), "AVX", 256),
-    (frozenset({"sse4_2"}), "SSE4.2", 128),
-    (frozenset({"sse4a"}), "SSE4a", 128),
-    (frozenset({"ssse3"}), "SSSE3", 128),
-    (frozenset({"pni"}), "SSE3", 128),
-    (frozenset({"sse2"}), "SSE2", 128),
-    (frozenset({"sve"}), "SVE", None),
-    (frozenset({"asimd"}), "NEON", 128),
-    (frozenset({"power10"}), "MMA", 128),
-    (frozenset({"power7"}), "VSX", 128),
-    (frozenset({"altivec"}), "AltiVec", 128),
-)
+_SETS = tuple[tuple[str, str, int | None], ...]
+VECTOR_SETS = shipped_data("proofmark.site", "vector_sets.yml", _SETS)
 
 
 @dataclass(frozen=True)
@@ -161,7 +148,7 @@ def vector_set(features: Iterable[str]) -> tuple[str, int | None]:
     """Return the strongest vector instructions and their width in bits, None if it varies (SVE)."""
     flags = frozenset(features)
     for needed, name, bits in VECTOR_SETS:
-        if needed <= flags:
+        if needed in flags:
             return name, bits
     return "scalar", 64
 

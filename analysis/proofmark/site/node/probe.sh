@@ -72,28 +72,39 @@ tool() { # NAME
     if [ -z "$root" ]; then command -v "$1"; else [ -x "$root/bin/$1" ] && echo "$root/bin/$1"; fi
 }
 
+# A folder for the outputs of tools: a tool that waits for a file system keeps a pipe open for ever.
+work=
+trap '[ -z "$work" ] || rm -rf "$work"' EXIT
+for folder in /dev/shm "${TMPDIR:-/tmp}" /run; do
+    if (umask 077 && mkdir "$folder/proofmark-probe.$$") 2>/dev/null; then
+        work=$folder/proofmark-probe.$$
+        break
+    fi
+done
+
 # Runs a command for at most SECONDS. Returns its exit code, or 124 after the time limit. Not every
-# node has `timeout`.
+# node has `timeout`, and not even SIGKILL ends a process that waits for a dead file system: after
+# the limit the command is left alone. What is waited for is a timer, which the command ends.
 bounded() { # SECONDS COMMAND...
     seconds=$1
     shift
-    "$@" </dev/null &
-    child=$!
+    if [ -z "$work" ]; then "$@" </dev/null; return; fi
+    sleep "$seconds" </dev/null >/dev/null 2>&1 &
+    timer=$!
     (
-        # After a quick command, sleep may not have started: a variable may not be set yet, and a
-        # new process may lose any signal but KILL.
-        trap '[ "$!" = "$child" ] || kill -9 "$!"; exit 0' TERM
-        sleep "$seconds" &
+        "$@" </dev/null >"$work/$timer.out" 2>"$work/$timer.err" &
+        echo "$!" >"$work/$timer.pid"
         wait "$!"
-        trap '' TERM # the TERM below must not replace exit code 124
-        kill -9 "$child" && exit 124
+        echo "$?" >"$work/$timer.code"
+        kill -9 "$timer" # a new process may lose any other signal
     ) >/dev/null 2>&1 &
-    watcher=$!
-    wait "$child" 2>/dev/null
-    status=$?
-    kill "$watcher" 2>/dev/null
-    wait "$watcher" 2>/dev/null
-    [ $? != 124 ] || status=124
+    runner=$!
+    wait "$timer" 2>/dev/null
+    status=124
+    if [ -s "$work/$timer.code" ]; then read -r status <"$work/$timer.code"
+    else kill -9 "$runner" "$(cat "$work/$timer.pid")" 2>/dev/null; fi
+    cat "$work/$timer.out"
+    cat "$work/$timer.err" >&2
     return "$status"
 }
 
