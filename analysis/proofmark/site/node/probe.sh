@@ -89,7 +89,7 @@ bounded() { # SECONDS COMMAND...
     seconds=$1
     shift
     if [ -z "$work" ]; then "$@" </dev/null; return; fi
-    sleep "$seconds" </dev/null >/dev/null 2>&1 &
+    sleep "$seconds" >/dev/null 2>&1 &
     timer=$!
     (
         "$@" </dev/null >"$work/$timer.out" 2>"$work/$timer.err" &
