@@ -339,7 +339,7 @@ def side_cache(facts: NodeFacts) -> SideCache | None:
     A node with no other memory than that in the package has no cache: the memory is that memory.
     """
     dram = sum(dimm.bytes or 0 for dimm in facts.dram)
-    shown = facts.memory_of_domains(cpus=True) or facts.memory_total_bytes
+    shown = facts.memory_total_bytes - facts.memory_of_domains(cpus=False)
     # As a device or as a domain of its own, persistent memory is not behind a cache.
     if any(dimm.memory == "nvm" for dimm in facts.dimms) and 0 < dram < shown:
         return SideCache(dram, None, "the memory modules before the persistent memory", True)

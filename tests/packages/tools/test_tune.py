@@ -141,7 +141,7 @@ def without_search(kit: Kit) -> Run:
 @pytest.mark.parametrize(
     ("made", "found"),
     [
-        (unfinished, "an unfinished search: 3 steps are missing"),
+        (unfinished, "an unfinished search: 1 steps are missing"),
         (invalid, "no point has a valid figure"),
         (invalid_meanwhile, "no point has a valid figure"),
         (without_search, "no search with facts"),

@@ -383,7 +383,8 @@ class TestPlan:
 
 class TestVerdict:
     @pytest.mark.parametrize(
-        ("value", "strict", "code"), [(100, [], 0), (101, [], 1), (100, ["--strict"], 4)]
+        ("value", "strict", "code"),
+        [(100, [], 0), (101, [], 4), (140, [], 1), (100, ["--strict"], 4)],
     )
     def test_its_exit_code_is_the_answer(
         self,
@@ -401,7 +402,7 @@ class TestVerdict:
 
     @pytest.mark.parametrize(
         ("value", "strict", "exit_code", "meaning"),
-        [(101, [], 1, "FAIL"), (100, [], 0, "PASS"), (100, ["--strict"], 4, "UNJUDGED")],
+        [(140, [], 1, "FAIL"), (100, [], 0, "PASS"), (100, ["--strict"], 4, "UNJUDGED")],
     )
     def test_a_report_ends_with_three_lines_on_stderr(
         self,
@@ -430,7 +431,7 @@ class TestVerdict:
     def test_a_hole_in_the_coverage_is_more_than_a_failure(
         self, kit: Kit, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        judgeable(kit, 101)
+        judgeable(kit, 140)
         run = unsealed(kit, capsys)
         execution(steps_of(run)[1]).rename(steps_of(run)[1] / "unfinished-1")
         for sealed in (False, True):

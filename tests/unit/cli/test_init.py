@@ -395,7 +395,7 @@ class TestSlurmAndLustre:
         synthetic = "pack:2 [numa(memory=48GiB)] l3:1(size=27MiB) l2:20(size=1MiB) core:1 pu:2"
         text = facts.read_text().replace(f"topology: {NODE}.xml", f"topology: '{synthetic}'")
         text = text.replace("clock_hz: 2400000000.0", "clock_hz: 2.1e+9")
-        facts.write_text(text.replace(f" bytes: {196000000 * 1024}", " bytes: 1000"))
+        facts.write_text(text.replace(f" bytes: {196000000 * 1024}", " bytes: 100000000000"))
         code, printed, _ = called("init", "--diff", inventory, "--from-node", NODE)
         assert code == 1
         keys = re.findall(r"partition\.yml:\d+: partition\.node\.([a-z_:. ]+): declared", printed)

@@ -511,7 +511,7 @@ def test_the_words_of_git_are_in_the_refusal(pinned: tuple[Path, dict[str, str]]
     """A list that git cannot make is no list without changes."""
     checkout, pin = pinned
     (checkout / ".git/index").write_bytes(b"damaged")
-    assert not_pinned(checkout, pin).startswith("git status: ")
+    assert not_pinned(checkout, pin).startswith("git: ")
     (checkout / ".git/HEAD").write_text("")
     assert "not a git repository" in not_pinned(checkout, pin)
 

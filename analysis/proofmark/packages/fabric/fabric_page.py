@@ -116,7 +116,7 @@ class LinksOfRun(RunAddition):
         files: Files = {}
         picture = _picture(self.fit, files, self.folder)
         blocks = (*_slow_elements(self.fit), *_bisection(self.fit), *picture)
-        yield AddedSection(Section("links", _("Links"), blocks), "expected", files)
+        yield AddedSection(Section("links", _("Links"), blocks), "baseline", files)
 
     def summary(self) -> Iterator[tuple[str, str]]:
         """Yield the line with the slow links."""

@@ -93,7 +93,9 @@ class RunClaims(Finding):
         return answers_of([(self.run, self.figures)])
 
     def as_json(self) -> Mapping[str, Any]:
-        """Return the key ``claims`` of ``verdict.json``."""
+        """Return the key ``claims`` of ``verdict.json``; no key if no claim is on this system."""
+        if all(answer.elsewhere for answer in self.answers):
+            return {}
         return {"claims": [each.as_json() for each in self.answers]}
 
 

@@ -286,16 +286,12 @@ def _hottest(items: list[BodyPart], key: str) -> float | None:
     # AMI's firmware of a DGX gives each sensor the context Intake: only the names differ.
     named = len(items) > 1 and contexts == {"Intake"}
     values: list[float] = []
-    faults: list[NodeError] = []
     for item in items:
         processor = item.text("PhysicalContext") in PROCESSOR
         if processor or (named and OF_PROCESSOR.search(item.text("Name"))):
-            try:
-                values += filter(None, [_number(item, key, TEMPERATURE)])
-            except NodeError as error:
-                faults.append(error)
-    if faults and not values:
-        raise faults[0]
+            value = _number(item, key, TEMPERATURE)
+            if value is not None:
+                values.append(value)
     return max(values, default=None)
 
 

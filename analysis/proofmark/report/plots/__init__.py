@@ -55,9 +55,9 @@ class Plot(ABC):
 
     Attributes:
         name: of a plot of the kit; that of a site has the name of its entry point.
-        title: quantity and axes; the report lists it if a run has no records for the plot.
-        suite: suite of the paper that has the plot as a figure; only runs of this suite list it as
-            missing. Empty: every run without its records lists it.
+        title: quantity and axes.
+        suite: suite of the paper that has the plot as a figure, or empty; only runs of this suite
+            list the plot as missing.
         position: sort key of the plot in the report.
         exclusive: whether plots without a suite leave out the records of this one.
     """

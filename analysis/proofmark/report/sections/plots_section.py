@@ -56,9 +56,11 @@ def section(run_data: RunData) -> tuple[Section, Files]:
     for plot in plots():
         drawings = list(_drawings(plot, samples, context, marks))
         if not drawings and plot.suite in ("", run_data.run.plan.suite):
-            reason = _why_invalid(plot, run_data)
             title = translated(plot.title)
-            (invalid if reason else missing).append(f"{title}: {reason}" if reason else title)
+            if reason := _why_invalid(plot, run_data):
+                invalid.append(f"{title}: {reason}")
+            elif plot.suite:
+                missing.append(title)
         for drawing in drawings:
             pictures.append(picture(drawing, files, folder))
     blocks = [Block(paragraphs=_left_out(run_data), pictures=tuple(pictures))]

@@ -322,15 +322,15 @@ def not_pinned(checkout: Path, pin: Mapping[str, Any]) -> str:
     """
     if not (checkout / ".git").exists():
         return "no git checkout"
+    own = ("--others", "--ignored", "--exclude-standard", "--", CONFIGURATION)
     printed = []
-    for words in (
-        ("rev-parse", "HEAD"),
-        ("status", "--porcelain", "--untracked-files=all"),
-        ("ls-files", "--others", "--ignored", "--exclude-standard", "--", CONFIGURATION),
+    for done in (
+        run_git(checkout, "rev-parse", "HEAD"),
+        run_git(checkout, "status", "--porcelain", "--untracked-files=all"),
+        run_git(checkout, "ls-files", *own),
     ):
-        done = run_git(checkout, *words)
         if done.returncode:  # what git cannot list is not known to be unchanged
-            return f"git {words[0]}: {one_line(done.stderr) or f'exit code {done.returncode}'}"
+            return f"git: {one_line(done.stderr) or f'exit code {done.returncode}'}"
         printed.append(done.stdout)
     commit, changed, ignored = printed
     if commit.strip() != pin["commit"]:
