@@ -135,7 +135,7 @@ def test_trends(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
 
 def test_a_run_of_many_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", f"{tools() / 'python'}")  # its commands are forks
-    run = scale.make_run(tmp_path, 10, repeats=1)
+    run = scale.make_run(tmp_path, 10, repeats=3)
     scale.measure(run)
     output = next(run.glob("workdir/steps/*hpl/knl00002/execution-1/stdout"))
     output.write_text("")

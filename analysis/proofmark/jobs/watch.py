@@ -482,8 +482,8 @@ class JobMonitor:
 
     def _with_down_nodes(self, active: ActiveJob, status: JobStatus) -> JobStatus:
         """Return the end of a job with its nodes that are down now."""
-        asks = status.state not in OWN_ENDS and not self._scheduler.ends_with_process
-        down = self._scheduler.down_nodes(active.request.nodes) if asks else ""
+        own = status.state in OWN_ENDS
+        down = "" if own else self._scheduler.down_nodes(active.request.nodes)
         if not down:
             return status
         ran = has_run(active)

@@ -114,13 +114,13 @@ def waiting_status(scheduler: str, reason: str, shown: str) -> JobStatus:
     return JobStatus(State.WAITING, shown)
 
 
-def says(answer: str, message: str) -> bool:
-    """Return whether an answer has all words of `message`, in one line.
+def says(answer: str, words: str) -> bool:
+    """Return whether an answer has all of `words`, in one line.
 
-    A ``*`` in the message is any text: a name or a number. Capital letters are not compared.
+    A ``*`` in the words is any text: a name or a number. Capital letters are not compared.
     """
-    words = ".{0,200}?".join(map(re.escape, message.split("*")))
-    return bool(re.search(rf"(?<!\w){words}(?!\w)", answer, re.IGNORECASE))
+    pattern = ".{0,200}?".join(map(re.escape, words.split("*")))
+    return bool(re.search(rf"(?<!\w){pattern}(?!\w)", answer, re.IGNORECASE))
 
 
 LONGEST_MESSAGE = 400

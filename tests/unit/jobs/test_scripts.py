@@ -86,8 +86,7 @@ class TestWriting:
 
 
 VARIANT: dict[str, Any] = {
-    "variants": ["kernel"],
-    "sweep": {"kernel": ["own", "right"], "size": [1, 2]},
+    "sweep": {"blas_kernel": ["own", "right"], "size": [1, 2]},
 }
 
 
@@ -96,7 +95,7 @@ class TestRepeatedCommands:
 
     def run(self, kit: Kit, right: dict[str, str]) -> Run:
         kit.case(**VARIANT)
-        return kit.run(kit.software(variants={"kernel": {"own": {}, "right": right}}))
+        return kit.run(kit.software(variants={"blas_kernel": {"own": {}, "right": right}}))
 
     def test_variants_that_differ_are_both_run(self, kit: Kit) -> None:
         run = self.run(kit, {"KERNEL": "right"})
@@ -114,11 +113,11 @@ class TestRepeatedCommands:
         assert (coverage.measured, coverage.expected) == (2, 2)
         assert [each.message for each in coverage.not_needed] == [
             "0003-fake-right-1: NOT NEEDED: runs the command of 0001-fake-own-1: "
-            "kernel right is own",
+            "blas_kernel right is own",
             "0004-fake-right-2: NOT NEEDED: runs the command of 0002-fake-own-2: "
-            "kernel right is own",
+            "blas_kernel right is own",
         ]
-        assert {result.record.parameters["kernel"] for result in verdict.results} == {"own"}
+        assert {result.record.parameters["blas_kernel"] for result in verdict.results} == {"own"}
         assert not (run.folder / "workdir/steps" / "0003-fake-right-1").exists()
         assert not any("right" in line for line in lines)
         assert open_run(run.folder) == run
@@ -138,13 +137,12 @@ class TestScripts:
     def test_the_case_overrides_the_environment(self, kit: Kit) -> None:
         package = {
             "environment": {"A": "package", "B": "package", "C": "package"},
-            "variants": {"kernel": {"good": {"B": "variant", "C": "variant"}}},
+            "variants": {"blas_kernel": {"good": {"B": "variant", "C": "variant"}}},
         }
         text = script(
             kit,
             package,
-            sweep={"size": 1, "kernel": "good"},
-            variants=["kernel"],
+            sweep={"size": 1, "blas_kernel": "good"},
             environment={"C": "case {size}", "D": "{scratch}"},
         )
         exports = [line for line in text.splitlines() if line.startswith("export ")]
@@ -166,9 +164,9 @@ class TestScripts:
             ({}, {"package": "fke"}, "no package 'fke', did you mean 'fake'"),
             ({}, {"program": "fak"}, "no program 'fak' in fake, did you mean"),
             (
-                {"variants": {"kernel": {"good": {}}}},
-                {"variants": ["kernel"], "sweep": {"size": 1, "kernel": "god"}},
-                "kernel 'god', did you mean 'good'?; accepted: good",
+                {"variants": {"blas_kernel": {"good": {}}}},
+                {"sweep": {"size": 1, "blas_kernel": "god"}},
+                "blas_kernel 'god', did you mean 'good'?; accepted: good",
             ),
         ],
     )
