@@ -98,9 +98,11 @@ class TestReferences:
         ("value", "bounds", "outcome"),
         [
             (90, {"at_least": 0.9}, "PASS"),
-            (89.9, {"at_least": 0.9}, "FAIL"),
+            (89.9, {"at_least": 0.9}, "UNJUDGED"),
+            (69.2, {"at_least": 0.9}, "FAIL"),
             (110, {"at_least": None, "at_most": 1.1}, "PASS"),
-            (110.1, {"at_least": None, "at_most": 1.1}, "FAIL"),
+            (110.1, {"at_least": None, "at_most": 1.1}, "UNJUDGED"),
+            (143.1, {"at_least": None, "at_most": 1.1}, "FAIL"),
             (100, {"at_least": 0.9, "at_most": 1.1}, "PASS"),
             (200, {"at_least": 0.9, "at_most": 1.1}, "FAIL"),
             (0, {"at_least": 0.9}, "FAIL"),
