@@ -35,7 +35,7 @@ def test_single_slow_measurements_are_no_failures(repeats: int, trials: int) -> 
         failed += len(fleet.failed) > 0
         again += len(fleet.again) > 0
     assert failed <= trials // 33
-    assert again >= {1: trials, 2: trials, 3: trials // 2, 5: 0}[repeats]
+    assert again >= {1: trials, 2: trials, 3: trials // 4, 5: 0}[repeats]
 
 
 @pytest.mark.parametrize("trials", TRIALS)
@@ -58,14 +58,15 @@ def test_a_node_that_is_five_percent_slow_is_found_among_slow_measurements(trial
 def test_a_healthy_machine_near_its_limit_does_not_fail(repeats: int, trials: int) -> None:
     """Its level is 5 % above the limit, its noise 5 %.
 
-    One of 48 nodes fails in at most 1 of 100 runs. With two repeats it does in 1 of 4.
+    One of 48 nodes fails in at most 2 of 100 runs. With two repeats it does in 1 of 4, and with
+    three in 1 of 12.
     """
     failed = 0
     for seed in range(trials):
         random = np.random.default_rng(seed)
         values = 1.05 * np.exp(0.05 * random.standard_normal((48, repeats)))
         failed += any(repeats_agree(each, 1.0, 1.0, below=True) for each in values.tolist())
-    assert failed <= max(2, (0.3 if repeats == 2 else 0.02) * trials)
+    assert failed <= max(2, {2: 0.3, 3: 0.1}.get(repeats, 0.02) * trials)
 
 
 @pytest.mark.parametrize(("repeats", "noise"), [(2, 0.002), (3, 0.005), (5, 0.02)])

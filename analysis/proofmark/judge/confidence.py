@@ -285,6 +285,8 @@ def median_variance(count: int) -> float:
     return math.pi / 2 * count / (count + (math.pi / 2 - 1) * (2 - count % 2))
 
 
+SIGN_TEST = 5
+"""Repeats that all miss a limit by chance with a probability of 1 / 32, if its level is at it."""
 FACTOR_OF_ONE = 1.3
 """By this factor a single repeat misses a limit, and shows it. Single repeats of healthy nodes are
 up to 20 % slow."""
@@ -327,7 +329,8 @@ def repeats_agree(values: Sequence[float], limit: float, level: float, *, below:
 
     Those that miss it are at least `AGREEING`, or both of two: single slow repeats of healthy
     nodes are frequent. Besides, the interval of the level is beyond `level`: repeats that differ
-    by more than the gap show none. One repeat misses it by the factor `FACTOR_OF_ONE`.
+    by more than the gap show none, unless all of `SIGN_TEST` or more miss the limit. One repeat
+    misses it by the factor `FACTOR_OF_ONE`.
 
     Args:
         values: of the repeats, in one unit, not negative.
@@ -340,6 +343,8 @@ def repeats_agree(values: Sequence[float], limit: float, level: float, *, below:
         return False
     if min(values) <= 0:
         return below
+    if missed == len(values) >= SIGN_TEST:
+        return True
     gap = -_margin(median(values), level, least=below)
     if len(values) < 2:
         return gap >= math.log(FACTOR_OF_ONE)

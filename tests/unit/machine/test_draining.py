@@ -144,11 +144,9 @@ def test_slurm_reports_the_permission_and_nothing_is_changed(
     level: str,
     missing: str,
 ) -> None:
-    program(tmp_path, "scontrol", SCONTROL)
-    program(tmp_path, "sacctmgr", SACCTMGR)
-    environment = {"PATH": path_with(tmp_path), "STORAGE": storage, "LEVEL": level}
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
+    program(tmp_path, "scontrol", f"STORAGE={storage}{SCONTROL}")
+    program(tmp_path, "sacctmgr", f"LEVEL={level}{SACCTMGR}")
+    monkeypatch.setenv("PATH", path_with(tmp_path))
     monkeypatch.setattr(slurm, "starting_user", lambda: User("eve", uid, uid, "/"))
     found = Slurm().missing_permission("n1")
     assert found.startswith(missing) and bool(found) == bool(missing)
@@ -160,12 +158,10 @@ def test_slurm_reports_the_permission_and_nothing_is_changed(
 def test_the_permission_is_unknown_without_an_answer_of_slurmdbd(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: str
 ) -> None:
-    program(tmp_path, "scontrol", SCONTROL)
+    program(tmp_path, "scontrol", f"STORAGE=slurmdbd{SCONTROL}")
     if problem == "silent":
-        program(tmp_path, "sacctmgr", SACCTMGR)
-    environment = {"PATH": path_with(tmp_path), "STORAGE": "slurmdbd", "LEVEL": "silent"}
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
+        program(tmp_path, "sacctmgr", f"LEVEL=silent{SACCTMGR}")
+    monkeypatch.setenv("PATH", path_with(tmp_path))
     monkeypatch.setattr(slurm, "starting_user", lambda: User("eve", 1000, 1000, "/"))
     with pytest.raises(NodeError, match="sacctmgr show user name=eve format=AdminLevel") as raised:
         Slurm().missing_permission("n1")

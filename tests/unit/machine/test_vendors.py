@@ -290,7 +290,7 @@ class TestRefusals:
     def test_a_queue_that_is_not_shown_whole_is_not_trusted(self, make_lab: MakeLab) -> None:
         lab = make_lab("idrac-intel", self.NEW, n1="jobs-cut")
         result = lab.enter("new")["n1"]
-        assert "found 50 members; the collection states 51" in result.text
+        assert "found 50 members; accepted: 51" in result.text
         assert not [call for call in lab.slurm.calls if "DRAIN" in call]
 
     @pytest.mark.fault("bmc-setting-not-offered")
@@ -387,6 +387,9 @@ class TestOddAnswers:
         "job-message-object": ("Jobs/JID_3", lambda body: body.update(Message={})),
     }
 
+    LEFT_OUT = ("job-state-number", "job-name-path")
+    """One bad member of a list is left out of it; the others count."""
+
     @pytest.mark.fault("bmc-odd-answers")
     @pytest.mark.parametrize("odd", ODD)
     def test_an_odd_answer_is_the_failure_of_its_node(
@@ -406,7 +409,10 @@ class TestOddAnswers:
 
         monkeypatch.setattr(VendorEmulator, "answer", answer)
         result = lab.enter("new")["n1"]
-        assert result.outcome is Outcome.UNEXPECTED and "accepted: " in result.text
+        if odd in self.LEFT_OUT:
+            assert (result.outcome, result.text) == (Outcome.OK, "")
+        else:
+            assert result.outcome is Outcome.UNEXPECTED and "accepted: " in result.text
         monkeypatch.setattr(VendorEmulator, "answer", plain)
         assert outcomes(lab.rollout().restore()) in ({}, {"n1": "OK"})
         assert lab.machine().current["LogicalProc"] == "Enabled" and lab.slurm.drained == {}

@@ -106,7 +106,7 @@ class TestRate:
 
     def test_a_case_without_stability_accepts_every_rate(self, kit: Kit) -> None:
         word, _ = answer(kit, [31, 51, 30], stability={"least_seconds": 3600})
-        assert word == "FAIL"
+        assert word == "UNJUDGED", "the repeats do not agree; none is INVALID"
 
     def test_another_fault_of_a_disturbed_repeat_still_counts(self, kit: Kit) -> None:
         run = measured(kit, [100, 100, 30, 100, 100, 100])

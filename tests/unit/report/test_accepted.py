@@ -81,7 +81,7 @@ def test_a_limit_shows_the_tolerance_of_the_site(known: tuple[Plan, Benchmarks])
     """It said 0.9, and 0.7 judged."""
     wanted = reference(value=1827.8, unit="MB/s")
     of_source = judged(known, wanted, ("n1", 1400))
-    assert of_source.counts["FAIL"] == 1
+    assert of_source.counts["UNJUDGED"] == 1, "one repeat does not show the miss"
     assert accepted_of(only(of_source)) == "at least 0.9 × 1828 MB/s"
     of_site = judged(known, wanted, ("n1", 1400), tolerance=0.3)
     assert of_site.counts["PASS"] == 1

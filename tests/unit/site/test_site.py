@@ -235,10 +235,10 @@ class TestFacts:
             ({"node": "guessed"}, "partition.node"),
             (
                 {"node": {"topology": "pu:1"}},
-                "partition.node: found {'topology': 'pu:1'}; accepted: Value error, cpu_model",
+                "partition.node: found {'topology': 'pu:1'}; accepted: cpu_model",
             ),
             (
-                {"node": {"memory": {"modules": 8, "module_bytes": 8, "bytes": 64}}},
+                {"node": {"memory": {"modules": 8, "module_bytes": 2**33, "bytes": 2**36}}},
                 "bytes: not with module_bytes",
             ),
             (

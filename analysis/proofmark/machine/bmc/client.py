@@ -578,6 +578,6 @@ def _listed_members(bmc: RedfishConnection, path: str, *, counted: bool) -> list
         count = max(count, body.number(COUNT) or 0)
         page = body.path(NEXT)
     if counted and listed < count:
-        text = f"{path}: found {listed} members; the collection states {count}"
+        text = f"{path}: found {listed} members; accepted: {count}, which it states"
         raise NodeError(Outcome.UNEXPECTED, text)
     return members
