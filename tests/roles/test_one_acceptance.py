@@ -210,7 +210,7 @@ class TestWithoutASuite:
         return kit
 
     def written(self, kit: PlayKit) -> dict[str, Any]:
-        path = kit.folder / "runs/acceptance-local-local/acceptance.json"
+        path = kit.folder / "runs/acceptance-local/acceptance.json"
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return content
 

@@ -83,7 +83,7 @@ def test_jobs_are_split_so_that_each_fits_the_queue(
 
 
 @pytest.mark.fault("step-longer-than-its-limit")
-@pytest.mark.parametrize("rate", ["12.5e+9", "1.0e+4"])
+@pytest.mark.parametrize("rate", ["12.5e+9", "1.0e+6"])
 def test_the_plan_of_a_site_whose_link_is_too_slow_is_refused(
     tmp_path: Path, rate: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
