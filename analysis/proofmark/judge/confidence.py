@@ -327,10 +327,9 @@ class OneRepeat(NamedTuple):
 def repeats_agree(values: Sequence[float], limit: float, level: float, *, below: bool) -> bool:
     """Return whether repeats agree that the level of a figure misses a limit.
 
-    Those that miss it are at least `AGREEING`, or both of two: single slow repeats of healthy
-    nodes are frequent. Besides, the interval of the level is beyond `level`: repeats that differ
-    by more than the gap show none, unless all of `SIGN_TEST` or more miss the limit. One repeat
-    misses it by the factor `FACTOR_OF_ONE`.
+    Those that miss it are at least `AGREEING`, or both of two: healthy nodes have single slow
+    repeats. Besides, the interval of the level is beyond `level`, or all of `SIGN_TEST` or more
+    repeats miss the limit. One repeat misses it by the factor `FACTOR_OF_ONE`.
 
     Args:
         values: of the repeats, in one unit, not negative.

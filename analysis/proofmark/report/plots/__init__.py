@@ -57,7 +57,7 @@ class Plot(ABC):
         name: of a plot of the kit; that of a site has the name of its entry point.
         title: quantity and axes.
         suite: suite of the paper that has the plot as a figure, or empty; only runs of this suite
-            list the plot as missing.
+            list the plot as INVALID.
         position: sort key of the plot in the report.
         exclusive: whether plots without a suite leave out the records of this one.
     """

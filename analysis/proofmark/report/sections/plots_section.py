@@ -50,25 +50,19 @@ def section(run_data: RunData) -> tuple[Section, Files]:
     folder = run_data.run.files.plots.name
     pictures: list[Picture] = []
     files: Files = {}
-    missing: list[str] = []
     invalid: list[str] = []
     marks = _virtual_origins(run_data)
     for plot in plots():
         drawings = list(_drawings(plot, samples, context, marks))
-        if not drawings and plot.suite in ("", run_data.run.plan.suite):
-            title = translated(plot.title)
-            if reason := _why_invalid(plot, run_data):
-                invalid.append(f"{title}: {reason}")
-            elif plot.suite:
-                missing.append(title)
+        listed_here = not drawings and plot.suite in ("", run_data.run.plan.suite)
+        if listed_here and (reason := _why_invalid(plot, run_data)):
+            invalid.append(f"{translated(plot.title)}: {reason}")
         for drawing in drawings:
             pictures.append(picture(drawing, files, folder))
     blocks = [Block(paragraphs=_left_out(run_data), pictures=tuple(pictures))]
     blocks += _tables(samples, files, folder, marks)
     if invalid:
         blocks.append(listed(_("Measured, but INVALID"), invalid))
-    if missing:
-        blocks.append(listed(_("Not measured in this run"), missing))
     return Section("plots", _("Plots"), tuple(blocks)), files
 
 
