@@ -303,7 +303,6 @@ class TestRun:
         head = page.partition("</header>")[0]
         assert "n022 (1 of 32, the worst first)" in head
         written = json.loads((run.folder / "verdict.json").read_text())
-        assert {answer["claim"] for answer in written["claims"]} >= {"C1.1", "C5.4"}
         bad = written["fleet"]["nodes"]
         assert [entry["node"] for entry in bad if not entry["retest"]] == ["n022"]
 
