@@ -342,7 +342,7 @@ def test_the_claims_of_another_system_cannot_be_told(
     claims = json.loads(capsys.readouterr().out)
     assert {claim["answer"] for claim in claims} == {"cannot be told"}
     assert main(["verdict", folder, "--json"]) in (0, 1, 2, 4)
-    assert json.loads(capsys.readouterr().out)["claims"] == claims
+    assert "claims" not in json.loads(capsys.readouterr().out), "none is about this system"
     assert main(["verdict", "--claims", folder]) == 0
     assert "the figures are of local; the claim is of knl" in capsys.readouterr().out
 
