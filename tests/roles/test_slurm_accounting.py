@@ -106,5 +106,5 @@ def test_a_limit_of_one_job_ends_it_at_once(site: Site, limit: str, reason: str,
     (line,) = judge_run(run).coverage.stopped
     assert f"PENDING {reason}; PartitionName=" in line
     assert limit.replace("PerJob", "").replace("Wall=1", "Wall=00:01:00") in line
-    assert f"`{key}` must change" in line
+    assert f"change `{key}`" in line
     assert site.slurm.call("squeue", "--noheader").strip() == ""

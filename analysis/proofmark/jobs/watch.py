@@ -477,7 +477,7 @@ class JobMonitor:
         if status.key:
             limits = self._scheduler.told(self._scheduler.chosen.limits, active.submission.id, "")
             said = f"{status.reason}; {limits or 'its limits are not known'}"
-            never = f"{said}; it never starts: `{status.key}` must change"
+            never = f"{said}; it never starts; change `{status.key}`"
             self._withdraw(active, JobStatus(status.state, never))
 
     def _with_down_nodes(self, active: ActiveJob, status: JobStatus) -> JobStatus:

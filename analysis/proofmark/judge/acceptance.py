@@ -48,6 +48,7 @@ MOST_REASONS = 3
 
 Configuration = Mapping[tuple[str, str], str]
 """The values by host and trait; without a host: of a program, and of the environment."""
+PROCESSOR = "processor"
 OWN_TRAITS = ("kernel command line",)
 """What each node has of its own."""
 
@@ -118,9 +119,6 @@ def differences(runs: Sequence[JudgedRun]) -> Iterator[tuple[str, bool, Message]
             named = f"{name} of {folded(hosts)}" if hosts else name
             about = {"run": run.id, "name": named, "then": value, "now": now}
             yield run.id, bool(hosts), Message("acceptance-differs", **about)
-
-
-PROCESSOR = "processor"
 
 
 @dataclass(frozen=True)

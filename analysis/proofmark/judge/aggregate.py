@@ -241,7 +241,7 @@ def aggregate(records: Records) -> Aggregates:
 
 
 def of_undisturbed(executions: Iterable[tuple[Execution, float]]) -> dict[str, float]:
-    """Return the values of those executions that are undisturbed, by ``<step>#<attempt>``."""
+    """Return the values of the undisturbed executions, by ``<step>#<attempt>``."""
     return {
         f"{about.step}#{about.attempt}": value
         for about, value in executions

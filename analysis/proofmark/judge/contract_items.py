@@ -158,7 +158,7 @@ def with_misses(
 
 
 def _agreed(judged: Sequence[Judgement]) -> bool:
-    """Return whether several nodes agree that the level of all of them misses a limit."""
+    """Return whether several nodes show that the whole machine misses a limit."""
     ratios = [one.ratio for one in judged if one.ratio is not None]
     return len(ratios) > 1 and any(
         bound is not None and repeats_agree(ratios, bound, bound, below=below)

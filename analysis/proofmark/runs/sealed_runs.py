@@ -106,7 +106,7 @@ def read_waivers(inventory: Path, contract: Contract) -> list[Waiver]:
 
 
 def add_waiver(inventory: Path, waiver: Waiver) -> None:
-    """Add a waiver to those of a site.
+    """Add a waiver to the file of a site.
 
     Raises:
         BadInput: the file cannot be read or written.

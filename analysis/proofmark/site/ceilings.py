@@ -293,10 +293,11 @@ def attainable(node: StatedNode) -> Ceilings:
     arithmetic of accelerators is not known.
     """
     found = stated_ceilings(node)
-    rate = found.link.value * NOMINAL / (MARGIN * DIRECTIONS)
-    link = Ceiling(rate, f"{NOMINAL} × the rate of all ports, stated")
-    of_cards = {"flops": _ANY_FLOPS, "core_flops": _ANY_FLOPS} if node.accelerators else {}
-    return replace(found, **of_cards, **({"link": link} if found.link != _ANY_LINK else {}))
+    changes = {"flops": _ANY_FLOPS, "core_flops": _ANY_FLOPS} if node.accelerators else {}
+    if found.link != _ANY_LINK:
+        rate = found.link.value * NOMINAL / (MARGIN * DIRECTIONS)
+        changes["link"] = Ceiling(rate, f"{NOMINAL} × the rate of all ports, stated")
+    return replace(found, **changes)
 
 
 def _caches(node: StatedNode, row: ProcessorLimits | None) -> Ceiling:

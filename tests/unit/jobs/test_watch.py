@@ -434,7 +434,7 @@ def test_a_job_that_never_starts_ends_at_once(kit: Kit, monkeypatch: pytest.Monk
     run, _ = watch(kit, scheduler, monkeypatch, stall_timeout_s=3600)
     assert scheduler.cancelled == ["1"]
     (line,) = judge_run(run).coverage.stopped
-    limit = "PENDING LIMIT; MaxWall of 1: 1:00; it never starts: `queue.max_walltime_s` must change"
+    limit = "PENDING LIMIT; MaxWall of 1: 1:00; it never starts; change `queue.max_walltime_s`"
     assert limit in line
 
 

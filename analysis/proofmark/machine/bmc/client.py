@@ -560,7 +560,7 @@ def read_members(
 
 
 _NAMED: set[str] = set()
-"""The faults of members that were printed: a thousand BMCs have the same one."""
+"""The faults of members that were printed. Many BMCs can have the same fault."""
 
 
 def _listed_members(bmc: RedfishConnection, path: str, *, counted: bool) -> list[BodyPart]:

@@ -78,7 +78,7 @@ def repeats_in_output(readings: Sequence[Reading]) -> list[list[Reading]]:
 
 
 class AdoptedStep(StepRecords):
-    """Reads adopted outputs: each repeat of a program in one file is an execution.
+    """Reads adopted outputs. Each repeat of a program in a file is an execution.
 
     Args:
         facts: the run.

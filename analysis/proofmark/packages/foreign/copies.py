@@ -107,7 +107,7 @@ _Evidence = Mapping[_Pair, Mapping[int, float]]
 
 
 def edited_copies(records: Records, benchmarks: Benchmarks) -> Faults:
-    """Return the nodes whose output is that of another node but for a few values.
+    """Return the nodes whose output equals the output of another node in most values.
 
     No other two outputs have nearly as many rare values in common: else chance makes them equal.
 

@@ -91,7 +91,7 @@ def change_seen(
 
 @lru_cache(maxsize=256)
 def shift_seen(first: int, later: int) -> float:
-    """Return the shift between two samples that their interval excludes with the power `POWER`.
+    """Return the least shift that the interval of two samples excludes with the power `POWER`.
 
     It is in standard deviations of a value. The interval is that of `interval`; infinite if
     the samples are too small for its confidence. Few pairs are simulated with normal values. For

@@ -166,7 +166,7 @@ class Topology:
         return replace(self, cores=tuple(cores), numa_domains=tuple(domains))
 
     def of_processor(self, model: str, *, in_package: bool = False) -> Topology:
-        """Return the topology with a kind for memory that it does not name.
+        """Return the topology with a kind for each memory that has none.
 
         Memory without cores is in the package, if a processor with such memory has so much. It is
         the main memory, if it is all that the node has.
