@@ -368,7 +368,8 @@ def _list_nodes(scheduler: str, ask: Ask, say: Callable[[str], None]) -> _Listed
             limits = listing.limits(ask)
         except NodeError as error:
             say(f"proofmark: {name}: {error.text}")
-        return _Listed(name, listing, kinds_of(nodes, limits), limits)
+        kinds = kinds_of(nodes, limits, queues=listing.groups_are_queues)
+        return _Listed(name, listing, kinds, limits)
     return _Listed(scheduler or NONE, problem="; ".join(problems))
 
 

@@ -172,7 +172,7 @@ def test_infiniband_levels_are_switches_on_the_path() -> None:
         ("", "no switch and no adapter"),
         ("SwitchName=a Nodes=n1 Switches=b", "f:1: found SwitchName=a Nodes=n1 Switches=b"),
         ("SwitchName=a Switches=b", "Switches: found b; accepted: switches that have a line"),
-        ("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2", "several top switches: a, b"),
+        ("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2", "no path from n1 to n2"),
         (f"{SLURM}SwitchName=two Switches=chip1", "f:9: found chip1 is below card1 and two"),
         (f"{SLURM}SwitchName=chip1 Nodes=n9", "f:9: found chip1 has two lines"),
         (f"{SLURM}SwitchName=chip4 Nodes=n3", "f:9: found n3 is below chip2 and chip4"),
@@ -189,13 +189,29 @@ def test_infiniband_levels_are_switches_on_the_path() -> None:
         ("- topology: a\n  tree: {}\n- topology: b\n  tree: {}\n", "the trees a, b, none of which"),
         (UNNAMED, "no adapter with the name of a host: MT4123 ConnectX6 Mellanox Technologies; "),
         (IBNET[: IBNET.index('Ca\t2 "H-0002c90000000101"')], "no switch and no adapter"),
-        (IBNET.replace('[23]\t"S-', '[23]\t"X-').replace('[1]\t"S-', '[1]\t"X-'), "no path to"),
+        (
+            IBNET.replace('[23]\t"S-', '[23]\t"X-').replace('[1]\t"S-', '[1]\t"X-'),
+            "no path from n1 to n3",
+        ),
     ],
 )
 def test_an_incomplete_file_is_refused(text: str, expected: str) -> None:
     with pytest.raises(BadInput) as error:
         fabric_levels(text, "f")
     assert expected in str(error.value)
+
+
+def test_the_levels_of_nodes_are_those_of_their_own_tree() -> None:
+    two = "SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n3\nSwitchName=top Switches=a,b\n"
+    two += "SwitchName=alone Nodes=d[0-1]\n"
+    levels = fabric_levels(two, "f", hosts=["n1", "n2", "n3"])
+    assert levels == {
+        "switches-1": {"a": "n[1-2]", "b": "n3"},
+        "switches-3": {"a": "n[1-3]"},
+    }
+    assert fabric_levels(two, "f", hosts=["d0"]) == {"switches-1": {"alone": "d[0-1]"}}
+    with pytest.raises(BadInput, match="no path from n1 to d0"):
+        fabric_levels(two, "f", hosts=["n1", "d1"])
 
 
 def test_a_ring_has_no_levels() -> None:

@@ -100,6 +100,23 @@ def test_a_partition_has_the_name_of_the_group_with_exactly_its_nodes() -> None:
     ]
 
 
+def test_nodes_that_share_no_queue_are_no_partition() -> None:
+    nodes = [
+        *(ListedNode(f"n{at}", ("CPUs=4",), groups=("batch", "long")) for at in range(3)),
+        ListedNode("n3", ("CPUs=4",), groups=("batch",)),
+        *(ListedNode(f"debug{at}", ("CPUs=4",), groups=("debug",)) for at in range(2)),
+        ListedNode("spare", ("CPUs=4",)),
+    ]
+    found = {kind.name: (kind.names, kind.groups) for kind in kinds_of(nodes, queues=True)}
+    assert found == {
+        "batch": (["n0", "n1", "n2", "n3"], ("batch",)),
+        "debug": (["debug0", "debug1"], ("debug",)),
+        "spare_nodes": (["spare"], ()),
+    }
+    (kind,) = kinds_of(nodes)  # LSF: no job is submitted to a host group
+    assert len(kind.nodes) == 7
+
+
 def test_a_name_that_is_no_host_name_is_left_out() -> None:
     nodes = [ListedNode("n1"), ListedNode("n2; reboot"), ListedNode("@all"), ListedNode("{{ x }}")]
     assert [kind.names for kind in kinds_of(nodes)] == [["n1"]]

@@ -6,6 +6,7 @@ They are nodes that a scheduler lists, the output of ``node-tools.sh``, and the 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, ip_address
@@ -130,12 +131,20 @@ class NodeKind:
 
 
 def kinds_of(
-    nodes: Iterable[ListedNode], limits: Mapping[str, GroupLimits] | None = None
+    nodes: Iterable[ListedNode],
+    limits: Mapping[str, GroupLimits] | None = None,
+    *,
+    queues: bool = False,
 ) -> list[NodeKind]:
     """Return the kinds of `nodes`, in the order of their names.
 
     Nodes of one kind have the same properties and nearly the same memory. A node whose name is no
-    host name is left out. `limits` are those of the groups; they name the default.
+    host name is left out.
+
+    Args:
+        limits: the limits of the groups; they name the default.
+        queues: whether jobs are submitted to the groups. Then one group has all nodes of a kind,
+            because one job can run on all of them.
     """
     defaults = {name for name, each in (limits or {}).items() if each.default}
     by_name = {node.name: node for node in nodes if is_name(node.name)}
@@ -146,7 +155,8 @@ def kinds_of(
         by_kind.setdefault(node.kind, []).append(node)
     parts = []
     for group in by_kind.values():
-        parts += _by_memory(group)
+        for like in _by_memory(group):
+            parts += _by_queue(like, defaults) if queues else [like]
     sizes: dict[str, int] = {}
     for node in listed:
         for name in node.groups:
@@ -170,6 +180,22 @@ def _by_memory(nodes: Sequence[ListedNode]) -> list[list[ListedNode]]:
         number = sum(node.memory_bytes >= start for start in starts)
         parts.setdefault(number, []).append(node)
     return [parts[number] for number in sorted(parts)]
+
+
+def _by_queue(nodes: list[ListedNode], defaults: set[str]) -> list[list[ListedNode]]:
+    """Divide `nodes` into the fewest parts whose nodes share a group, the largest part first.
+
+    Nodes without a group are a part of their own.
+    """
+    parts: list[list[ListedNode]] = []
+    rest = nodes
+    while rest:
+        counts = Counter(chain.from_iterable(node.groups for node in rest))
+        largest = max(counts, key=lambda name: (counts[name], name in defaults, name), default="")
+        taken = [node for node in rest if not counts or largest in node.groups]
+        parts.append(taken)
+        rest = [node for node in rest if node not in taken]
+    return parts
 
 
 def _group_name(group: str, node: str, taken: set[str]) -> str:

@@ -25,7 +25,8 @@ from proofmark.site.survey.answers import Fact, Found, NodeKind, NodeReport, Que
 ALL = "ALL"
 """The word of Slurm for all nodes of the cluster, as the nodes of a switch."""
 Distance = Callable[[str, str], int]
-"""A function that returns the number of switches on the path between two leaf switches."""
+"""A function that returns the number of switches on the path between two leaf switches; 0 if no
+path connects them."""
 _CONF = re.compile(r"^\s*(SwitchName|BlockName|BlockSizes)=", re.MULTILINE | re.IGNORECASE)
 _YAML = re.compile(r"^(- |\s*)topology:", re.MULTILINE)
 
@@ -153,14 +154,11 @@ def tree(switches: Sequence[Switch], file: object) -> tuple[dict[str, list[str]]
     paths = {leaf: path_up(leaf) for leaf in leaves}
     if not paths:
         raise bad_input(file, "Switches", "no switch with nodes", "a tree of switches")
-    if len({path[-1] for path in paths.values()}) > 1:
-        tops = ", ".join(sorted({path[-1] for path in paths.values()}))
-        raise bad_input(file, "", f"several top switches: {tops}", "one top switch")
 
     def distance(one: str, other: str) -> int:
         ups = {switch: up for up, switch in enumerate(paths[other])}
-        up = next(up for up, switch in enumerate(paths[one]) if switch in ups)
-        return up + ups[paths[one][up]] + 1
+        both = (up + ups[switch] + 1 for up, switch in enumerate(paths[one]) if switch in ups)
+        return next(both, 0)
 
     return leaves, distance
 
@@ -187,7 +185,9 @@ Levels = dict[str, dict[str, str]]
 """The nodes (a node set) by switch by level, the nearest level first."""
 
 
-def fabric_levels(text: str, file: object, names: Sequence[str] = ()) -> Levels:
+def fabric_levels(
+    text: str, file: object, names: Sequence[str] = (), hosts: Sequence[str] = ()
+) -> Levels:
     """Return the levels in `text`, named ``switches-1``, ``switches-3`` … or by `names`.
 
     Args:
@@ -195,17 +195,27 @@ def fabric_levels(text: str, file: object, names: Sequence[str] = ()) -> Levels:
             ``ibnetdiscover``. A node is named once, without its domain if `text` has both names.
         file: the name of the file, for messages.
         names: of all levels, the nearest first (``chip``, ``line-card``, ``switch``).
+        hosts: switches without a path to these nodes are left out; empty: all switches count.
 
     Raises:
-        BadInput: the text is neither of them, is not complete or is not a tree; or the number of
-            `names` is not that of the levels.
+        BadInput: the text is neither of them, is not complete or is not a tree; no path connects
+            two of the nodes; or the number of `names` is not that of the levels.
     """
     switches = switches_of(text, file)
     nodes_of, distance = tree(switches, file) if switches else _infiniband(text, file)
     leaves = _named_once(nodes_of)
+    if hosts and [ALL] not in leaves.values():
+        table = HostTable.of(hosts)
+        own = [leaf for leaf, nodes in leaves.items() if table.found(nodes)]
+        connected = {other for leaf in own for other in leaves if distance(leaf, other)}
+        leaves = {leaf: nodes for leaf, nodes in leaves.items() if leaf in connected}
     every_distance = set()
-    for one in leaves:
-        every_distance |= {distance(one, other) for other in leaves}
+    for one, nodes in leaves.items():
+        for other in leaves:
+            if not distance(one, other):
+                found = f"no path from {nodes[0]} to {leaves[other][0]}"
+                raise bad_input(file, "", found, "one connected fabric, with one top switch")
+            every_distance.add(distance(one, other))
     distances = sorted(every_distance)
     if names and len(names) != len(distances):
         found = f"{len(names)} names for {len(distances)} levels"
@@ -262,13 +272,11 @@ class _Parts:
 
     Attributes:
         links: the ends of the cables of each switch and adapter.
-        names: the first word of the description of each of them.
         hosts: the host of each adapter that has one.
         others: the description of each other adapter.
     """
 
     links: dict[str, list[str]] = field(default_factory=dict)
-    names: dict[str, str] = field(default_factory=dict)
     hosts: dict[str, str] = field(default_factory=dict)
     others: dict[str, str] = field(default_factory=dict)
 
@@ -288,7 +296,7 @@ def _parts(text: str) -> _Parts:
         if head := _BLOCK.match(line):
             block, description = head["id"], head["name"]
             parts.links.setdefault(block, [])
-            name = parts.names[block] = (description.split() or [""])[0]
+            name = (description.split() or [""])[0]
             if head["kind"] == "Ca":
                 if (
                     _OF_VENDOR.search(description)
@@ -309,7 +317,7 @@ def _infiniband(text: str, file: object) -> tuple[dict[str, list[str]], Distance
     The name of a node is the description of its adapter up to the first blank (``knl0001 HCA-1``).
     """
     parts = _parts(text)
-    links, names, hosts = parts.links, parts.names, parts.hosts
+    links, hosts = parts.links, parts.hosts
     adapters = hosts.keys() | parts.others.keys()
     if not hosts:
         found = "no switch and no adapter"
@@ -326,11 +334,7 @@ def _infiniband(text: str, file: object) -> tuple[dict[str, list[str]], Distance
     away = {leaf: _distances(leaf, links, adapters) for leaf in leaves}
 
     def distance(one: str, other: str) -> int:
-        if other not in away[one]:
-            raise bad_input(
-                file, names[one], f"no path to {names.get(other, other)}", "one connected fabric"
-            )
-        return away[one][other] + 1
+        return away[one].get(other, -1) + 1
 
     return leaves, distance
 
@@ -379,7 +383,7 @@ def fabric_found(
 def _levels(survey: Survey, kind: NodeKind) -> Found:
     """Return the switch levels that contain hosts of `kind`; the outermost one is ``top``."""
     try:
-        levels = fabric_levels(survey.fabric, survey.fabric_source)
+        levels = fabric_levels(survey.fabric, survey.fabric_source, hosts=kind.names)
     except BadInput as error:
         text = f"fabric.levels: which nodes share a switch? {one_line(str(error))}"
         return {"fabric.levels": Question(text)}
@@ -391,11 +395,11 @@ def _levels(survey: Survey, kind: NodeKind) -> Found:
             names = unfold([nodes])
             members[name] = set(kind.names) if names == [ALL] else table.found(names)
         own[level] = {name: folded(sorted(each)) for name, each in members.items() if each}
-    *near, top = own
-    below = [{"name": name, "switches": own[name]} for name in near if own[name]]
-    if not all(own.values()):
+    if not own or not all(own.values()):
         text = f"fabric.levels: {survey.fabric_source} does not name the hosts of this partition."
         return {"fabric.levels": Question(text)}
+    *near, top = own
+    below = [{"name": name, "switches": own[name]} for name in near]
     source = survey.fabric_source
     found: Found = {"fabric.levels": Fact(below, source)} if below else {}
     named = table.found(unfold(own[top].values()))
