@@ -11,9 +11,12 @@ import pytest
 from tests.emulators.vcluster import Cluster, GridEngine
 from tests.roles.batch import Batch, is_whole, make_batch, runs_on_all, ticket_of
 
+from proofmark.jobs.job_request import extreme_requests
 from proofmark.judge.judging import judge_run
+from proofmark.machine.preflight import scheduler_findings
 from proofmark.machine.schedulers.sge import GridEngine as Scheduler
 from proofmark.runs.job_folder import State
+from proofmark.runs.run import site_of
 
 pytestmark = pytest.mark.root
 
@@ -54,6 +57,20 @@ def test_a_job_that_an_admin_deletes_is_named(batch: Batch, engine: GridEngine) 
     # -notify the job has probed its nodes before it was killed.
     assert line.startswith("job 00-0001: stopped by a signal: ")
     assert len(list(run.folder.rglob("*.after"))) == 2
+
+
+@pytest.mark.parametrize(("options", "job"), [([], "OK"), (["-l hostname=elsewhere"], "REFUSED")])
+def test_a_job_that_no_queue_can_run_is_named_before_the_run(
+    batch: Batch, options: list[str], job: str
+) -> None:
+    run = batch.stage()
+    facts = site_of(run)
+    queue = facts.partition.queue.model_copy(update={"options": options})
+    partition = facts.partition.model_copy(update={"scheduler": "sge", "queue": queue})
+    facts = facts.model_copy(update={"partition": partition})
+    first, _, *rest = scheduler_findings(facts, extreme_requests(facts, run.plan), "root")
+    assert first.outcome == "OK"
+    assert {each.outcome for each in rest} == {job}
 
 
 def test_states_of_nodes_and_of_a_job_by_its_id(

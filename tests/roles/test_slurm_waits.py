@@ -8,17 +8,20 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 from tests.emulators.vcluster import Cluster, Slurm
 from tests.fixtures.kit import make_kit, until
 from tests.roles.test_slurm import WAITS, Site, ends, finish, stopped
 
+from proofmark.jobs.job_request import extreme_requests
 from proofmark.judge.judging import judge_run
+from proofmark.machine.preflight import scheduler_findings
 from proofmark.machine.scheduler import NO_SUCH_JOB
 from proofmark.machine.schedulers.slurm import Slurm as Scheduler
 from proofmark.runs.job_folder import State
-from proofmark.runs.run import Run
+from proofmark.runs.run import Run, site_of
 
 pytestmark = pytest.mark.root
 
@@ -27,6 +30,11 @@ RESERVATION = ("StartTime=now", "Duration=60", "Users=nobody", "Nodes=knl0001")
 
 
 URGENT = "PartitionName=urgent Nodes=ALL PriorityTier=10 OverSubscribe=EXCLUSIVE State=UP"
+OTHERS = (
+    "PartitionName=short Nodes=ALL MaxTime=1 State=UP",
+    "PartitionName=shut Nodes=ALL State=DOWN",
+    "PartitionName=one Nodes=ALL MaxNodes=1 State=UP",
+)
 
 
 @pytest.fixture
@@ -35,7 +43,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     kit.program(WAITS)
     with (
         Cluster(tmp_path / "cluster", 2, shared=[tmp_path]) as cluster,
-        Slurm(cluster, lines=[URGENT]) as slurm,
+        Slurm(cluster, lines=[URGENT, *OTHERS]) as slurm,
     ):
         monkeypatch.setenv("PATH", f"{cluster.bin}:{os.environ['PATH']}")
         yield Site(kit, slurm)
@@ -109,6 +117,40 @@ def test_a_node_that_is_drained_while_its_job_waits_is_named(site: Site) -> None
     helper.join()
     assert "its nodes are not available: PENDING" in stopped(run)
     assert "knl0001: down draining a fan" in stopped(run)
+
+
+@pytest.mark.parametrize(
+    ("queue", "limits", "job"),
+    [
+        ({}, "OK", "OK"),
+        ({"name": "short"}, "UNFIT short: scontrol show partition: at most 1 min", "OK"),
+        ({"name": "shut"}, "UNFIT shut: scontrol show partition: DOWN", "OK"),
+        ({"name": "one"}, "UNFIT one: scontrol show partition: at most 1 nodes", "REFUSED"),
+        ({"name": "shrt"}, "NO_QUEUE 'shrt', did you mean 'short'?", "REFUSED"),
+        ({"reservation": "others"}, "OK", "REFUSED"),
+        ({"options": ["--constraint=hbm"]}, "OK", "REFUSED"),
+        ({"exclusive": False, "cpus_per_node": 500}, "OK", "REFUSED"),
+    ],
+)
+def test_a_queue_that_refuses_the_longest_job_is_named_before_the_run(
+    site: Site, queue: dict[str, Any], limits: str, job: str
+) -> None:
+    run = site.run(nodes=2, **queue)
+    facts = site_of(run)
+    first, second, *rest = scheduler_findings(facts, extreme_requests(facts, run.plan), "root")
+    assert first.outcome == "OK"
+    assert f"{second.outcome} {second.text}".startswith(limits)
+    assert {each.outcome for each in rest} == {job}
+    assert site.jobs() == []
+
+
+def test_nodes_that_are_out_of_service_are_named_before_the_run(site: Site) -> None:
+    site.slurm.call("scontrol", "update", "NodeName=knl0001", "State=DRAIN", "Reason=a fan")
+    run = site.run(nodes=2)
+    facts = site_of(run)
+    first, *_ = scheduler_findings(facts, extreme_requests(facts, run.plan), "root")
+    assert (first.outcome, first.nodes) == ("CLOSED", ("knl0001",))
+    assert first.text == "knl0001: down drained a fan"
 
 
 MISLEADING = {

@@ -25,13 +25,20 @@ from proofmark.common.printed_command import setting
 from proofmark.common.progress_lines import say
 from proofmark.common.rights import this_user
 from proofmark.common.text import duration
-from proofmark.jobs.job_request import job_mistakes
+from proofmark.jobs.job_request import extreme_requests, job_mistakes
 from proofmark.jobs.launcher import LAUNCHERS
 from proofmark.judge.foreseen import ACCEPT, refusing, unjudged_of
 from proofmark.machine.bmc.back_end import BACK_ENDS
 from proofmark.machine.bmc.https import tls_context
 from proofmark.machine.modes.rollout import hosts_of, unprovable_modes
-from proofmark.machine.preflight import Finding, checkout_findings, preflight, unseen
+from proofmark.machine.preflight import (
+    Finding,
+    checkout_findings,
+    preflight,
+    scheduler_findings,
+    scratch_findings,
+    unseen,
+)
 from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.machine.scratch_stage import mount_commands
 from proofmark.plan.lacking import Lacked, in_words
@@ -135,7 +142,10 @@ def _ask_nodes(checked: CheckedSite, options: Namespace, window_end: datetime | 
     plans = {made.partition: made for made in checked.plans}
     for site in checked.sites:
         user = site.partition.run_user or this_user().name
-        findings += preflight(site, plans[site.partition_name], who, window_end, user)
+        plan = plans[site.partition_name]
+        findings += preflight(site, plan, who, window_end, user)
+        findings += scheduler_findings(site, extreme_requests(site, plan), user)
+        findings += scratch_findings(site, plan)
         findings += checkout_findings(site, kit_folder())
     return print_findings(findings, say)
 

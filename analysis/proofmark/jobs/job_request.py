@@ -403,6 +403,15 @@ def _cpus(site: Site) -> Iterator[InputError]:
         yield InputError("", "partition.queue.cpus_per_node", f"{requested}", accepted)
 
 
+def extreme_requests(site: Site, plan: Plan) -> list[Request]:
+    """Return the requests of the longest and of the largest job of `plan`; one may be both."""
+    batch = BatchQueue(site.partition.scheduler, site.partition.queue)
+    requests = [request(job, _NAME, Path("/jobs/messages"), batch) for job in plan.jobs()]
+    longest = max(requests, key=lambda each: (each.seconds, len(each.nodes)))
+    largest = max(requests, key=lambda each: (len(each.nodes), each.seconds))
+    return [longest] if longest is largest else [longest, largest]
+
+
 def _refused(site: Site, plans: Sequence[Plan]) -> Iterator[InputError]:
     """Yield what the scheduler refuses in the largest job of each plan.
 
@@ -411,10 +420,8 @@ def _refused(site: Site, plans: Sequence[Plan]) -> Iterator[InputError]:
     if site.partition.scheduler == "none":
         return
     chosen = scheduler(site.partition.scheduler)
-    batch = BatchQueue(site.partition.scheduler, site.partition.queue)
     for plan in plans:
-        largest = max(plan.jobs(), key=lambda job: len(job.nodes))
-        requested = request(largest, _NAME, Path("/jobs/messages"), batch)
+        *_, requested = extreme_requests(site, plan)  # the largest
         try:
             chosen.header(requested)
             chosen.host_list(requested)

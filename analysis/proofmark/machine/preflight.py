@@ -12,18 +12,20 @@ import pwd
 import shlex
 import shutil
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from proofmark.common.errors import BadInput, InputError, OutsideError
+from proofmark.common.errors import BadInput, InputError, OutsideError, nearest
 from proofmark.common.host_names import same_host
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.common.printed_command import setting
+from proofmark.common.rights import run_user, starting_as
 from proofmark.common.text import duration
 from proofmark.machine.bmc.back_end import BACK_ENDS, BackEndContext, Credentials, back_end
 from proofmark.machine.modes.rollout import hosts_of
@@ -38,7 +40,17 @@ from proofmark.machine.node_commands import (
     step_programs,
 )
 from proofmark.machine.outcome import NodeError, Outcome, fan_out, split
-from proofmark.machine.scheduler import draining, scheduler
+from proofmark.machine.scheduler import (
+    Request,
+    Scheduler,
+    SchedulerError,
+    SchedulerUnavailable,
+    draining,
+    is_closed,
+    scheduler,
+)
+from proofmark.machine.scheduler_commands import ask_tool
+from proofmark.machine.scratch_checks import judge_scratch, read_scratch
 from proofmark.plan.plan import Plan
 from proofmark.plan.totals import nodes_to_reset, resets_s
 from proofmark.site.firmware import Firmware
@@ -52,6 +64,7 @@ from proofmark.site.installed_parts import (
 )
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import parse_probe
+from proofmark.site.survey.answers import GroupLimits
 
 PROBE = (files("proofmark.site.node") / "probe.sh").read_text(encoding="utf-8")
 CLOCK_S = 2.0
@@ -60,6 +73,9 @@ CLOCK_AND_UID = """#: clock-and-uid.sh USER
 date +%s
 id -u "$1"
 """
+TIMEOUT_S = 60.0
+_SHOWN = 4
+"""The limit of the nodes that a finding shows with their states."""
 _NO_CHANGE = "the plan changes no mode"
 SSH_OUTCOMES = {
     "Host key verification failed": "HOST_KEY",
@@ -271,6 +287,115 @@ def _stop_command(site: Site) -> Finding:
         return Finding("stop command", "NOT_NEEDED", "jobs are child processes; Ctrl-C ends them")
     text = f"Ctrl-C ends jobs by {command}; then run playbooks/restore.yml"
     return Finding("stop command", "OK" if shutil.which(command) else "NO_STOP", text)
+
+
+def scheduler_findings(site: Site, jobs: Sequence[Request], user: str) -> list[Finding]:
+    """Return what the scheduler of `site` says of its nodes, and of `jobs`; it gets none of them.
+
+    Args:
+        jobs: the longest and the largest jobs of a plan; their logs are in no folder.
+        user: the user who will submit jobs.
+    """
+    partition = site.partition
+    if partition.scheduler == "none":
+        return []
+    try:
+        chosen = scheduler(partition.scheduler, partition.queue)
+        with starting_as(run_user(user)):
+            return [_node_states(site, chosen), *_limits(chosen, jobs), *_trials(chosen, jobs)]
+    except (BadInput, OutsideError) as error:
+        return [Finding("scheduler: nodes and jobs", "NO_ANSWER", str(error))]
+
+
+def _node_states(site: Site, chosen: Scheduler) -> Finding:
+    what, own = "scheduler: states of nodes", site.partition.queue.reservation
+    states = chosen.nodes(site.hosts)
+    if unknown := [node for node in site.hosts if node not in states]:
+        text = f"{folded(unknown)}: the scheduler does not list them"
+        return Finding(what, "NOT_LISTED", text, tuple(unknown))
+    closed = {node: state for node, state in states.items() if is_closed(state, own)}
+    text = "; ".join(f"{node}: {state}" for node, state in list(closed.items())[:_SHOWN])
+    more = f"; {len(closed) - _SHOWN} more" if len(closed) > _SHOWN else ""
+    return Finding(what, "CLOSED" if closed else "OK", f"{text}{more}", tuple(closed))
+
+
+def _limits(chosen: Scheduler, jobs: Sequence[Request]) -> Iterator[Finding]:
+    """Yield a finding: whether the queue of `jobs` has room for them."""
+    what, listing = "scheduler: limits of the queue", chosen.listing
+    if listing is None:
+        return
+    try:
+        limits = listing().limits(lambda *words: ask_tool(*words, timeout_s=TIMEOUT_S))
+    except NodeError as error:
+        yield Finding(what, error.outcome, error.text)
+        return
+    named = chosen.queue.name.partition("@")[0]  # PBS: of another server
+    names = named.split(",") if named else [name for name, each in limits.items() if each.default]
+    if not limits or not names:
+        yield Finding(what, "UNKNOWN", "the scheduler does not show them")
+    elif missing := [name for name in names if name not in limits]:
+        text = f"{missing[0]!r}{nearest(missing[0], limits)}; accepted: {', '.join(limits)}"
+        yield Finding(what, "NO_QUEUE", text)
+    else:
+        wrong = [_exceeded(name, limits[name], jobs) for name in names]
+        yield Finding(what, "OK" if not all(wrong) else "UNFIT", wrong[0] or names[0])
+
+
+def _exceeded(name: str, limits: GroupLimits, jobs: Sequence[Request]) -> str:
+    """Return why a queue never starts one of `jobs`; empty if it starts them."""
+    shown = f"{name}: {limits.source}:"
+    longest = max(job.seconds for job in jobs)
+    largest = max(len(job.nodes) for job in jobs)
+    if limits.closed:
+        return f"{shown} {limits.closed}"
+    if limits.max_walltime_s and longest > limits.max_walltime_s:
+        least, most = duration(longest), duration(limits.max_walltime_s)
+        return f"{shown} at most {most}, and a job takes {least}; change `queue.max_walltime_s`"
+    if limits.max_nodes and largest > limits.max_nodes:
+        least, most = f"{largest}", f"{limits.max_nodes}"
+        return f"{shown} at most {most} nodes, and a job has {least}; change `nodes_per_job`"
+    return ""
+
+
+def _trials(chosen: Scheduler, jobs: Sequence[Request]) -> Iterator[Finding]:
+    """Yield for each of `jobs` whether the scheduler would take it."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # the user who submits reads it
+        for job in jobs:
+            what = f"scheduler: a job of {duration(job.seconds)} on {len(job.nodes)} nodes"
+            request = replace(job, log=folder / "messages")
+            try:
+                request.host_file.write_text(chosen.host_list(request))
+                lines = ["#!/bin/sh", *chosen.header(request), ":"]
+                request.script.write_text("".join(f"{line}\n" for line in lines))
+                asked = chosen.trial(request.script, request)
+            except SchedulerError as error:
+                silent = isinstance(error, SchedulerUnavailable) and not error.code
+                yield Finding(what, "NO_ANSWER" if silent else "REFUSED", str(error))
+            else:
+                text = "" if asked else "this scheduler has no test of a job"
+                yield Finding(what, "OK" if asked else "UNKNOWN", text)
+
+
+def scratch_findings(site: Site, plan: Plan) -> list[Finding]:
+    """Return whether the nodes have the scratch directory, its type, its source and its space.
+
+    What the kit mounts itself is checked after the mount.
+    """
+    what, demand = "scratch: path, type, source, space", site.partition.scratch
+    if demand.mount:
+        return [Finding(what, "NOT_NEEDED", "the stage scratch mounts and checks it")]
+    user = site.partition.run_user
+    words = [*(("-u", user) if user else ()), *(("-m", demand.source) if demand.source else ())]
+    outputs, _ = run_on_nodes(site, site.hosts, ("scratch-probe.sh", [*words, demand.path]))
+    try:
+        facts = [each for text in outputs.values() for each in read_scratch(text, what)]
+    except BadInput as error:
+        return [Finding(what, "UNEXPECTED", str(error))]
+    problems = judge_scratch(facts, demand, plan.totals.scratch_peak_bytes, may_create=True)
+    good = [Finding(what, "OK", demand.path)] if facts else []
+    return [Finding(what, "BAD_SCRATCH", str(each)) for each in problems] or good
 
 
 def _version(site: Site) -> list[Finding]:

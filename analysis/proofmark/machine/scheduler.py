@@ -62,7 +62,7 @@ class NodeListing(ABC):
         """
 
     def limits(self, ask: Ask) -> dict[str, GroupLimits]:
-        """Return the limits of the groups of the nodes; empty if there is no such command.
+        """Return the limits of the partitions or queues; empty if there is no such command.
 
         Raises:
             NodeError: as `ask`.
@@ -237,6 +237,17 @@ class Scheduler(ABC):
             SubmitLimitReached: it takes no further job now.
             SchedulerError: the scheduler refuses the job.
         """
+
+    def trial(self, script: Path, request: Request) -> bool:
+        """Ask whether the scheduler takes the job of `script`, which is not submitted.
+
+        Returns:
+            Whether the scheduler can be asked that.
+
+        Raises:
+            SchedulerError: it refuses the job.
+        """
+        return False
 
     @abstractmethod
     def find(self, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -73,9 +74,10 @@ class TestSlurm:
         ):
             limited = limited.replace(old, new)
         ask = answers({PARTITIONS: f"{recorded_line}\n{limited}\n"})
+        source = "scontrol show partition"
         assert listing_of("slurm").limits(ask) == {
-            "knl": GroupLimits(default=True),
-            "short": GroupLimits(max_walltime_s=131405, max_nodes=16),
+            "knl": GroupLimits(default=True, source=source),
+            "short": GroupLimits(max_walltime_s=131405, max_nodes=16, source=source),
         }
 
     def test_the_default_is_the_first_of_equal_partitions(self) -> None:
@@ -109,6 +111,30 @@ class TestPbs:
         assert smp.kind == ("CPUs=96",)
         assert smp.memory_bytes == 2 * 528482304 * 1024
 
+    def test_queues_have_their_limits(self) -> None:
+        queues = {
+            "workq": {"queue_type": "Execution", "enabled": "True", "started": "True"},
+            "night": {
+                "queue_type": "Execution",
+                "enabled": "True",
+                "started": "False",
+                "resources_max": {"walltime": "12:00:00", "nodect": 4},
+            },
+            "all": {"queue_type": "Route", "enabled": "True", "started": "True"},
+        }
+        server = {"pbs01": {"default_queue": "workq"}}
+        outputs = {
+            "qstat -Q -f -F json": json.dumps({"Queue": queues}),
+            "qstat -B -f -F json": json.dumps({"Server": server}),
+        }
+        source = "qstat -Q -f"
+        assert listing_of("pbs").limits(answers(outputs)) == {
+            "workq": GroupLimits(default=True, source=source),
+            "night": GroupLimits(
+                max_walltime_s=43200, max_nodes=4, closed="started=False", source=source
+            ),
+        }
+
 
 class TestGridEngine:
     def test_execution_hosts_have_their_queues(self) -> None:
@@ -133,6 +159,21 @@ class TestLsf:
         "bhosts -X -w": recorded("lsf-bhosts.txt"),
         "lshosts -w": recorded("lsf-lshosts.txt"),
     }
+
+    def test_queues_have_their_run_limits(self) -> None:
+        queue = (
+            "QUEUE: {}\n  -- For jobs.\n\nPARAMETERS/STATISTICS\n"
+            "PRIO NICE STATUS          MAX JL/U JL/P JL/H NJOBS  PEND   RUN SSUSP USUSP  RSV\n"
+            " 30   20  {}       -    -    -    -     0     0     0     0     0    0\n\n{}"
+        )
+        limits = "DEFAULT LIMITS:\n RUNLIMIT\n 10.0 min\n\nMAXIMUM LIMITS:\n RUNLIMIT\n 90.0 min\n"
+        printed = f"{queue.format('normal', 'Open:Active', limits)}{'-' * 20}\n"
+        printed += queue.format("night", "Open:Inact_Win", "")
+        found = listing_of("lsf").limits(answers({"bqueues -l": printed}))
+        assert found == {
+            "normal": GroupLimits(max_walltime_s=5400, source="bqueues -l"),
+            "night": GroupLimits(closed="Open:Inact_Win", source="bqueues -l"),
+        }
 
     def test_hosts_with_slots_are_divided_by_their_model(self) -> None:
         groups = {"bmgroup -r -w": recorded("lsf-bmgroup.txt")}

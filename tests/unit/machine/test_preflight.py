@@ -18,9 +18,10 @@ from proofmark.machine import preflight as checks
 from proofmark.machine.bmc.back_end import Credentials
 from proofmark.machine.node_commands import CalledProgram, NodeProcess
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.preflight import preflight
+from proofmark.machine.preflight import preflight, scratch_findings
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.plan.plan import Plan
+from proofmark.site.file_systems import Scratch
 from proofmark.site.firmware import Firmware
 from proofmark.site.hardware import StatedNode
 from proofmark.site.inventory import Site
@@ -111,6 +112,26 @@ def test_only_a_plan_that_changes_a_mode_needs_to_drain(
     assert outcomes(kit, with_partition(site, scheduler=scheduler), mode=mode)["scheduler"] == [
         outcome
     ]
+
+
+@pytest.mark.parametrize(
+    ("scratch", "found"),
+    [
+        ({}, "OK: n1"),
+        ({"type": "lustre"}, "BAD_SCRATCH: type"),
+        ({"source": "mgs@tcp:/home"}, "BAD_SCRATCH: source"),
+        ({"path": "/nowhere/scratch"}, "BAD_SCRATCH: no such directory, the nearest is /"),
+        ({"type": "lustre", "source": "a:/b", "mount": {"point": "/n"}, "path": "/n/x"}, "NOT_NE"),
+    ],
+)
+def test_the_scratch_folder_is_checked_on_the_nodes(
+    kit: Kit, tmp_path: Path, scratch: dict[str, object], found: str
+) -> None:
+    site = site_with(kit, remote_shell=["sh", "-s"])
+    demand = Scratch.model_validate({"path": f"{tmp_path}", **scratch})
+    (finding,) = scratch_findings(with_partition(site, scratch=demand), kit.plan())
+    shown = finding.text.partition("found ")[2] or f"n1 {finding.text}"
+    assert f"{finding.outcome}: {shown}".startswith(found)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.UNKNOWN, Outcome.UNREACHABLE])

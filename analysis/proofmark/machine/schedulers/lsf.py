@@ -40,7 +40,7 @@ from proofmark.machine.scheduler_commands import (
 )
 from proofmark.runs.job_folder import JobStatus, State
 from proofmark.site.execution import Queue
-from proofmark.site.survey.answers import ListedNode
+from proofmark.site.survey.answers import GroupLimits, ListedNode
 
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([KMGTPE])")
 _UNITS = " KMGTPE"
@@ -70,6 +70,20 @@ class LsfHosts(NodeListing):
             for row in batch
             if row.get("MAX") != "0"  # a host without job slots
         ]
+
+    def limits(self, ask: Ask) -> dict[str, GroupLimits]:
+        """Return the run limits and the states of all queues; ``bqueues`` names no default."""
+        limits: dict[str, GroupLimits] = {}
+        for block in re.split(r"^QUEUE: +", ask("bqueues", "-l"), flags=re.MULTILINE)[1:]:
+            status = next(iter(re.findall(r"\b(?:Open|Closed):\w+", block)), "")
+            most = block.rpartition("MAXIMUM LIMITS:")[2]
+            minutes = re.search(r"^ *RUNLIMIT *\n *([0-9.]+) min", most, re.MULTILINE)
+            limits[block.split()[0]] = GroupLimits(
+                max_walltime_s=round(float(minutes[1]) * 60) if minutes else None,
+                closed="" if status == "Open:Active" else status,
+                source="bqueues -l",
+            )
+        return limits
 
 
 def _rows(printed: str, first: str) -> list[dict[str, str]]:

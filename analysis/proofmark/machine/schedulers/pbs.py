@@ -48,7 +48,7 @@ from proofmark.machine.scheduler_commands import (
     waiting_status,
 )
 from proofmark.runs.job_folder import JobStatus, State
-from proofmark.site.survey.answers import ListedNode
+from proofmark.site.survey.answers import GroupLimits, ListedNode
 
 Entries = dict[str, dict[str, Any]]
 """The attributes of each node, job or server."""
@@ -253,6 +253,34 @@ class PbsNodes(NodeListing):
         for vnode in vnodes:
             hosts.setdefault(vnode[0], []).append(vnode)
         return [host_of(host, parts) for host, parts in hosts.items()]
+
+    def limits(self, ask: Ask) -> dict[str, GroupLimits]:
+        """Return the limits of all execution queues."""
+        try:
+            queues = entries(ask("qstat", "-Q", "-f", "-F", "json"), "Queue")
+            servers = entries(ask("qstat", "-B", "-f", "-F", "json"), "Server")
+        except ValueError as error:
+            raise no_listing("qstat -Q", f"no JSON of queues: {error}") from None
+        default = {str(each.get("default_queue", "")) for each in servers.values()}
+        return {
+            name: _limits(fields, default=name in default)
+            for name, fields in queues.items()
+            if fields.get("queue_type") != "Route"
+        }
+
+
+def _limits(fields: Mapping[str, Any], *, default: bool) -> GroupLimits:
+    most = fields.get("resources_max")
+    resources = most if isinstance(most, dict) else {}
+    nodes = str(resources.get("nodect", ""))
+    no = [word for word in ("enabled", "started") if str(fields.get(word, True)) == "False"]
+    return GroupLimits(
+        default=default,
+        max_walltime_s=_seconds(most) or None,
+        max_nodes=int(nodes) if nodes.isdecimal() else None,
+        closed=", ".join(f"{word}=False" for word in no),
+        source="qstat -Q -f",
+    )
 
 
 class Pbs(DrainingScheduler):

@@ -180,6 +180,12 @@ class GridEngine(Scheduler):
         )
         return submitted_id("qsub", output, r"\s*([0-9]+)\s*")
 
+    def trial(self, script: Path, request: Request) -> bool:
+        """Ask by ``qsub -w v``: whether an empty cluster can run the job."""
+        instances = ("-q", self.host_list(request))
+        ask_scheduler("qsub", "-w", "v", *instances, str(script), final="sge")
+        return True
+
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""
         return next((job for job, _, job_name in _queue() if job_name == name), "")

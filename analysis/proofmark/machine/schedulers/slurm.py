@@ -149,6 +149,8 @@ class SlurmNodes(NodeListing):
                 default=fields.get("Default") == "YES",
                 max_walltime_s=_seconds(fields.get("MaxTime", "")),
                 max_nodes=_number(fields.get("MaxNodes", "")),
+                closed=fields["State"] if fields.get("State", "UP") != "UP" else "",
+                source="scontrol show partition",
             )
             for fields in listed
             if "PartitionName" in fields
@@ -257,6 +259,12 @@ class Slurm(ReservingScheduler):
         command = ("sbatch", "--parsable", str(script))
         output = ask_scheduler(*command, final="slurm", limit=_is_limit)
         return submitted_id("sbatch", output, _ID)
+
+    def trial(self, script: Path, request: Request) -> bool:
+        """Ask by ``sbatch --test-only``. It does not compare the time limit of a partition."""
+        command = ("sbatch", "--test-only", str(script))
+        ask_scheduler(*command, final="slurm", limit=_is_limit)
+        return True
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""

@@ -87,11 +87,15 @@ class GroupLimits:
         default: whether jobs are submitted to it if they name none.
         max_walltime_s: the longest time limit of a job, in seconds.
         max_nodes: the largest number of nodes of a job.
+        closed: why it starts no job now, in words of the scheduler; empty if it starts jobs.
+        source: the command that shows them.
     """
 
     default: bool = False
     max_walltime_s: int | None = None
     max_nodes: int | None = None
+    closed: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True)

@@ -550,7 +550,7 @@ def _scheduler(survey: Survey, kind: NodeKind) -> Found:
 def _limits(limits: GroupLimits, kind: NodeKind) -> Found:
     """Return the limits of the queue that a job of the partition can exceed."""
     found: Found = {}
-    source = "scontrol show partition"
+    source = limits.source
     if limits.max_walltime_s:
         found["queue.max_walltime_s"] = Fact(limits.max_walltime_s, source)
     if limits.max_nodes and limits.max_nodes < len(kind.nodes):
