@@ -202,7 +202,14 @@ def flux_jobs(*arguments: str) -> int:
         active = fields["status_abbrev"] not in FLUX_ENDED
         if rest in (("-a",), (job,)) or (rest == (f"--name={fields['name']}",) and active):
             line = form
-            values = {"urgency": 16, "exception.type": "", "id.f58plain": job, **fields}
+            values = {
+                "urgency": 16,
+                "queue": "",
+                "exception.type": "",
+                "exception.note": "",
+                "id.f58plain": job,
+                **fields,
+            }
             for key, value in values.items():
                 line = line.replace(f"{{{key}}}", f"{value}")
             print(line)

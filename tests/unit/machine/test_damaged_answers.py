@@ -34,7 +34,7 @@ IDS = {
     **{"pbs": "1234.pbs01", "sge": "17", "slurm": "17"},
 }
 JOBS = {
-    "flux": "fM7Zq9AKHno|R|16|\nfM7Zq9AKHnp|F|16|exec\n",
+    "flux": "fM7Zq9AKHno|R|16|||\nfM7Zq9AKHnp|F|16||exec|\n",
     "loadleveler": "srv24ib.840220.0!R!p1\nsrv24ib.1.0!I!p2\n",
     "lsf": '{"COMMAND":"bjobs","JOBS":1,"RECORDS":[\n{\n"JOBID":"771",\n"STAT":"RUN"\n}\n]}\n',
     "pbs": '{\n"Jobs":{\n"1234.pbs01":{\n"job_state":"R",\n"comment":"x"\n}\n}\n}\n',

@@ -15,8 +15,9 @@ from proofmark.machine.outcome import NodeError
 from proofmark.machine.preflight import _version
 from proofmark.machine.scheduler import SchedulerError, SchedulerUnavailable, scheduler
 from proofmark.machine.schedulers.flux import FluxNodes
+from proofmark.runs.job_folder import State
 from proofmark.site.execution import LaunchSettings
-from proofmark.site.survey.answers import ListedNode
+from proofmark.site.survey.answers import GroupLimits, ListedNode
 
 Answer = Callable[..., None]
 flux = scheduler("flux")
@@ -63,10 +64,10 @@ def test_an_instance_that_starts_or_stops_is_asked_again(
 @pytest.mark.parametrize(
     ("message", "listed", "refused"),
     [
-        (ENDED, "f23|CD|16|", False),
+        (ENDED, "f23|CD|16|||", False),
         (UNKNOWN, "", False),
-        ("flux-cancel: ERROR: ƒ23: guests can only cancel their own jobs", "f23|R|16|", True),
-        ("flux-cancel: ERROR: ƒ23: guests can only cancel their own jobs", "f9|R|16|", True),
+        ("flux-cancel: ERROR: ƒ23: guests can only cancel their own jobs", "f23|R|16|||", True),
+        ("flux-cancel: ERROR: ƒ23: guests can only cancel their own jobs", "f9|R|16|||", True),
     ],
 )
 def test_only_a_job_that_still_runs_cannot_be_cancelled(
@@ -83,6 +84,35 @@ def test_only_a_job_that_still_runs_cannot_be_cancelled(
             flux.cancel(["f23", "f24"])
     else:
         flux.cancel(["f23", "f24"])
+
+
+def test_a_stopped_queue_and_the_words_of_a_person_are_named(answers: Answer) -> None:
+    answers("queue status", "batch: Scheduling is stopped: a | fan\ndebug: Scheduling is started")
+    answers(
+        "jobs",
+        "f1|S|16|batch||\nf2|S|16|debug||\nf3|S|0|batch||\nf4|R|16|batch||\n"
+        "f5|CA|16|debug|cancel|maintenance | at noon",
+    )
+    states = flux.states(["f1", "f2", "f3", "f4", "f5"])
+    assert {job: (status.state, status.reason) for job, status in states.items()} == {
+        "f1": (State.UNAVAILABLE, "S batch: Scheduling is stopped: a | fan"),
+        "f2": (State.WAITING, "S"),
+        "f3": (State.HELD, "S"),
+        "f4": (State.RUNNING, "R"),
+        "f5": (State.CANCELLED, "CA cancel maintenance | at noon"),
+    }
+
+
+def test_queues_have_their_limits() -> None:
+    printed = "batch*|enabled|started|3600.0|4\ndebug|disabled|stopped|inf|inf\n"
+    assert FluxNodes().limits(lambda *_: printed) == {
+        "batch": GroupLimits(
+            default=True, max_walltime_s=3600, max_nodes=4, source="flux queue list"
+        ),
+        "debug": GroupLimits(closed="disabled, stopped", source="flux queue list"),
+    }
+    (only,) = FluxNodes().limits(lambda *_: "|enabled|started|inf|inf\n").items()
+    assert only == ("", GroupLimits(default=True, source="flux queue list"))
 
 
 @pytest.mark.parametrize("reasons", ["n2|bad | DIMM\nn[3-4]|", ""])

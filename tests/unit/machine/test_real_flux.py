@@ -21,6 +21,7 @@ from proofmark.machine.schedulers.flux import FluxNodes
 from proofmark.runs.job_folder import State
 from proofmark.runs.run import Run
 from proofmark.site.execution import Queue
+from proofmark.site.survey.answers import GroupLimits
 
 FLUX = shutil.which("flux")
 HERE = os.uname().nodename
@@ -108,6 +109,17 @@ def test_a_job_that_ended_or_is_unknown_can_be_cancelled(kit: Kit, tmp_path: Pat
 
 
 @pytest.mark.usefixtures("instance")
+def test_a_stopped_queue_and_the_words_of_a_cancel_are_named(kit: Kit) -> None:
+    subprocess.run(["flux", "queue", "stop"], check=True)
+    _, job, _ = submitted(kit)
+    until(lambda: flux.states([job])[job].state is State.UNAVAILABLE)
+    assert flux.states([job])[job].reason == "S Scheduling is stopped"
+    subprocess.run(["flux", "cancel", "-m", "maintenance at noon", job], check=True)
+    ends_as(job, State.CANCELLED)
+    assert flux.states([job])[job].reason == "CA cancel maintenance at noon"
+
+
+@pytest.mark.usefixtures("instance")
 def test_nodes_and_reasons() -> None:
     assert flux.unfit() == ""
     assert flux.nodes([HERE, "other"]) == {HERE: "idle"}
@@ -117,6 +129,7 @@ def test_nodes_and_reasons() -> None:
 
     (node,) = FluxNodes().nodes(ask)
     assert (node.name, node.groups) == (HERE, ())
+    assert FluxNodes().limits(ask) == {"": GroupLimits(default=True, source="flux queue list")}
     assert len(node.kind) >= 1 and node.kind[0].startswith("cores=")
     ask("flux", "resource", "drain", "0", "a | DIMM; see 12")
     assert flux.nodes([HERE]) == {HERE: "down drained a | DIMM; see 12"}

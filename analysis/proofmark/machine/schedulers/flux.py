@@ -43,7 +43,7 @@ from proofmark.machine.scheduler_commands import (
     unreadable,
 )
 from proofmark.runs.job_folder import JobStatus, State
-from proofmark.site.survey.answers import ListedNode
+from proofmark.site.survey.answers import GroupLimits, ListedNode
 
 NEEDED = (0, 61)
 """The version with ``--taskmap=hostfile:`` (NEWS.md)."""
@@ -54,7 +54,10 @@ _ACTIVE = (State.WAITING, State.HELD, State.RUNNING, State.UNKNOWN)
 
 _ID = r"\s*([fƒ][0-9A-Za-z]+)\s*"
 
-_FIELDS = "{id.f58plain}|{status_abbrev}|{urgency}|{exception.type}"
+_FIELDS = "{id.f58plain}|{status_abbrev}|{urgency}|{queue}|{exception.type}|{exception.note}"
+
+_STOPPED = re.compile(r"(?:(\S+): )?(Scheduling is stopped.*)")
+"""A line of ``flux queue status``, which begins with the name of a named queue."""
 
 
 class FluxNodes(NodeListing):
@@ -84,6 +87,25 @@ class FluxNodes(NodeListing):
             ListedNode(name=host, kind=kind, groups=tuple(queues.get(host, ())))
             for host, kind in of_host.items()
         ]
+
+    def limits(self, ask: Ask) -> dict[str, GroupLimits]:
+        """Return the limits of all queues; an instance without queues has one without a name."""
+        form = "{queuem}|{submission}|{scheduling}|{limits.timelimit}|{limits.max.nnodes}"
+        limits: dict[str, GroupLimits] = {}
+        for line in ask("flux", "queue", "list", "--no-header", f"--format={form}").splitlines():
+            if line.count("|") != 4:
+                raise no_listing("flux queue list", line)
+            name, submission, scheduling, longest, most = line.split("|")
+            seconds = float(longest) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", longest) else 0
+            closed = [word for word in (submission, scheduling) if word in ("disabled", "stopped")]
+            limits[name.removesuffix("*")] = GroupLimits(
+                default=not name or name.endswith("*"),
+                max_walltime_s=int(seconds) or None,
+                max_nodes=int(most) if most.isdecimal() else None,
+                closed=", ".join(closed),
+                source="flux queue list",
+            )
+        return limits
 
 
 class Flux(Scheduler):
@@ -227,18 +249,34 @@ def _jobs(fields: str, *options: str) -> str:
 
 
 def _listed(output: str) -> dict[str, JobStatus]:
-    rows = [line.split("|") for line in output.splitlines()]
-    found = {row[0]: _state(*row[1:]) for row in rows if len(row) == 4}
-    if output.strip() and not found:
+    """Return the states of the jobs that a flux jobs with `_FIELDS` lists; the note is any text."""
+    rows = [line.split("|", 5) for line in output.splitlines() if line.count("|") >= 5]
+    if output.strip() and not rows:
         raise unreadable("flux jobs", "a list of jobs", output)
-    return found
+    waits = any(_STATES.get(row[1]) is State.WAITING for row in rows)
+    stopped = _stopped_queues() if waits else {}
+    return {job: _state(fields, stopped) for job, *fields in rows}
 
 
-def _state(status: str, urgency: str, exception: str) -> JobStatus:
+def _state(fields: Sequence[str], stopped: Mapping[str, str]) -> JobStatus:
+    """Return the state of a job; `stopped` are the queues that start no job, with the reason."""
+    status, urgency, queue, exception, note = fields
     state = _STATES.get(status, State.UNKNOWN)
+    words = [status, exception, one_line(note)]
     if state is State.WAITING and urgency == "0":
         state = State.HELD  # flux-submit(1), --urgency
-    return JobStatus(state, " ".join(filter(None, (status, exception))))
+    elif state is State.WAITING and queue in stopped:
+        state, words = State.UNAVAILABLE, [status, stopped[queue]]
+    return JobStatus(state, " ".join(filter(None, words)))
+
+
+def _stopped_queues() -> dict[str, str]:
+    """Return what Flux says of each queue that starts no job, by its name; it may have no name."""
+    with suppress(SchedulerError):
+        lines = ask_scheduler("flux", "queue", "status").splitlines()
+        found = [match for line in lines if (match := _STOPPED.fullmatch(line))]
+        return {match[1] or "": one_line(match[0]) for match in found}
+    return {}
 
 
 def _kind(children: dict[str, str]) -> tuple[str, ...]:
