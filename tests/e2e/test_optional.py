@@ -58,6 +58,7 @@ OPTIONAL = {
     "service": ["gate", "status", *SITE],
     "stability": ["plan", *SITE, "--suite", "stability", "--stability-days", "1"],
     "fabric": ["verdict", "RUN", "--json"],
+    "survey": ["init", "--fabric", f"{ROOT / 'tests/data/schedulers/slurm-topology.txt'}"],
 }
 """A command that needs the package, or of which the package makes a part."""
 WORKS = {"fabric": 4}

@@ -13,7 +13,7 @@ import yaml
 from tests.folders import ROOT
 from tests.roles.kit import Kit
 
-from proofmark.site.survey.inventory_files import LOCAL_TMP
+from proofmark.packages.survey.inventory_files import LOCAL_TMP
 
 PRIVATE = Path(__file__).with_name("private.sh")
 HOME = pwd.getpwuid(os.geteuid()).pw_dir

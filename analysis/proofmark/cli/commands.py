@@ -38,41 +38,6 @@ from proofmark.common.input_limits import MAX_PARALLEL, MAX_WAIT_S
 from proofmark.common.kit import DEFAULT_SUITE
 
 
-def _init_arguments(parser: ArgumentParser) -> None:
-    note = "a new folder, inventory/<site>"
-    site = parser.add_argument("site", metavar="SITE", nargs="?", type=Path, help=note)
-    complete(site, completion.sites)
-    parser.add_argument(
-        "--from-node",
-        metavar="NODE",
-        action="append",
-        help="a node to read, by ssh if it is not this machine; once for each kind of node",
-    )
-    note = "its nodes are listed (default: the scheduler whose commands are installed)"
-    scheduler = parser.add_argument("--scheduler", default="", help=note)
-    complete(scheduler, _listed_schedulers)
-    note = "compare the inventory with the machine; write nothing; exit code 1 if they differ"
-    flag(parser, "--diff", about=note)
-    note = "read the node with sudo: memory modules and BMC need root"
-    flag(parser, "-b", "--become", about=note)
-    parser.add_argument(
-        "--bmc-port", type=whole(1, 65535), default=443, help="of the BMCs (default: 443)"
-    )
-    note = (
-        "print the fabric of a partition from a topology.conf, a topology.yaml or the output of "
-        "ibnetdiscover; write nothing"
-    )
-    parser.add_argument("--fabric", metavar="FILE", type=Path, help=note)
-    note = "with --fabric: names of the levels, the nearest level first"
-    parser.add_argument("--levels", metavar="NAMES", default="", help=note)
-
-
-def _listed_schedulers(*_: object) -> list[str]:
-    from proofmark.machine.survey import NONE, listed_schedulers  # it imports all schedulers
-
-    return [*listed_schedulers(), NONE]
-
-
 def _site_arguments(parser: ArgumentParser) -> None:
     note = "a folder of inventory/, or a path (default: print the chosen site)"
     site = parser.add_argument("site", metavar="SITE", nargs="?", help=note)
@@ -468,24 +433,6 @@ def _execute_arguments(parser: ArgumentParser) -> None:
 
 
 OF_SITE: Mapping[str, Command] = {
-    "init": Command(
-        later(
-            "init:init",
-            "Write the inventory of a site from what its scheduler and nodes report, or compare "
-            "one.",
-        ),
-        "init inventory/mysite --from-node node001 --scheduler slurm",
-        _init_arguments,
-        traced=False,
-        uses=(
-            ArgumentUse(("--levels",), beside=("--fabric",)),
-            ArgumentUse(
-                ("SITE", "--from-node", "--scheduler", "--diff", "--become", "--bmc-port"),
-                without=("--fabric",),
-            ),
-        ),
-        summary="write a site from its nodes",
-    ),
     "site": Command(
         later("check:site", "Choose the site of commands without ``-i``, and print it."),
         "site nurion",

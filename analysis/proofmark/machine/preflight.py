@@ -41,6 +41,7 @@ from proofmark.machine.node_commands import (
 )
 from proofmark.machine.outcome import NodeError, Outcome, fan_out, split
 from proofmark.machine.scheduler import (
+    QueueLimits,
     Request,
     Scheduler,
     SchedulerError,
@@ -64,7 +65,6 @@ from proofmark.site.installed_parts import (
 )
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import parse_probe
-from proofmark.site.survey.answers import GroupLimits
 
 PROBE = (files("proofmark.site.node") / "probe.sh").read_text(encoding="utf-8")
 CLOCK_S = 2.0
@@ -321,11 +321,9 @@ def _node_states(site: Site, chosen: Scheduler) -> Finding:
 
 def _limits(chosen: Scheduler, jobs: Sequence[Request]) -> Iterator[Finding]:
     """Yield a finding: whether the queue of `jobs` has room for them."""
-    what, listing = "scheduler: limits of the queue", chosen.listing
-    if listing is None:
-        return
+    what = "scheduler: limits of the queue"
     try:
-        limits = listing().limits(lambda *words: ask_tool(*words, timeout_s=TIMEOUT_S))
+        limits = chosen.queue_limits(lambda *words: ask_tool(*words, timeout_s=TIMEOUT_S))
     except NodeError as error:
         yield Finding(what, error.outcome, error.text)
         return
@@ -341,7 +339,7 @@ def _limits(chosen: Scheduler, jobs: Sequence[Request]) -> Iterator[Finding]:
         yield Finding(what, "OK" if not all(wrong) else "UNFIT", wrong[0] or names[0])
 
 
-def _exceeded(name: str, limits: GroupLimits, jobs: Sequence[Request]) -> str:
+def _exceeded(name: str, limits: QueueLimits, jobs: Sequence[Request]) -> str:
     """Return why a queue never starts one of `jobs`; empty if it starts them."""
     shown = f"{name}: {limits.source}:"
     longest = max(job.seconds for job in jobs)

@@ -24,14 +24,6 @@ from proofmark.runs.run import Run
 from proofmark.runs.run_files import JobFiles
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site
-from proofmark.site.survey.answers import GroupLimits, ListedNode
-
-Ask = Callable[..., str]
-"""Runs a command where the scheduler is installed, and returns what it prints.
-
-Raises:
-    NodeError: it did not start, gave no answer in time, or its exit code is not 0.
-"""
 
 NO_SUCH_JOB = JobStatus(State.VANISHED, "the scheduler no longer lists it")
 """The state of a job that has ended, and of which the scheduler keeps no record."""
@@ -40,47 +32,31 @@ _SHOWN = 5
 """The nodes that the reason of a job names."""
 
 
-class NodeListing(ABC):
-    """Base class of listings. A listing only reads.
+Ask = Callable[..., str]
+"""Runs a command where the scheduler is installed, and returns what it prints.
+
+Raises:
+    NodeError: it did not start, gave no answer in time, or its exit code is not 0.
+"""
+
+
+@dataclass(frozen=True)
+class QueueLimits:
+    """The limits of a partition or queue of the scheduler; None is no limit.
 
     Attributes:
-        program: the command that lists the nodes; without it the scheduler is not installed.
-        source: the command with its arguments, as the source of the facts.
-        groups_are_queues: whether jobs are submitted to the groups of a node.
+        default: whether jobs are submitted to it if they name none.
+        max_walltime_s: the longest time limit of a job, in seconds.
+        max_nodes: the largest number of nodes of a job.
+        closed: why it starts no job now, in words of the scheduler; empty if it starts jobs.
+        source: the command that shows them.
     """
 
-    program: ClassVar[str]
-    source: ClassVar[str]
-    groups_are_queues: ClassVar[bool]
-
-    @abstractmethod
-    def nodes(self, ask: Ask) -> list[ListedNode]:
-        """Return all nodes.
-
-        Raises:
-            NodeError: as `ask`; or the output cannot be read.
-        """
-
-    def limits(self, ask: Ask) -> dict[str, GroupLimits]:
-        """Return the limits of the partitions or queues; empty if there is no such command.
-
-        Raises:
-            NodeError: as `ask`.
-        """
-        return {}
-
-    def fabric(self, ask: Ask) -> str:
-        """Return the switches, as `fabric_levels` reads them; empty if there is no such command.
-
-        Raises:
-            NodeError: as `ask`.
-        """
-        return ""
-
-
-def no_listing(program: str, found: str) -> NodeError:
-    """Return the failure of a program whose output has another form."""
-    return NodeError(Outcome.UNEXPECTED, f"{program}: {found[:200]}")
+    default: bool = False
+    max_walltime_s: int | None = None
+    max_nodes: int | None = None
+    closed: str = ""
+    source: str = ""
 
 
 class SchedulerError(OutsideError):
@@ -184,7 +160,6 @@ class Scheduler(ABC):
         poll_s: the longest pause between two polls, in seconds.
         isolates_jobs: whether two jobs never run on the same node at the same time.
         stop_command: the program that ends a job; empty if jobs are child processes.
-        listing: lists its nodes; None if they cannot be listed.
         starts_when_stopped: whether `fan_out` still starts processes in a job that was cancelled,
             or has reached its time limit. If not, a process stays on each node and probes it then.
         confines_to_cpus: whether a job may be confined to the CPUs that it requests. The slots of
@@ -199,7 +174,6 @@ class Scheduler(ABC):
     poll_s: ClassVar[float]
     isolates_jobs: ClassVar[bool]
     stop_command: ClassVar[str]
-    listing: ClassVar[type[NodeListing] | None] = None
     starts_when_stopped: ClassVar[bool] = True
     confines_to_cpus: ClassVar[bool] = True
     own_launcher: ClassVar[str] = ""
@@ -248,6 +222,14 @@ class Scheduler(ABC):
             SchedulerError: it refuses the job.
         """
         return False
+
+    def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
+        """Return the limits of the partitions or queues; empty if there is no such command.
+
+        Raises:
+            NodeError: as `ask`.
+        """
+        return {}
 
     @abstractmethod
     def find(self, name: str) -> str:

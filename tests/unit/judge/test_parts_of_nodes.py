@@ -21,14 +21,14 @@ from proofmark.judge.diagnosis.node_faults import rail_faults
 from proofmark.judge.judging import judge
 from proofmark.judge.references.derived import Derived, Nominal, derive
 from proofmark.judge.verdict import Verdict
+from proofmark.packages.survey.answers import Question
+from proofmark.packages.survey.findings import parts_question
 from proofmark.records.columns import Record
 from proofmark.site.hardware import StatedNode
 from proofmark.site.installed_parts import Parts, declared_parts
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Nic, Port
 from proofmark.site.rails import rails_of
-from proofmark.site.survey.answers import Question
-from proofmark.site.survey.findings import parts_question
 
 HOSTS = [f"skl{number:04d}" for number in range(1, 13)]
 DOMAINS = [f"numa-{number}" for number in range(8)]

@@ -20,6 +20,8 @@ from proofmark.common.message_table import MESSAGES
 from proofmark.judge.baseline import accepted_parts, capacity_of
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.service.gate_decisions import decide, evidence_of
+from proofmark.packages.survey.answers import Question
+from proofmark.packages.survey.findings import parts_question
 from proofmark.runs.run import Run
 from proofmark.site.accepted_baseline import AcceptedNodes, Baseline
 from proofmark.site.hardware import StatedAccelerators, StatedNode
@@ -33,8 +35,6 @@ from proofmark.site.installed_parts import (
     unknown_parts,
 )
 from proofmark.site.node.facts import NodeFacts, parse_probe
-from proofmark.site.survey.answers import Question
-from proofmark.site.survey.findings import parts_question
 
 PROBE = (PROBES / "skl-2x6148.txt").read_text(encoding="utf-8")
 DIMMS = {"memory": {"modules": 12, "module_bytes": 2**34, "mt_per_s": 2666}}

@@ -24,7 +24,6 @@ from tests.emulators.bmc.machine import Machine
 from tests.emulators.bmc.server import PASSWORD, USER, Emulator
 from tests.fixtures.shells import remote_shell
 
-from proofmark.machine.bmc import client
 from proofmark.machine.bmc.back_end import BackEndContext, Credentials, Host, back_end
 from proofmark.machine.bmc.backends.redfish import Etags, conditions
 from proofmark.machine.bmc.client import MAX_REDIRECTS, follow
@@ -37,6 +36,8 @@ from proofmark.machine.bmc.https import (
     tls_context,
 )
 from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.packages.survey import collection
+from proofmark.packages.survey.collection import vendor_of
 from proofmark.site.firmware import Firmware
 
 WANTED = {"ClusterMode": "SNC-4"}
@@ -165,11 +166,11 @@ class TestRedirects:
         root = {"Vendor": "HPE", "Product": "ProLiant"}
         with Emulator(["n1", "n2"], tmp_path, faults=faults, service_root=root) as emulator:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(client, "ROOT", "/redfish/v1")
-                found = client.vendor_of(emulator.address("n1"), emulator.port)
+                patch.setattr(collection, "ROOT", "/redfish/v1")
+                found = vendor_of(emulator.address("n1"), emulator.port)
                 assert found == "HPE ProLiant"
             with pytest.raises(NodeError, match="status 308"):
-                client.vendor_of(emulator.address("n2"), emulator.port)
+                vendor_of(emulator.address("n2"), emulator.port)
 
 
 class TestEtags:

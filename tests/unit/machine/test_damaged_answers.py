@@ -15,6 +15,7 @@ from tests.folders import ROOT
 from proofmark.common.files import parse_printed_json
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import (
+    SCHEDULERS,
     DrainingScheduler,
     Request,
     Scheduler,
@@ -23,7 +24,7 @@ from proofmark.machine.scheduler import (
     scheduler,
 )
 from proofmark.machine.schedulers import flux, loadleveler, lsf, pbs, sge, slurm
-from proofmark.machine.survey import listing_of
+from proofmark.packages.survey.listings import LISTINGS
 from proofmark.runs.job_folder import JobStatus
 from proofmark.site.execution import Queue
 
@@ -136,12 +137,12 @@ LISTED = {
 @given(data=st.data())
 def test_no_listing_raises_another_exception(name: str, data: st.DataObject) -> None:
     whole = [(DATA / file).read_text(encoding="utf-8") for file in LISTED[name]]
-    listing = listing_of(name)
+    listing = LISTINGS.get(name)()
 
     def ask(*command: str) -> str:
         return data.draw(damaged(whole))
 
-    for question in (listing.nodes, listing.limits, listing.fabric):
+    for question in (listing.nodes, SCHEDULERS.get(name)().queue_limits, listing.fabric):
         try:
             question(ask)
         except NodeError:

@@ -13,11 +13,12 @@ from tests.fixtures.kit import make_kit
 from proofmark.jobs.step_script import launcher_of_step
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.preflight import _version
-from proofmark.machine.scheduler import SchedulerError, SchedulerUnavailable, scheduler
-from proofmark.machine.schedulers.flux import FluxNodes
+from proofmark.machine.scheduler import QueueLimits, SchedulerError, SchedulerUnavailable, scheduler
+from proofmark.machine.schedulers.flux import Flux
+from proofmark.packages.survey.answers import ListedNode
+from proofmark.packages.survey.listings import FluxNodes
 from proofmark.runs.job_folder import State
 from proofmark.site.execution import LaunchSettings
-from proofmark.site.survey.answers import GroupLimits, ListedNode
 
 Answer = Callable[..., None]
 flux = scheduler("flux")
@@ -105,14 +106,14 @@ def test_a_stopped_queue_and_the_words_of_a_person_are_named(answers: Answer) ->
 
 def test_queues_have_their_limits() -> None:
     printed = "batch*|enabled|started|3600.0|4\ndebug|disabled|stopped|inf|inf\n"
-    assert FluxNodes().limits(lambda *_: printed) == {
-        "batch": GroupLimits(
+    assert Flux().queue_limits(lambda *_: printed) == {
+        "batch": QueueLimits(
             default=True, max_walltime_s=3600, max_nodes=4, source="flux queue list"
         ),
-        "debug": GroupLimits(closed="disabled, stopped", source="flux queue list"),
+        "debug": QueueLimits(closed="disabled, stopped", source="flux queue list"),
     }
-    (only,) = FluxNodes().limits(lambda *_: "|enabled|started|inf|inf\n").items()
-    assert only == ("", GroupLimits(default=True, source="flux queue list"))
+    (only,) = Flux().queue_limits(lambda *_: "|enabled|started|inf|inf\n").items()
+    assert only == ("", QueueLimits(default=True, source="flux queue list"))
 
 
 @pytest.mark.parametrize("reasons", ["n2|bad | DIMM\nn[3-4]|", ""])

@@ -12,8 +12,9 @@ from tests.emulators.bmc.rollouts import path_with
 
 from proofmark.machine.scheduler_commands import state_of, states_of, status_of
 from proofmark.machine.schedulers import loadleveler, lsf, pbs, sge, slurm
-from proofmark.machine.schedulers.pbs import active_reservations, size_of
+from proofmark.machine.schedulers.pbs import active_reservations
 from proofmark.machine.schedulers.slurm import FLAGS, OTHER_NAMES, SUFFIXES, node_states
+from proofmark.packages.survey.listings import size_of
 
 IN_SERVICE = {
     *("ALLOCATED", "BLOCKED", "CLOUD", "COMPLETING", "DYNAMIC", "DYNAMIC_FUTURE", "DYNAMIC_NORM"),

@@ -16,12 +16,12 @@ from tests.fixtures.kit import Kit, end, execution, left_behind, make_kit, steps
 from proofmark.jobs.execute import execute
 from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.scripts import write_job
-from proofmark.machine.scheduler import SchedulerError, SchedulerUnavailable, scheduler
-from proofmark.machine.schedulers.flux import FluxNodes
+from proofmark.machine.scheduler import QueueLimits, SchedulerError, SchedulerUnavailable, scheduler
+from proofmark.machine.schedulers.flux import Flux
+from proofmark.packages.survey.listings import FluxNodes
 from proofmark.runs.job_folder import State
 from proofmark.runs.run import Run
 from proofmark.site.execution import Queue
-from proofmark.site.survey.answers import GroupLimits
 
 FLUX = shutil.which("flux")
 HERE = os.uname().nodename
@@ -129,7 +129,7 @@ def test_nodes_and_reasons() -> None:
 
     (node,) = FluxNodes().nodes(ask)
     assert (node.name, node.groups) == (HERE, ())
-    assert FluxNodes().limits(ask) == {"": GroupLimits(default=True, source="flux queue list")}
+    assert Flux().queue_limits(ask) == {"": QueueLimits(default=True, source="flux queue list")}
     assert len(node.kind) >= 1 and node.kind[0].startswith("cores=")
     ask("flux", "resource", "drain", "0", "a | DIMM; see 12")
     assert flux.nodes([HERE]) == {HERE: "down drained a | DIMM; see 12"}

@@ -16,9 +16,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.folders import PACKAGE
 
+from proofmark.packages.survey.answers import Assumed, Entry, Fact, Question
+from proofmark.packages.survey.inventory_files import _section
 from proofmark.site.groups import UNSAFE, Tuned, is_template, literal_yaml
-from proofmark.site.survey.answers import Assumed, Entry, Fact, Question
-from proofmark.site.survey.inventory_files import _section
 
 TOUCH = "lookup('ansible.builtin.pipe', 'touch {file}')"
 TEXTS = [

@@ -14,25 +14,23 @@ from pathlib import Path
 from typing import ClassVar
 
 from proofmark.common.errors import bad_input
-from proofmark.common.files import parse_json
-from proofmark.common.nodesets import hostlist, in_order, unfold
+from proofmark.common.nodesets import hostlist, unfold
 from proofmark.common.text import one_line
-from proofmark.machine.outcome import NodeError
+from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
     BUSY,
     DOWN,
     IDLE,
     NO_SUCH_JOB,
     Ask,
-    NodeListing,
     NodeState,
     NodeUse,
+    QueueLimits,
     Request,
     Scheduler,
     SchedulerError,
     SchedulerUnavailable,
     is_down,
-    no_listing,
 )
 from proofmark.machine.scheduler_commands import (
     ask_scheduler,
@@ -43,7 +41,6 @@ from proofmark.machine.scheduler_commands import (
     unreadable,
 )
 from proofmark.runs.job_folder import JobStatus, State
-from proofmark.site.survey.answers import GroupLimits, ListedNode
 
 NEEDED = (0, 61)
 """The version with ``--taskmap=hostfile:`` (NEWS.md)."""
@@ -60,61 +57,12 @@ _STOPPED = re.compile(r"(?:(\S+): )?(Scheduling is stopped.*)")
 """A line of ``flux queue status``, which begins with the name of a named queue."""
 
 
-class FluxNodes(NodeListing):
-    """Flux (flux-core 0.61 and later)."""
-
-    program = "flux"
-    source = "flux resource R"
-    groups_are_queues = True
-
-    def nodes(self, ask: Ask) -> list[ListedNode]:
-        """Return all nodes. Those with the same numbers of cores and GPUs are alike.
-
-        The output is R of RFC 20: hosts in the order of their ranks, and the children of ranks.
-        """
-        printed = ask("flux", "resource", "R", "--states=all")
-        try:
-            execution = parse_json(printed.encode())["execution"]
-            kinds: dict[int, tuple[str, ...]] = {}
-            for entry in execution["R_lite"]:
-                kinds |= dict.fromkeys(_numbers(entry["rank"]), _kind(entry["children"]))
-            hosts = in_order(",".join(execution["nodelist"]))
-            of_host = dict(zip(hosts, (kinds[rank] for rank in sorted(kinds)), strict=True))
-        except (AttributeError, TypeError, ValueError, LookupError) as error:
-            raise no_listing(self.source, f"not R of RFC 20: {error!r}") from None
-        queues = _queues(ask)
-        return [
-            ListedNode(name=host, kind=kind, groups=tuple(queues.get(host, ())))
-            for host, kind in of_host.items()
-        ]
-
-    def limits(self, ask: Ask) -> dict[str, GroupLimits]:
-        """Return the limits of all queues; an instance without queues has one without a name."""
-        form = "{queuem}|{submission}|{scheduling}|{limits.timelimit}|{limits.max.nnodes}"
-        limits: dict[str, GroupLimits] = {}
-        for line in ask("flux", "queue", "list", "--no-header", f"--format={form}").splitlines():
-            if line.count("|") != 4:
-                raise no_listing("flux queue list", line)
-            name, submission, scheduling, longest, most = line.split("|")
-            seconds = float(longest) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", longest) else 0
-            closed = [word for word in (submission, scheduling) if word in ("disabled", "stopped")]
-            limits[name.removesuffix("*")] = GroupLimits(
-                default=not name or name.endswith("*"),
-                max_walltime_s=int(seconds) or None,
-                max_nodes=int(most) if most.isdecimal() else None,
-                closed=", ".join(closed),
-                source="flux queue list",
-            )
-        return limits
-
-
 class Flux(Scheduler):
     """Flux (flux-core 0.61 and later)."""
 
     poll_s = 15.0
     isolates_jobs = True
     stop_command = "flux"
-    listing = FluxNodes
     replaced_launchers: ClassVar[Mapping[str, str]] = {"hydra": "flux"}  # flux run speaks PMI-1
 
     def header(self, request: Request) -> list[str]:
@@ -160,6 +108,25 @@ class Flux(Scheduler):
         """Submit `script`; the id has an ``f`` in place of the letter ƒ."""
         output = ask_scheduler("flux", "batch", str(script), final="flux")
         return submitted_id("flux batch", output, _ID).strip().replace("ƒ", "f")
+
+    def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
+        """Return the limits of all queues; an instance without queues has one without a name."""
+        form = "{queuem}|{submission}|{scheduling}|{limits.timelimit}|{limits.max.nnodes}"
+        limits: dict[str, QueueLimits] = {}
+        for line in ask("flux", "queue", "list", "--no-header", f"--format={form}").splitlines():
+            if line.count("|") != 4:
+                raise NodeError(Outcome.UNEXPECTED, f"flux queue list: {line[:200]}")
+            name, submission, scheduling, longest, most = line.split("|")
+            seconds = float(longest) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", longest) else 0
+            closed = [word for word in (submission, scheduling) if word in ("disabled", "stopped")]
+            limits[name.removesuffix("*")] = QueueLimits(
+                default=not name or name.endswith("*"),
+                max_walltime_s=int(seconds) or None,
+                max_nodes=int(most) if most.isdecimal() else None,
+                closed=", ".join(closed),
+                source="flux queue list",
+            )
+        return limits
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""
@@ -277,23 +244,3 @@ def _stopped_queues() -> dict[str, str]:
         found = [match for line in lines if (match := _STOPPED.fullmatch(line))]
         return {match[1] or "": one_line(match[0]) for match in found}
     return {}
-
-
-def _kind(children: dict[str, str]) -> tuple[str, ...]:
-    return tuple(f"{name}s={len(_numbers(ids))}" for name, ids in sorted(children.items()))
-
-
-def _numbers(ids: str) -> list[int]:
-    return [int(name[1:]) for name in unfold([f"n[{ids}]"])]
-
-
-def _queues(ask: Ask) -> dict[str, list[str]]:
-    """Return the queues of each node; an instance needs none."""
-    queues: dict[str, list[str]] = {}
-    form = "--format={queue}|{nodelist}"
-    with suppress(NodeError, ValueError):
-        printed = ask("flux", "resource", "list", "--no-header", "--states=all", form)
-        for names, _, nodes in (line.partition("|") for line in printed.splitlines()):
-            for host in unfold([nodes]) if nodes else ():
-                queues.setdefault(host, []).extend(name for name in names.split(",") if name)
-    return queues

@@ -13,18 +13,16 @@ from typing import Any
 
 from proofmark.common.errors import bad_input
 from proofmark.common.files import parse_printed_json
-from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import (
     BUSY,
     NO_SUCH_JOB,
     Ask,
-    NodeListing,
     NodeState,
     NodeUse,
+    QueueLimits,
     Request,
     Scheduler,
     SchedulerError,
-    no_listing,
 )
 from proofmark.machine.scheduler_commands import (
     ask_scheduler,
@@ -40,87 +38,6 @@ from proofmark.machine.scheduler_commands import (
 )
 from proofmark.runs.job_folder import JobStatus, State
 from proofmark.site.execution import Queue
-from proofmark.site.survey.answers import GroupLimits, ListedNode
-
-_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([KMGTPE])")
-_UNITS = " KMGTPE"
-_KIND = ("ncpus", "type", "model")
-"""The columns of lshosts that like hosts share."""
-
-
-class LsfHosts(NodeListing):
-    """LSF (9 and later)."""
-
-    program = "bhosts"
-    source = "bhosts -w"
-    groups_are_queues = False
-
-    def nodes(self, ask: Ask) -> list[ListedNode]:
-        """Return the hosts that run jobs, with their host groups. A missing group is no error."""
-        batch = _rows(ask("bhosts", "-X", "-w"), "HOST_NAME")
-        if not batch:
-            raise no_listing(self.source, "no line HOST_NAME")
-        static = {row["HOST_NAME"]: row for row in _rows(ask("lshosts", "-w"), "HOST_NAME")}
-        try:
-            groups = _groups(ask("bmgroup", "-r", "-w"))
-        except NodeError:
-            groups = {}  # bmgroup fails if no group is defined
-        return [
-            _host(row, static.get(row["HOST_NAME"], {}), groups)
-            for row in batch
-            if row.get("MAX") != "0"  # a host without job slots
-        ]
-
-    def limits(self, ask: Ask) -> dict[str, GroupLimits]:
-        """Return the run limits and the states of all queues; ``bqueues`` names no default."""
-        limits: dict[str, GroupLimits] = {}
-        for block in re.split(r"^QUEUE: +", ask("bqueues", "-l"), flags=re.MULTILINE)[1:]:
-            status = next(iter(re.findall(r"\b(?:Open|Closed):\w+", block)), "")
-            most = block.rpartition("MAXIMUM LIMITS:")[2]
-            minutes = re.search(r"^ *RUNLIMIT *\n *([0-9.]+) min", most, re.MULTILINE)
-            limits[block.split()[0]] = GroupLimits(
-                max_walltime_s=round(float(minutes[1]) * 60) if minutes else None,
-                closed="" if status == "Open:Active" else status,
-                source="bqueues -l",
-            )
-        return limits
-
-
-def _rows(printed: str, first: str) -> list[dict[str, str]]:
-    """Return the rows below the header that begins with `first`, by the names of its columns."""
-    lines = printed.splitlines()
-    start = next((at for at, line in enumerate(lines) if line.split()[:1] == [first]), len(lines))
-    heads = lines[start].split() if start < len(lines) else []
-    return [
-        dict(zip(heads, line.split(), strict=False)) for line in lines[start + 1 :] if line.split()
-    ]
-
-
-def _groups(printed: str) -> dict[str, tuple[str, ...]]:
-    """Return the names of the host groups of each host."""
-    groups: dict[str, tuple[str, ...]] = {}
-    for line in printed.splitlines():
-        name, *hosts = line.split() or [""]
-        if name not in ("", "GROUP_NAME"):
-            for host in hosts:
-                groups[host] = (*groups.get(host, ()), name)
-    return groups
-
-
-def _host(
-    batch: dict[str, str], row: dict[str, str], groups: dict[str, tuple[str, ...]]
-) -> ListedNode:
-    """Return a host from its rows of bhosts and lshosts. `MAX` is its number of job slots."""
-    name, slots = batch["HOST_NAME"], batch.get("MAX", "-")
-    memory = _SIZE.fullmatch(row.get("maxmem", ""))
-    return ListedNode(
-        name=name,
-        kind=tuple(f"{key}={row[key]}" for key in _KIND if row.get(key, "-") != "-"),
-        memory_bytes=round(float(memory[1]) * 1024 ** _UNITS.index(memory[2])) if memory else 0,
-        groups=(*groups.get(name, ()), *groups.get("all", ())),  # bmgroup writes "all"
-        cpus=int(slots) if slots.isdecimal() else 0,
-    )
-
 
 _FULL = "Pending job threshold reached"
 """The message of bsub at MAX_PEND_JOBS of the user, of a group or of the cluster.
@@ -147,7 +64,6 @@ class Lsf(Scheduler):
     """IBM Spectrum LSF (10.1)."""
 
     poll_s = 15.0
-    listing = LsfHosts
     isolates_jobs = True
     stop_command = "bkill"
 
@@ -202,6 +118,20 @@ class Lsf(Scheduler):
             limit=lambda code, message: _FULL in message,
         )
         return submitted_id("bsub", output, r"Job <([0-9]+)>.*")
+
+    def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
+        """Return the run limits and the states of all queues; ``bqueues`` names no default."""
+        limits: dict[str, QueueLimits] = {}
+        for block in re.split(r"^QUEUE: +", ask("bqueues", "-l"), flags=re.MULTILINE)[1:]:
+            status = next(iter(re.findall(r"\b(?:Open|Closed):\w+", block)), "")
+            most = block.rpartition("MAXIMUM LIMITS:")[2]
+            minutes = re.search(r"^ *RUNLIMIT *\n *([0-9.]+) min", most, re.MULTILINE)
+            limits[block.split()[0]] = QueueLimits(
+                max_walltime_s=round(float(minutes[1]) * 60) if minutes else None,
+                closed="" if status == "Open:Active" else status,
+                source="bqueues -l",
+            )
+        return limits
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""

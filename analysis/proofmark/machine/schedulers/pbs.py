@@ -24,12 +24,11 @@ from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
     Ask,
     DrainingScheduler,
-    NodeListing,
     NodeState,
     NodeStatus,
+    QueueLimits,
     Request,
     SchedulerError,
-    no_listing,
 )
 from proofmark.machine.scheduler_commands import (
     Use,
@@ -48,7 +47,6 @@ from proofmark.machine.scheduler_commands import (
     waiting_status,
 )
 from proofmark.runs.job_folder import JobStatus, State
-from proofmark.site.survey.answers import GroupLimits, ListedNode
 
 Entries = dict[str, dict[str, Any]]
 """The attributes of each node, job or server."""
@@ -65,14 +63,6 @@ _NOT_ACTIVE = {
 }
 """States of reservations that keep no node now (pbs_rstat(1))."""
 
-_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([kmgtpe]?)([bw]?)", re.IGNORECASE)
-
-_WORD_BYTES = 8
-
-_POWERS = "kmgtpe"
-
-Vnode = tuple[str, int, int, frozenset[str], str]
-"""Host, CPUs, bytes of memory, queues, and the accelerators of a virtual node."""
 
 _ID = r"\s*([0-9]+(?:\[[0-9]*\])?\.[A-Za-z0-9_.-]+)\s*"
 
@@ -154,23 +144,6 @@ def joined(vnodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return one
 
 
-def size_of(text: str) -> int:
-    """Return the bytes of a size of PBS: ``196607040kb``, ``1.5tb``, ``16gw``, ``4096``.
-
-    A size without a unit has bytes. ``w`` is a word of 8 bytes, and a unit without ``b`` and ``w``
-    is one of bytes (PBS Professional Reference Guide, "Formats", size).
-
-    Raises:
-        ValueError: the text is not a size.
-    """
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise ValueError(f"not a size: {text[:40]!r}")
-    number, prefix, unit = match[1], match[2].lower(), match[3].lower()
-    factor = 1024 ** (_POWERS.index(prefix) + 1) if prefix else 1
-    return round(float(number) * factor) * (_WORD_BYTES if unit == "w" else 1)
-
-
 def active_reservations(text: str) -> dict[str, list[str]]:
     """Return the nodes of each active reservation in the output of ``pbs_rstat -F``.
 
@@ -198,83 +171,12 @@ def _nodes_of(text: str) -> Iterator[str]:
             yield vnode.partition("[")[0]
 
 
-def vnode_of(name: str, fields: Mapping[str, Any]) -> Vnode:
-    """Return a virtual node; a resource that cannot be read is 0."""
-    resources = fields.get("resources_available")
-    resources = resources if isinstance(resources, dict) else {}
-    queues = [str(fields.get("queue", "")), *str(resources.get("Qlist", "")).split(",")]
-    cpus = str(resources.get("ncpus", ""))
-    return (
-        str(resources.get("host") or name),
-        int(cpus) if re.fullmatch("[0-9]{1,6}", cpus) else 0,
-        _bytes(str(resources.get("mem", ""))),
-        frozenset(queue.strip() for queue in queues if queue.strip()),
-        str(resources.get("ngpus", "")),
-    )
-
-
-def _bytes(text: str) -> int:
-    try:
-        return size_of(text)
-    except ValueError:
-        return 0
-
-
-def host_of(host: str, vnodes: list[Vnode]) -> ListedNode:
-    """Return a host with the resources of all of its virtual nodes."""
-    cpus = sum(each[1] for each in vnodes)
-    gpus = sorted({each[4] for each in vnodes if each[4]})
-    return ListedNode(
-        name=host,
-        kind=(f"CPUs={cpus}", *(f"GPUs={each}" for each in gpus)),
-        memory_bytes=sum(each[2] for each in vnodes),
-        groups=tuple(sorted(frozenset.union(*(each[3] for each in vnodes)))),
-        cpus=cpus,
-    )
-
-
-class PbsNodes(NodeListing):
-    """PBS Pro and OpenPBS (12 and later)."""
-
-    program = "pbsnodes"
-    source = "pbsnodes -a"
-    groups_are_queues = True
-
-    def nodes(self, ask: Ask) -> list[ListedNode]:
-        """Return all hosts. A host may have several virtual nodes, whose resources are added."""
-        printed = ask("pbsnodes", "-a", "-F", "json")
-        try:
-            vnodes = [vnode_of(name, fields) for name, fields in entries(printed, "nodes").items()]
-        except ValueError:
-            vnodes = []
-        if not vnodes:
-            raise no_listing(self.source, f"no JSON of nodes: {printed[:100]!r}")
-        hosts: dict[str, list[Vnode]] = {}
-        for vnode in vnodes:
-            hosts.setdefault(vnode[0], []).append(vnode)
-        return [host_of(host, parts) for host, parts in hosts.items()]
-
-    def limits(self, ask: Ask) -> dict[str, GroupLimits]:
-        """Return the limits of all execution queues."""
-        try:
-            queues = entries(ask("qstat", "-Q", "-f", "-F", "json"), "Queue")
-            servers = entries(ask("qstat", "-B", "-f", "-F", "json"), "Server")
-        except ValueError as error:
-            raise no_listing("qstat -Q", f"no JSON of queues: {error}") from None
-        default = {str(each.get("default_queue", "")) for each in servers.values()}
-        return {
-            name: _limits(fields, default=name in default)
-            for name, fields in queues.items()
-            if fields.get("queue_type") != "Route"
-        }
-
-
-def _limits(fields: Mapping[str, Any], *, default: bool) -> GroupLimits:
+def _limits(fields: Mapping[str, Any], *, default: bool) -> QueueLimits:
     most = fields.get("resources_max")
     resources = most if isinstance(most, dict) else {}
     nodes = str(resources.get("nodect", ""))
     no = [word for word in ("enabled", "started") if str(fields.get(word, True)) == "False"]
-    return GroupLimits(
+    return QueueLimits(
         default=default,
         max_walltime_s=_seconds(most) or None,
         max_nodes=int(nodes) if nodes.isdecimal() else None,
@@ -287,7 +189,6 @@ class Pbs(DrainingScheduler):
     """PBS Pro and OpenPBS (12 and later, whose commands print JSON)."""
 
     poll_s = 15.0
-    listing = PbsNodes
     isolates_jobs = True
     stop_command = "qdel"
 
@@ -356,6 +257,20 @@ class Pbs(DrainingScheduler):
             limit=lambda code, message: code in _LIMITS,
         )
         return submitted_id("qsub", output, _ID)
+
+    def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
+        """Return the limits of all execution queues."""
+        try:
+            queues = entries(ask("qstat", "-Q", "-f", "-F", "json"), "Queue")
+            servers = entries(ask("qstat", "-B", "-f", "-F", "json"), "Server")
+        except ValueError as error:
+            raise NodeError(Outcome.UNEXPECTED, f"qstat -Q: no JSON of queues: {error}") from None
+        default = {str(each.get("default_queue", "")) for each in servers.values()}
+        return {
+            name: _limits(fields, default=name in default)
+            for name, fields in queues.items()
+            if fields.get("queue_type") != "Route"
+        }
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""
@@ -581,7 +496,9 @@ def _whole(found: Entries, names: Sequence[str], ask: Callable[[], Entries]) -> 
         return found
     parts: dict[str, list[Mapping[str, Any]]] = {}
     for name, fields in ask().items():
-        parts.setdefault(vnode_of(name, fields)[0], []).append(fields)
+        resources = fields.get("resources_available")
+        host = resources.get("host") if isinstance(resources, dict) else ""
+        parts.setdefault(str(host or name), []).append(fields)
     return found | {name: joined(parts[name]) for name in differ & parts.keys()}
 
 

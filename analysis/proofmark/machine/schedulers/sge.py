@@ -10,19 +10,15 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from proofmark.common.errors import BadInput
-from proofmark.common.host_names import HostTable
 from proofmark.common.rights import starting_user
 from proofmark.machine.scheduler import (
     BUSY,
     NO_SUCH_JOB,
-    Ask,
-    NodeListing,
     NodeState,
     NodeUse,
     Request,
     Scheduler,
     SchedulerError,
-    no_listing,
 )
 from proofmark.machine.scheduler_commands import (
     as_argument,
@@ -37,7 +33,6 @@ from proofmark.machine.scheduler_commands import (
     unreadable,
 )
 from proofmark.runs.job_folder import JobStatus, State
-from proofmark.site.survey.answers import ListedNode
 
 QUEUE_STATES = node_uses("sge")
 
@@ -48,14 +43,6 @@ _FORBIDDEN = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 _LOOSE = re.compile(r"&(?!(?:#\d+|#x[0-9a-fA-F]+|amp|lt|gt|quot|apos);)")
 
-_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([KMGTPE]?)")
-
-_UNITS = ["", *"KMGTPE"]
-
-_UNKNOWN = {"", "-"}
-
-_KIND = ("num_proc", "m_socket", "arch_string")
-"""The values that like hosts share."""
 
 _NO_JOB = "do not exist"
 """A part of the message of ``qstat -j`` if qmaster has no such job."""
@@ -99,42 +86,10 @@ def _repaired(line: str) -> str:
     return line
 
 
-class GridEngineHosts(NodeListing):
-    """Grid Engine 6.2 and later."""
-
-    program = "qhost"
-    source = "qhost -q"
-    groups_are_queues = True
-
-    def nodes(self, ask: Ask) -> list[ListedNode]:
-        """Return all execution hosts. ``qhost`` also lists hosts that only administer."""
-        executing = HostTable.of(line.strip() for line in ask("qconf", "-sel").splitlines())
-        printed = ask("qhost", "-q", "-xml")
-        try:
-            hosts = list(read_xml(printed).iter("host"))
-        except ValueError:
-            raise no_listing(self.source, f"no XML: {printed[:100]!r}") from None
-        listed = [_host(host) for host in hosts if host.get("name") != "global"]
-        return [node for node in listed if executing.find(node.name)]
-
-
-def _host(host: ElementTree.Element) -> ListedNode:
-    values = {each.get("name", ""): (each.text or "").strip() for each in host.iter("hostvalue")}
-    known = {key: value for key, value in values.items() if value not in _UNKNOWN}
-    memory = _SIZE.fullmatch(known.get("mem_total", "0"))
-    return ListedNode(
-        name=host.get("name", ""),
-        kind=tuple(f"{key}={known[key]}" for key in _KIND if key in known),
-        memory_bytes=round(float(memory[1]) * 1024 ** _UNITS.index(memory[2])) if memory else 0,
-        groups=tuple(queue.get("name", "") for queue in host.iter("queue")),
-    )
-
-
 class GridEngine(Scheduler):
     """Grid Engine 6 and later: Sun, Univa, and Son of Grid Engine (Debian)."""
 
     poll_s = 15.0
-    listing = GridEngineHosts
     isolates_jobs = True
     stop_command = "qdel"
     confines_to_cpus = False

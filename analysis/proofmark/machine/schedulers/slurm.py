@@ -23,13 +23,12 @@ from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
     Ask,
-    NodeListing,
     NodeState,
     NodeStatus,
+    QueueLimits,
     Request,
     ReservingScheduler,
     SchedulerError,
-    no_listing,
 )
 from proofmark.machine.scheduler_commands import (
     Use,
@@ -51,7 +50,6 @@ from proofmark.machine.scheduler_commands import (
     waiting_status,
 )
 from proofmark.runs.job_folder import JobStatus, State
-from proofmark.site.survey.answers import GroupLimits, ListedNode
 
 FLAGS = node_uses("slurm")
 
@@ -71,8 +69,6 @@ MIB = 2**20
 
 _KEY_AND_VALUE = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*)=(\S*)")
 
-_KIND = ("Sockets", "CoresPerSocket", "ThreadsPerCore", "Gres")
-"""The fields that like nodes share."""
 
 _POLICY = re.compile(r"\b(?:Assoc|QOS)\w+")
 
@@ -124,66 +120,13 @@ def read_reasons(text: str, mark: str) -> dict[str, str]:
     return {node: "" if reason == _NO_REASON else reason for node, reason in reasons.items()}
 
 
-class SlurmNodes(NodeListing):
-    """Slurm (20.11 and later)."""
-
-    program = "scontrol"
-    source = "scontrol show node"
-    groups_are_queues = True
-
-    def nodes(self, ask: Ask) -> list[ListedNode]:
-        """Return all nodes, also those of hidden partitions."""
-        printed = ask("scontrol", "--all", "--oneliner", "show", "node")
-        listed = [_node(_fields(line)) for line in printed.splitlines() if line.strip()]
-        nodes = [node for node in listed if node.name]
-        if not nodes:
-            raise no_listing(self.source, f"no NodeName= in {one_line(printed)!r}")
-        return nodes
-
-    def limits(self, ask: Ask) -> dict[str, GroupLimits]:
-        """Return the limits of all partitions."""
-        printed = ask("scontrol", "--all", "--oneliner", "show", "partition")
-        listed = [_fields(line) for line in printed.splitlines()]
-        return {
-            fields["PartitionName"]: GroupLimits(
-                default=fields.get("Default") == "YES",
-                max_walltime_s=_seconds(fields.get("MaxTime", "")),
-                max_nodes=_number(fields.get("MaxNodes", "")),
-                closed=fields["State"] if fields.get("State", "UP") != "UP" else "",
-                source="scontrol show partition",
-            )
-            for fields in listed
-            if "PartitionName" in fields
-        }
-
-    def fabric(self, ask: Ask) -> str:
-        """Return the switches as in topology.conf, without the nodes of switches of switches."""
-        printed = ask("scontrol", "--oneliner", "show", "topology")
-        lines = [line for line in printed.splitlines() if line.startswith("SwitchName=")]
-        return "".join(f"{_of_topology_conf(line)}\n" for line in lines)
-
-
-def _fields(line: str) -> dict[str, str]:
+def fields_of(line: str) -> dict[str, str]:
     """Return the fields of a node; the first of a name, because a reason may contain any text."""
     fields: dict[str, str] = {}
     for key, value in _KEY_AND_VALUE.findall(line):
         if value not in ("", "(null)"):
             fields.setdefault(key, value)
     return fields
-
-
-def _node(fields: dict[str, str]) -> ListedNode:
-    name = fields.get("NodeName", "")
-    memory = fields.get("RealMemory", "")
-    reported = fields.get("NodeHostName", "")
-    partitions = fields.get("Partitions", "").split(",")
-    return ListedNode(
-        name=name,
-        kind=tuple(f"{key}={fields[key]}" for key in _KIND if key in fields),
-        memory_bytes=int(memory) * MIB if memory.isdecimal() else 0,
-        groups=tuple(partition for partition in partitions if partition),
-        alias=reported if reported != name else "",
-    )
 
 
 def _number(text: str) -> int | None:
@@ -200,22 +143,10 @@ def _seconds(text: str) -> int | None:
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds or None
 
 
-def _of_topology_conf(line: str) -> str:
-    """Return a line of ``show topology`` in the syntax of topology.conf(5).
-
-    ``show topology`` lists all nodes below a switch, and topology.conf only those of its ports.
-    """
-    words = [word for word in line.split() if not word.startswith(("Level=", "LinkSpeed="))]
-    if any(word.startswith("Switches=") and word != "Switches=" for word in words):
-        words = [word for word in words if not word.startswith("Nodes=")]
-    return " ".join(word for word in words if not word.endswith("="))
-
-
 class Slurm(ReservingScheduler):
     """Slurm (20.11 and later; tested with 22.05)."""
 
     poll_s = 15.0
-    listing = SlurmNodes
     isolates_jobs = True
     starts_when_stopped = False  # "Job/step already completing or completed"
     stop_command = "scancel"
@@ -266,6 +197,22 @@ class Slurm(ReservingScheduler):
         ask_scheduler(*command, final="slurm", limit=_is_limit)
         return True
 
+    def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
+        """Return the limits of all partitions."""
+        printed = ask("scontrol", "--all", "--oneliner", "show", "partition")
+        listed = [fields_of(line) for line in printed.splitlines()]
+        return {
+            fields["PartitionName"]: QueueLimits(
+                default=fields.get("Default") == "YES",
+                max_walltime_s=_seconds(fields.get("MaxTime", "")),
+                max_nodes=_number(fields.get("MaxNodes", "")),
+                closed=fields["State"] if fields.get("State", "UP") != "UP" else "",
+                source="scontrol show partition",
+            )
+            for fields in listed
+            if "PartitionName" in fields
+        }
+
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""
         command = self._squeue("--format=%i", f"--name={name}")
@@ -313,7 +260,7 @@ class Slurm(ReservingScheduler):
         asked = self._in_clusters("squeue", "--noheader", "--all", f"--jobs={job}", form)
         partition, qos, account = (*ask_scheduler(*asked).strip().split("|"), "", "", "")[:3]
         show = self._in_clusters("scontrol", "--oneliner", "show", "partition", partition)
-        fields = _fields(ask_scheduler(*show))
+        fields = fields_of(ask_scheduler(*show))
         found = [f"{key}={fields[key]}" for key in _LIMITS if key in fields]
         names = f"name={qos},{fields.get('QoS', '')}"
         of_user = (f"user={starting_user().name}", f"account={account}")

@@ -9,9 +9,9 @@ import yaml
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
+from proofmark.packages.survey.fabric_findings import fabric_levels
 from proofmark.site.fabric import Fabric
 from proofmark.site.hardware import bytes_per_s
-from proofmark.site.survey.fabric_findings import fabric_levels
 
 SLURM = """
 # three levels

@@ -8,7 +8,7 @@ from ansible.plugins.inventory import expand_hostname_range
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.site.survey.answers import RESERVED, ListedNode, ansible_ranges, kinds_of
+from proofmark.packages.survey.answers import RESERVED, ListedNode, ansible_ranges, kinds_of
 
 GIB = 2**30
 

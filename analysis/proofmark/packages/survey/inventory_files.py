@@ -16,13 +16,7 @@ from proofmark.common.input_limits import MAX_YAML_BYTES
 from proofmark.common.nodesets import folded, is_name, unfold
 from proofmark.common.text import one_line
 from proofmark.common.yaml_models import NOT_YAML, check_files, placed
-from proofmark.site.file_systems import may_be_same, same_type
-from proofmark.site.groups import ALIASES, MARK, literal_yaml
-from proofmark.site.hardware import NODE
-from proofmark.site.inventory import Site, variable_files
-from proofmark.site.machines import topology_of_mode
-from proofmark.site.node.topology import MEMORY_TOLERANCE
-from proofmark.site.survey.answers import (
+from proofmark.packages.survey.answers import (
     Assumed,
     Entry,
     Fact,
@@ -33,7 +27,7 @@ from proofmark.site.survey.answers import (
     Survey,
     ansible_ranges,
 )
-from proofmark.site.survey.findings import (
+from proofmark.packages.survey.findings import (
     Environment,
     further_facts,
     partition_found,
@@ -41,6 +35,12 @@ from proofmark.site.survey.findings import (
     topology_file,
     topology_of,
 )
+from proofmark.site.file_systems import may_be_same, same_type
+from proofmark.site.groups import ALIASES, MARK, literal_yaml
+from proofmark.site.hardware import NODE
+from proofmark.site.inventory import Site, variable_files
+from proofmark.site.machines import topology_of_mode
+from proofmark.site.node.topology import MEMORY_TOLERANCE
 
 ASKED = frozenset({"probe", "bmc"})
 """Parts of a report whose questions are in the file of the partition."""

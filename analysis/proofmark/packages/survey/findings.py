@@ -19,6 +19,22 @@ from proofmark.common.files import text_or_empty
 from proofmark.common.input_limits import MAX_YAML_BYTES
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.text import one_line, size
+from proofmark.machine.scheduler import QueueLimits
+from proofmark.packages.survey.answers import (
+    RATES,
+    Assumed,
+    Entry,
+    Fact,
+    Found,
+    NodeKind,
+    NodeReport,
+    Question,
+    Survey,
+    modules,
+    rates,
+    versions,
+)
+from proofmark.packages.survey.fabric_findings import fabric_found
 from proofmark.site.firmware import recognized
 from proofmark.site.groups import is_template, literal_yaml
 from proofmark.site.hardware import NODE
@@ -29,22 +45,6 @@ from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import MountedFileSystem
 from proofmark.site.node.topology import Topology
 from proofmark.site.rails import rails_of
-from proofmark.site.survey.answers import (
-    RATES,
-    Assumed,
-    Entry,
-    Fact,
-    Found,
-    GroupLimits,
-    NodeKind,
-    NodeReport,
-    Question,
-    Survey,
-    modules,
-    rates,
-    versions,
-)
-from proofmark.site.survey.fabric_findings import fabric_found
 
 _TARGET = re.compile(r"target=([a-z0-9_]+)")
 _ARRAY = re.compile(r"stream_array_size=(\d{1,12})")
@@ -533,7 +533,7 @@ def _scheduler(survey: Survey, kind: NodeKind) -> Found:
         chosen, *others = kind.groups
         source = f"{survey.listing_source}: it has all nodes of the partition"
         found["queue.name"] = Fact(chosen, source)
-        found |= _limits(survey.limits.get(chosen, GroupLimits()), kind)
+        found |= _limits(survey.limits.get(chosen, QueueLimits()), kind)
         if others:
             text = f"queue.name: is {chosen} right? {', '.join(others)} have all the nodes too."
             found["queue.others"] = Question(one_line(text))
@@ -547,7 +547,7 @@ def _scheduler(survey: Survey, kind: NodeKind) -> Found:
     return found
 
 
-def _limits(limits: GroupLimits, kind: NodeKind) -> Found:
+def _limits(limits: QueueLimits, kind: NodeKind) -> Found:
     """Return the limits of the queue that a job of the partition can exceed."""
     found: Found = {}
     source = limits.source

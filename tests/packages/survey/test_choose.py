@@ -8,9 +8,9 @@ import pytest
 import yaml
 from tests.folders import ROOT
 
-from proofmark.cli.init import _choose
 from proofmark.cli.main import main
 from proofmark.common.kit import VARIABLE
+from proofmark.packages.survey.init import _choose
 from proofmark.site.choice import LINK
 
 

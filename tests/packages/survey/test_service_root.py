@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.emulators.bmc.server import Emulator
 
-from proofmark.machine.bmc.client import vendor_of
 from proofmark.machine.outcome import NodeError
+from proofmark.packages.survey.collection import vendor_of
 
 IDRAC = "Integrated Dell Remote Access Controller"
 DELL = {"Vendor": "Dell", "Product": IDRAC, "Oem": {"Dell": {}}}

@@ -17,10 +17,10 @@ from proofmark.common.host_names import HostTable, canonical, short_name
 from proofmark.common.nodesets import folded, is_name, unfold
 from proofmark.common.text import one_line
 from proofmark.common.yaml_models import parse_yaml
+from proofmark.packages.survey.answers import Fact, Found, NodeKind, NodeReport, Question, Survey
 from proofmark.site.hardware_limits import link
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import SLINGSHOT_DRIVER, Port
-from proofmark.site.survey.answers import Fact, Found, NodeKind, NodeReport, Question, Survey
 
 ALL = "ALL"
 """The word of Slurm for all nodes of the cluster, as the nodes of a switch."""

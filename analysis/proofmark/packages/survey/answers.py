@@ -17,6 +17,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from proofmark.common.host_names import HostTable, short_name
 from proofmark.common.nodesets import is_name
+from proofmark.machine.scheduler import QueueLimits
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.probe_text import read_stream
 
@@ -80,25 +81,6 @@ class ListedNode:
 
 
 @dataclass(frozen=True)
-class GroupLimits:
-    """The limits of a partition or queue of the scheduler; None is no limit.
-
-    Attributes:
-        default: whether jobs are submitted to it if they name none.
-        max_walltime_s: the longest time limit of a job, in seconds.
-        max_nodes: the largest number of nodes of a job.
-        closed: why it starts no job now, in words of the scheduler; empty if it starts jobs.
-        source: the command that shows them.
-    """
-
-    default: bool = False
-    max_walltime_s: int | None = None
-    max_nodes: int | None = None
-    closed: str = ""
-    source: str = ""
-
-
-@dataclass(frozen=True)
 class NodeKind:
     """The nodes of one kind: a partition of the inventory.
 
@@ -136,7 +118,7 @@ class NodeKind:
 
 def kinds_of(
     nodes: Iterable[ListedNode],
-    limits: Mapping[str, GroupLimits] | None = None,
+    limits: Mapping[str, QueueLimits] | None = None,
     *,
     queues: bool = False,
 ) -> list[NodeKind]:
@@ -303,7 +285,7 @@ class Survey:
     reports: Mapping[str, NodeReport]
     listing_source: str = ""
     listing_problem: str = ""
-    limits: Mapping[str, GroupLimits] = field(default_factory=dict)
+    limits: Mapping[str, QueueLimits] = field(default_factory=dict)
     groups_are_queues: bool = False
     fabric: str = ""
     fabric_source: str = ""

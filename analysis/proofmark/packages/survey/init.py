@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from proofmark.cli import completion
+from proofmark.cli.command import ArgumentUse, Command, complete, flag, whole
 from proofmark.cli.output import print_line, print_text
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.progress_lines import say
-from proofmark.machine.survey import (
+from proofmark.packages.survey.collection import (
     NONE,
-    listed_schedulers,
     node_name,
     node_runner,
     site_runner,
     survey,
     with_rates,
 )
-from proofmark.site.choice import choose_site, chosen_site
-from proofmark.site.groups import COMPUTE, MARK, comments, literal_yaml, required
-from proofmark.site.inventory import Site, load_sites
-from proofmark.site.survey.fabric_findings import fabric_levels, unnamed_adapters
-from proofmark.site.survey.findings import environments_in
-from proofmark.site.survey.inventory_files import (
+from proofmark.packages.survey.fabric_findings import fabric_levels, unnamed_adapters
+from proofmark.packages.survey.findings import environments_in
+from proofmark.packages.survey.inventory_files import (
     compare,
     inventory_files,
     site_of_node,
     write_files,
 )
+from proofmark.packages.survey.listings import LISTINGS
+from proofmark.site.choice import choose_site, chosen_site
+from proofmark.site.groups import COMPUTE, MARK, comments, literal_yaml, required
+from proofmark.site.inventory import Site, load_sites
 
 DIFFERENT = 1
 
@@ -130,4 +132,51 @@ def _print_fabric(file: Path, names: Sequence[str]) -> int:
 def _declared_scheduler(sites: list[Site]) -> str:
     """Return the scheduler of the partitions, ``none`` if no listing of its nodes exists."""
     name = sites[0].partition.scheduler
-    return name if name in listed_schedulers() else NONE
+    return name if name in LISTINGS.names() else NONE
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of ``init`` to `parser`."""
+    note = "a new folder, inventory/<site>"
+    site = parser.add_argument("site", metavar="SITE", nargs="?", type=Path, help=note)
+    complete(site, completion.sites)
+    parser.add_argument(
+        "--from-node",
+        metavar="NODE",
+        action="append",
+        help="a node to read, by ssh if it is not this machine; once for each kind of node",
+    )
+    note = "its nodes are listed (default: the scheduler whose commands are installed)"
+    scheduler = parser.add_argument("--scheduler", default="", help=note)
+    complete(scheduler, [*LISTINGS.names(), NONE])
+    note = "compare the inventory with the machine; write nothing; exit code 1 if they differ"
+    flag(parser, "--diff", about=note)
+    note = "read the node with sudo: memory modules and BMC need root"
+    flag(parser, "-b", "--become", about=note)
+    parser.add_argument(
+        "--bmc-port", type=whole(1, 65535), default=443, help="of the BMCs (default: 443)"
+    )
+    note = (
+        "print the fabric of a partition from a topology.conf, a topology.yaml or the output of "
+        "ibnetdiscover; write nothing"
+    )
+    parser.add_argument("--fabric", metavar="FILE", type=Path, help=note)
+    note = "with --fabric: names of the levels, the nearest level first"
+    parser.add_argument("--levels", metavar="NAMES", default="", help=note)
+
+
+COMMANDS = {
+    "init": Command(
+        init,
+        "init inventory/mysite --from-node node001 --scheduler slurm",
+        arguments,
+        traced=False,
+        uses=(
+            ArgumentUse(("--levels",), beside=("--fabric",)),
+            ArgumentUse(
+                ("SITE", "--from-node", "--scheduler", "--diff", "--become", "--bmc-port"),
+                without=("--fabric",),
+            ),
+        ),
+    )
+}

@@ -29,19 +29,19 @@ from tests.folders import ROOT
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.survey import (
+from proofmark.packages.survey.answers import ListedNode, NodeKind, NodeReport, Survey
+from proofmark.packages.survey.collection import (
     is_this_machine,
     node_runner,
     read_section,
     site_runner,
     survey,
 )
+from proofmark.packages.survey.findings import environments_in
+from proofmark.packages.survey.inventory_files import inventory_files, write_files
 from proofmark.site.access import Access, HostAccess
 from proofmark.site.inventory import load_sites
 from proofmark.site.node.facts import parse_probe
-from proofmark.site.survey.answers import ListedNode, NodeKind, NodeReport, Survey
-from proofmark.site.survey.findings import environments_in
-from proofmark.site.survey.inventory_files import inventory_files, write_files
 
 SKL = recorded_probe("skl-2x6148.txt")
 NAMES = [f"skl{number:04d}" for number in range(1, 65)]
@@ -72,7 +72,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
 
     def use(run_script: Run) -> None:
         for runner in ("node_runner", "site_runner"):
-            monkeypatch.setattr(f"proofmark.cli.init.{runner}", lambda *_, **__: run_script)
+            monkeypatch.setattr(
+                f"proofmark.packages.survey.init.{runner}", lambda *_, **__: run_script
+            )
 
     return use
 
@@ -654,7 +656,7 @@ def test_the_commands_of_the_scheduler_may_be_on_the_node_only(
         words = text.removeprefix("scontrol ").removesuffix(" </dev/null\n")
         return answers.get(words) or usual(node, text)
 
-    monkeypatch.setattr("proofmark.machine.survey.shutil.which", lambda _: None)
+    monkeypatch.setattr("proofmark.packages.survey.collection.shutil.which", lambda _: None)
     reads(run_script)
     code, printed, _ = called("init", inventory, "--from-node", NODE, "--scheduler", "slurm")
     assert code == 0
@@ -813,7 +815,9 @@ class TestBmc:
 
         slurm()
         reads(node_that_reports(SKL))
-        monkeypatch.setattr("proofmark.machine.survey.socket", SimpleNamespace(getaddrinfo=resolve))
+        monkeypatch.setattr(
+            "proofmark.packages.survey.collection.socket", SimpleNamespace(getaddrinfo=resolve)
+        )
         called("init", inventory, "--from-node", NODE, "--bmc-port", str(idrac.port))
         text = (inventory / "group_vars/normal/partition.yml").read_text()
         assert '  #   bmc: "{node}-idrac"' in text
@@ -908,7 +912,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
 def test_an_output_that_is_too_large_is_a_problem_of_its_tool_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("proofmark.machine.survey.MAX_PROBE_BYTES", len(SKL) - 1)
+    monkeypatch.setattr("proofmark.packages.survey.collection.MAX_PROBE_BYTES", len(SKL) - 1)
     found = survey(["n1"], "none", node_that_reports(SKL), lambda _: None)
     report = found.reports["n1"]
     assert report.facts is None

@@ -11,26 +11,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
-from proofmark.common.errors import BadInput, bad_input, nearest
+from proofmark.common.errors import BadInput, ProofmarkError, bad_input, nearest
 from proofmark.common.host_names import same_host, short_name
 from proofmark.common.input_limits import MAX_OUTPUT_BYTES, MAX_PROBE_BYTES
 from proofmark.common.nodesets import ACCEPTED, folded, is_name
-from proofmark.common.text import size
-from proofmark.machine.bmc.client import vendor_of
+from proofmark.common.text import one_line, size
+from proofmark.machine.bmc.client import follow
+from proofmark.machine.bmc.https import Answer, HttpsConnection, parse, tls_context
 from proofmark.machine.node_commands import NodeCommand, host_command, node_command, run_script
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.scheduler import SCHEDULERS, Ask, NodeListing
+from proofmark.machine.scheduler import SCHEDULERS, Ask, QueueLimits
 from proofmark.machine.scheduler_commands import ask_tool
-from proofmark.site.access import HostAccess
-from proofmark.site.inventory import Site
-from proofmark.site.node.facts import parse_probe
-from proofmark.site.node.probe_text import unread_lines
-from proofmark.site.survey.answers import (
+from proofmark.packages.survey.answers import (
     FABRIC,
     RATES,
     SECTIONS,
     Bmc,
-    GroupLimits,
     ListedNode,
     NodeKind,
     NodeReport,
@@ -42,11 +38,19 @@ from proofmark.site.survey.answers import (
     pattern_of,
     read_tools,
 )
-from proofmark.site.survey.findings import scratch_folder
-from proofmark.site.survey.inventory_files import site_of_node
+from proofmark.packages.survey.findings import scratch_folder
+from proofmark.packages.survey.inventory_files import site_of_node
+from proofmark.packages.survey.listings import LISTINGS, NodeListing
+from proofmark.site.access import HostAccess
+from proofmark.site.inventory import Site
+from proofmark.site.node.facts import parse_probe
+from proofmark.site.node.probe_text import unread_lines
 
 TIMEOUT_S = 120.0
 """The time limit of one script on a node, and of one command of a scheduler."""
+ROOT = "/redfish/v1/"
+BMC_TIMEOUT_S = 20.0
+"""The time limit of the service root of a BMC."""
 BMC_NAMES = ("{node}-bmc", "{node}-ipmi", "{node}-mgmt", "{node}-idrac", "{node}-ilo", "bmc-{node}")
 """Usual names of BMCs. One is used if it has the address that the node reports; or, if the node
 reports none, if a Redfish service root answers there."""
@@ -151,7 +155,7 @@ def _script(node: str, package: str, name: str, argument: str, run_script: RunSc
 def read_section(node: str, section: str, run_script: RunScript) -> tuple[tuple[str, ...], str]:
     """Return the lines of a section of ``node-tools.sh``, and why they are missing."""
     try:
-        printed = _script(node, "site.survey", "node-tools.sh", section, run_script)
+        printed = _script(node, "packages.survey", "node-tools.sh", section, run_script)
         return read_tools(printed, section.split()[0], f"node-tools.sh of {node}")
     except (NodeError, BadInput) as error:
         return (), str(error)
@@ -190,6 +194,46 @@ def _bmc(
         vendor=vendor,
         vendor_source=source,
     )
+
+
+SHOWN = 100
+"""Limit of a name in characters."""
+
+
+def vendor_of(address: str, port: int) -> str:
+    """Return vendor and product of the BMC at `address`; empty if the service root has neither.
+
+    The certificate is not verified: no secret is sent, and the site has not named its authority
+    yet. `Vendor` is a property of the service root since its version 1.5; before, only the keys of
+    `Oem` name the vendor.
+
+    Raises:
+        NodeError: the BMC does not answer, or the answer is no service root.
+    """
+
+    def send(path: str) -> Answer:
+        connection = HttpsConnection(address, port, tls_context(None, verify=False), BMC_TIMEOUT_S)
+        try:
+            return connection.request("GET", path, {"Accept": "application/json"}, None)
+        finally:
+            connection.close()
+
+    try:
+        status, _, raw = follow(send, "GET", ROOT, address, port)
+        body = parse(raw)
+    except (OSError, ProofmarkError) as error:
+        found = one_line(f"{type(error).__name__}: {error}")[: 2 * SHOWN]
+        raise NodeError(Outcome.NO_ANSWER, f"https://{address}:{port}{ROOT}: {found}") from None
+    if status != 200:
+        found = f"https://{address}:{port}{ROOT}: status {status}"
+        raise NodeError(Outcome.UNEXPECTED, found)
+    oem = body.get("Oem")
+    names = [body.get("Vendor"), next(iter(oem), "") if isinstance(oem, dict) else ""]
+    vendor = next((name for name in names if isinstance(name, str) and name), "")
+    product = body.get("Product")
+    openbmc = isinstance(oem, dict) and "openbmc" in map(str.lower, oem)
+    words = [vendor, product if isinstance(product, str) else "", "OpenBMC" if openbmc else ""]
+    return one_line(" ".join(filter(None, words)))[:SHOWN]
 
 
 def _named_bmc(node: str, reported: str) -> tuple[str, str]:
@@ -317,27 +361,8 @@ class _Listed:
     scheduler: str
     listing: NodeListing | None = None
     kinds: Sequence[NodeKind] = ()
-    limits: Mapping[str, GroupLimits] = field(default_factory=dict)
+    limits: Mapping[str, QueueLimits] = field(default_factory=dict)
     problem: str = ""
-
-
-def listed_schedulers() -> list[str]:
-    """Return the schedulers whose nodes can be listed."""
-    return [name for name in SCHEDULERS.names() if SCHEDULERS.get(name).listing]
-
-
-def listing_of(scheduler: str) -> NodeListing:
-    """Return the listing of the nodes of `scheduler`.
-
-    Raises:
-        BadInput: there is no such scheduler, or its nodes cannot be listed.
-    """
-    known = listed_schedulers()
-    listing = SCHEDULERS.get(scheduler).listing if scheduler in known else None
-    if listing is None:
-        found = f"{scheduler!r}{nearest(scheduler, known)}"
-        raise bad_input("--scheduler", "", found, ", ".join(known))
-    return listing()
 
 
 def _list_nodes(scheduler: str, ask: Ask, say: Callable[[str], None]) -> _Listed:
@@ -352,8 +377,8 @@ def _list_nodes(scheduler: str, ask: Ask, say: Callable[[str], None]) -> _Listed
     if scheduler == NONE:
         return _Listed(NONE)
     problems: list[str] = []
-    for name in [scheduler] if scheduler else listed_schedulers():
-        listing = listing_of(name)
+    for name in [scheduler] if scheduler else LISTINGS.names():
+        listing = LISTINGS.get(name)()
         if not scheduler and not shutil.which(listing.program):
             continue
         say(f"proofmark: {name}: {listing.source}")
@@ -363,9 +388,9 @@ def _list_nodes(scheduler: str, ask: Ask, say: Callable[[str], None]) -> _Listed
             say(f"proofmark: {name}: {error.text}")
             problems.append(error.text)
             continue
-        limits: Mapping[str, GroupLimits] = {}
+        limits: Mapping[str, QueueLimits] = {}
         try:
-            limits = listing.limits(ask)
+            limits = SCHEDULERS.get(name)().queue_limits(ask)
         except NodeError as error:
             say(f"proofmark: {name}: {error.text}")
         kinds = kinds_of(nodes, limits, queues=listing.groups_are_queues)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofmark.common.expressions import render
-from proofmark.site.survey.answers import nodes_of_bmc, pattern_of
+from proofmark.packages.survey.answers import nodes_of_bmc, pattern_of
 
 
 @given(

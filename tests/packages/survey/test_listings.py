@@ -10,9 +10,9 @@ from tests.folders import DATA
 
 from proofmark.common.errors import BadInput
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.scheduler import Ask
-from proofmark.machine.survey import listed_schedulers, listing_of
-from proofmark.site.survey.answers import GroupLimits, ListedNode, kinds_of
+from proofmark.machine.scheduler import SCHEDULERS, Ask, QueueLimits
+from proofmark.packages.survey.answers import ListedNode, kinds_of
+from proofmark.packages.survey.listings import LISTINGS
 
 FILES = DATA / "schedulers"
 GIB = 2**30
@@ -37,7 +37,7 @@ def answers(outputs: Mapping[str, str]) -> Ask:
 
 
 def nodes(scheduler: str, outputs: Mapping[str, str]) -> list[ListedNode]:
-    return listing_of(scheduler).nodes(answers(outputs))
+    return LISTINGS.get(scheduler)().nodes(answers(outputs))
 
 
 class TestSlurm:
@@ -75,19 +75,19 @@ class TestSlurm:
             limited = limited.replace(old, new)
         ask = answers({PARTITIONS: f"{recorded_line}\n{limited}\n"})
         source = "scontrol show partition"
-        assert listing_of("slurm").limits(ask) == {
-            "knl": GroupLimits(default=True, source=source),
-            "short": GroupLimits(max_walltime_s=131405, max_nodes=16, source=source),
+        assert SCHEDULERS.get("slurm")().queue_limits(ask) == {
+            "knl": QueueLimits(default=True, source=source),
+            "short": QueueLimits(max_walltime_s=131405, max_nodes=16, source=source),
         }
 
     def test_the_default_is_the_first_of_equal_partitions(self) -> None:
         printed = recorded("slurm-nodes.txt").replace("Partitions=knl", "Partitions=a,b,knl")
         listed = nodes("slurm", {NODE: printed})
-        (kind,) = kinds_of(listed, {"knl": GroupLimits(default=True)})
+        (kind,) = kinds_of(listed, {"knl": QueueLimits(default=True)})
         assert (kind.name, kind.groups) == ("knl", ("knl", "a", "b"))
 
     def test_switches_of_switches_have_no_nodes_of_their_own(self) -> None:
-        listing = listing_of("slurm")
+        listing = LISTINGS.get("slurm")()
         text = listing.fabric(answers({SWITCHES: recorded("slurm-topology.txt")}))
         assert text.splitlines() == [
             "SwitchName=leaf1 Nodes=knl[0001-0002]",
@@ -96,7 +96,7 @@ class TestSlurm:
         ]
 
     def test_a_cluster_without_switches_has_an_empty_fabric(self) -> None:
-        assert listing_of("slurm").fabric(answers({SWITCHES: ""})) == ""
+        assert LISTINGS.get("slurm")().fabric(answers({SWITCHES: ""})) == ""
 
 
 class TestPbs:
@@ -128,9 +128,9 @@ class TestPbs:
             "qstat -B -f -F json": json.dumps({"Server": server}),
         }
         source = "qstat -Q -f"
-        assert listing_of("pbs").limits(answers(outputs)) == {
-            "workq": GroupLimits(default=True, source=source),
-            "night": GroupLimits(
+        assert SCHEDULERS.get("pbs")().queue_limits(answers(outputs)) == {
+            "workq": QueueLimits(default=True, source=source),
+            "night": QueueLimits(
                 max_walltime_s=43200, max_nodes=4, closed="started=False", source=source
             ),
         }
@@ -169,10 +169,10 @@ class TestLsf:
         limits = "DEFAULT LIMITS:\n RUNLIMIT\n 10.0 min\n\nMAXIMUM LIMITS:\n RUNLIMIT\n 90.0 min\n"
         printed = f"{queue.format('normal', 'Open:Active', limits)}{'-' * 20}\n"
         printed += queue.format("night", "Open:Inact_Win", "")
-        found = listing_of("lsf").limits(answers({"bqueues -l": printed}))
+        found = SCHEDULERS.get("lsf")().queue_limits(answers({"bqueues -l": printed}))
         assert found == {
-            "normal": GroupLimits(max_walltime_s=5400, source="bqueues -l"),
-            "night": GroupLimits(closed="Open:Inact_Win", source="bqueues -l"),
+            "normal": QueueLimits(max_walltime_s=5400, source="bqueues -l"),
+            "night": QueueLimits(closed="Open:Inact_Win", source="bqueues -l"),
         }
 
     def test_hosts_with_slots_are_divided_by_their_model(self) -> None:
@@ -203,15 +203,15 @@ BROKEN: Mapping[str, Callable[[str], Mapping[str, str]]] = {
 def test_an_output_of_another_form_is_reported_with_its_command(scheduler: str, text: str) -> None:
     if (scheduler, text) == ("sge", "<a>"):
         text = "<a"
-    with pytest.raises(NodeError, match=listing_of(scheduler).program):
+    with pytest.raises(NodeError, match=LISTINGS.get(scheduler)().program):
         nodes(scheduler, BROKEN[scheduler](text))
 
 
 def test_every_listing_is_tried() -> None:
-    assert sorted(BROKEN) == listed_schedulers()
+    assert sorted(BROKEN) == LISTINGS.names()
 
 
 @pytest.mark.fault("init-unknown-scheduler")
 def test_an_unknown_scheduler_has_a_suggestion() -> None:
     with pytest.raises(BadInput, match=r"--scheduler: found 'slrum', did you mean 'slurm'\?"):
-        listing_of("slrum")
+        LISTINGS.get("slrum")

@@ -12,10 +12,7 @@ from tests.fixtures.kit import SYMBOLS, make_kit, topology
 from tests.folders import DATA, PROBES
 
 from proofmark.common.errors import BadInput
-from proofmark.plan.expansion import make_plan
-from proofmark.site.machines import Machine
-from proofmark.site.node.facts import parse_probe
-from proofmark.site.survey.answers import (
+from proofmark.packages.survey.answers import (
     Fact,
     NodeReport,
     bmc_address,
@@ -25,7 +22,10 @@ from proofmark.site.survey.answers import (
     read_tools,
     versions,
 )
-from proofmark.site.survey.findings import rates_found
+from proofmark.packages.survey.findings import rates_found
+from proofmark.plan.expansion import make_plan
+from proofmark.site.machines import Machine
+from proofmark.site.node.facts import parse_probe
 
 LAN = (DATA / "schedulers/ipmitool-lan.txt").read_text().splitlines()
 MC = (DATA / "schedulers/ipmitool-mc.txt").read_text().splitlines()
@@ -75,7 +75,7 @@ def test_a_section_that_failed_has_its_reason() -> None:
 
 def test_a_node_measures_its_rates_and_keeps_nothing(tmp_path: Path) -> None:
     """The real script runs on this machine. It prints no rate of a folder that it cannot write."""
-    script = files("proofmark.site.survey") / "node-tools.sh"
+    script = files("proofmark.packages.survey") / "node-tools.sh"
     for folder, names in ((tmp_path, {"flops", "write"}), (tmp_path / "none", {"flops"})):
         done = subprocess.run(
             ["sh", str(script), "rates", str(folder)], capture_output=True, text=True, check=True
