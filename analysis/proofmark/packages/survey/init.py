@@ -85,7 +85,7 @@ def _write(options: Namespace) -> int:
 def _choose(folder: Path) -> None:
     """Make a new site of the checkout the chosen one, if none is chosen."""
     kit = kit_folder()
-    if folder.resolve().parent != kit.resolve() / "inventory":
+    if folder.resolve().parent != Path(kit.resolve(), "inventory"):
         return
     try:
         chosen = chosen_site(kit)
