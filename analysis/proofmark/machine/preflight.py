@@ -362,7 +362,7 @@ def _trials(chosen: Scheduler, jobs: Sequence[Request]) -> Iterator[Finding]:
         folder.chmod(0o755)  # the user who submits reads it
         for job in jobs:
             what = f"scheduler: a job of {duration(job.seconds)} on {len(job.nodes)} nodes"
-            request = replace(job, log=folder / "messages")
+            request = replace(job, log=folder / "trial.log")
             try:
                 request.host_file.write_text(chosen.host_list(request))
                 lines = ["#!/bin/sh", *chosen.header(request), ":"]
