@@ -404,7 +404,7 @@ def _other_kind(figures: Aggregates, group: PeerGroup, kinds: Kinds, limit: Flee
     missed = limit.missed(values)
     names = [figures.records.nodes[node] for node in figures.node[group.members].tolist()]
     nodes = group.compared == LIKE_NODES and not kinds.are_known(first.node)
-    if not (nodes and are_a_kind(names, missed)):
+    if not (nodes and are_a_kind(names, missed, values)):
         return NOTHING
     return several(values, missed, first.unit, alone=len(hosts_of(first.node)) == 1)
 

@@ -175,7 +175,11 @@ def populations_of(
     upper = None
     if not (alone and kinds.are_known(names[0])):
         upper = two_populations(values, LEAST_SHARE_OF_NODES if alone else LEAST_SHARE)
-    if upper is None or (not alone and (of_bad_hosts(names, upper) or of_bad_hosts(names, ~upper))):
+    if upper is None or (
+        not alone
+        and (of_bad_hosts(names, upper) or of_bad_hosts(names, ~upper))
+        and (kinds.are_known(names[0]) or not slow_alike(names, ~upper, values))
+    ):
         yield group
         return
     fact, value_of = separating(names, upper, places) or ("", [])
@@ -207,10 +211,28 @@ def several(values: Floats, smaller: Mask, unit: str, *, alone: bool) -> Message
     return Message(code, **numbers, **shown)
 
 
-def are_a_kind(names: Sequence[str], slow: Mask) -> bool:
-    """Return whether slow figures are too many for bad hosts: `MOST_BAD` of all."""
+def are_a_kind(names: Sequence[str], slow: Mask, values: Floats) -> bool:
+    """Return whether slow figures are too many for bad hosts (`MOST_BAD`), or alike."""
     share = _share_of_bad_hosts(names, slow)
-    return bool(slow.any()) and (float(slow.mean()) if share is None else share) >= MOST_BAD
+    many = bool(slow.any()) and (float(slow.mean()) if share is None else share) >= MOST_BAD
+    return many or slow_alike(names, slow, values)
+
+
+def slow_alike(names: Sequence[str], slow: Mask, values: Floats) -> bool:
+    """Return whether hosts are slow among themselves as evenly as the others are fast.
+
+    They may be another kind, however few they are. Single nodes say nothing of this.
+    """
+    sets = [set(hosts_of(name)) for name in names]
+    fast = set(hosts_of_nodes(name for name, bad in zip(names, slow, strict=True) if not bad))
+    among = np.array([len(of_pair) > 1 and not of_pair & fast for of_pair in sets])
+    hosts = set(chain.from_iterable(sets)) - fast
+    whole = len(hosts) * (len(hosts) - 1) // 2
+    if len(hosts) < LEAST_NODES or 2 * among.sum() < whole or slow.all():
+        return False
+    logs = np.log(np.maximum(values, np.finfo(float).tiny))
+    spreads = [float(np.ptp(np.quantile(logs[mask], (0.1, 0.9)))) for mask in (among, ~slow)]
+    return spreads[0] <= 2 * spreads[1]
 
 
 def two_populations(values: Floats, least_share: float = LEAST_SHARE) -> Mask | None:

@@ -120,40 +120,43 @@ def _to_compare(record: Record, reference: Reference) -> str:
 
 
 LEAST_HOSTS = 3
-"""The least number of hosts that pairs connect: separate pairs of one machine are no groups."""
+"""The least number of hosts of a group: separate pairs of one machine are no groups."""
+SWEPT = 3
+"""Hosts of one sweep were paired with the same others: a part of this many of them counts."""
 
 
 def measured_groups(nodes: Iterable[str]) -> list[tuple[str, ...]]:
     """Return the groups of hosts that were measured against each other; nothing if it is one.
 
+    Only pairs of a sweep connect hosts. A single pair between two sweeps connects nothing, and a
+    measurement of more hosts says nothing of pairs.
+
     Args:
         nodes: the nodes of records: a host, or the set of hosts of one measurement.
     """
-    above: dict[str, str] = {}
     paired: dict[str, set[str]] = {}
-    for node in dict.fromkeys(nodes):
-        hosts = hosts_of(node)
-        for host in hosts:
-            above.setdefault(host, host)
-            above[_top(above, host)] = _top(above, hosts[0])
-        if len(hosts) == 2:
-            for host in hosts:
-                paired.setdefault(host, set()).update(hosts)
-    groups: dict[str, list[str]] = {}
-    for host in above:
-        groups.setdefault(_top(above, host), []).append(host)
-    swept = [
-        tuple(sorted(hosts))
-        for hosts in groups.values()
-        if any(len(paired.get(host, ())) >= LEAST_HOSTS for host in hosts)
-    ]
-    return sorted(swept) if len(swept) > 1 else []
+    for pair in filter(lambda hosts: len(hosts) == 2, map(hosts_of, dict.fromkeys(nodes))):
+        for host in pair:
+            paired.setdefault(host, set()).update(pair)
+    groups: list[tuple[str, ...]] = []
+    left = dict.fromkeys(sorted(paired))
+    while left:
+        waiting, group = [next(iter(left))], set[str]()
+        while waiting:
+            host = waiting.pop()
+            if host in left:
+                del left[host]
+                group.add(host)
+                waiting += (each for each in paired[host] if _are_swept(paired, host, each))
+        if len(group) >= LEAST_HOSTS:
+            groups.append(tuple(sorted(group)))
+    return sorted(groups) if len(groups) > 1 else []
 
 
-def _top(above: Mapping[str, str], host: str) -> str:
-    while above[host] != host:
-        host = above[host]
-    return host
+def _are_swept(paired: Mapping[str, set[str]], one: str, two: str) -> bool:
+    """Return whether enough other hosts were paired with both."""
+    fewer = min(len(paired[one]), len(paired[two])) - 2
+    return SWEPT * (len(paired[one] & paired[two]) - 2) >= max(fewer, 1)
 
 
 class ByOthers(KindResult):
