@@ -14,6 +14,10 @@ FIO = "fio-3.33_4m_2m_n2_fpp.json"
 HPL = "hpl-2.3_N2048-6144_NB128-192_P1Q2.txt"
 IMB = "imb-2021.7_PingPong_n2.txt"
 STREAM = "stream-5.10_N2000000_t2.txt"
+MDTEST_3 = "mdtest-3.3.0_100items_one_n2.txt"
+HPCC = "hpcc-1.5.0_N200-400_n1.txt"
+BT = "npb-3.4.3_bt.W_full_n4.txt"
+LIKWID = "likwid-bench-5.2.2_stream_kB95232_t2.txt"
 OSU = "osu-7.4_multi_lat_n4.txt"
 OSU_TITLE = "# OSU MPI Multi Latency Test v7.4\n"
 LINE = "-w -r -e -C -b 16m"
@@ -61,7 +65,33 @@ PAIRS = [
     ("hpl", HPL, "EQUIL  : yes", "EQUIL  : no"),
     ("hpl", HPL, "ALIGN  : 8 double", "ALIGN  : 4 double"),
     ("hpl", HPL, "SWAP   : Mix (threshold = 64)", "SWAP   : Binary-exchange"),
+    ("stream", STREAM, "Revision: 5.10", "Revision: 5.9"),
+    ("ior", IOR, "/scratch/iortest", "/scratch2/iortest"),
+    ("ior", IOR, "/scratch/iortest", "/mnt/nfs4/iortest"),
+    ("mdtest", MDTEST_3, "/scratch/mdtest", "/nvme/mdtest"),
+    ("hpcc", HPCC, "STREAM_Threads=1", "STREAM_Threads=8"),
+    ("hpcc", HPCC, "omp_get_num_threads=0", "omp_get_num_threads=8"),
+    ("hpcc", HPCC, "STREAM_VectorSize=53333", "STREAM_VectorSize=99999"),
+    ("hpcc", HPCC, "FFT_N=32768", "FFT_N=65536"),
+    ("hpcc", HPCC, "PTRANS_nprow=1", "PTRANS_nprow=2"),
+    ("hpcc", HPCC, "DGEMM_N=230", "DGEMM_N=999"),
+    ("npb-btio", BT, "write interval:   5", "write interval:   1"),
+    ("npb-btio", BT, "= -O3", "= -O0"),
+    ("npb-btio", BT, "3.4.3", "3.3.1"),
+    ("likwid-triad", LIKWID, "Using 1 work groups", "Using 2 work groups"),
+    ("osu-latency", OSU, OSU_TITLE, f"# Number of Sender threads: 2\n{OSU_TITLE}"),
 ]
+DOCUMENTED = {
+    "ior": (IOR, LINE, "A c d E g G H I J l m M n p P Q s S T u U V W x X Y"),
+    "mdtest": (MDTEST_3, "'-i' '3'", "a b B c C d D E F G I k L p R r s S t T U V x X Y z Z"),
+    "imb-pingpong": (
+        IMB,
+        "IMB-MPI1 PingPong",
+        "multi off_cache cache_off iter iter_policy warm_up data_type red_data_type map msglog"
+        " mem_alloc_type sync root_shift imb_barrier thread_level aggregate_mode zero_size dynamic",
+    ),
+}
+"""Options of the manuals that change a figure and that no line of the header states."""
 OPTIONS_OF_FIO = {
     "filename": "/dev/nvme1n1",
     "rate": "100m",
@@ -69,6 +99,10 @@ OPTIONS_OF_FIO = {
     "thinktime": "10",
     "hipri": "1",
     "percentage_random": "50",
+    "rwmixwrite": "70",
+    "filesize": "100g",
+    "thread": "1",
+    "directory": "/mnt/nfs4",
     "random_distribution": "zipf:1.2",
     "nrfiles": "4",
     "ramp_time": "5",
@@ -83,7 +117,7 @@ OF_A_RUN = [
     ("ior", IOR, "TestID              : 0", "TestID              : 3"),
     ("mdtest", "", "03/02/2024 15:35:56", "04/02/2024 16:35:56"),
     ("mdtest", "", "/opt/mdtest", "/usr/bin/mdtest"),
-    ("mdtest", "", '"-v"', '"-d" "/scratch/tmp.aB3dE5fG7h"'),
+    ("mdtest", MDTEST_3, "/scratch/mdtest", "/scratch/tmp.aB3dE5fG7h"),
     ("mdtest", "", "\n16 tasks", "\nrandom_seed             : 1712345\n16 tasks"),
     ("osu-latency", OSU, OSU_TITLE, f"{OSU_TITLE}# Hostname: n02\n"),
     ("osu-latency", OSU, OSU_TITLE, f"{OSU_TITLE}# PID: 4711\n"),
@@ -121,6 +155,20 @@ def test_what_differs_in_each_run_makes_no_figure(case: str, name: str, old: str
     text = output(name)
     assert old in text
     assert identities(case, text) == identities(case, text.replace(old, new))
+
+
+@pytest.mark.parametrize("case", DOCUMENTED)
+def test_a_documented_option_makes_two_figures(case: str) -> None:
+    name, line, options = DOCUMENTED[case]
+    text = output(name)
+    for option in options.split():
+        if f" -{option} " in text or f"'-{option}'" in text:
+            continue
+        first, second = (
+            identities(case, text.replace(line, f"{line} -{option} /fs{value}/x"))
+            for value in (1, 2)
+        )
+        assert first.isdisjoint(second), option
 
 
 def with_option(name: str, value: str) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import product
+from itertools import pairwise, product
 
 from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.values import Parameter
@@ -26,6 +26,7 @@ class Agreement:
             Of several expressions, for programs that differ by version, one must fit. A `printed`
             number can be half of its last digit larger or smaller.
         at_most: instead of `equals`, arithmetic whose value the metric cannot exceed.
+        at_least: the same for a value that the metric cannot be below.
         rounding: the largest difference by the printed digits, in the unit of the metric.
         within: the largest relative difference besides.
         rounded: half of the last printed digit of other metrics in `equals`.
@@ -36,6 +37,7 @@ class Agreement:
     metric: str
     equals: tuple[str, ...] = ()
     at_most: str = ""
+    at_least: str = ""
     rounding: float = 0
     within: float = 0.002
     rounded: Mapping[str, float] = field(default_factory=dict)
@@ -45,7 +47,7 @@ class Agreement:
     @cached_property
     def expressions(self) -> tuple[Arithmetic, ...]:
         """The expressions of which one must fit."""
-        return tuple(map(arithmetic, self.equals or (self.at_most,)))
+        return tuple(map(arithmetic, self.equals or (self.at_most or self.at_least,)))
 
 
 def check(
@@ -77,7 +79,8 @@ def check(
 def refuse_zero_rates(units: Mapping[str, str], builders: Iterable[ReadingBuilder]) -> None:
     """Add a problem to each rate of zero: the program did not do what it should measure.
 
-    The bandwidth of a small message beside its time or its message rate is a rounded number.
+    So does a row of times that are all zero. The bandwidth of a small message beside its time or
+    its message rate is a rounded number.
 
     Args:
         units: metric → unit.
@@ -87,9 +90,26 @@ def refuse_zero_rates(units: Mapping[str, str], builders: Iterable[ReadingBuilde
         measured = any(each.value for each in row)
         for each in row:
             base = bases[each.metric]
-            rounded = measured and base == "byte/s"
-            if each.value == 0 and base.endswith("/s") and not rounded:
+            rounded = measured and base == "byte/s" and "bytes" in each.parameters
+            never = (base.endswith("/s") and not rounded) or (base == "s" and not measured)
+            if each.value == 0 and never:
                 each.problems.append(Message("reader-zero-rate", metric=each.metric))
+
+
+def row_missing(builders: Iterable[ReadingBuilder]) -> Message:
+    """Return between which sizes of a table a row is missing, or `NOTHING`. The sizes double.
+
+    Sizes of which one is no power of two are a list of a person.
+    """
+    every = [*builders]
+    found = {each.parameters.get("bytes") for each in every}
+    sizes = sorted(size for size in found if isinstance(size, int) and size)
+    if any(each.value is None for each in every) or any(size & (size - 1) for size in sizes):
+        return NOTHING  # a row that cannot be read has its own INVALID reading
+    for size, following in pairwise(sizes):
+        if following != 2 * size:
+            return Message("reader-no-row-between", least=size, most=following)
+    return NOTHING
 
 
 def _rows(builders: Iterable[ReadingBuilder]) -> Iterator[list[ReadingBuilder]]:
@@ -136,7 +156,8 @@ def _contradiction(
 
 def _near(printed: float, rule: Agreement, low: float, high: float) -> bool:
     below, above = (rule.rounding + rule.within * abs(each) for each in (low, high))
-    return (bool(rule.at_most) or low - below <= printed) and printed <= high + above
+    enough, little = low - below <= printed, printed <= high + above
+    return (enough or bool(rule.at_most)) and (little or bool(rule.at_least))
 
 
 def _halves(

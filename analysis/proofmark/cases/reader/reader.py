@@ -106,6 +106,7 @@ class Reader:
         settings: lines before a figure with the groups `key` and `value`, or with groups whose
             names are keys. Each is a parameter of a figure that nobody planned; so are the options
             of the command line.
+        summary: whether lines behind a figure have settings of it, too.
         require: name for the reason → a line that every run must have (an end marker, a validation
             line). Without it all readings of the run are INVALID.
         reject: lines that make all readings of a run INVALID.
@@ -135,6 +136,7 @@ class Reader:
     untitled: bool = False
     facts: tuple[Pattern, ...] = ()
     settings: tuple[Pattern, ...] = ()
+    summary: bool = False
     require: Mapping[str, Pattern] = field(default_factory=dict)
     reject: tuple[Pattern, ...] = ()
     foreign: Mapping[str, Pattern] = field(default_factory=dict)
@@ -434,12 +436,19 @@ class TextRun(ProgramRun):
         words = match["command"].split()
         found = of_command(words, self.reader.no_setting)
         printed = StartedCommand(words)
+        self.ahead(found)
         if self.builders:
-            self._next_request, self._next_settings = self._started or printed, found
+            self._next_request = self._started or printed
             return None
-        self.settings = {**self.settings, **found}
         self.request = self._started or printed
         return printed
+
+    def ahead(self, found: Mapping[str, Parameter]) -> None:
+        """Record settings before a banner, or of a command: behind figures, of the next run."""
+        if self.builders:
+            self._next_settings = {**self._next_settings, **found}
+        else:
+            self.settings = {**self.settings, **found}
 
     def complaint(self, text: str, metrics: tuple[str, ...] = ()) -> None:
         """Read a line by which the program itself doubts a figure.
@@ -478,7 +487,8 @@ class TextRun(ProgramRun):
     def _setting(self, text: str) -> None:
         """Record the settings in a line of the header."""
         reader = self.reader
-        if not (self._banner or reader.untitled) or self._measured < len(self.builders):
+        late = self._measured < len(self.builders) and not reader.summary
+        if late or not (self._banner or reader.untitled):
             return
         if not reader.settings or (self.table and not text.lstrip()[:1].isalpha()):
             return
@@ -508,6 +518,8 @@ class TextRun(ProgramRun):
             self.builders.clear()
             self.unread(reader.metric, Message("reader-foreign", program=self.foreign))
             return self
+        for builder in self.builders if reader.summary else ():
+            builder.settings = self.settings
         if self.unset:
             self.notes.append(Message("reader-not-run", metrics=tuple(sorted(self.unset))))
         if self.builders:

@@ -26,6 +26,10 @@ _OF_A_RUN = re.compile(
 _MOMENT = re.compile(r"\d{1,2}:\d\d:\d\d|\b\d{4}-\d\d-\d\d\b", re.ASCII)
 _INTEGER = re.compile(r"\d{1,18}", re.ASCII)
 _OPTION = re.compile(r"--?[A-Za-z][\w.-]*", re.ASCII)
+_MOUNT = re.compile(r"/(?:(?:mnt|media|net|gpfs|lustre|lus|beegfs|p)/)?[^/]+", re.ASCII)
+"""The file system of a path: its first folder, and the one below a folder of mount points."""
+_DATA = frozenset({"test_filename", "-o", "-d"})
+"""Names of the file or folder with the data: its file system counts."""
 _LONGEST = 200
 """Letters of a longer value that count."""
 
@@ -44,6 +48,9 @@ def named(name: str, word: str, skipped: Collection[str]) -> dict[str, Parameter
         return {}
     if _INTEGER.fullmatch(value):
         return {plain: int(value)}
+    if plain in _DATA and not value.startswith("/dev/"):
+        mount = _MOUNT.match(value)
+        return {plain: mount[0]} if mount else {}
     return {plain: _lasting(value)[:_LONGEST] or SET}
 
 
@@ -76,19 +83,26 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _lasting(value: str) -> str:
-    """Return a value with ``#`` for the parts of its paths that can differ in each run.
+    """Return a value without the parts of its paths that can differ in each run.
 
-    These are the words of a path that contain a digit, and random letters as those of mktemp.
-    A device keeps its name.
+    These are numbers at the end of words, and random letters as those of mktemp. A device and a
+    file system keep their names.
     """
-    if "/" not in value or value.startswith("/dev/"):
-        return value
-    return re.sub(r"[A-Za-z0-9]+", lambda word: "#" if _varies(word[0]) else word[0], value)
+    return "".join(_lasting_path(word) for word in re.split(r"([\s:,@=]+)", value))
 
 
-def _varies(word: str) -> bool:
+def _lasting_path(word: str) -> str:
+    if "/" not in word or word.startswith("/dev/"):
+        return word
+    mount = _MOUNT.match(word)
+    kept = mount[0] if mount else ""
+    return kept + re.sub("[A-Za-z0-9]+", lambda part: _lasting_word(part[0]), word[len(kept) :])
+
+
+def _lasting_word(word: str) -> str:
+    stem = word.rstrip("0123456789")
     mixed = len(word) >= 6 and not (word.islower() or word.isupper() or word.istitle())
-    return mixed or any(letter.isdigit() for letter in word)
+    return "#" if mixed or any(letter.isdigit() for letter in stem) else stem
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,10 @@ def _item(job: object, options: Mapping[str, object]) -> Item:
     # The pattern may have the number of I/Os before the next offset, or a step: rw=write:8k.
     pattern = first_of(options.get("rw"), options.get("readwrite"), "read")
     values = {}
+    idle = [way for way in ("write", "read") if _is_zero(at(job, way, "io_bytes"))]
     for metric, patterns in (("write", _WRITES), ("read", _READS)):
-        if not isinstance(pattern, str) or pattern.startswith(patterns):
+        moved = metric not in idle or len(idle) > 1  # rwmixread=100 writes nothing
+        if moved and (not isinstance(pattern, str) or pattern.startswith(patterns)):
             values[metric] = (f"job.{metric}.bw", at(job, metric, "bw"))
     parameters = {
         **_amounts(job, options),
@@ -72,7 +74,8 @@ def _item(job: object, options: Mapping[str, object]) -> Item:
         "read_kib": at(job, "read", "io_kbytes"),
         "read_ms": at(job, "read", "runtime"),
     }
-    return Item(values, parameters, options, tuple(_problems(job, options)))
+    settings = {k: v for k, v in options.items() if k != "size" or truth(options.get("io_size"))}
+    return Item(values, parameters, settings, tuple(_problems(job, options)))
 
 
 def _amounts(job: object, options: Mapping[str, object]) -> dict[str, object]:
@@ -118,9 +121,16 @@ def _ways(options: Mapping[str, object]) -> dict[str, object]:
         "engine": first_of(options.get("ioengine"), "psync"),
         "sync": options.get("sync") if options.get("sync") != "0" else None,
         "fsync": first_of(options.get("fsync"), options.get("fdatasync")),
-        "read_share": options.get("rwmixread"),
+        "read_share": _read_share(options),
         "layout": layout,
     }
+
+
+def _read_share(options: Mapping[str, object]) -> object:
+    """Return the reads of a mixed pattern in percent; fio takes either option."""
+    writes = words_of(options.get("rwmixwrite"))
+    rest = f"{100 - int(writes)}" if writes.isdecimal() and len(writes) < 4 else None
+    return first_of(options.get("rwmixread"), rest)
 
 
 def _problems(job: object, options: Mapping[str, object]) -> Iterator[str]:
@@ -200,10 +210,10 @@ FIO = Reader(
     },
     # Read by other rules, or without an effect on a figure.
     no_setting=words(
-        "rw readwrite bs blocksize size io_size filesize runtime time_based numjobs iodepth"
+        "rw readwrite bs blocksize io_size runtime time_based numjobs iodepth"
         " ioengine direct buffered sync fsync fdatasync rwmixread rwmixwrite bssplit bsrange"
         " description name stonewall wait_for new_group group_reporting filename_format"
-        " write_bw_log write_lat_log write_iops_log write_hist_log log_avg_msec thread"
+        " write_bw_log write_lat_log write_iops_log write_hist_log log_avg_msec"
     ),
     agree=(*_rates("write", "wrote"), *_rates("read", "has_read")),
 )

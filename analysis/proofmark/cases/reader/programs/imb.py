@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from proofmark.cases.reader.agreement import Agreement
+from proofmark.cases.reader.agreement import Agreement, row_missing
+from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.reader import Reader, TextRun, any_of, line
 from proofmark.cases.reader.table import Table
 
@@ -76,6 +77,16 @@ def read(run: TextRun) -> None:
             run.command(match)
         else:
             run.other(text, _TABLE)
+    if run.request and "-msglen" in run.request.arguments:  # the sizes are in a file
+        return
+    tables: dict[tuple[object, ...], list[ReadingBuilder]] = {}
+    for each in run.builders:
+        table = (each.parameters[name] for name in each.parameters if name != "bytes")
+        tables.setdefault((each.benchmark, *table), []).append(each)
+    for rows in tables.values():
+        problem = row_missing(rows)
+        for each in rows if problem else ():
+            each.problems.append(problem)
 
 
 IMB = Reader(

@@ -10,6 +10,7 @@ from proofmark.cases.reader.documents import at, truth, words_of
 from proofmark.cases.reader.reader import Documents, Item, Reader, TextRun, any_of, line, words
 from proofmark.cases.reader.settings import StartedCommand, size_of, value_of
 from proofmark.cases.reader.table import Table
+from proofmark.common.message import Message
 
 _OPERATIONS = {"-w": "write", "-r": "read", "-R": "read"}
 _UNITS = {"write": "MiB/s", "read": "MiB/s"}
@@ -33,7 +34,7 @@ _OPTIONS = (
 _API = line(r"\s*api\s+[:=] (?P<api>[A-Za-z][\w-]*?)(?:-\d+\.\S*)?(?: .*)?")
 _OF_API = (
     *("type", "layout", "ordering", "ordering_inter_file", "segments", "block_bytes"),
-    *("transfer_bytes", "tasks", "amount"),
+    *("transfer_bytes", "tasks", "amount", "repetitions"),
 )
 """The parameters that follow a line with the interface."""
 # IOR 3.2 and later print blanks and a colon; earlier versions a tab and an equals sign.
@@ -50,6 +51,7 @@ _CONTEXT = (
     line(r"\s*xfersize\s+[:=] (?P<transfer_bytes>.*)"),
     line(r"\s*blocksize\s+[:=] (?P<block_bytes>.*)"),
     line(r"\s*aggregate filesize\s*[:=] (?P<amount>.*)"),
+    line(r"\s*repetitions\s*[:=] (?P<repetitions>\d+).*"),
 )
 _ANY_CONTEXT = any_of(_CONTEXT)
 _HEADER = line(r"access\s+bw\(MiB/s\)\s.*")
@@ -95,6 +97,25 @@ def read(run: TextRun) -> None:
             run.complaint(text)
         elif not _MOVED_LESS.fullmatch(text):
             run.other(text)
+    _check_rows(run)
+
+
+def _check_rows(run: TextRun) -> None:
+    """Compare the rows of each operation with the number of repetitions that IOR prints."""
+    tests: dict[tuple[object, ...], list[ReadingBuilder]] = {}
+    for each in run.builders:
+        test = (each.parameters[name] for name in each.parameters if name != "iteration")
+        tests.setdefault((each.metric, each.aside.get("repetitions"), *test), []).append(each)
+    if run.request and "-T" in run.request.arguments:  # as many as fit into so many minutes
+        return
+    for (_, repetitions, *_), rows in tests.items():
+        found = {each.parameters.get("iteration") for each in rows}
+        whole = not isinstance(repetitions, int) or found >= {*range(repetitions)}
+        if whole or any(each.value is None for each in rows):
+            continue  # a row that cannot be read has its own INVALID reading
+        for each in rows:
+            counted = f"{repetitions}"
+            each.problems.append(Message("reader-other-count", rows=len(found), counted=counted))
 
 
 def _problems(document: object) -> Iterator[str]:
@@ -230,12 +251,12 @@ IOR = Reader(
         numbered="iteration",
         refused=(_FSYNC_FAILED, _INCONSISTENT),
     ),
-    aside={"total_s": "printed", "amount": "printed", "iops": "printed"},
+    aside={"total_s": "printed", "amount": "printed", "iops": "printed", "repetitions": "int"},
     no_setting=words(
         "api access type pattern segments ordering_in_a_file ordering_inter_file tasks"
-        " xfersize blocksize aggregate_filesize stonewallingtime -a -b -t -s -e -B -F -D -z -Z"
-        " -O --posix.odirect -T -i -w -r -R -W -k -K -v -vv -vvv -vvvv -q -j -l repetitions"
-        " test_filename -o useo_direct stonewallingstatusfile summaryformat apiversion clients"
+        " xfersize blocksize aggregate_filesize stonewallingtime -a -b -t -e -B -F -D -z -Z"
+        " -O --posix.odirect -i -w -r -k -K -v -vv -vvv -vvvv -q -j repetitions"
+        " useo_direct stonewallingstatusfile summaryformat apiversion clients"
     ),
     agree=(*_rate("write"), *_rate("read")),
     starts=line(r"IOR-\d.*: MPI Coordinated Test of Parallel I/O"),

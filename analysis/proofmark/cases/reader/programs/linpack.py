@@ -157,6 +157,15 @@ HPCC = Reader(
         "updates_lcg": "int",
         "access_lcg_s": "printed",
     },
+    # Of the summary: whole numbers and words are settings, the others are measured.
+    summary=True,
+    settings=(
+        line(
+            r"(?P<key>(?!sizeof_|Version|.*(?:Err|Updates|TimeBound|residual))\w*[A-Za-z]\w*)"
+            r"=(?P<value>\d+|[A-Z])"
+        ),
+    ),
+    no_setting=("success", "commworldprocs", "hpl_n", "hpl_nb", *map(str.lower, _HPCC_METRICS)),
     agree=(
         Agreement("hpl_rmax", (f"{_OPERATIONS} / (seconds * 1e9)",)),
         Agreement("randomaccess_mpi", ("updates / (access_s * 1e9)",), within=0.001),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from proofmark.cases.reader.agreement import Agreement
 from proofmark.cases.reader.reader import Reader, TextRun, line, words
 from proofmark.cases.reader.settings import StartedCommand
 from proofmark.cases.reader.values import measured
@@ -38,7 +39,7 @@ _SECONDS = line(r"SUMMARY time: \(of .*")
 # Max, Min, Mean and Std Dev of the iterations: the mean counts, and the least time. With
 # --showRankStatistics Max, Min and Mean of the ranks come before them.
 _ROW = line(
-    r"\ *(?P<key>(?:File|Directory) [a-z]+) *:?(?: +\S+ +\S+ +\S+)? +\S+ +(?P<least>\S+)"
+    r"\ *(?P<key>(?:File|Directory) [a-z]+) *:?(?: +\S+ +\S+ +\S+)? +(?P<most>\S+) +(?P<least>\S+)"
     r" +(?P<value>\S+) +\S+"
 )
 _LEAST_SECONDS = 1
@@ -120,13 +121,15 @@ MDTEST = Reader(
     },
     # With -I the items of a process are those of its directories, and only
     # their sum is printed.
-    aside={"all_items": "int"},
+    aside={"all_items": "int", "most": "printed", "least": "printed"},
+    agree=(
+        *(Agreement(each, at_most="most", rounding=0.001) for each in _METRICS.values()),
+        *(Agreement(each, at_least="least", rounding=0.001) for each in _METRICS.values()),
+    ),
     # Read by other rules, or without an effect on a figure.
     no_setting=words(
-        "-n -N -w -e -W -u -i -F -D -C -T -E -r -v -vv -vvv -P -d items iterations"
-        " write_bytes read_bytes random_seed first last stride create_only dirs_only read_only"
-        " files_only remove_only stat_only items_per_dir stone_wall_timer_seconds"
-        " unique_dir_per_task nstride"
+        "-n -N -w -e -W -u -i -v -vv -vvv -P items iterations write_bytes read_bytes random_seed"
+        " first last stride stone_wall_timer_seconds unique_dir_per_task nstride"
     ),
     read=read,
     # Version 1.9.3 prints the time of the start before it, others after it, some do not.

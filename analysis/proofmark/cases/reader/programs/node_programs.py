@@ -25,6 +25,7 @@ LIKWID = Reader(
     agree=(Agreement("triad", ("volume / (time * 1e6)",), rounding=0.006, within=0.001),),
     starts=line("LIKWID MICRO BENCHMARK"),
     once="ends",
+    settings=(line(r"Using (?P<work_groups>\d+) work groups?"),),
     facts=(
         line(r"Test: (?P<kernel>stream\w*)"),
         line(r"Using (?P<threads>\d+) threads"),

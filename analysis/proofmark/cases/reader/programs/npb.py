@@ -42,6 +42,14 @@ NPB = Reader(
         "another program of NPB": line(r"\s*NAS Parallel Benchmarks .* (?!BT )\S+ Benchmark.*")
     },
     once="ends",
+    # BT prints most settings, and those of its compilation, behind the figures.
+    summary=True,
+    settings=(
+        line(r"\s*BTIO -- .*(?P<key>write interval):\s*(?P<value>\d+)"),
+        line(r"\s*(?P<key>collbuf_nodes)\s+(?P<value>\d+)"),
+        line(r"\s*(?P<key>[A-Za-z_]+)\s*=\s+(?P<value>\S.*)"),
+    ),
+    no_setting=("class", "size", "verification"),
     facts=(
         line(r"\s*Class\s+=\s+(?P<class>\S+)"),
         line(r"\s*Size\s+=\s+(?P<edge>\d+)x.*"),

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from proofmark.cases.reader.agreement import Agreement
+from proofmark.cases.reader.agreement import Agreement, row_missing
 from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.reader import Reader, Rows, TextRun, any_of, line
-from proofmark.cases.reader.settings import StartedCommand, size_of, value_of
+from proofmark.cases.reader.settings import StartedCommand, named, size_of, value_of
 from proofmark.cases.reader.table import Table
 from proofmark.common.message import NOTHING, Message
 
@@ -31,6 +31,8 @@ pattern that matches counts."""
 
 # A line of a shell that prints its commands.
 _COMMAND = line(r"(?:# cmd:|\++) (?:.*[ /])?(?P<command>osu_\w+(?: .*)?)")
+# The multi-threaded programs print it before their banner.
+_THREADS = line(r"# (?P<key>Number of (?:Sender|Receiver) threads): (?P<value>\d+.*)")
 _NAME = line(r"# OSU (?:MPI[-_ ]?)?(?P<benchmark>.+?) Test\b.*")
 _CONTEXT = (
     line(r"# \[ pairs: (?P<pairs>\d+) \].*"),
@@ -115,10 +117,14 @@ def read(run: TextRun) -> None:
             rows.row(text)
         elif match := _COMMAND.fullmatch(text):
             run.command(match)
+        elif match := _THREADS.fullmatch(text):
+            run.ahead(named(match["key"], match["value"], ()))
         else:
             run.other(text, _TABLE)
     if run.request is None:
         run.unproven = any("bytes" in each.parameters for each in run.builders)
+        if problem := row_missing(run.builders):
+            run.problems.append(problem)
     elif problem := missing_sizes(run.request, run.builders):
         run.problems.append(problem)
 

@@ -42,6 +42,7 @@ STREAM = Reader(
         for metric, arrays in (("copy", 2), ("scale", 2), ("add", 3), ("triad", 3))
     ),
     settings=(
+        line(r" ?STREAM [Vv]ersion \$Revision: (?P<version>[\d.]+) \$.*"),
         line(r".*\bOffset += +(?P<offset>\d+)\b.*"),
         line(
             "(?:Each kernel will be executed| You are running each test)"

@@ -1,0 +1,69 @@
+"""What is counted or printed twice is compared, and what moved nothing has no figure."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from tests.fixtures.outputs import read, text_of
+
+IOR = "ior-4.0.0_posix_wr_b16m_t1m_n2_fpp.txt"
+MDTEST = "mdtest-4.0.0_100items_own_n4.txt"
+OSU = "osu-7.4_bw_n2.txt"
+IMB = "imb-2021.7_PingPong_n2.txt"
+BT = "npb-3.4.3_bt.W_full_n4.txt"
+FIO = "fio-3.33_4m_2m_n2_fpp.json"
+
+
+@pytest.mark.parametrize(
+    ("case", "name", "pattern", "new", "metric", "code"),
+    [
+        ("ior", IOR, r"\nwrite .* 1 +(?=\n)", "", "write", "reader-other-count"),
+        (
+            "mdtest",
+            MDTEST,
+            r"(File creation +)(\S+)( +\S+ +)\S+",
+            r"\1\2\g<3>9\2",
+            "file_create",
+            "",
+        ),
+        (
+            "mdtest",
+            MDTEST,
+            r"(File creation +\S+ +)(\S+)( +)\S+",
+            r"\1\2\g<3>1.5",
+            "file_create",
+            "",
+        ),
+        ("osu-bw", OSU, r"\n1024 .*", "", "bandwidth", "reader-no-row-between"),
+        ("imb-pingpong", IMB, r"\n +1024 .*", "", "bandwidth", "reader-no-row-between"),
+        ("osu-bw", OSU, r"(\n8 +)[\d.]+", r"\g<1>0.00", "bandwidth", "reader-zero-rate"),
+        ("npb-btio", BT, r"(I/O data rate .*: +)\S+", r"\g<1>0.00", "io_rate", "reader-zero-rate"),
+    ],
+)
+def test_a_contradiction_is_invalid(
+    case: str, name: str, pattern: str, new: str, metric: str, code: str
+) -> None:
+    text = text_of(name)
+    damaged, changed = re.subn(pattern, new, text, count=1)
+    assert changed and all(each.valid for each in read(case, text))
+    wrong = [each for each in read(case, damaged) if not each.valid and each.metric == metric]
+    assert wrong
+    assert {each.reason.main_code for each in wrong} == {code or "reader-contradiction"}
+
+
+def test_a_latency_of_zero_is_no_latency() -> None:
+    text = "# OSU MPI Latency Test v7.4\n# Size       Avg Latency(us)\n8              0.00\n"
+    assert not any(each.valid for each in read("osu-latency", text))
+
+
+@pytest.mark.parametrize("way", ["write", "read"])
+def test_a_direction_that_moved_nothing_has_no_figure(way: str) -> None:
+    text = text_of(FIO)
+    document = json.loads(text[text.index("{") :])
+    for job in document["jobs"]:
+        job["job options"]["rw"] = "randrw"
+        job[way] |= {"io_bytes": 0, "bw": 0, "bw_bytes": 0, "io_kbytes": 0, "runtime": 0}
+    found = {each.metric for each in read("fio-cache", json.dumps(document)) if each.valid}
+    assert way not in found
