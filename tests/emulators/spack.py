@@ -62,7 +62,11 @@ def main(words: list[str]) -> None:
         if key not in order:
             order.append(key)
 
-    for word in words[5:]:
+    roots = words[5:]
+    if roots[:1] == ["-j"]:
+        print(f"==> {roots[1]} processes")
+        roots = roots[2:]
+    for word in roots:
         visit(word.removeprefix("/"))
     for number, key in enumerate(order, 1):
         spec = lock[key]

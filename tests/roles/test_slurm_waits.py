@@ -101,6 +101,27 @@ def test_a_job_waits_for_a_healthy_node_that_is_not_free(
     assert judge_run(run).coverage.stopped == ()
 
 
+def test_a_node_whose_prolog_fails_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slurm drains the node and cancels the job: no user did it."""
+    kit = make_kit(tmp_path)
+    kit.program(WAITS)
+    prolog = tmp_path / "prolog"
+    prolog.write_text("#!/bin/sh\nexit 1\n")
+    prolog.chmod(0o755)
+    with (
+        Cluster(tmp_path / "cluster", 1, shared=[tmp_path]) as cluster,
+        Slurm(cluster, settings={"Prolog": prolog}) as slurm,
+    ):
+        monkeypatch.setenv("PATH", f"{cluster.bin}:{os.environ['PATH']}")
+        site = Site(kit, slurm)
+        run = site.run()
+        site.execute(run)
+    assert "lost a node: knl0001: down" in stopped(run)
+    assert "Prolog error" in stopped(run)
+
+
 @pytest.mark.fault("nodes-unavailable")
 def test_a_node_that_is_drained_while_its_job_waits_is_named(site: Site) -> None:
     run = site.run(stall_timeout_s=STALL_S, queue_timeout_s=90)

@@ -17,7 +17,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import translate
 from functools import cache
 from pathlib import Path
@@ -114,6 +114,37 @@ A line has the names of scripts in the input (`script_names`), and nothing else 
 """
 
 
+LEFT_S = 1.0
+"""The wait for a killed process. Not even SIGKILL ends one that waits for a dead file system."""
+
+
+class Process(subprocess.Popen[bytes]):
+    """A process for whose end nobody waits without a limit after it was killed.
+
+    Attributes:
+        killed: whether SIGKILL was sent.
+    """
+
+    killed = False
+
+    def kill(self) -> None:
+        """Kill the process, and its group if it leads one; it may have ended before them."""
+        self.killed = True
+        if self.returncode is None:
+            with suppress(OSError):
+                leads = os.getpgid(self.pid) == self.pid
+                (os.killpg if leads else os.kill)(self.pid, signal.SIGKILL)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code; of a killed process that does not end, the code of SIGKILL."""
+        if not self.killed:
+            return super().wait(timeout)
+        try:
+            return super().wait(LEFT_S)
+        except subprocess.TimeoutExpired:
+            return -signal.SIGKILL
+
+
 def run_command(
     words: Sequence[str],
     *,
@@ -135,18 +166,24 @@ def run_command(
         subprocess.TimeoutExpired: the time limit has passed.
     """
     with traced(call_line(words, text)) as outcome:
-        done = subprocess.run(
+        started = Process(
             words,
-            input=text.encode(errors="surrogateescape"),
-            capture_output=True,
-            timeout=timeout_s,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             env=environment_of() if environment is None else environment,
-            check=False,
             start_new_session=new_session,
         )
-        outcome.append(f"exit code {done.returncode}")
-    printed, messages = (each.decode(errors="replace") for each in (done.stdout, done.stderr))
-    return subprocess.CompletedProcess(done.args, done.returncode, printed, messages)
+        with started as process:
+            try:
+                given = text.encode(errors="surrogateescape")
+                output = process.communicate(given, timeout_s)
+            except BaseException:
+                process.kill()
+                raise
+        outcome.append(f"exit code {process.returncode}")
+    printed, messages = (each.decode(errors="replace") for each in output)
+    return subprocess.CompletedProcess(words, process.returncode, printed, messages)
 
 
 _ANY_OWNER = "safe.directory=*"

@@ -482,15 +482,13 @@ class JobMonitor:
 
     def _with_down_nodes(self, active: ActiveJob, status: JobStatus) -> JobStatus:
         """Return the end of a job with its nodes that are down now."""
-        own = status.state in OWN_ENDS
+        ran = has_run(active)
+        own = status.state in OWN_ENDS and (ran or status.state is not State.FAILED)
         down = "" if own else self._scheduler.down_nodes(active.request.nodes)
         if not down:
             return status
-        ran = has_run(active)
-        if not ran and status.state is State.CANCELLED:
-            ran = self._scheduler.told(
-                self._scheduler.chosen.had_nodes, active.submission.id, False
-            )
+        asked = self._scheduler.chosen.had_nodes
+        ran = ran or self._scheduler.told(asked, active.submission.id, False)
         return with_down_nodes(active, status, down, ran=ran)
 
     def _update(self, active: ActiveJob, status: JobStatus) -> None:

@@ -15,11 +15,9 @@ import logging
 import os
 import re
 import shlex
-import signal
 import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -44,6 +42,7 @@ from proofmark.common.errors import (
 from proofmark.common.kit import code_folder
 from proofmark.common.nodesets import folded
 from proofmark.common.processes import (
+    Process,
     StopSignals,
     call_line,
     environment_of,
@@ -145,13 +144,13 @@ class _Client(ExecClient, EventHandler):
         """Return the words of the command: a list is started without a shell."""
         return self._words, None
 
-    def _exec_nonblock(self, commandlist: Sequence[str], **_: object) -> _Process | _NotStarted:
+    def _exec_nonblock(self, commandlist: Sequence[str], **_: object) -> Process | _NotStarted:
         """Start the process as `run_command` does: ClusterShell's own start ignores SIGPIPE."""
         self._began, self._began_at = time.monotonic(), time.time()
         (stdin, feed), (stdout, out), (stderr, err) = [os.pipe() for _ in range(3)]
-        process: _Process | _NotStarted
+        process: Process | _NotStarted
         try:
-            process = _Process(
+            process = Process(
                 commandlist,
                 stdin=stdin,
                 stdout=out,
@@ -218,16 +217,6 @@ class _Client(ExecClient, EventHandler):
         self.worker.results[self.key] = result
         line = call_line(self._words, self.worker.text, self.key)
         trace(line, outcome, time.monotonic() - self._began)
-
-
-class _Process(subprocess.Popen[bytes]):
-    """The leader of a process group."""
-
-    def kill(self) -> None:
-        """Kill the process and its children; it may have ended before them."""
-        if self.returncode is None:
-            with suppress(OSError):
-                os.killpg(self.pid, signal.SIGKILL)
 
 
 class _NotStarted:

@@ -218,7 +218,7 @@ def one_by_one(nodes: Sequence[str], command: str) -> list[str]:
 
 def ssh_to(nodes: Sequence[str]) -> list[str]:
     """Return ``on_all`` by ssh, for a scheduler without a command for the nodes of a job."""
-    return one_by_one(nodes, 'ssh -o BatchMode=yes -o ConnectTimeout=30 "$node"')
+    return one_by_one(nodes, 'ssh -T -o BatchMode=yes -o ConnectTimeout=30 "$node"')
 
 
 class Use(Enum):

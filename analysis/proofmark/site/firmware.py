@@ -218,7 +218,7 @@ def recognized(reported: str) -> str:
 
 Settings = Mapping[str, Scalar]
 Seconds = Annotated[float, Field(gt=0, le=MAX_WAIT_S)]
-SSH = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "{node}", "sh -s"]
+SSH = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "{node}", "sh -s"]
 
 
 class Firmware(StrictModel):

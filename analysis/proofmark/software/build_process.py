@@ -13,7 +13,7 @@ from pathlib import Path
 
 from proofmark.common.errors import Stopped
 from proofmark.common.files import open_to_append
-from proofmark.common.processes import on_stop_signal, traced
+from proofmark.common.processes import Process, on_stop_signal, traced
 from proofmark.common.progress_lines import IDLE_S
 
 GRACE_S = 60.0
@@ -45,7 +45,7 @@ def run(
     log.parent.mkdir(parents=True, exist_ok=True)
     opened = open_to_append(log)
     with opened as file, on_stop_signal(_stop), traced(shlex.join(command)) as outcome:
-        started = subprocess.Popen(
+        started = Process(
             command,
             cwd=folder,
             env={**environment, "PYTHONUNBUFFERED": "1"},
@@ -92,8 +92,9 @@ def _lines(pipe: int, idle: Callable[[], None]) -> Iterator[bytes]:
         yield rest
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: Process) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
+        process.killed = number == signal.SIGKILL
         try:
             os.killpg(process.pid, number)
             process.wait(GRACE_S)

@@ -10,6 +10,7 @@ from tests.folders import DATA
 from tests.packages.stability.test_stability import job
 
 from proofmark.packages.stability.job_causes import (
+    NEXT_FILE,
     OF_COUNTERS,
     JobEnd,
     NodeShown,
@@ -87,7 +88,7 @@ def of(cause: str) -> dict[str, str]:
         (("fabric", "file-system"), "fabric"),
         (("file-system", "fabric"), "fabric"),
         (("program", "file-system"), "file-system"),
-        (("program", "fabric"), "fabric"),
+        (("program", "fabric"), "program"),
         (("fabric", "node"), "node"),
         (("unknown", "program"), "program"),
     ],
@@ -95,6 +96,38 @@ def of(cause: str) -> dict[str, str]:
 def test_several_messages(causes: tuple[str, str], decides: JobEnd) -> None:
     text = "\n".join(of(cause)["text"] for cause in causes)
     assert cause_of(job(1, 0, 1), Shown(text, code=1)) == decides
+
+
+RETRY = "ib_mlx5_log.c:139  Transport retry count exceeded on mlx5_0:1/IB (synd 0x15)"
+SEGFAULT = "srun: error: n3: task 7: Segmentation fault (core dumped)"
+PORTAL = (
+    "MPIDI_OFI_handle_cq_error(1075): OFI poll failed (ofi_events.c:1077:MPIDI_OFI_handle_cq_error:"
+    "Input/output error - PTLTE_NOT_FOUND)"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (f"{SEGFAULT}\n{PORTAL}", "program"),
+        (
+            f"{PORTAL}{NEXT_FILE}slurmstepd: error: Detected 1 oom_kill event in StepId=1.0",
+            "program",
+        ),
+        (PORTAL, "fabric"),
+        (f"{SEGFAULT}\n{RETRY}", "program"),
+        (f"{RETRY}\n{SEGFAULT}", "fabric"),
+        (f"{SEGFAULT}{NEXT_FILE}{RETRY}", "fabric"),  # which came first is not known
+        (f"bash: module: command not found\n{RETRY}", "fabric"),
+    ],
+)
+def test_a_cause_counts_before_its_symptom(text: str, cause: JobEnd) -> None:
+    assert cause_of(job(1, 0, 1), Shown(text, code=1)) == cause
+
+
+def test_a_link_that_went_down_is_no_symptom() -> None:
+    nodes = {"n1": NodeShown(counters=["meaning-link-down"])}
+    assert cause_of(job(1, 0, 1), Shown(f"{SEGFAULT}\n{RETRY}", nodes, code=1)) == "fabric"
 
 
 def test_a_peer_that_is_gone_is_the_fabric_only_if_nothing_says_why() -> None:

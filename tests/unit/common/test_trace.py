@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tests.fixtures.shells import remote_shell
 from tests.folders import ROOT
 
 from proofmark.cli.main import main
-from proofmark.common.processes import run_command, stop_signals
+from proofmark.common.processes import Process, run_command, stop_signals
 from proofmark.machine.bmc.back_end import BackEndContext, Credentials, Host, back_end
 from proofmark.machine.node_commands import run_commands
 from proofmark.site.firmware import Firmware
@@ -120,6 +121,27 @@ def test_a_run_whose_trace_is_a_link_gets_none(
     messages = capsys.readouterr().err
     assert f"no trace in the run: {run.files.trace}" in messages
     assert "sh -s < missing-programs.sh" in messages
+
+
+def test_a_process_that_not_even_sigkill_ends_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One in state D waits for a dead file system. Here nothing sends the signal."""
+    left: list[Process] = []
+
+    def kill(process: Process) -> None:
+        process.killed = True
+        left.append(process)
+
+    monkeypatch.setattr(Process, "kill", kill)
+    began = time.monotonic()
+    with pytest.raises(subprocess.TimeoutExpired):
+        run_command(["sleep", "30"], timeout_s=0.2)
+    assert time.monotonic() - began < 10
+    (process,) = left
+    process.killed = False
+    process.terminate()
+    process.wait()
 
 
 def test_control_characters_of_a_command_do_not_reach_the_trace(

@@ -52,6 +52,14 @@ def test_the_temperature_is_that_of_the_hottest_processor(
     assert line["celsius"] == pytest.approx(celsius, abs=0.06)
 
 
+@pytest.mark.parametrize("value", ["-128000", "0", "127000", "255000"])
+def test_a_sensor_that_gives_no_temperature_does_not_count(
+    sense: Callable[..., Lines], tmp_path: Path, value: str
+) -> None:
+    (hot,) = sense("sensors-xeon", (10, {"class/hwmon/hwmon2/temp1_input": value}))
+    assert 0 < hot["celsius"] <= 63
+
+
 def test_a_sensor_that_is_absent_has_no_key(sense: Callable[..., Lines]) -> None:
     (line,) = sense("sensors-arm", (10, {}))
     assert line.keys() == {"host", "time", "span", "celsius"}

@@ -293,14 +293,19 @@ def test_of_three_nodes_one_answers_one_refuses_and_one_hangs(
 
 @pytest.mark.root
 def test_nodes_that_answer(tmp_path: Path, server: Sshd) -> None:
-    """The control of the test above; one node is reached through a gate of the site's own file."""
+    """The control of the test above; one node is reached through a gate of the site's own file.
+
+    Another one has a configuration that forces a terminal, which echoes what it reads.
+    """
+    (tmp_path / "terminal").write_text("Host *\n  RequestTTY force\n")
     (tmp_path / "own").write_text(
         f"Host gate\n  HostName 127.0.0.1\n  Port {server.port}\n"
         f"  IdentityFile {server.folder}/key\n  UserKnownHostsFile {server.folder}/known_hosts\n"
     )
     reached = {"ansible_host": "127.0.0.1", "ansible_port": server.port}
     through = {**reached, "ansible_ssh_extra_args": f"-F {tmp_path}/own -J gate"}
-    site = inventory(tmp_path, server, {"n1": reached, "n2": through, "n3": reached})
+    forced = {**reached, "ansible_ssh_extra_args": f"-F {tmp_path}/terminal"}
+    site = inventory(tmp_path, server, {"n1": reached, "n2": through, "n3": forced})
     outputs, failed = run_on_nodes(site, site.hosts, (SCRIPT, ["/bin/sh"]))
     assert (outputs, failed) == (dict.fromkeys(("n1", "n2", "n3"), ""), {})
     assert len(server.accepted()) == 4

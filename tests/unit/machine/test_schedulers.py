@@ -514,8 +514,8 @@ NEVER = "Can Never Run: Insufficient amount of resource: host"
         pytest.param(
             "pbs",
             pbs_job("Q", comment=NEVER),
-            f"its nodes are not available: Q {NEVER}; its limits are not known; it never starts; change "
-            "`queue.options`",
+            f"its nodes are not available: Q {NEVER}; its limits are not known; it never starts; "
+            "change `queue.options`",
             True,
             marks=pytest.mark.fault("nodes-unavailable"),
         ),

@@ -16,7 +16,8 @@ from proofmark.site.installed_parts import VIRTUAL_MEMORY_TOLERANCE, parts_of
 from proofmark.site.machines import Machine
 from proofmark.site.node.counters import counter_differences, disturbance, parse_counters
 from proofmark.site.node.facts import NodeFacts, parse_probe
-from proofmark.site.node.probe_text import ProbeStream, read_stream
+from proofmark.site.node.parts import read_nics
+from proofmark.site.node.probe_text import ProbeStream, Unread, read_stream
 from proofmark.site.node.provenance import node_provenance
 
 PROBE = PACKAGE / "site/node/probe.sh"
@@ -239,13 +240,26 @@ def test_adapters_have_their_numa_domain_and_their_slot(tmp_path: Path) -> None:
         f"{nic}/operstate": "up",
         f"{nic}/speed": "200000",
         f"{nic}/device/numa_node": "-1",
+        f"{nic}/device/current_link_speed": "Unknown",
+        f"{nic}/device/current_link_width": "0",
+        f"{nic}/device/max_link_speed": "16.0 GT/s PCIe",
+        f"{nic}/device/max_link_width": "255",
     }
     make_node(tmp_path, SMALL_NODE | files)
     (tmp_path / hca / "device").symlink_to(tmp_path / device)
     facts = parse_probe(probe(root=tmp_path), "probe")
     (found,) = facts.ports
     assert (found.numa, found.slot, found.state) == (3, "0000:81:00.1", "1: DOWN")
-    assert [(each.name, each.numa) for each in facts.nics] == [("hsn0", None)]
+    (only,) = facts.nics
+    assert (only.name, only.numa, only.link, only.link_best) == ("hsn0", None, None, None)
+
+
+@pytest.mark.parametrize("words", ["N/A", "[N/A]", "unknown", "", "Not Specified"])
+def test_a_word_that_stands_for_no_value_is_none(words: str) -> None:
+    (nic,) = read_nics({"eth0": {"firmware": words, "speed": "-1"}}, Unread())
+    assert (nic.firmware, nic.megabits) == (None, None)
+    (known,) = read_nics({"eth0": {"firmware": "22.31.1014 (MT_1)"}}, Unread())
+    assert known.firmware == "22.31.1014 (MT_1)"
 
 
 DF = """echo 'Filesystem 1024-blocks Used Available Capacity Mounted on'

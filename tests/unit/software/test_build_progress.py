@@ -23,7 +23,13 @@ from proofmark.software.spack.build_progress import (
     measured_times,
     read_times,
 )
-from proofmark.software.spack.install import POLL_S, LockHolder, one_at_a_time
+from proofmark.software.spack.install import (
+    POLL_S,
+    SPACK_JOBS,
+    LockHolder,
+    cores_of_build,
+    one_at_a_time,
+)
 from proofmark.software.spack.lock_file import Spec, read_lock
 
 
@@ -58,6 +64,12 @@ def test_packages_and_expected_time_are_printed_before_spack_prints_anything() -
         "Spack reads its recipes before the first package, for 0 s",
         "Spack reads its recipes before the first package, for 1 min 30 s",
     ]
+
+
+def test_processes_that_the_site_states_are_not_cut_to_the_cores() -> None:
+    """So does ``spack install -j``, and so does not its setting ``build_jobs``."""
+    assert cores_of_build(200) == 200
+    assert cores_of_build(0) == min(SPACK_JOBS, len(os.sched_getaffinity(0)))
 
 
 def test_progress_has_count_name_and_time_left() -> None:

@@ -89,6 +89,26 @@ def test_releases_are_equal_as_far_as_both_state_them(one: str, other: str, same
     assert mpi.same_release(other, one) is same
 
 
+PRINTED = {
+    "openmpi": "Open MPI v{}, package: Open MPI root@c1",
+    "mpich": "MPICH Version:\t{}\nMPICH Device:\tch4:ofi\n",
+    "mvapich2": "MVAPICH2 Version      :\t{}\nMVAPICH2 Device: ch3:mrail\n",
+}
+
+
+@pytest.mark.parametrize("lock", sorted(ROOT.glob("environments/*/*/spack.lock")), ids=str)
+def test_the_release_of_each_lock_is_the_one_that_its_library_states(lock: Path) -> None:
+    """MVAPICH2 states its release with and without the number after the hyphen."""
+    specs = [each for each in read_lock(lock).specs.values() if each.name in PRINTED]
+    for spec in specs:
+        for stated in {spec.version, spec.version.partition("-")[0]}:
+            package, release = mpi.release_of(PRINTED[spec.name].format(stated))
+            assert package == spec.name
+            assert mpi.same_release(release, spec.version)
+        assert not mpi.same_release(f"{spec.version}1", spec.version)
+    assert len(specs) == 1
+
+
 def test_the_variants_of_open_mpi_are_those_of_its_components() -> None:
     found = mpi.built_variants("openmpi", "4.1.4", OMPI_INFO)
     assert found == "fabrics=psm2,verbs,ucx ~romio ~lustre ~gpfs", "no schedulers: nobody looked"

@@ -197,7 +197,7 @@ def configured(folder: Path, sources: Sources) -> tuple[dict[str, Any], dict[str
     """Return the content of ``mirrors.yaml``, and the variables of Spack."""
     installation = installation_in(folder, sources)
     installation.mirror.mkdir(parents=True)
-    installation.configure(sources, 1)
+    installation.configure(sources)
     text = (installation.root / "user/mirrors.yaml").read_text()
     return yaml.safe_load(text), installation.environment()
 

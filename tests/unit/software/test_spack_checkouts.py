@@ -81,7 +81,7 @@ def test_a_failed_clone_leaves_no_folder_and_the_same_command_clones_again(
 
 def test_a_lock_and_an_installation_use_one_index_of_the_recipes(tmp_path: Path) -> None:
     installation = SpackInstallation(tmp_path / "own", tmp_path / "spack", tmp_path / "packages")
-    installation.configure(Sources(), 0)
+    installation.configure(Sources())
     folder = tmp_path / "scratch"
     folder.mkdir()
     Checkouts(installation.spack, installation.packages, cache=installation.index).variables(folder)

@@ -74,7 +74,7 @@ def test_the_release_that_spack_reads_is_that_of_the_name(tmp_path: Path) -> Non
 
 def test_an_installation_of_spack_gets_the_name_of_this_system(tmp_path: Path) -> None:
     installation = SpackInstallation(tmp_path, tmp_path, tmp_path)
-    installation.configure(Sources(), 1)
+    installation.configure(Sources())
     folder = Path(installation.environment()["UNIXCONFDIR"])
     assert operating_system((folder / "os-release").read_text()) == this_system()
 

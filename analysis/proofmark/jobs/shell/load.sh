@@ -73,6 +73,6 @@ report_load() { # writes load.json: whether the load still runs at the end of th
 		echo ']}'
 	} >load.json
 	end_process "$LOADER"
-	wait "$LOADER" 2>/dev/null
+	reap "$LOADER"
 	LOADER=
 }

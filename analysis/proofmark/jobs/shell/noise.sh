@@ -326,7 +326,7 @@ end_sampler() {
 		polls=$((polls + 1))
 	done
 	kill -KILL "-$SAMPLER" 2>/dev/null
-	wait "$SAMPLER" 2>/dev/null
+	reap "$SAMPLER"
 	SAMPLER=
 }
 

@@ -170,6 +170,15 @@ alive() { # alive PID: it has not ended
 	process_facts "$1" && [ "$state" != Z ]
 }
 
+reap() { # reap PID: a killed process; one that waits for a dead file system is left alone
+	polls=0
+	while [ "$polls" -lt 100 ] && alive "$1"; do
+		sleep 0.01
+		polls=$((polls + 1))
+	done
+	alive "$1" || wait "$1" 2>/dev/null # it reports the signal
+}
+
 adopter() { # prints the process that becomes the parent of orphans
 	read -r own _ </proc/self/stat
 	{
@@ -466,7 +475,7 @@ PROGRAM=
 end_sampler
 for own in $WATCHDOG $WATCH; do
 	end_group "$own"
-	wait "$own" 2>/dev/null # it reports the signal
+	reap "$own"
 done
 WATCHDOG=
 WATCH=

@@ -86,6 +86,8 @@ function sense(    path, value, sum, n, cpu, events, of_package, acpi) { # one l
 		value = reading(path)
 		if (value == "") continue
 		if (kind[path] == "temperature") {
+			# A sensor that does not work has the end of its range, or what a driver makes of no answer.
+			if (value + 0 <= 0 || value + 0 >= 127000) continue
 			if (!temperatures++ || value / 1000 > hottest) hottest = value / 1000
 		} else if (kind[path] == "energy") {
 			if (path in energy) {
@@ -96,6 +98,7 @@ function sense(    path, value, sum, n, cpu, events, of_package, acpi) { # one l
 			}
 			energy[path] = value
 		} else if (kind[path] == "acpi") {
+			if (value + 0 <= 0) continue
 			acpi += value / 1e6
 			acpi_looks = 1
 		} else if (kind[path] == "core") {

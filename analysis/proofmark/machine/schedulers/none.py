@@ -5,7 +5,6 @@ The simulation of many nodes has such jobs too.
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from proofmark.common.errors import bad_input
 from proofmark.common.files import open_to_append
+from proofmark.common.processes import Process
 from proofmark.common.rights import starting_user
 from proofmark.machine.scheduler import DrainingScheduler, NodeState, NodeStatus, Request, Scheduler
 from proofmark.runs.job_folder import JobStatus, State
@@ -24,7 +24,7 @@ A step needs up to 2 s to kill its program; then the job writes its files. A loa
 many times as long.
 """
 
-_children: dict[str, subprocess.Popen[bytes]] = {}
+_children: dict[str, Process] = {}
 
 
 class ChildJobs(Scheduler):
@@ -40,7 +40,7 @@ class ChildJobs(Scheduler):
         identity = user.words or ["setpriv"]
         with open_to_append(request.log) as messages:
             # In a new session Ctrl-C of the terminal does not reach the job; `cancel` stops it.
-            child = subprocess.Popen(
+            child = Process(
                 [*identity, "--pdeathsig", "TERM", "sh", str(script)],
                 stdin=subprocess.DEVNULL,
                 stdout=messages,
@@ -71,7 +71,7 @@ class ChildJobs(Scheduler):
                 child.wait(timeout=_GRACE_S)
             except subprocess.TimeoutExpired:
                 # Kills the job and run.sh of its step; the next start of the step ends the rest.
-                os.killpg(child.pid, signal.SIGKILL)
+                child.kill()
                 child.wait()
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:

@@ -72,7 +72,7 @@ _COMMUNICATION = _any(
 _FAILS = _any(
     r"(?i:error|fail|timed? ?-?out|exceeded|could ?n[o']t|cannot|unable|unreachable|refused)",
     r"(?i:\bdown\b|\blost\b|no space|not active|no hfi units|inactive|undeliverable|aborted)",
-    r"PTLTE_NOT_FOUND|denied|exhaust",
+    r"denied|exhaust",
 )
 _SHARED_MEMORY = _any(
     r"/dev/shm|\bshm_open|\bshmget|\bshmat|\bmm_posix|\bmm_sysv|\bmm_xpmem|\buct_mm|\bvader\b",
@@ -82,7 +82,13 @@ _SHARED_MEMORY = _any(
 _GONE = _any(
     r"(?i:\b(reset|closed|hung up) by (the )?(remote )?peer|broken pipe|peer (is )?dead)",
     r"(?i:connection closed by|lost communication with)",
+    r"\bPTLTE_NOT_FOUND\b",  # Slingshot: the process at the other end has no portal any more
 )
+_CRASHED = _any(
+    r"(?i:segmentation fault|\bSIGSEGV\b|segfault at|oom[_-]kill|out of memory|OUT_OF_MEMORY)",
+    r"(?i:illegal instruction|\bSIGILL\b|floating[- ]point exception|\bSIGFPE\b)",
+)
+"""A process of the program ended for what it did; the others then lose it."""
 _USAGE = _any(
     r"(?i:message truncated|truncated; \d+ bytes|\btruncated\b.*buffer)",
     r"MPI_ERR_(TRUNCATE|COMM|RANK|TAG|TYPE|ARG|COUNT|BUFFER|OP|ROOT|GROUP|REQUEST)\b",
@@ -237,6 +243,8 @@ OF_PROGRAMS = frozenset(128 + signal for signal in (SIGILL, SIGFPE, SIGSEGV))
 """The exit codes of a program that the processor stopped for what it did. SIGABRT is also the end
 of a library that lost the fabric, SIGBUS that of a bad memory or a full /dev/shm, and who sent
 SIGKILL is not known: these show no cause."""
+NEXT_FILE = "\n\f\n"
+"""A line between the messages of two files: their order is not that of time."""
 _LONGEST_NAME = 15
 """The length to which Linux cuts the name of a program."""
 
@@ -266,7 +274,7 @@ class Shown:
     """What the program of a job shows.
 
     Attributes:
-        said: the messages of the program and of the script of its job.
+        said: the messages of the program and of the script of its job, with `NEXT_FILE` between.
         nodes: what each of its nodes shows.
         files: whether a node could not use the folder of the step after its end.
         code: the exit code; None if it did not end.
@@ -281,6 +289,18 @@ class Shown:
     code: int | None = None
     timed_out: bool = False
     reasons: Collection[str] = ()
+
+    @property
+    def lost_itself(self) -> bool:
+        """Whether only messages after a crash of the program speak of the fabric: its symptom."""
+        if any(Said.FABRIC in each.evidence(self.program) for each in self.nodes.values()):
+            return False
+        for text in self.said.split(NEXT_FILE):
+            lines = text.splitlines()
+            fabric = [at for at, line in enumerate(lines) if _of_line(line) is Said.FABRIC]
+            if fabric and not any(map(_CRASHED.search, lines[: fabric[0]])):
+                return False
+        return True
 
     @property
     def evidence(self) -> set[Said]:
@@ -315,7 +335,7 @@ def cause_of(run: JobRun, shown: Shown, *, node_down: bool = False) -> JobEnd | 
     if Said.NODE in shows:
         return "node"
     # The end of a job that the kit withdrew disconnects its processes.
-    if Said.FABRIC in shows and not run.withdrawn:
+    if Said.FABRIC in shows and not run.withdrawn and not shown.lost_itself:
         return "fabric"
     if shown.files or Said.FILE_SYSTEM in shows:
         return "file-system"
@@ -385,10 +405,10 @@ def _shown(
     outputs = chain.from_iterable((place.stdout, place.stderr) for place in places)
     said = map(text_or_empty, [*outputs, run.files.job(each.job.id).messages])
     if not own:
-        return Shown("\n".join(said))
+        return Shown(NEXT_FILE.join(said))
     reports = files_reports(run.files, step, own[-1]).values()
     return Shown(
-        "\n".join(said),
+        NEXT_FILE.join(said),
         nodes={
             host: _node_shown(nodes[host], step, own[-1])
             for host in each.job.nodes

@@ -292,7 +292,7 @@ def read_nics(nics: Mapping[str, Mapping[str, str]], unread: Unread) -> tuple[Ni
         Nic(
             name=name,
             driver=values.get("driver") or None,
-            firmware=values.get("firmware"),
+            firmware=_stated(values.get("firmware")),
             state=values.get("operstate"),
             megabits=megabits(name),
             mtu=unread.read(f"nics.{name} mtu", values.get("mtu"), int),
@@ -331,9 +331,18 @@ def read_ports(fabric: Mapping[str, Mapping[str, str]]) -> tuple[Port, ...]:
 
 
 def _pcie(values: Mapping[str, str], which: str) -> str | None:
-    """Return ``x16 at 8.0 GT/s PCIe``; `which` is ``current`` or ``max``."""
+    """Return ``x16 at 8.0 GT/s PCIe``; `which` is ``current`` or ``max``.
+
+    Linux has 0 or 255 lanes, or an unknown speed, of a link that it cannot read.
+    """
     speed, width = values.get(f"{which}_link_speed"), values.get(f"{which}_link_width")
-    return f"x{width} at {speed}" if speed and width else None
+    known = width not in (None, "0", "255") and (_stated(speed) or width == f"{NO_ANSWER}")
+    return f"x{width} at {speed}" if speed and known else None
+
+
+def _stated(text: str | None) -> str | None:
+    """Return the text; None for a word that stands for no value."""
+    return None if text is None or text.strip(" []").lower() in EMPTY else text
 
 
 def _numa_domain(values: Mapping[str, str]) -> int | None:

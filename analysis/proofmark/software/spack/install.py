@@ -324,7 +324,7 @@ def prepare(request: ProvisionRequest, chosen: ChosenLock, say: Say) -> Iterator
         installation = installation_in(request.prefixes, sources)
         bootstrap(installation, request.kit, read_pins(request.kit), sources, say)
         search_sources(chosen.lock, request.programs, installation, sources, say)
-        installation.configure(sources, request.jobs)
+        installation.configure(sources)
         with ExitStack() as ends:
             if sources.cache:
                 import_key(installation, sources.key)
@@ -358,7 +358,7 @@ def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack, 
     missing = chosen.lock.missing(request.programs, installation.installed(), cached)
     if not missing:
         return  # the installation for which this one waited has installed them
-    times_file, cores = installation.root / "times.json", _cores(request.jobs)
+    times_file, cores = installation.root / "times.json", cores_of_build(request.jobs)
     own = read_times(times_file)
     times = known_times(own, measured_times(), cores)
     progress = BuildProgress(missing, say, times, cores, cached)
@@ -368,7 +368,9 @@ def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack, 
     progress.report()
     check_recipes(installation, spack.environment)
     roots = [f"/{chosen.lock.root(package).hash}" for package in request.programs]
-    words = ("-e", str(spack.environment), "install", "--only-concrete", *roots)
+    # Spack limits its setting build_jobs to the cores of this machine, and this option it does not.
+    jobs = ["-j", f"{request.jobs}"] if request.jobs else []
+    words = ("-e", str(spack.environment), "install", "--only-concrete", *jobs, *roots)
     command = installation.command(*words)
     try:
         code = run(command, installation.environment(), log, progress.read, progress.report)
@@ -423,9 +425,9 @@ def _refused(
     return refused("spack install", failure, error, log)
 
 
-def _cores(jobs: int) -> int:
+def cores_of_build(jobs: int) -> int:
     """Return the processes of a build; `jobs` is 0 for the default of Spack."""
-    return min(jobs or SPACK_JOBS, len(os.sched_getaffinity(0)))
+    return jobs or min(SPACK_JOBS, len(os.sched_getaffinity(0)))
 
 
 def derived_finding(package: str, parts: Sequence[DerivedPart]) -> Message:

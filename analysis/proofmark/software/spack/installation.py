@@ -189,7 +189,7 @@ class SpackInstallation:
         }
         return environment_of("spack", own)
 
-    def configure(self, sources: Sources, jobs: int) -> None:
+    def configure(self, sources: Sources) -> None:
         """Write Spack's configuration and the name of the operating system.
 
         The builtin recipes are in the user's scope. Its priority is lower than the environment's,
@@ -215,8 +215,6 @@ class SpackInstallation:
             "source_cache": str(self.root / "source"),
             "misc_cache": str(self.index),
         }
-        if jobs:
-            config["build_jobs"] = jobs
         scopes: Mapping[str, Any] = {
             "repos": {"builtin": str(builtin)},
             "config": config,
