@@ -42,7 +42,7 @@ help:
 	@echo 'make lock         ARCH=knl OS=debian12: the lock of an environment, on that system; ARCH=all: each that'
 	@echo '                  has a lock of it; COMPARE=1 only compares it with the pinned recipes, in seconds'
 	@echo 'make bundle       ARCH=knl: one file for an install without a network;'
-	@echo '                  BUILDCACHE=folder OUT=file PACKAGES="ior stream" SOURCES=mirror SITE=nurion'
+	@echo '                  OUT=file PACKAGES="ior stream" SOURCES=mirror SITE=nurion'
 	@echo 'make easybuild    EasyBuild, pinned, in an environment of its own'
 	@echo 'make relock       refresh requirements/*.txt from requirements/*.in'
 	@echo 'make docs         the documentation as a site in build/docs; every link and every page is checked'
@@ -91,7 +91,7 @@ lock: .venv
 
 bundle: .venv
 	proofmark install bundle $(environment) "$(or $(OUT),proofmark-$(ARCH).tar)" $(own) $(if $(SITE),-i inventory/$(SITE)) \
-		$(if $(BUILDCACHE),--cache="$(BUILDCACHE)") $(if $(SOURCES),--sources="$(SOURCES)") \
+		$(if $(SOURCES),--sources="$(SOURCES)") \
 		$(PACKAGES:%=--package=%)
 
 # The provider easybuild takes it if PATH has no eb.

@@ -91,7 +91,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(ends.close)
     subprocess.Popen.__init__ = _recording(subprocess.Popen.__init__)  # type: ignore[method-assign]
     if not config.option.basetemp:  # a worker of xdist has that of its pytest
-        # The path of a socket of gpg-agent below it has at most 108 bytes.
+        # The path of a socket below it has at most 108 bytes.
         config.stash[OWN_FOLDER] = Path(tempfile.mkdtemp(prefix="pm-"))
         config.option.basetemp = f"{config.stash[OWN_FOLDER] / 't'}"
 

@@ -61,7 +61,7 @@ HOME = "common/home.sh"
 NO_PROGRAMS = {
     *("acceptance", "adopt", "baseline", "cases", "check", "explain", "export", "modes"),
     *("a", "add", "commit", "fetch", "ticks", "x"),
-    *("cache", "external", "ior", "lock", "other"),
+    *("external", "ior", "lock", "other"),
     *(
         "gate",
         "guard",
@@ -421,7 +421,7 @@ def test_the_package_of_numactl_is_provided_if_memory_is_bound(tmp_path: Path, b
 
 
 def test_the_folders_of_make_may_have_blanks() -> None:
-    folders = {"SPACK": "/a b", "SPACK_PACKAGES": "/c d", "SOURCES": "/e f", "BUILDCACHE": "/g h"}
+    folders = {"SPACK": "/a b", "SPACK_PACKAGES": "/c d", "SOURCES": "/e f"}
     given = [f"{name}={folder}" for name, folder in folders.items()]
     settings = ROOT / "inventory/local-spack/group_vars/local/settings.yml"
     for text in yaml.safe_load(settings.read_text(encoding="utf-8")).values():
@@ -430,4 +430,4 @@ def test_the_folders_of_make_may_have_blanks() -> None:
         shown = made(f'--eval=shown: ; @printf %s "$${name}"', "shown", *given)
         assert shown == folders[name]
     words = shlex.split(recipes("bundle", "ARCH=knl", "OUT=/i j", *given), comments=True)
-    assert {"--spack=/a b", "--sources=/e f", "--cache=/g h", "/i j"} <= set(words)
+    assert {"--spack=/a b", "--sources=/e f", "/i j"} <= set(words)

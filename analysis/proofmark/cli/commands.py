@@ -315,7 +315,6 @@ def _install_arguments(parser: ArgumentParser) -> None:
         help="of EasyBuild: built, or the site's (default: that of the inventory)",
     )
     _source_arguments(parser)
-    parser.add_argument("--cache-key", type=Path, metavar="FILE", help="the public key of --cache")
     parser.add_argument(
         "--jobs", type=whole(0, MAX_PARALLEL), default=0, help="processes per build (0: all cores)"
     )
@@ -330,7 +329,6 @@ def _providers(*_: object) -> list[str]:
 def _source_arguments(parser: ArgumentParser) -> None:
     _spack_arguments(parser)
     parser.add_argument("--sources", type=Path, metavar="FOLDER", help="a mirror with sources")
-    parser.add_argument("--cache", type=Path, metavar="FOLDER", help="a signed build cache")
 
 
 def _spack_arguments(parser: ArgumentParser) -> None:
@@ -366,13 +364,6 @@ def _bundle_arguments(parser: ArgumentParser) -> None:
     _packages_of_lock_arguments(parser)
     _source_arguments(parser)
     parser.add_argument("target", metavar="FILE", type=Path)
-
-
-def _cache_arguments(parser: ArgumentParser) -> None:
-    _packages_of_lock_arguments(parser)
-    _spack_arguments(parser)
-    parser.add_argument("target", metavar="FOLDER", type=Path)
-    parser.add_argument("--key", required=True, help="a key of your GnuPG keyring that signs")
 
 
 def _lock_arguments(parser: ArgumentParser) -> None:
@@ -630,8 +621,7 @@ PROGRAMS: Mapping[str, Command] = {
         ),
         "install runs/latest-local --from spack",
         _install_arguments,
-        uses=(ArgumentUse(("--cache-key",), beside=("--cache", "--bundle")),),
-        summary="of a run; bundles, caches",
+        summary="of a run; bundles",
     ),
     "lock": Command(
         later(
@@ -668,20 +658,11 @@ OF_VERBS: Mapping[str, Command] = {
     "install bundle": Command(
         later(
             "install:bundle",
-            "Pack Spack, its recipes, sources, wheels, the lock and, if given, a build cache.",
+            "Pack Spack, its recipes, sources, wheels and the lock.",
         ),
         "install bundle knl knl.tar",
         _bundle_arguments,
         summary="write a bundle for an installation without a network",
-    ),
-    "install cache": Command(
-        later(
-            "install:cache",
-            "Push the installed packages of an environment to a signed build cache.",
-        ),
-        "install cache knl /srv/cache --key site",
-        _cache_arguments,
-        summary="push the installed packages to a signed build cache",
     ),
 }
 """The further forms of a command, each with a parser of its own: its first word is a verb."""

@@ -1,4 +1,4 @@
-"""The command ``install``, its verbs for sources, bundles and caches, ``stage build-program``."""
+"""The command ``install``, its verbs for sources and bundles, ``stage build-program``."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ from proofmark.software.spack.installation import (
 from proofmark.software.spack.mirror import (
     Located,
     SourceState,
-    cached_manifests,
     locate,
-    push_to_cache,
     read_sources,
 )
 
@@ -93,8 +91,6 @@ def _install(options: Namespace, run: Run) -> int:
             spack=options.spack,
             packages=options.spack_packages,
             mirror=options.sources,
-            cache=options.cache,
-            key=options.cache_key,
         ),
         site_locks=site.inventory / "locks",
         bundle=options.bundle,
@@ -236,7 +232,7 @@ def _print_sources(lock: Path, found: list[Located], mirror: Path | None) -> Non
 
 
 def bundle(options: Namespace) -> int:
-    """Pack Spack, its recipes, sources, wheels, the lock and, if given, a build cache."""
+    """Pack Spack, its recipes, sources, wheels and the lock."""
     kit, system = kit_folder(), system_of(options)
     request, chosen = _request(options, kit, system, options.sources)
     pins = spack.read_pins(kit)
@@ -258,8 +254,6 @@ def bundle(options: Namespace) -> int:
         say("downloading wheels")
         requirements = [kit / "requirements" / name for name in ("spack.txt", "run.txt")]
         bundles.download_wheels(requirements, folder / "wheels")
-        if options.cache:  # it is packed, and is not installed from
-            shutil.copytree(options.cache, folder / "cache")
         shutil.copy(chosen.lock.source, folder / "spack.lock")
         made = bundles.pack(
             folder,
@@ -273,20 +267,4 @@ def bundle(options: Namespace) -> int:
     print_line(
         f"{options.target}: {len(made.files)} files, SHA-256 {bundles.digest(options.target)}"
     )
-    return 0
-
-
-def cache(options: Namespace) -> int:
-    """Push the installed packages of an environment to a signed build cache."""
-    kit, system = kit_folder(), system_of(options)
-    request, chosen = _request(options, kit, system)
-    with spack.prepare(request, chosen, say) as prepared:
-        installation = prepared.installation
-        installed = installation.installed()
-        roots = {chosen.lock.root(name).hash for name in request.programs}
-        if missing := sorted(chosen.lock.specs[root].label for root in roots - installed.keys()):
-            found = f"{', '.join(missing)}, which is not installed"
-            raise bad_input("cache", "", found, "installed packages")
-        push_to_cache(installation, prepared.environment, roots, options.target, options.key)
-    print_line(f"{options.target}: {len(cached_manifests(options.target))} specs")
     return 0

@@ -233,7 +233,6 @@ class Sources:
         spack: the site's own checkout of Spack, at the pinned commit.
         packages: the site's own checkout of spack-packages, at the pinned commit.
         bundle: an unpacked bundle; nothing then comes from the network.
-        cache: a folder with a build cache, signed by `key`.
         upstream: whether the addresses of the recipes are asked too, if `bundle` or `mirror` is
             given.
     """
@@ -242,8 +241,6 @@ class Sources:
     packages: Path | None = None
     bundle: Path | None = None
     mirror: Path | None = None
-    cache: Path | None = None
-    key: Path | None = None
     upstream: bool = False
 
     @property

@@ -88,7 +88,6 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
     "stage build-program": [("stage build-program none", 3)],
     "lock": [("lock none", 3)],
     "install bundle": [("install bundle none NEW", 3)],
-    "install cache": [("install cache none NEW --key none", 3)],
     "install sources": [("install sources none", 3)],
 }
 """Command lines of each command with their exit codes; None: it depends on the machine."""

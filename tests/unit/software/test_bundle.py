@@ -1,4 +1,4 @@
-"""Bundles and build caches that are damaged or not signed are refused, with the file's name."""
+"""Bundles that are damaged are refused, with the file's name."""
 
 from __future__ import annotations
 
@@ -6,25 +6,13 @@ import copy
 import hashlib
 import io
 import os
-import subprocess
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from proofmark.common.errors import BadInput
 from proofmark.software.spack.bundle import Manifest, digest, pack, python_version, unpack
-from proofmark.software.spack.installation import SpackInstallation
-from proofmark.software.spack.mirror import (
-    MANIFESTS,
-    SUFFIX,
-    import_key,
-    kill_agents,
-    verify_signatures,
-)
-
-HASH = "x" * 32
 
 
 @pytest.fixture
@@ -199,80 +187,6 @@ def test_a_bundle_of_another_lock_is_refused(bundle: Path) -> None:
     (bundle.parent / "spack.lock").write_text("made anew")
     with pytest.raises(BadInput, match="made for another lock of knl debian12"):
         unpacked(bundle)
-
-
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Return a home of GnuPG with two keys, and a file with the public part of each."""
-    folder = tmp_path_factory.mktemp("k")
-    folder.chmod(0o700)
-    for name in ("site", "other"):
-        gpg(folder, "--passphrase", "", "--quick-gen-key", f"{name}@example.org", "ed25519", "sign")
-        (folder / f"{name}.pub").write_text(
-            gpg(folder, "--armor", "--export", f"{name}@example.org")
-        )
-    yield folder
-    subprocess.run(["gpgconf", "--homedir", str(folder), "--kill", "all"], check=True)
-
-
-def gpg(home: Path, *words: str) -> str:
-    command = ["gpg", "--homedir", str(home), "--batch", "--no-tty", *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-def signed(cache: Path, keys: Path, name: str) -> Path:
-    """Write the manifest of one spec, signed by the key `name`; unsigned if it is empty."""
-    path = cache / MANIFESTS / "ior" / f"ior-4.0.0-{HASH}{SUFFIX}"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.with_suffix(".plain").write_text('{"version": 3}\n')
-    if name:
-        words = ("--yes", "--clearsign", "--output", str(path), "--local-user")
-        gpg(keys, *words, f"{name}@example.org", str(path.with_suffix(".plain")))
-    else:
-        path.write_bytes(path.with_suffix(".plain").read_bytes())
-    return path
-
-
-@pytest.fixture
-def installation(tmp_path: Path, keys: Path) -> Iterator[SpackInstallation]:
-    """Return an installation whose keyring has the site's key; end its agents after the test."""
-    installation = SpackInstallation(tmp_path / "spack", tmp_path, tmp_path)
-    import_key(installation, keys / "site.pub")
-    yield installation
-    kill_agents(installation)
-
-
-def test_a_signature_by_the_site_is_accepted(
-    tmp_path: Path, keys: Path, installation: SpackInstallation
-) -> None:
-    signed(tmp_path / "cache", keys, "site")
-    verify_signatures(installation, tmp_path / "cache", {HASH})
-
-
-@pytest.mark.fault("cache-not-signed")
-@pytest.mark.parametrize(("by", "why"), [("", "no signature"), ("other", "signed by another key")])
-def test_a_manifest_without_the_sites_signature_is_refused(
-    tmp_path: Path, keys: Path, installation: SpackInstallation, by: str, why: str
-) -> None:
-    path = signed(tmp_path / "cache", keys, by)
-    with pytest.raises(BadInput, match=why) as raised:
-        verify_signatures(installation, tmp_path / "cache", {HASH})
-    assert str(path) in str(raised.value)
-
-
-@pytest.mark.fault("cache-not-signed")
-def test_a_manifest_changed_after_signing_is_refused(
-    tmp_path: Path, keys: Path, installation: SpackInstallation
-) -> None:
-    path = signed(tmp_path / "cache", keys, "site")
-    path.write_text(path.read_text().replace("3", "4", 1))
-    with pytest.raises(BadInput, match="a signature that does not match the file"):
-        verify_signatures(installation, tmp_path / "cache", {HASH})
-
-
-def test_a_build_cache_without_a_key_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="provision_cache_key"):
-        import_key(SpackInstallation(tmp_path, tmp_path, tmp_path), None)
 
 
 def test_the_digest_of_a_file_is_its_sha256(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from proofmark.software.build_failure import (
     system_packages,
     what_to_do,
 )
-from proofmark.software.spack.build_progress import read_failure
+from proofmark.software.spack.install import read_failure
 
 LOGS = ROOT / "tests/data/build-logs"
 

@@ -301,9 +301,8 @@ def test_the_lock_of_a_site_is_listed_if_the_site_is_named(
 
 
 @pytest.mark.parametrize("with_site", [True, False])
-@pytest.mark.parametrize("command", [["bundle"], ["cache", "--key", "site"]])
-def test_bundle_and_cache_are_made_of_the_lock_of_a_site_if_it_is_named(
-    site: Path, with_site: bool, command: list[str], monkeypatch: pytest.MonkeyPatch
+def test_a_bundle_is_made_of_the_lock_of_a_site_if_it_is_named(
+    site: Path, with_site: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepared: list[tuple[ProvisionRequest, ChosenLock]] = []
 
@@ -314,8 +313,8 @@ def test_bundle_and_cache_are_made_of_the_lock_of_a_site_if_it_is_named(
     monkeypatch.setattr(install, "prepare", refuse)
     monkeypatch.setattr(of_install, "this_system", lambda: OperatingSystem("debian", "12"))
     words = ["-i", str(site)] if with_site else []
-    words += ["--sources", str(site)] if command == ["bundle"] else []
-    assert main(["install", *command, "local", str(site / "made"), *words]) == 3
+    words += ["--sources", str(site)]
+    assert main(["install", "bundle", "local", str(site / "made"), *words]) == 3
     ((request, chosen),) = prepared
     assert chosen.lock.source.is_relative_to(site) == with_site
     assert (list(chosen.lock.roots) == ["stream"]) == with_site

@@ -1,1 +1,1 @@
-"""Programs that Spack builds: its installation, its locks, build caches and bundles."""
+"""Programs that Spack builds: its installation, its locks and bundles."""

@@ -6,12 +6,13 @@ One process at a time installs into a folder.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
+import re
 import shutil
+import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -22,14 +23,20 @@ import yaml
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.files import open_to_append, write_atomic
+from proofmark.common.files import open_to_append
 from proofmark.common.message import Message
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.processes import run_command
 from proofmark.common.progress_lines import IDLE_S
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import duration
-from proofmark.software.build_failure import error_of_build, read_log, refused
+from proofmark.software.build_failure import (
+    BuildCause,
+    BuildFailure,
+    error_of_build,
+    read_log,
+    refused,
+)
 from proofmark.software.build_process import Say, complete_installation, run
 from proofmark.software.installed import (
     DerivedPart,
@@ -39,13 +46,6 @@ from proofmark.software.installed import (
     Sources,
     find_programs,
     spellings,
-)
-from proofmark.software.spack.build_progress import (
-    BuildProgress,
-    known_times,
-    measured_times,
-    read_failure,
-    read_times,
 )
 from proofmark.software.spack.bundle import unpack
 from proofmark.software.spack.installation import (
@@ -59,12 +59,8 @@ from proofmark.software.spack.installation import (
 from proofmark.software.spack.lock_check import PINS, check, read_target
 from proofmark.software.spack.lock_file import Lock, Spec, build_of, derived_parts, read_lock
 from proofmark.software.spack.mirror import (
-    cached_manifests,
-    import_key,
-    kill_agents,
     located_sources,
     search_sources,
-    verify_signatures,
 )
 from proofmark.software.spack.mpi_and_blas import (
     check_installed_mpi,
@@ -79,8 +75,8 @@ POLL_S = 0.5
 LONGEST_NOTE = 1000
 """Characters of the file of the lock."""
 
-SPACK_JOBS = 16
-"""Largest number of processes of a build by default: ``build_jobs`` in the defaults of Spack."""
+WIDTH = 96
+"""Characters of a line that lists packages."""
 
 
 class LockHolder(StrictModel):
@@ -275,9 +271,8 @@ def missing_specs(request: ProvisionRequest, system: str) -> list[Spec]:
     lock = choose_lock(request, system).lock
     check_installed_mpi(lock, request.programs)
     installation = installation_in(request.prefixes, request.sources)
-    cached = cached_manifests(request.sources.cache)
     located_sources(lock, request.programs, installation, request.sources)
-    return lock.missing(request.programs, installation.installed(), cached)
+    return lock.missing(request.programs, installation.installed())
 
 
 def install(request: ProvisionRequest, system: str, say: Say) -> Installed:
@@ -286,8 +281,8 @@ def install(request: ProvisionRequest, system: str, say: Say) -> Installed:
     Installed specs stay, so that a second call continues after a failure.
 
     Raises:
-        BadInput: the path is too long, the lock is stale, a source is missing, a signature is
-            wrong, or a build failed.
+        BadInput: the path is too long, the lock is stale, a source is missing, or a build
+            failed.
         Stopped: this process received SIGINT or SIGTERM.
     """
     chosen = choose_lock(request, system)
@@ -299,11 +294,10 @@ def install(request: ProvisionRequest, system: str, say: Say) -> Installed:
 
 @dataclass(frozen=True)
 class PreparedSpack:
-    """Spack at its pins, the environment's folder with the lock, and the build cache, if any."""
+    """Spack at its pins, and the environment's folder with the lock."""
 
     installation: SpackInstallation
     environment: Path
-    cache: Path | None
 
 
 @contextmanager
@@ -311,28 +305,20 @@ def prepare(request: ProvisionRequest, chosen: ChosenLock, say: Say) -> Iterator
     """Install Spack at its pins and copy the environment; hold the lock of the folder meanwhile.
 
     Raises:
-        BadInput: a bundle, a checkout, a key or a signature is wrong.
+        BadInput: a bundle or a checkout is wrong.
     """
     sources, root = request.sources, request.prefixes / "spack"
     root.mkdir(parents=True, exist_ok=True)
     with one_at_a_time(root / "lock", request.arch, say):
         if request.bundle:
             unpacked = unpack(request.bundle, root / "bundle", chosen.lock.source, say)
-            bundled = unpacked / "cache"
-            cache = sources.cache or (bundled if bundled.is_dir() else None)
-            sources = Sources(bundle=unpacked, cache=cache, key=sources.key)
+            sources = Sources(bundle=unpacked)
         installation = installation_in(request.prefixes, sources)
         bootstrap(installation, request.kit, read_pins(request.kit), sources, say)
         search_sources(chosen.lock, request.programs, installation, sources, say)
         installation.configure(sources)
-        with ExitStack() as ends:
-            if sources.cache:
-                import_key(installation, sources.key)
-                ends.callback(kill_agents, installation)
-                missing = chosen.lock.missing(request.programs, installation.installed())
-                verify_signatures(installation, sources.cache, {spec.hash for spec in missing})
-            environment = _copy_environment(request, chosen.lock, root / "kit")
-            yield PreparedSpack(installation, environment, sources.cache)
+        environment = _copy_environment(request, chosen.lock, root / "kit")
+        yield PreparedSpack(installation, environment)
 
 
 def read_pins(kit: Path) -> Mapping[str, Any]:
@@ -354,31 +340,44 @@ def _copy_environment(request: ProvisionRequest, lock: Lock, folder: Path) -> Pa
 
 
 def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack, say: Say) -> None:
-    installation, cached = spack.installation, cached_manifests(spack.cache)
-    missing = chosen.lock.missing(request.programs, installation.installed(), cached)
+    installation = spack.installation
+    missing = chosen.lock.missing(request.programs, installation.installed())
     if not missing:
         return  # the installation for which this one waited has installed them
-    times_file, cores = installation.root / "times.json", cores_of_build(request.jobs)
-    own = read_times(times_file)
-    times = known_times(own, measured_times(), cores)
-    progress = BuildProgress(missing, say, times, cores, cached)
     log = installation.root / "logs" / f"{request.arch}.log"
-    progress.begin()
+    say(f"{len(missing)} packages to install from their sources:")
+    for line in textwrap.wrap(", ".join(spec.label for spec in missing), WIDTH):
+        say(f"  {line}")
     say(f"output of Spack: {log}")
-    progress.report()
     check_recipes(installation, spack.environment)
     roots = [f"/{chosen.lock.root(package).hash}" for package in request.programs]
-    # Spack limits its setting build_jobs to the cores of this machine, and this option it does not.
-    jobs = ["-j", f"{request.jobs}"] if request.jobs else []
-    words = ("-e", str(spack.environment), "install", "--only-concrete", *jobs, *roots)
-    command = installation.command(*words)
-    try:
-        code = run(command, installation.environment(), log, progress.read, progress.report)
-    finally:
-        now_known = own | progress.built
-        write_atomic(times_file, json.dumps(now_known, indent=1, sort_keys=True) + "\n")
+    words = ("-e", str(spack.environment), "install", "--only-concrete", *job_words(request.jobs))
+    output: list[str] = []
+    begun = time.monotonic()
+
+    def report() -> None:
+        say(progress(missing, installation.installed(), time.monotonic() - begun))
+
+    command = installation.command(*words, *roots)
+    code = run(command, installation.environment(), log, output.append, report)
     if code:
-        raise _refused(progress.lines, code, installation, log)
+        raise _refused(output, code, installation, log)
+
+
+def job_words(jobs: int) -> list[str]:
+    """Return the option with the processes of a build; `jobs` is 0 for the default of Spack.
+
+    Spack limits its setting ``build_jobs`` to the cores of this machine, and this option it does
+    not.
+    """
+    return ["-j", f"{jobs}"] if jobs else []
+
+
+def progress(missing: Sequence[Spec], installed: Collection[str], seconds: float) -> str:
+    """Return a line of progress, from the database of Spack and not from its output."""
+    left = [spec.label for spec in missing if spec.hash not in installed]
+    done = f"{len(missing) - len(left)} of {len(missing)} packages installed"
+    return f"{done} after {duration(seconds)}" + (f"; next: {left[0]}" if left else "")
 
 
 _CHANGED = TypeAdapter(dict[str, tuple[str, str]])
@@ -425,9 +424,54 @@ def _refused(
     return refused("spack install", failure, error, log)
 
 
-def cores_of_build(jobs: int) -> int:
-    """Return the processes of a build; `jobs` is 0 for the default of Spack."""
-    return jobs or min(SPACK_JOBS, len(os.sched_getaffinity(0)))
+_BEGUN = re.compile(r"==> Installing (?P<package>\S+)-[a-z0-9]{32}\b")
+_PHASE = re.compile(r"==> \S+: Executing phase: '(?P<phase>[^']+)'")
+_ERROR = re.compile(r"==> (?:\S+: )?Error: (?P<text>.*)")
+_LOG = re.compile(r"\s+(?P<path>/\S+/spack-build-out\.txt)$")
+_ADDRESS = re.compile(r"\s+(?P<address>[a-z0-9+]+://\S+?): ")
+_CHECKSUMS = re.compile(r"\s+(Expected [0-9a-f]+ but got [0-9a-f]+)")
+_CAUSES = (
+    (BuildCause.CHECKSUM, re.compile("ChecksumError|.*checksum (?:verification )?failed")),
+    (BuildCause.SOURCE, re.compile("FetchError|NoCacheError|.*All fetchers failed")),
+    (BuildCause.BUILD, re.compile("ProcessError|InstallError|ChildError")),
+)
+
+
+def read_failure(lines: Iterable[str]) -> BuildFailure | None:
+    """Return the first failure in the output of Spack; None if it has no error."""
+    sections: list[list[str]] = [[]]
+    for line in lines:
+        if _BEGUN.match(line):
+            sections.append([])
+        sections[-1].append(line)
+    failed = [each for each in sections if any(_ERROR.match(line) for line in each)]
+    begun = [each for each in failed if _BEGUN.match(each[0])]
+    if not failed:
+        return None
+    return _failure((begun or failed)[0], others=max(0, len(begun) - 1))
+
+
+def _failure(section: Sequence[str], others: int) -> BuildFailure:
+    number = next(number for number, line in enumerate(section) if _ERROR.match(line))
+    text, rest = _only(_ERROR, section[number : number + 1]), section[number + 1 :]
+    cause = next((cause for cause, rule in _CAUSES if rule.match(text)), BuildCause.RECIPE)
+    if cause is BuildCause.CHECKSUM:
+        text = f"{text}: {_only(_CHECKSUMS, rest)}"
+    log = _only(_LOG, rest)
+    return BuildFailure(
+        cause=cause,
+        package=_only(_BEGUN, section[:1]),
+        phase=_only(_PHASE, reversed(section[:number])),
+        message=" ".join(text.split()),
+        log=Path(log) if log else None,
+        addresses=tuple(match["address"] for line in rest if (match := _ADDRESS.match(line))),
+        others=others,
+    )
+
+
+def _only(rule: re.Pattern[str], lines: Iterable[str]) -> str:
+    """Return the group of the first line that matches; empty if none does."""
+    return next((match[1] for line in lines if (match := rule.match(line))), "")
 
 
 def derived_finding(package: str, parts: Sequence[DerivedPart]) -> Message:

@@ -121,7 +121,7 @@ def this_system() -> OperatingSystem:
 PADDED = 128
 """Length of an install prefix in characters.
 
-Spack relocates binaries of a build cache only into a prefix that is not longer.
+It is part of the path of each program that was built.
 """
 
 NO_PROXY = "http://127.0.0.1:9"
@@ -164,11 +164,6 @@ class SpackInstallation:
         """The folder of Spack's index of all recipes, for locks and for installations."""
         return self.root / "misc"
 
-    @property
-    def keyring(self) -> Path:
-        """The home of GnuPG, which contains only the site's key."""
-        return self.root / "gnupg"
-
     def command(self, *words: str) -> list[str]:
         """Return the command line of Spack with the arguments `words`."""
         return [str(self.spack / "bin/spack"), "--color=never", *words]
@@ -182,7 +177,6 @@ class SpackInstallation:
             "SPACK_USER_CONFIG_PATH": str(self.root / "user"),
             "SPACK_SYSTEM_CONFIG_PATH": str(self.root / "system"),
             "SPACK_USER_CACHE_PATH": str(self.root / "cache"),
-            "SPACK_GNUPGHOME": str(self.keyring),
             "SPACK_PYTHON": str(self.python),
             **release_variables(self.root),
             **(NO_NETWORK if self.offline else {}),
@@ -197,16 +191,14 @@ class SpackInstallation:
         those of Spack, and are not added to them.
         """
         mirrors: dict[str, Any] = {}
-        for name, folder, is_source in (
-            ("bundle", sources.bundle and sources.bundle / "mirror", True),
-            ("links", self.mirror, True),
-            ("sources", sources.mirror, True),
-            ("cache", sources.cache, False),
+        for name, folder in (
+            ("bundle", sources.bundle and sources.bundle / "mirror"),
+            ("links", self.mirror),
+            ("sources", sources.mirror),
         ):
             if folder and folder.is_dir():
                 url = f"file://{folder.resolve()}"
-                kind: dict[str, Any] = {"url": url, "source": is_source, "binary": not is_source}
-                mirrors[name] = kind if is_source else {**kind, "signed": True}
+                mirrors[name] = {"url": url, "source": True, "binary": False}
         builtin = (self.packages / "repos/spack_repo/builtin").resolve()
         store: dict[str, Any] = {"root": str(self.root / STORE), "padded_length": PADDED}
         config: dict[str, Any] = {
@@ -218,7 +210,7 @@ class SpackInstallation:
         scopes: Mapping[str, Any] = {
             "repos": {"builtin": str(builtin)},
             "config": config,
-            # Spack searches gpg only if this is enabled. With no sources it downloads nothing.
+            # With no sources Spack downloads nothing for itself.
             "bootstrap": {"enable": True, "root": str(self.root / "bootstrap"), "sources:": []},
             "mirrors:" if self.offline else "mirrors": mirrors,
         }

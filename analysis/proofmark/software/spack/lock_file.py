@@ -111,11 +111,10 @@ class Lock:
         self,
         packages: Iterable[str],
         installed: Collection[str],
-        cached: Collection[str] = frozenset(),
     ) -> list[Spec]:
         """Return the specs to install for `packages`, dependencies first.
 
-        A spec in `installed` or `cached` (in a build cache) needs no build dependencies.
+        A spec in `installed` needs no build dependencies.
 
         Raises:
             BadInput: a package is no root of the lock.
@@ -127,8 +126,7 @@ class Lock:
                 return
             seen[spec_hash] = None
             spec = self.specs[spec_hash]
-            built = spec_hash in installed or spec_hash in cached
-            for other in spec.run if built else (*spec.build, *spec.run):
+            for other in spec.run if spec_hash in installed else (*spec.build, *spec.run):
                 yield from visit(other)
             if spec_hash not in installed:
                 yield spec_hash
