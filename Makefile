@@ -24,8 +24,8 @@ LINT_PARTS := lint-types lint-rest
 ifneq ($(MAKECMDGOALS),$(LINT_PARTS))
 .NOTPARALLEL:
 endif
-.PHONY: help site acceptance rehearsal rehearsal-end test soak fresh lint lint-files bench lock bundle easybuild clean relock catalogues docs \
-	$(LINT_PARTS) .venv .venv-spack .venv-rehearsal .venv-dev .site-lock
+.PHONY: help site acceptance rehearsal rehearsal-end test test-all test-rest soak fresh lint lint-files bench lock bundle easybuild clean relock catalogues docs \
+	$(LINT_PARTS) test-words rest-words .venv .venv-spack .venv-rehearsal .venv-dev .site-lock
 
 help:
 	@echo 'make acceptance   measure and judge this machine; SUITE=quick ARGS="-e fresh=true"'
@@ -34,7 +34,8 @@ help:
 	@echo 'make rehearsal    an acceptance on a virtual cluster; SUITE=rehearsal FAULT=bmc-hang LIMIT=knl'
 	@echo '                  KEEP=1: the cluster stays, to practise restore, gate and Ctrl-C'
 	@echo 'make rehearsal-end  removes a cluster that stayed'
-	@echo 'make test         lint and the tests, without those of make soak; ARGS="-k name"'
+	@echo 'make test         lint and the core of the tests, in minutes; ARGS="-k name"'
+	@echo 'make test-all     make test, then make test-rest: plays, schedulers, the packages, long trials'
 	@echo 'make soak         the long tests: random damage, simulated trials; ARGS="-k name"'
 	@echo 'make fresh        both commands of the README in a minimal Debian; DEBIAN=trixie USER=name CLONE=/tmp/kit'
 	@echo 'make lint         the checks that CI runs beside the tests'
@@ -70,14 +71,30 @@ rehearsal: .venv-rehearsal
 rehearsal-end: .venv-rehearsal
 	python -m tests.rehearsal --end
 
-# pytest also runs the tests with the mark lint; one of them runs ansible-lint, beside other tests.
-test: lint-files
+# pytest also runs the tests with the mark lint.
+test: test-words lint-files
 	$(PYTEST) --tier=test --durations=25 $(ARGS)
+
+test-all: test test-rest
+
+test-rest: rest-words .venv-dev
+	$(PYTEST) --tier=rest --durations=25 $(ARGS)
+
+test-words:
+	@echo 'make test: lint, all unit tests but long ones, one play of each kind, one real scheduler, one'
+	@echo 'test of each package; properties with few examples. About 8 minutes on two idle cores.'
+	@echo 'make test-all adds the other plays and schedulers, the tests of the packages, ansible-lint, each'
+	@echo 'command of the pages, kills at each moment, and properties with more examples: about 25 minutes.'
+
+rest-words:
+	@echo 'make test-rest: what make test-all adds to make test. About 17 minutes on two idle cores.'
 
 soak: .venv-dev
 	$(PYTEST) --tier=soak $(ARGS)
 
-PYTEST := pytest -n 6 --dist loadfile --no-loadscope-reorder
+# Tests also wait: two workers more than processors. Each worker makes all tests again, in seconds.
+WORKERS ?= $(shell n=$$(nproc); echo $$((n < 10 ? n + 2 : 12)))
+PYTEST = pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 bench: .venv-dev
 	python -m tests.bench $(ARGS)

@@ -8,6 +8,7 @@ import gc
 import itertools
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -34,15 +35,21 @@ _started: Started = []
 _numbers = itertools.count()
 _of_fixtures: dict[int, Started] = {}
 """The processes of fixtures that outlive a test, by the id of the fixture."""
-TIERS = ("test", "soak")
+TIERS = ("test", "rest", "soak")
+"""From the first to the last: make test, what make test-all adds, make soak."""
+PLACES = {"core": "test", "rest": "rest"}
+"""The tier of a test by the mark that gives the reason for it."""
 OWN_FOLDER = pytest.StashKey[Path]()
 """The folder with the temporary folders of this pytest, if the command line names none."""
 TOOLS = "TOOLS_OF_TESTS"
 """The environment variable from which `tests.forks` takes the folder of the commands."""
 TRACE = "proofmark.trace"
 """The name of the logger of the trace."""
-EXAMPLES = {"test": 20, "soak": 2000}
-"""The number of examples of a property, by tier; a test may take a share of it."""
+EXAMPLES = {"test": 5, "rest": 20, "soak": 2000}
+"""The number of examples of a property, by tier; a test may take a share of it.
+
+Each later tier runs the properties of all earlier ones again, with more examples.
+"""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,7 +57,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--tier",
         choices=TIERS,
-        help="test: all but the tests marked soak; soak: these, and properties with more examples",
+        help="test: the core; rest: the other tests but those marked soak; soak: these. Each later "
+        "tier also runs the properties of the earlier ones, with more examples",
     )
 
 
@@ -78,7 +86,7 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.register_profile(
             tier, max_examples=examples, deadline=None, suppress_health_check=accepted
         )
-    settings.load_profile(config.getoption("--tier") or "test")
+    settings.load_profile(config.getoption("--tier") or "rest")
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
@@ -205,12 +213,69 @@ def fault_tiers() -> dict[str, str]:
     return {fault: entry["tier"] for fault, entry in faults.items()}
 
 
+@functools.cache
+def later_folders() -> frozenset[Path]:
+    """Return the folders of tests/tiers.yml, absolute."""
+    known = yaml.safe_load((HERE / "tiers.yml").read_text(encoding="utf-8"))
+    return frozenset(HERE.parent / name for name in known)
+
+
+def is_later(path: Path) -> bool:
+    """Return whether the tests of the file `path` are those that make test-all adds."""
+    return not later_folders().isdisjoint(path.parents)
+
+
+def tier_of(item: pytest.Item) -> str:
+    """Return the tier of `item`: that of the mark nearest to it, else that of its folder.
+
+    Raises:
+        pytest.UsageError: the mark has no reason.
+    """
+    if item.get_closest_marker("soak"):
+        return "soak"
+    for mark in item.iter_markers():
+        if mark.name in PLACES:
+            if not (len(mark.args) == 1 and isinstance(mark.args[0], str)):
+                raise pytest.UsageError(
+                    f"{item.nodeid}: found {mark.name}{mark.args}; accepted: one reason"
+                )
+            return PLACES[mark.name]
+    return "rest" if is_later(item.path) else "test"
+
+
 def runs_in(item: pytest.Item, tier: str) -> bool:
-    """Return whether `item` is a test of `tier`."""
-    soak = item.get_closest_marker("soak") is not None
-    if tier == "soak":
-        return soak or is_hypothesis_test(getattr(item, "obj", None))
-    return not soak
+    """Return whether `tier` runs `item`, or runs the property `item` with more examples."""
+    own = tier_of(item)
+    if is_hypothesis_test(getattr(item, "obj", None)):
+        return TIERS.index(own) <= TIERS.index(tier)
+    return own == tier
+
+
+def may_have(text: str, later: bool, tier: str) -> bool:
+    """Return whether a file of tests can have one that `tier` runs.
+
+    To import a file and to make its tests takes longer than to run many a test.
+
+    Args:
+        text: the content of the file.
+        later: whether `make test-all` adds the tests of its folder.
+        tier: one of `TIERS`.
+    """
+    if tier == "test":
+        of_file = re.search(r"^pytestmark = (\[[^\]]*|.*)mark\.(rest|soak)\b", text, re.MULTILINE)
+        return "mark.core" in text or not (later or of_file)
+    return "hypothesis" in text or f"mark.{tier}" in text or (later and tier == "rest")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Ignore a file without a test of this tier, unless the command line names the file."""
+    tier = config.getoption("--tier")
+    if not tier or not collection_path.match("test_*.py"):
+        return None
+    named = {Path(each.partition("::")[0]).resolve() for each in config.args}
+    text = collection_path.read_text(encoding="utf-8")
+    needed = collection_path in named or may_have(text, is_later(collection_path), tier)
+    return None if needed else True
 
 
 def _refuse_skip(report: Any) -> None:
@@ -241,7 +306,7 @@ def pytest_make_collect_report() -> Iterator[Any]:
 
 
 def check_faults(items: list[pytest.Item]) -> None:
-    """Refuse a `fault` mark without exactly one id, or on a test outside the tier of the fault."""
+    """Refuse a `fault` mark without exactly one id, or on a test before the tier of the fault."""
     tiers = fault_tiers()
     for item in items:
         for mark in item.iter_markers("fault"):
@@ -250,11 +315,10 @@ def check_faults(items: list[pytest.Item]) -> None:
                     f"{item.nodeid}: found fault{mark.args}; accepted: one of {sorted(tiers)}"
                 )
             tier = tiers[mark.args[0]]
-            if not runs_in(item, tier):
+            if TIERS.index(own := tier_of(item)) < TIERS.index(tier):
                 raise pytest.UsageError(
-                    f"{item.nodeid}: found a test outside the tier {tier} of the fault "
-                    f"{mark.args[0]}; accepted: in the tier soak a test with the mark soak, in the "
-                    "tier test a test without it"
+                    f"{item.nodeid}: found a test of the tier {own}; accepted: {tier} or later, as "
+                    f"tests/faults.yml has for the fault {mark.args[0]}, or {own} there"
                 )
 
 

@@ -39,6 +39,7 @@ def baseline(place: Path) -> Path:
     return baseline_folder(place / "inventory/here", "local", "accepted")
 
 
+@pytest.mark.core("no bad machine may pass, whatever a change is for")
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)
 def test_a_bad_machine_does_not_pass(bad: BadMachine, place: Path, tmp_path: Path) -> None:
     run = bad.run(tmp_path, baseline(place))

@@ -67,6 +67,7 @@ def judged(folder: Path, of_hpl: float, of_stream: float) -> Counter[tuple[str, 
     return Counter((each.case, each.metric) for each in records if not each.valid)
 
 
+@pytest.mark.core("no edited rate may pass")
 @pytest.mark.fault("edited-beyond-hardware")
 def test_rates_above_the_peaks_of_the_declared_node_are_invalid(tmp_path: Path) -> None:
     found = judged(tmp_path, of_hpl=0.88 * 1.3, of_stream=0.95 * 1.3)
@@ -75,6 +76,7 @@ def test_rates_above_the_peaks_of_the_declared_node_are_invalid(tmp_path: Path) 
         assert found["stream", metric] == len(NODES)
 
 
+@pytest.mark.core("the control")
 def test_rates_of_a_sound_node_are_valid(tmp_path: Path) -> None:
     """The control: the best known HPL is 1.009 of the nominal peak."""
     assert not judged(tmp_path, of_hpl=1.01 / 1.007, of_stream=0.93)

@@ -36,6 +36,8 @@ from proofmark.judge.verdict import Verdict
 from proofmark.site.installed_parts import Parts, declared_parts, parts_of
 from proofmark.site.node.facts import parse_probe
 
+pytestmark = pytest.mark.core("the verdicts of real machines")
+
 
 def codes(verdict: Verdict) -> set[str]:
     """Return the codes of what the verdict states about nodes and about what is missing."""

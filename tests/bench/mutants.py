@@ -1,7 +1,7 @@
 """Mutation testing: change one place of a module at a time, and run the tests that execute it.
 
   python -m tests.bench.mutants records/read.py judge/aggregate.py --tests tests/unit/records
-      [--results FILE] [--budget SECONDS] [--again] [--only LINE,…] [--count]
+      [--tier test] [--results FILE] [--budget SECONDS] [--again] [--only LINE,…] [--count]
 
 Modules are paths below ``analysis/proofmark`` of the current folder, and may have the wildcard *.
 A test that fails kills the mutant. The tests are collected once. Each mutant is a forked process
@@ -513,8 +513,9 @@ class Trial:
         """Run pytest with few examples of properties, in this process."""
         arguments = ["-qxs", "-p", "no:cacheprovider", f"--basetemp={self.scratch}/tests"]
         rewritten = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of `LIBRARIES`
+        tier = [f"--tier={self.options.tier}"] if self.options.tier else []
         plugins = [FewExamples(), plugin]
-        return int(pytest.main([*arguments, *rewritten, *tests], plugins=plugins))
+        return int(pytest.main([*arguments, *rewritten, *tier, *tests], plugins=plugins))
 
     def by_import(self, mutant: Mutant) -> None:
         """Run a mutant whose module is imported anew."""
@@ -789,6 +790,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="mutants", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("modules", nargs="+", help="paths below analysis/proofmark")
     parser.add_argument("--tests", nargs="+", default=["tests/unit"], help="files and folders")
+    parser.add_argument("--tier", help="only the tests of a tier: test is that of make test")
     parser.add_argument("--results", type=Path, default=Path("mutants.jsonl"), help="lines of JSON")
     parser.add_argument("--budget", type=float, default=20.0, help="seconds of tests per mutant")
     parser.add_argument("--again", action="store_true", help="repeat the mutants that survived")

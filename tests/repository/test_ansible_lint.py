@@ -12,6 +12,8 @@ import pytest
 from tests.folders import ROOT
 from tests.forks import script, tool, tools
 
+pytestmark = pytest.mark.rest("a minute of processor time")
+
 
 @pytest.mark.lint
 @pytest.mark.slow

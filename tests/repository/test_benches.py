@@ -26,6 +26,8 @@ from proofmark.report.products import write_page
 from proofmark.report.run_data import gather
 from proofmark.runs.evidence import seal
 
+pytestmark = pytest.mark.rest("the benches measure the kit, and do not test it")
+
 T = TypeVar("T")
 
 HERE = {

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.folders import ROOT
 
 CONFTEST = ROOT / "tests/conftest.py"
@@ -24,9 +26,13 @@ def run_pytest(
     """Run `test` as the only test of `folder` under the rules, with `skips` as its skips.toml."""
     shutil.copy(CONFTEST, folder)
     (folder / "skips.toml").write_text(skips)
-    (folder / "faults.yml").write_text("disk-full: {tier: test}\nlong-run: {tier: soak}\n")
-    markers = "markers =\n  fault(id): as in the project\n  soak: as in the project\n"
-    (folder / "pytest.ini").write_text(f"[pytest]\n{markers}")
+    tiers = {"disk-full": "test", "play-stopped": "rest", "long-run": "soak"}
+    faults = {fault: {"tier": tier} for fault, tier in tiers.items()}
+    (folder / "faults.yml").write_text(yaml.safe_dump(faults))
+    (folder / "tiers.yml").write_text(f"{folder.name}/plays: as in the project\n")
+    marks = ("fault(id)", "core(reason)", "rest(reason)", "soak")
+    markers = "".join(f"  {mark}: as in the project\n" for mark in marks)
+    (folder / "pytest.ini").write_text(f"[pytest]\nmarkers =\n{markers}")
     (folder / "test_inner.py").write_text(test)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, str(folder)]
     environment = {**os.environ, "TMPDIR": f"{folder}"}  # those of tests that fail stay
@@ -118,26 +124,33 @@ import pytest
 @pytest.mark.fault("disk-full")
 def test_short() -> None: ...
 
+@pytest.mark.rest("a play")
+@pytest.mark.fault("play-stopped")
+def test_play() -> None: ...
+
 @pytest.mark.soak
 @pytest.mark.fault("long-run")
+@pytest.mark.fault("disk-full")
 def test_long() -> None: ...
 """
 
 
-def test_faults_of_both_tiers_are_accepted(tmp_path: Path) -> None:
+def test_faults_of_all_tiers_are_accepted_also_in_a_later_test(tmp_path: Path) -> None:
     result = run_pytest(tmp_path, KNOWN)
     assert result.returncode == 0, result.stdout
-    assert "2 passed in" in result.stdout
+    assert "3 passed in" in result.stdout
 
 
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("disk-full", "disc-full", "found fault('disc-full',); accepted: one of ['disk-full', "),
-        ("disk-full", "long-run", "found a test outside the tier soak of the fault long-run"),
-        ("long-run", "disk-full", "found a test outside the tier test of the fault disk-full"),
+        ('"disk-full")\ndef', '"disc-full")\ndef', "found fault('disc-full',); accepted: one of ["),
+        ('"disk-full")\ndef test_short', '"long-run")\ndef test_short', "accepted: soak or later"),
+        ('"disk-full")\ndef test_short', '"play-stopped")\ndef test_short', "of the tier test; "),
+        ("play-stopped", "long-run", "found a test of the tier rest; accepted: soak or later"),
+        ('rest("a play")', "rest", "found rest(); accepted: one reason"),
     ],
-    ids=["unknown", "not marked soak", "marked soak"],
+    ids=["unknown", "test for soak", "test for rest", "rest for soak", "without a reason"],
 )
 def test_fault_mark_must_be_known_and_of_its_tier(
     tmp_path: Path, old: str, new: str, words: str
@@ -153,6 +166,9 @@ from hypothesis import given, settings, strategies
 
 def test_short() -> None: ...
 
+@pytest.mark.rest("a play")
+def test_play() -> None: ...
+
 @pytest.mark.soak
 def test_long() -> None: ...
 
@@ -163,19 +179,67 @@ def test_property(number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "examples"),
-    [(["-k", "long or property"], 20), (["--tier=test"], 20), (["--tier=soak"], 2000)],
-    ids=["no tier", "test", "soak"],
+    ("options", "examples", "expected"),
+    [
+        (["-k", "long or property"], 20, {"test_long", "test_property"}),
+        (["--tier=test"], 5, {"test_short", "test_property"}),
+        (["--tier=rest"], 20, {"test_play", "test_property"}),
+        (["--tier=soak"], 2000, {"test_long", "test_property"}),
+    ],
+    ids=["no tier", "test", "rest", "soak"],
 )
 def test_tier_deselects_tests_and_sets_the_number_of_examples(
-    tmp_path: Path, options: list[str], examples: int
+    tmp_path: Path, options: list[str], examples: int, expected: set[str]
 ) -> None:
     test = OF_EACH_TIER.replace("EXAMPLES", str(examples))
     result = run_pytest(tmp_path, test, "", "-v", *options)
     assert result.returncode == 0, result.stdout
-    assert "2 passed, 1 deselected in" in result.stdout
-    deselected = "test_long" if "--tier=test" in options else "test_short"
-    assert deselected not in result.stdout
+    assert set(re.findall(r"::(\w+) PASSED", result.stdout)) == expected
+
+
+LATER = """
+import pytest
+
+def test_of_the_folder() -> None: ...
+
+@pytest.mark.core("one play")
+def test_of_the_core() -> None: ...
+"""
+OF_A_FILE = """
+import pytest
+
+pytestmark = [
+    pytest.mark.rest("long")
+]
+
+def test_of_a_long_file() -> None: ...
+
+@pytest.mark.core("one of them")
+class TestThese:
+    def test_of_its_class(self) -> None: ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("tier", "expected"),
+    [
+        ("test", {"test_of_the_core", "test_of_its_class", "test_it"}),
+        ("rest", {"test_of_the_folder", "test_of_a_long_file"}),
+    ],
+)
+def test_the_nearest_reason_decides_and_other_files_are_not_imported(
+    tmp_path: Path, tier: str, expected: set[str]
+) -> None:
+    plays = tmp_path / "plays"
+    plays.mkdir()
+    (plays / "test_later.py").write_text(LATER)
+    (tmp_path / "test_long.py").write_text(OF_A_FILE)
+    wrong = "raise ImportError\n"
+    of_the_other_tier = {"test": "plays/test_no_core.py", "rest": "test_no_rest.py"}[tier]
+    (tmp_path / of_the_other_tier).write_text(wrong)
+    result = run_pytest(tmp_path, "def test_it() -> None: ...\n", "", "-v", f"--tier={tier}")
+    assert result.returncode == 0, result.stdout
+    assert set(re.findall(r"::(\w+) PASSED", result.stdout)) == expected
 
 
 def test_the_time_of_each_folder_is_printed_with_its_setup_and_teardown(tmp_path: Path) -> None:

@@ -127,6 +127,7 @@ def executed(text: str) -> int:
         return int(stopped.code or 0)
 
 
+@pytest.mark.rest("all commands of all pages")
 @pytest.mark.parametrize("page", [page for page, commands in EXECUTED.items() if commands])
 def test_the_commands_of_a_page_run(
     copy: Path, capfd: pytest.CaptureFixture[str], page: str
@@ -162,6 +163,7 @@ def test_the_step_of_the_readme_is_a_step_of_its_suite(checkout: Path) -> None:
         assert name in {step.id for step in made.steps()}
 
 
+@pytest.mark.rest("it makes a plan for each example")
 @pytest.mark.parametrize(("name", "suite"), sorted({*filter(None, map(_suite, ALL))}))
 def test_the_suite_of_an_example_lacks_no_program(
     checkout: Path, capfd: pytest.CaptureFixture[str], name: str, suite: str
@@ -241,6 +243,7 @@ def test_the_commands_of_a_page_are_found(tmp_path: Path) -> None:
     assert found == [(1, "proofmark cases --check"), (3, "make lint"), read, (11, "make test")]
 
 
+@pytest.mark.rest("it executes commands of a page")
 def test_a_new_command_is_executed_unless_it_is_listed(
     copy: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

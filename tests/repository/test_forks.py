@@ -21,6 +21,8 @@ from tests.folders import ROOT, let_all_enter
 from tests.forks import CLIENT, REAL, WANTED, Wanted, script, served, tool, tools
 from tests.processes import running
 
+pytestmark = pytest.mark.rest("each command starts twice; wrong forks fail many other tests")
+
 PYTHON = Path(sys.executable).resolve()
 """Its path has no blank: the first line of a script cannot have one."""
 ENVIRONMENT = {**os.environ, "LC_ALL": "C.UTF-8", "COLUMNS": "100"}

@@ -101,6 +101,43 @@ def test_the_list_of_equivalent_mutants_has_a_reason_for_each() -> None:
         assert entry["why"].endswith(".")
 
 
+PLANTED = """
+from importlib.machinery import SourceFileLoader
+
+get_code = SourceFileLoader.get_code
+
+def planted(loader, name):
+    path = loader.get_filename(name)
+    if not path.endswith("/proofmark/{module}"):
+        return get_code(loader, name)
+    text = loader.get_data(path).decode()
+    assert text.count({line!r}) == 1, "the line is the place of the fault"
+    return compile(text.replace({line!r}, {change!r}), path, "exec")
+
+SourceFileLoader.get_code = planted
+"""
+NOTICED = yaml.safe_load((ROOT / mutants.EQUIVALENT).read_text(encoding="utf-8"))["noticed"]
+
+
+@pytest.mark.rest("tests run until one fails, for each fault")
+@pytest.mark.parametrize("fault", NOTICED, ids=lambda fault: f"{fault['module']}")
+def test_make_test_notices_a_fault_of_a_verdict_and_of_what_was_signed(
+    fault: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "planted.py").write_text(PLANTED.format_map(fault))
+    options = ["-x", "-q", "-p", "planted", "-p", "no:cacheprovider", "--tier=test"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *fault["tests"].split()],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}", "TMPDIR": f"{tmp_path}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, f"{done.stdout}{done.stderr}"
+    assert "1 failed" in done.stdout
+
+
 def test_each_equivalent_mutant_is_in_the_code() -> None:
     known = yaml.safe_load((ROOT / mutants.EQUIVALENT).read_text(encoding="utf-8"))["equivalent"]
     gone = []

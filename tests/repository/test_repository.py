@@ -74,26 +74,6 @@ def repository_files() -> Iterator[Path]:
     return (path for path in paths if path.is_file() and not path.is_symlink())
 
 
-def fault_marks() -> set[str]:
-    """Return the ids that the tests' `pytest.mark.fault` name, without running any test."""
-    texts = (path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
-    calls = (
-        node
-        for text in texts
-        if "mark.fault" in text  # to read all trees takes seconds
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Call)
-    )
-    return {
-        call.args[0].value
-        for call in calls
-        if ast.unparse(call.func) == "pytest.mark.fault"
-        and call.args
-        and isinstance(call.args[0], ast.Constant)
-        and isinstance(call.args[0].value, str)
-    }
-
-
 @pytest.mark.lint
 @pytest.mark.parametrize("lock", PYTHON_LOCKS, ids=lambda path: path.stem)
 def test_lock_is_pinned_hashed_and_without_address(lock: Path) -> None:
@@ -177,6 +157,9 @@ def test_one_version() -> None:
     assert galaxy["version"] == proofmark.__version__
 
 
+TIERS = ("test", "rest", "soak")
+
+
 @cache
 def body_of(file: str) -> list[ast.stmt]:
     return ast.parse((ROOT / file).read_text(encoding="utf-8")).body
@@ -207,16 +190,79 @@ def marks_of(test: str) -> set[str]:
     return marks
 
 
+def tier_of(test: str) -> str:
+    """Return the first tier that runs the test `test`, a node id; see tests/conftest.py."""
+    marks = marks_of(test)
+    if "soak" in marks:
+        return "soak"
+    later = any(test.startswith(f"{folder}/") for folder in later_folders())
+    return "test" if "core" in marks else "rest" if later or "rest" in marks else "test"
+
+
+@cache
+def later_folders() -> dict[str, str]:
+    """Return the reason of each folder of tests/tiers.yml."""
+    folders: dict[str, str] = yaml.safe_load((ROOT / "tests/tiers.yml").read_text())
+    return folders
+
+
+def fault_marks(node: ast.AST, test: str) -> Iterator[tuple[str, str]]:
+    """Yield each id that a `pytest.mark.fault` names, with the node id of its test or file.
+
+    Args:
+        node: the tree of a file, of a class or of a test, or a part of these.
+        test: the node id of `node`.
+    """
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr == "fault" and ast.unparse(node.func) == "pytest.mark.fault":
+            yield ast.literal_eval(node.args[0]), test
+    for each in ast.iter_child_nodes(node):
+        inner = f"{test}::{each.name}" if isinstance(each, ast.ClassDef | ast.FunctionDef) else test
+        yield from fault_marks(each, inner)
+
+
+def first_tiers() -> dict[str, str]:
+    """Return the first tier with a test of a fault, by the id of the fault; no test is run."""
+    found: dict[str, str] = {}
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        text = path.read_text(encoding="utf-8")
+        if "@pytest.mark.fault" not in text and "marks=pytest.mark.fault" not in text:
+            continue  # to read all trees takes seconds
+        for fault, test in fault_marks(ast.parse(text), f"{path.relative_to(ROOT)}"):
+            found[fault] = min(found.get(fault, TIERS[-1]), tier_of(test), key=TIERS.index)
+    return found
+
+
 def test_every_fault_has_a_test_and_a_control_in_its_tier() -> None:
-    """tests/conftest.py refuses the test of a fault outside its tier."""
+    """tests/conftest.py refuses the test of a fault before its tier."""
     faults = yaml.safe_load((ROOT / "tests/faults.yml").read_text())
-    assert sorted(faults.keys() - fault_marks()) == []
+    first = first_tiers()
+    assert sorted(faults.keys() - first.keys()) == []
     for fault, entry in faults.items():
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", fault)
         assert entry.keys() == {"tier", "control", "outcome"}
         assert isinstance(entry["outcome"], str) and entry["outcome"]
-        assert entry["tier"] in ("test", "soak")
-        assert ("soak" in marks_of(entry["control"])) is (entry["tier"] == "soak"), fault
+        assert entry["tier"] == first[fault], fault
+        control = tier_of(entry["control"])
+        assert control == entry["tier"] or (control, entry["tier"]) == ("test", "rest"), fault
+
+
+def test_every_later_folder_has_its_reason_and_every_package_a_test_in_make_test() -> None:
+    for folder, reason in later_folders().items():
+        assert (ROOT / folder).is_dir()
+        assert reason
+    for package in (ROOT / "tests/packages").iterdir():
+        texts = [path.read_text() for path in package.glob("test_*.py")]
+        assert not texts or any("@pytest.mark.core(" in text for text in texts), package
+
+
+@pytest.mark.parametrize("room", ["judge", "records", "report"])
+def test_all_tests_of_a_verdict_and_of_its_page_are_in_make_test(room: str) -> None:
+    """Only trials with many runs are not: they have the mark soak."""
+    folder = ROOT / "tests/unit" / room
+    assert folder.is_dir()
+    assert not [path for path in folder.glob("test_*.py") if "mark.rest(" in path.read_text()]
+    assert f"tests/unit/{room}" not in later_folders()
 
 
 @pytest.mark.lint

@@ -12,6 +12,8 @@ from tests.fixtures.pages import Page, assert_readable
 from tests.folders import ROOT
 from tests.key_pages import PAGES, WRITE, KeyPage, page_of_packages
 
+pytestmark = pytest.mark.rest("the site is built three times")
+
 DOCS = ROOT / "docs"
 
 

@@ -32,6 +32,7 @@ MET, MISSED = "1 of 1 contract limits", "0 of 1 contract limits; 0 PASS"
 IDLE = "not in this suite: limit nap rate (seconds=4), of slow"
 
 
+@pytest.mark.core("the play of an acceptance")
 @pytest.mark.fault("check-mode")
 @pytest.mark.fault("interrupt-sigint")
 @pytest.mark.fault("interrupt-sigterm")

@@ -143,6 +143,7 @@ HARMLESS = {
 """Settings that could change which tasks run or fail, and do not."""
 
 
+@pytest.mark.core("the exit code of a play")
 def test_a_verdict_of_fail_is_the_exit_code(failed: Kit) -> None:
     """The control: the stage report alone has the same code, whatever the other settings are."""
     kit = replace(failed, environment={**failed.environment, **HARMLESS})
@@ -220,6 +221,7 @@ def options_of_roles() -> set[str]:
     return set(options())
 
 
+@pytest.mark.core("nothing else decides")
 @pytest.mark.fault("verdict-replaced-from-outside")
 def test_each_name_of_the_playbooks_and_roles_is_documented_or_refused() -> None:
     assert names_in_files() & EXTRA_VARIABLES.keys() == set()

@@ -273,6 +273,7 @@ def test_a_bmc_that_hangs_is_in_the_verdict_the_report_and_the_last_lines(
 class TestAlone:
     """The role in a play of another project, with another folder and another ansible.cfg."""
 
+    @pytest.mark.core("the plays that change nodes and restore them")
     def test_it_enters_a_mode_and_restores_it(self, machine: Callable[..., Machine]) -> None:
         kit, emulator = machine()
         run = planned(kit)

@@ -116,6 +116,7 @@ def test_a_user_gets_the_missing_packages_and_the_command_that_installs_them(kit
     assert (kit.run() / "software.json").exists()
 
 
+@pytest.mark.core("the play that installs programs")
 @pytest.mark.fault("program-missing")
 def test_missing_program_is_named_and_a_run_keeps_its_programs(kit: Kit) -> None:
     """The control of the fault: with the program the same command continues."""

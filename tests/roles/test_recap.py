@@ -30,6 +30,7 @@ def with_nodes(kit: Kit, *closed: str) -> tuple[str, ...]:
     return "-l", "local"
 
 
+@pytest.mark.core("the last lines of a play")
 def test_no_host_is_marked_if_no_node_failed(kit: Kit) -> None:
     """The control; then a failure that is not that of a node marks the representative."""
     limit = with_nodes(kit)

@@ -76,6 +76,7 @@ def test_wrong_type_on_the_root_device_is_refused_and_not_created(kit: Kit) -> N
     assert not kit.scratch.exists()
 
 
+@pytest.mark.core("the play of the scratch directory")
 def test_scratch_is_created_for_the_run_user(kit: Kit) -> None:
     """A second call changes nothing, and another directory than planned is refused."""
     set_run_user(kit)

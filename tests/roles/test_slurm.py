@@ -151,6 +151,7 @@ def test_slurm_allocates_the_resources_that_the_header_requests(
     assert judge_run(run).coverage.stopped == ()
 
 
+@pytest.mark.core("one real scheduler")
 def test_a_run_goes_through_the_queue(site: Site) -> None:
     """Control: no fault is injected."""
     run = site.run()

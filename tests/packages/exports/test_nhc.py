@@ -79,6 +79,7 @@ def test_accepted_nodes_have_checks_and_a_bad_node_has_none(fleet: str) -> None:
     assert checks_on(lines, "n20") == checks_on(lines, "login") == []
 
 
+@pytest.mark.core("the package works")
 def test_one_line_has_all_nodes_of_a_class(fleet: str) -> None:
     lines = read_conf(fleet)
     memory = [line for line in lines if line.words[0] == "check_hw_physmem"]

@@ -92,6 +92,7 @@ def test_a_slow_uplink_fails_its_pairs_and_accuses_no_node(tmp_path: Path, origi
     assert (run.files.plots / "links.csv").read_text().startswith("from_node,to_node,ratio\n")
 
 
+@pytest.mark.core("the package works")
 def test_a_slow_port_is_a_bad_node_with_its_pairs(tmp_path: Path) -> None:
     _, verdict = judged(tmp_path, "port of n00006")
     fit = verdict.added["fabric"]

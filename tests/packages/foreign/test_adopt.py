@@ -43,6 +43,7 @@ def vendor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 WORDS = ("--case", "hpl=*/xhpl*.out", "--case", "stream=*.log", "--node", "(n[0-9]+)/")
 
 
+@pytest.mark.core("the package works")
 def test_a_folder_of_others_gets_a_verdict_and_a_report(
     vendor: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

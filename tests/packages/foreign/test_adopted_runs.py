@@ -92,6 +92,7 @@ def _states(folder: Path) -> dict[Path, tuple[int, ...]]:
 
 
 class TestRuns:
+    @pytest.mark.core("the control")
     def test_it_is_an_ordinary_run_of_origin_imported(
         self, benchmarks: Benchmarks, vendor: Path
     ) -> None:
@@ -153,6 +154,7 @@ class TestRuns:
             4: len(verdict.results) // 2,
         }
 
+    @pytest.mark.core("the control")
     def test_the_output_can_name_the_node(self, benchmarks: Benchmarks, tmp_path: Path) -> None:
         put(tmp_path / "vendor" / "a.out", IOR)
         run, _ = adopt(benchmarks, tmp_path / "vendor", {"ior": ["*.out"]}, None)
@@ -198,6 +200,7 @@ def measured(record: Record) -> tuple[object, ...]:
 
 
 class TestFaults:
+    @pytest.mark.core("a verdict of the package")
     @pytest.mark.fault("adopted-other-host")
     def test_an_output_of_another_node_is_invalid(
         self, benchmarks: Benchmarks, tmp_path: Path
@@ -271,6 +274,7 @@ class TestFaults:
             adopt(benchmarks, vendor, {**STREAMS, "hpl": ["n1/*"]})
         assert not (vendor.parent / "runs").exists()
 
+    @pytest.mark.core("a verdict of the package")
     @pytest.mark.fault("adopted-output-changed")
     def test_an_output_that_changed_after_the_adoption_is_invalid(
         self, benchmarks: Benchmarks, vendor: Path
@@ -282,6 +286,7 @@ class TestFaults:
         assert reasons["n2"].startswith("stdout changed after it was adopted")
         assert not reasons["n1"]
 
+    @pytest.mark.core("a verdict of the package")
     @pytest.mark.fault("adopted-output-changed")
     def test_an_edited_list_of_sources_is_refused(
         self, benchmarks: Benchmarks, vendor: Path

@@ -78,6 +78,7 @@ def judged(
     return read_and_judge(open_run(run.folder))[1]
 
 
+@pytest.mark.core("the control")
 @pytest.mark.parametrize(("bound", "code"), [({"at_least": 1}, 0), ({"at_most": 1}, 1)])
 def test_a_limit_on_a_value_judges(
     benchmarks: Benchmarks, tmp_path: Path, bound: dict[str, float], code: int
@@ -116,6 +117,7 @@ def test_a_limit_that_needs_a_proof_does_not_judge(
     assert verdict.exit_code() == 4
 
 
+@pytest.mark.core("a verdict of the package")
 @pytest.mark.fault("imported-proof-missing")
 def test_a_program_that_writes_files_never_passes(benchmarks: Benchmarks, tmp_path: Path) -> None:
     nodes = {"fio-cache": ("n1",)}

@@ -268,6 +268,7 @@ def test_a_claim_cannot_be_told_from_an_incomplete_sweep(claim: str, loss: str) 
     assert "points of" in answer.sentence
 
 
+@pytest.mark.core("the package works")
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.id}-{claim.systems[0]}")
 def test_an_answer_names_the_measured_system_and_the_system_of_the_claim(claim: Claim) -> None:
     sheet = data.stream_skl(Machine(8))

@@ -144,6 +144,7 @@ def judged_run(folder: Path, rates: Mapping[str, float | list[float]], **facts: 
     return fleet_run(folder, rates, case={"references": REFERENCE}, **facts)
 
 
+@pytest.mark.core("the package works")
 def test_the_slow_node_of_a_run_is_kept_and_the_others_are_resumed(tmp_path: Path) -> None:
     run = judged_run(tmp_path, RATES | {"n3": [50.0, 50.0]})
     decisions = decisions_of(run)

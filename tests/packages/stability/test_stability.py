@@ -199,6 +199,7 @@ def test_the_node_whose_hardware_failed_is_the_lost_one() -> None:
         assert tally(test_of(), [both], ["node"], [], faulty).lost == lost
 
 
+@pytest.mark.core("the package works")
 def test_a_failure_begins_the_time_again() -> None:
     jobs = [job(1, 0, 1), job(2, 1, 1.5), job(3, 1.5, 2.5), job(4, 2.5, 3.5), job(5, 3.5, 4)]
     causes: list[JobEnd | None] = [None, "fabric", None, None, "program"]

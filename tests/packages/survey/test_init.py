@@ -125,6 +125,7 @@ class TestSlurmAndLustre:
         )
         reads(node_that_reports(SKL))
 
+    @pytest.mark.core("the package works")
     def test_the_inventory_is_valid_without_an_answer(
         self, inventory: Path, called: Called
     ) -> None:

@@ -135,6 +135,7 @@ def test_a_step_is_found_by_its_number_and_its_beginning(run: Run) -> None:
         step_named("0", steps, run.id)
 
 
+@pytest.mark.core("the package works")
 def test_the_command_takes_a_run_and_a_step_in_three_forms(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -235,6 +235,7 @@ def measured(tmp_path: Path, twin: Run) -> Run:
     )
 
 
+@pytest.mark.core("the package works")
 def test_the_run_of_a_twin_is_copied(twin: Run, measured: Run) -> None:
     expected = read_json(expected_file(measured), Predictions)
     assert (expected.run, expected.selector, expected.errors) == ("model", "mpich", ())
@@ -250,6 +251,7 @@ def test_the_run_of_a_twin_is_copied(twin: Run, measured: Run) -> None:
         open_run(measured.folder)
 
 
+@pytest.mark.core("the control")
 def test_a_verdict_is_the_same_with_predictions(tmp_path: Path, measured: Run) -> None:
     same = fleet_run(tmp_path / "same", {**RATES, "n05": [208.0] * 3}, run_id="shown")
     without, shown = judge_run(same), judge_run(measured)
@@ -359,6 +361,7 @@ class TestNeverTogether:
         figures = aggregate(Records.of(mixed))
         assert figures.median.tolist() == [100.0, 1.0] and len({*figures.identity.tolist()}) == 2
 
+    @pytest.mark.core("a verdict of the package")
     @pytest.mark.fault("mixed-origins")
     def test_a_run_of_both_is_refused(self, known: Any) -> None:
         plan, benchmarks = known
@@ -371,6 +374,7 @@ class TestNeverTogether:
         with pytest.raises(BadInput, match="runs of one origin"):
             compare(runs)
 
+    @pytest.mark.core("a verdict of the package")
     @pytest.mark.fault("predicted-baseline")
     def test_a_twin_is_no_baseline(
         self,

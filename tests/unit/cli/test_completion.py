@@ -167,6 +167,7 @@ def test_nothing_of_a_run_is_opened_and_no_program_is_started(kit: Path, line: s
     assert [event for event in events if event.startswith(started)] == []
 
 
+@pytest.mark.rest("a start of Python for each line")
 @pytest.mark.parametrize("line", ["proofmark status ", "proofmark report --language "])
 def test_a_key_does_not_wait_for_slow_libraries(kit: Path, line: str) -> None:
     log = kit / "log"
@@ -213,6 +214,7 @@ def all_actions() -> list[Action]:
     return [each for each in actions if each.dest != "help"]
 
 
+@pytest.mark.rest("a start of Python for each command")
 @pytest.mark.parametrize("words", [["verdict", "--help"], ["help", "plan"], ["acceptance", "-h"]])
 def test_a_help_does_not_wait_for_slow_libraries(tmp_path: Path, words: list[str]) -> None:
     """The control is the command itself."""
@@ -220,6 +222,7 @@ def test_a_help_does_not_wait_for_slow_libraries(tmp_path: Path, words: list[str
     assert imported(tmp_path, "verdict", f"{tmp_path}") & SLOW >= {"polars", "pydantic"}
 
 
+@pytest.mark.rest("a start of Python for each command")
 @pytest.mark.parametrize("command", ["check", "plan"])
 def test_a_plan_needs_no_tables(tmp_path: Path, command: str) -> None:
     """Only what judges reads tables. The site is missing: the module of the command is imported."""

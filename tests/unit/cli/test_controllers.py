@@ -20,6 +20,8 @@ from proofmark.cli.main import main
 from proofmark.software.providers.easybuild import AS_ROOT
 from proofmark.software.spack.installation import operating_system
 
+pytestmark = pytest.mark.rest("each verb on controllers with a venv or a lock of their own")
+
 WITH_LOCK = "debian12"
 CODE = re.compile(r"partition\.provision_from: ([A-Z_]+): found .*?(?:; run: (.+))?$", re.M)
 
@@ -215,6 +217,7 @@ def test_an_unknown_toolchain_is_a_mistake_with_its_file(
     assert f"{settings}:" in printed
 
 
+@pytest.mark.core("the control")
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_a_stand_in_has_the_name_that_spack_gives_the_system(name: str) -> None:
     text = (ROOT / "tests/data/os-release" / name).read_text()

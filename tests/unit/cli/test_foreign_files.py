@@ -24,7 +24,10 @@ from proofmark.site.inventory import load_site
 from proofmark.software.mpi import library_states
 from proofmark.software.providers.easybuild import easybuild_python
 
-pytestmark = pytest.mark.root
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.rest("each command beside each kind of foreign file, for two users"),
+]
 NOBODY = 65534
 ORDINARY = 65533
 PLUGIN = """
@@ -276,6 +279,7 @@ def test_what_another_user_can_change_is_not_executed(
     assert not (victim.own / "runs").exists()
 
 
+@pytest.mark.core("the control")
 def test_own_files_are_executed(victim: Victim) -> None:
     """Control: a program in the own inventory runs. All of it can be a copy of a colleague's."""
     inventory(victim)
@@ -288,6 +292,7 @@ def test_own_files_are_executed(victim: Victim) -> None:
     assert victim.mark.exists()
 
 
+@pytest.mark.core("one kind of foreign file")
 @pytest.mark.fault("files-of-another-user")
 def test_variables_in_the_current_folder_are_not_read(victim: Victim) -> None:
     """Ansible's library takes the current folder for that of the playbook."""

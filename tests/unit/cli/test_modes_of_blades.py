@@ -22,6 +22,8 @@ from proofmark.machine.preflight import preflight
 from proofmark.runs.run import Run
 from proofmark.site.inventory import load_site
 
+pytestmark = pytest.mark.rest("commands wait for emulated blades")
+
 REGISTRY: list[dict[str, Any]] = [
     {
         "AttributeName": "Boost",

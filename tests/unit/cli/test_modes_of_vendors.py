@@ -16,6 +16,8 @@ from tests.fixtures.phi import Phi, phi_site
 from proofmark.runs.run import Run
 from proofmark.site.inventory import load_site
 
+pytestmark = pytest.mark.rest("commands wait for the BMC of each vendor")
+
 MODES = {
     "nps1": {"settings": {"numa_per_socket": 1, "smt": True, "turbo": True}},
     "nps1-slow": {"settings": {"numa_per_socket": 1, "smt": True, "turbo": False}},

@@ -26,7 +26,10 @@ from proofmark.runs.run import Run, open_run
 from proofmark.runs.run_files import RunFiles, work_files
 from proofmark.runs.state import begin, find, planned
 
-pytestmark = pytest.mark.root
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.rest("a run for each way in which another user can change it"),
+]
 HEMISPHERE = {"n1": "Hemisphere", "n2": "Hemisphere"}
 QUADRANT = {"n1": "Quadrant", "n2": "Quadrant"}
 
@@ -74,6 +77,7 @@ def owners(folder: Path) -> set[int]:
     return {path.lstat().st_uid for path in folder.rglob("*")}
 
 
+@pytest.mark.core("one run of root for another user")
 def test_the_run_belongs_to_root_and_its_outputs_to_the_run_user(kit: Kit) -> None:
     """Control: no fault is injected."""
     run = executed(kit)
@@ -102,6 +106,7 @@ def test_the_scripts_of_a_run_are_those_of_its_work_folder(kit: Kit) -> None:
     assert names == {path.relative_to(work) for path in work.rglob("*") if path.is_file()}
 
 
+@pytest.mark.core("a verdict")
 @pytest.mark.fault("run-user-script")
 @pytest.mark.parametrize("name", ["steps/0001-fake-1/run.sh", "jobs/*/job.sh", "probe.sh"])
 def test_a_script_that_the_run_user_changed_makes_its_steps_invalid(kit: Kit, name: str) -> None:
@@ -234,6 +239,7 @@ def test_a_work_folder_that_the_run_user_cannot_make_is_named(kit: Kit) -> None:
     assert not (kit.folder / "runs/a").exists()
 
 
+@pytest.mark.core("the control")
 def test_root_changes_modes_of_a_run_whose_programs_another_user_starts(phi: Phi) -> None:
     """Control: no fault is injected."""
     phi.write_run_user("nobody")
@@ -251,6 +257,7 @@ def test_root_changes_modes_of_a_run_whose_programs_another_user_starts(phi: Phi
     assert list((phi.folder / "state/phi/nodes").iterdir()) == []
 
 
+@pytest.mark.core("one restore")
 @pytest.mark.fault("run-user-journal")
 @pytest.mark.parametrize("how", ["changed", "removed", "folder removed"])
 def test_restore_does_not_read_the_run(phi: Phi, how: str) -> None:

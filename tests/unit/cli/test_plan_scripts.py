@@ -56,6 +56,7 @@ def kinds_of(plan: Plan) -> list[Step]:
     return list(kinds.values())
 
 
+@pytest.mark.rest("the scripts of all sites")
 @pytest.mark.parametrize(
     ("name", "place"),
     [

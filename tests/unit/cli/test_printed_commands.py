@@ -35,6 +35,8 @@ from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.site.extra_vars import LITERALS
 
+pytestmark = pytest.mark.rest("Ansible starts for each hostile value")
+
 Print = Callable[..., str]
 GOOD = {
     "repeats": "auto:30",

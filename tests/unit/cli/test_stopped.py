@@ -22,6 +22,8 @@ from proofmark.cli.main import main
 from proofmark.jobs.execute import execute
 from proofmark.runs.run_files import RunFiles
 
+pytestmark = pytest.mark.rest("each command is killed at many points")
+
 NOBODY = 65534
 BAD_INPUT = 3
 COMMANDS = (("stage", "collect"), ("report",))

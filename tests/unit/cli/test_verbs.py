@@ -19,6 +19,8 @@ from tests.folders import ROOT
 
 from proofmark.cli.parser import COMMANDS, command_of, parser
 
+pytestmark = pytest.mark.rest("a command for each verb with each option")
+
 
 class Row(NamedTuple):
     """A command line, with the placeholders of `tests.fixtures.verbs`, and what it must do."""

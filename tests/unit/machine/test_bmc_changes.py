@@ -18,6 +18,8 @@ from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.schedulers import slurm
 from proofmark.runs.journal import Journal
 
+pytestmark = pytest.mark.rest("changes that an emulated BMC applies late")
+
 BEFORE = ("Quadrant", "Flat")
 MakeSite = Callable[[str], EmulatedSite]
 

@@ -721,6 +721,7 @@ def kills(last: int, intents: tuple[int, ...]) -> list[object]:
     return [*before, *after]
 
 
+@pytest.mark.rest("a kill at each step of a change")
 @pytest.mark.slow
 @pytest.mark.fault("controller-killed")
 @pytest.mark.parametrize(("number", "after"), kills(LINES, CHANGES))
@@ -748,6 +749,7 @@ def test_a_mode_change_that_is_killed_is_resumed_or_restored(
     assert site.rollout().restore() == {}
 
 
+@pytest.mark.rest("a kill at each step of a restore")
 @pytest.mark.slow
 @pytest.mark.fault("controller-killed")
 @pytest.mark.parametrize(("number", "after"), kills(LINES - 1, RESTORES))

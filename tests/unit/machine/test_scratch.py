@@ -32,7 +32,7 @@ from proofmark.runs.state import begin
 from proofmark.site.file_systems import FileSystem, Scratch
 from proofmark.site.firmware import Firmware
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.rest("each file system is mounted on three nodes")]
 NODES = ("n1", "n2", "n3")
 REACH = """#!/bin/sh
 # Enters the namespace of a node; without its process the node is without power.
@@ -128,6 +128,7 @@ def act(verb: str, run: Run, **more: Any) -> list[str]:
     return fold(sorted(set({"check": check, "verify": verify}[verb](nodes))))
 
 
+@pytest.mark.core("one use of a scratch directory")
 def test_a_directory_is_verified_on_all_nodes_and_left_empty(world: World) -> None:
     """Control: no fault is injected."""
     world.start()

@@ -25,7 +25,10 @@ from proofmark.runs.journal import Journal
 
 BEFORE = ("Quadrant", "Flat")
 MakeSite = Callable[..., EmulatedSite]
-pytestmark = pytest.mark.usefixtures("quick")
+pytestmark = [
+    pytest.mark.usefixtures("quick"),
+    pytest.mark.rest("each pair of claims and resets of two controllers"),
+]
 SCHEDULERS = ["slurm", "none"]
 
 
@@ -68,6 +71,7 @@ def taking(rollout: ModeRollout) -> ModeRollout:
     return replace(rollout, claims=replace(rollout.claims, take_over=True))
 
 
+@pytest.mark.core("the control")
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_the_name_is_on_the_node_until_the_restore(make_site: MakeSite, scheduler: str) -> None:
     """Control: no fault is injected."""
@@ -84,6 +88,7 @@ def test_the_name_is_on_the_node_until_the_restore(make_site: MakeSite, schedule
     assert marks(site) == []
 
 
+@pytest.mark.core("one claim")
 @pytest.mark.fault("node-of-another-controller")
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @pytest.mark.parametrize("mode", ["snc2-flat", "snc4-flat", "quadrant-flat"])

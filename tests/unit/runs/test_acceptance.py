@@ -547,7 +547,10 @@ class Caller:
         return self.call("verify", folder, "--signers", self.keys / signers)
 
 
-@pytest.fixture(params=["self", pytest.param("nobody", marks=pytest.mark.root)])
+ANOTHER_USER = [pytest.mark.root, pytest.mark.rest("each command as another user, too")]
+
+
+@pytest.fixture(params=["self", pytest.param("nobody", marks=ANOTHER_USER)])
 def caller(request: pytest.FixtureRequest, tmp_path: Path, keys: Path, run: Path) -> Caller:
     """Return who calls the commands; the run is a run of this user."""
     return Caller(tmp_path, keys, NOBODY if request.param == "nobody" else None)
@@ -848,6 +851,7 @@ class TestOneKeyIsOneSigner:
             Contract.model_validate({**CONTRACT, "signers": [f"a {key}", f"b {key}"]})
 
 
+@pytest.mark.rest("a signature for each folder that is weak")
 @pytest.mark.root
 @pytest.mark.fault("signed-by-another-user")
 @pytest.mark.parametrize("weak", ["folder", "file", "archive", "above", "mode", "signers"])
@@ -901,6 +905,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.rest("a kill at each write")
 @pytest.mark.fault("signing-stopped")
 def test_after_a_kill_the_next_call_signs(run: Path, keys: Path, tmp_path: Path) -> None:
     """The process is killed before each of its changes of files that a number chooses."""
