@@ -213,9 +213,9 @@ def fault_marks(node: ast.AST, test: str) -> Iterator[tuple[str, str]]:
         node: the tree of a file, of a class or of a test, or a part of these.
         test: the node id of `node`.
     """
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr == "fault" and ast.unparse(node.func) == "pytest.mark.fault":
-            yield ast.literal_eval(node.args[0]), test
+    called = node.func if isinstance(node, ast.Call) else None
+    if isinstance(called, ast.Attribute) and called.attr == "fault" and isinstance(node, ast.Call):
+        yield ast.literal_eval(node.args[0]), test
     for each in ast.iter_child_nodes(node):
         inner = f"{test}::{each.name}" if isinstance(each, ast.ClassDef | ast.FunctionDef) else test
         yield from fault_marks(each, inner)
