@@ -24,7 +24,7 @@ LINT_PARTS := lint-types lint-rest
 ifneq ($(MAKECMDGOALS),$(LINT_PARTS))
 .NOTPARALLEL:
 endif
-.PHONY: help site acceptance rehearsal rehearsal-end test test-all test-rest soak fresh lint lint-files bench lock bundle easybuild clean relock catalogues docs \
+.PHONY: help site acceptance rehearsal rehearsal-end test test-all test-rest soak counterparts fresh lint lint-files bench lock bundle easybuild clean relock catalogues docs \
 	$(LINT_PARTS) test-words rest-words .venv .venv-spack .venv-rehearsal .venv-dev .site-lock
 
 help:
@@ -37,6 +37,8 @@ help:
 	@echo 'make test         lint and the core of the tests, in minutes; ARGS="-k name"'
 	@echo 'make test-all     make test, then make test-rest: plays, schedulers, the packages, long trials'
 	@echo 'make soak         the long tests: random damage, simulated trials; ARGS="-k name"'
+	@echo 'make counterparts  as root: builds OpenPBS and Flux of upstream into a cache, and runs the tests that need them;'
+	@echo '                  SOURCES=folder has their git repositories; ARGS=flux-core'
 	@echo 'make fresh        both commands of the README in a minimal Debian; DEBIAN=trixie USER=name CLONE=/tmp/kit'
 	@echo 'make lint         the checks that CI runs beside the tests'
 	@echo 'make bench        the overhead of the kit'
@@ -91,6 +93,9 @@ rest-words:
 
 soak: .venv-dev
 	$(PYTEST) --tier=soak $(ARGS)
+
+counterparts: .venv-dev
+	python -m tests.emulators.counterparts $(if $(SOURCES),--sources="$(SOURCES)") $(ARGS)
 
 # Tests also wait: two workers more than processors. Each worker makes all tests again, in seconds.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 10 ? n + 2 : 12)))

@@ -7,9 +7,10 @@ source=${1:?SOURCE} tag=${2:?TAG} prefix=${3:?PREFIX}
 apt-get install -y --no-install-recommends autoconf automake libtool make gcc g++ pkg-config libzmq3-dev \
 	libczmq-dev uuid-dev libjansson-dev liblz4-dev libarchive-dev libhwloc-dev libsqlite3-dev lua5.1 \
 	liblua5.1-dev liblua5.3-dev lua-posix python3-dev python3-cffi python3-ply python3-yaml \
-	python3-jsonschema libsystemd-dev libmunge-dev munge libncursesw5-dev
+	python3-jsonschema libsystemd-dev libmunge-dev munge libncursesw5-dev mpich libmpich-dev
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
+trap 'exit 143' INT TERM HUP # dash runs no trap of EXIT at a signal
 git -C "$source" archive "$tag" -- . ":(exclude)t/resource" | tar -x -C "$build"
 cd "$build"
 FLUX_VERSION=${tag#v} ./autogen.sh

@@ -1,0 +1,1 @@
+"""Builds real schedulers from the releases of upstream, and runs the tests that need them."""
