@@ -38,7 +38,8 @@ def fail(stage: Path, package: str, name: str) -> NoReturn:
 
 def main(words: list[str]) -> None:
     if words[:2] == ["--color=never", "-e"] and words[3:4] == ["python"]:
-        print(json.dumps({name: ["locked", "changed"] for name in packages_in("recipes")}))
+        fields = {"locked_spec": "s", "spec": "s", "locked_recipe": "locked", "recipe": "changed"}
+        print(json.dumps([{"label": name, **fields} for name in packages_in("recipes")]))
         return
     if words[:2] != ["--color=never", "-e"] or words[3:5] != ["install", "--only-concrete"]:
         refuse(words)

@@ -20,13 +20,12 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import yaml
-from pydantic import AwareDatetime, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, ValidationError
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import open_to_append
 from proofmark.common.message import Message
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
-from proofmark.common.processes import run_command
 from proofmark.common.progress_lines import IDLE_S
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import duration
@@ -49,7 +48,7 @@ from proofmark.software.installed import (
 )
 from proofmark.software.spack.bundle import unpack
 from proofmark.software.spack.installation import (
-    LOCK_SCRIPT,
+    CopiedEnvironment,
     SpackInstallation,
     bootstrap,
     check_blanks,
@@ -58,6 +57,7 @@ from proofmark.software.spack.installation import (
 )
 from proofmark.software.spack.lock_check import PINS, check, read_target
 from proofmark.software.spack.lock_file import Lock, Spec, build_of, derived_parts, read_lock
+from proofmark.software.spack.lock_make import hashes_of_lock
 from proofmark.software.spack.mirror import (
     located_sources,
     search_sources,
@@ -380,9 +380,6 @@ def progress(missing: Sequence[Spec], installed: Collection[str], seconds: float
     return f"{done} after {duration(seconds)}" + (f"; next: {left[0]}" if left else "")
 
 
-_CHANGED = TypeAdapter(dict[str, tuple[str, str]])
-
-
 def check_recipes(installation: SpackInstallation, environment: Path) -> None:
     """Refuse a lock of which the recipes would build other programs under the same hashes.
 
@@ -395,21 +392,17 @@ def check_recipes(installation: SpackInstallation, environment: Path) -> None:
     Raises:
         BadInput: names each package; or Spack cannot read its recipe.
     """
-    command = installation.command("-e", str(environment), "python", str(LOCK_SCRIPT), "recipes")
-    done = run_command(command, environment=installation.environment())
-    try:
-        changed = _CHANGED.validate_json(done.stdout if done.returncode == 0 else "")
-    except ValidationError:
-        last = " / ".join(done.stderr.strip().splitlines()[-3:]) or f"exit code {done.returncode}"
-        accepted = "a recipe for each package of the lock"
-        raise bad_input(environment / "spack.lock", "package_hash", last, accepted) from None
-    file = str(environment / "spack.lock")
-    mistakes = (
-        InputError(file, f"{label}: package_hash", now, f"{locked}, the recipe of the lock")
-        for label, (locked, now) in sorted(changed.items())
-    )
-    if found := tuple(mistakes):
-        raise BadInput(*found)
+    words, variables = tuple(installation.command()), installation.environment()
+    copied = CopiedEnvironment(words, environment, variables)
+    file = f"{environment / 'spack.lock'}"
+    mistakes = []
+    for each in hashes_of_lock(copied):
+        if each.recipe != each.locked_recipe:
+            accepted = f"{each.locked_recipe}, the recipe of the lock"
+            found = each.recipe or "no recipe"
+            mistakes.append(InputError(file, f"{each.label}: package_hash", found, accepted))
+    if mistakes:
+        raise BadInput(*mistakes)
 
 
 def _refused(

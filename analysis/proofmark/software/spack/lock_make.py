@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import environment_of
@@ -221,6 +221,13 @@ def hashes_of_lock(environment: CopiedEnvironment) -> tuple[SpecHashes, ...]:
     """Return the hashes of each spec that the lock in `environment` builds.
 
     Raises:
-        BadInput: Spack failed.
+        BadInput: Spack failed, or printed something else.
     """
-    return _HASHES.validate_json(environment.output_of("hashes"))
+    printed = environment.output_of("hashes")
+    try:
+        return _HASHES.validate_json(printed)
+    except ValidationError:
+        accepted = "the hashes of each package of the lock"
+        raise bad_input(
+            environment.folder / "spack.lock", "hashes", printed[:80], accepted
+        ) from None

@@ -48,16 +48,6 @@ def hashes() -> list[dict[str, str | None]]:
     return found
 
 
-def recipes() -> dict[str, list[str]]:
-    """Return the hash of the lock and that of the recipe, by ``name@version``, if they differ."""
-    found = {}
-    for spec in built():
-        locked, now = str(spec.to_node_dict()["package_hash"]), spec.package.content_hash()
-        if locked != now:
-            found[f"{spec.name}@{spec.version}"] = [locked, now]
-    return found
-
-
 def address(url: str, version: str) -> str:
     """Return an address; of a file in PyPI its package URL, ``pkg:pypi/cython@3.1.7``."""
     found = OF_PYPI.fullmatch(url)
@@ -90,7 +80,7 @@ def sources() -> dict[str, list[dict[str, Any]]]:
     return {label: [files[place] for place in sorted(files)] for label, files in found.items()}
 
 
-PRINTED = {"hashes": hashes, "recipes": recipes, "sources": sources}
+PRINTED = {"hashes": hashes, "sources": sources}
 
 if __name__ == "__main__":
     json.dump(PRINTED[sys.argv[1]](), sys.stdout)
