@@ -24,7 +24,7 @@ from tests.programs import BUILT_IN
 from tests.rehearsal.faults import FAULTS
 
 from proofmark.cli.parser import COMMANDS, STAGE, parser
-from proofmark.site.extra_vars import EXTRA_VARIABLES
+from proofmark.site.extra_vars import call_variables
 from proofmark.software.environments import FILES, environments_with
 
 MADE = {page.name for page in KEY_PAGES}
@@ -184,7 +184,7 @@ def _playbook(program: str, words: Sequence[str]) -> Iterator[str]:
     yield from _site(options.inventory or [], options.subset)
     for variable in options.extra_vars:
         name, _, value = variable.partition("=")
-        if name not in EXTRA_VARIABLES:
+        if name not in call_variables():
             yield f"no extra variable {name}"
         elif name == "suite":
             yield from _known("suite", value, suites())

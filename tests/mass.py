@@ -25,7 +25,7 @@ from tests.folders import PACKAGE, ROOT
 from tests.key_pages import PAGES
 
 from proofmark.cli.parser import OF_PERSONS
-from proofmark.site.extra_vars import EXTRA_VARIABLES
+from proofmark.site.extra_vars import call_variables
 
 TABLE = ROOT / "tests" / "mass.yml"
 CORE = "sum of the rooms"
@@ -109,7 +109,7 @@ def surface() -> Counts:
         keys.append(len(re.findall(r"^\| `", page.text(), re.MULTILINE)))
     return {
         "commands": len(OF_PERSONS),
-        "variables": len(EXTRA_VARIABLES),
+        "variables": len(call_variables()),
         "case keys": keys[0],
         "site keys": keys[1],
         "suites": len(shipped_benchmarks().listed()),

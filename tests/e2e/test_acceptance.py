@@ -51,7 +51,7 @@ def small_kit(top: Path) -> Kit:
         if path.name != "suites.yml":
             others = {name: use for name, use in case.get("suites", {}).items() if name != "quick"}
             case["suites"] = others | ({"quick": uses[path.stem]} if path.stem in uses else {})
-            case["stability"] = {"least_seconds": 3600}  # the machine of a test may be disturbed
+            case["undisturbed"] = {"least_seconds": 3600}  # the machine of a test may be disturbed
             path.write_text(yaml.safe_dump(case, sort_keys=False), encoding="utf-8")
     return kit
 

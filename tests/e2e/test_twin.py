@@ -188,7 +188,7 @@ def test_a_measured_run_shows_the_figures_of_a_twin(
     page = page_of(run, verdict)
     assert "Measured ÷ expected" in page and "mvapich2" in page
     assert main([*words, "--run-id", "real"]) == 0
-    assert "real is continued, and keeps the expected figures" in capsys.readouterr().err
+    assert "real is continued, and keeps the inputs of its start" in capsys.readouterr().err
 
 
 @pytest.fixture

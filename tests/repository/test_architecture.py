@@ -16,13 +16,17 @@ from tests.key_pages import PAGES
 
 from proofmark import api
 from proofmark.cli.parser import OF_PERSONS
+from proofmark.common.plugins import installed
+from proofmark.common.shared_models import PACKAGE_KEYS
 from proofmark.runs.run_files import JobFiles, QueueFiles, RunFiles, StepFiles, WorkFiles
-from proofmark.site.extra_vars import EXTRA_VARIABLES
+from proofmark.site.extra_vars import call_variables
 
 ROOMS = (
     *("cli", "report", "judge", "jobs", "records", "machine", "software"),
     *("runs", "plan", "site", "cases", "common"),
 )
+SOURCES = (".awk", ".css", ".html", ".json", ".py", ".sh", ".yml")
+"""The files of the rooms that have code, data or texts."""
 OPTIONAL = sorted(path.parent.name for path in (PACKAGE / "packages").glob("*/__init__.py"))
 
 
@@ -64,6 +68,82 @@ def test_the_unit_tests_have_a_folder_for_each_room() -> None:
 def test_a_package_has_a_page_of_one_screen(name: str) -> None:
     lines = (PACKAGE / "packages" / name / "README.md").read_text().splitlines()
     assert 5 < len(lines) <= 40
+
+
+NO_WORDS = {"proofmark.judge.additions", "proofmark.report.additions", "proofmark.report.plots"}
+"""The groups in which the names are only those of the packages, or of figures of papers."""
+IN_CORE = {"adopt", "expected", "explain", "gate", "hpl", "imported", "telemetry", "trend", "tune"}
+"""Names of packages that are words of the core too: what healthy hardware reaches, the matrix of
+HPL, a module that is imported, a process that adopts others, samples of sensors. As a command or an
+option they are words of a package."""
+FURTHER = (
+    "claims of papers",
+    "outputs of others",
+    "of_others",
+    "simgrid",
+    "docs/packages",
+)
+"""Words of packages that no table of plug-ins has."""
+ALLOWED = {
+    # One of the three phases of a contract. An item of it can also be a figure of a usual run.
+    "site/contract_document.py": {"stability"},
+    "report/sections/figure_tables.py": {"stability"},
+    # `stability` was the name of the key `undisturbed` in runs of earlier releases.
+    "cases/case.py": {"stability"},
+    # Its case is one of the kit. A reader of a package would be a hook that only one package uses.
+    "cases/reader/programs/__init__.py": {"stability"},
+    "cases/reader/programs/node_programs.py": {"stability", "docs/packages"},
+}
+"""The words of packages in the core, by file."""
+
+
+def words_of_packages() -> dict[str, re.Pattern[str]]:
+    """Return the words that packages add, each with the forms that the core must not have."""
+    groups: set[str] = set()
+    for package in OPTIONAL:
+        groups |= {*importlib.import_module(f"proofmark.packages.{package}").PLUGINS}
+    words: set[str] = set()
+    codes: set[str] = set()
+    for group in groups - NO_WORDS:
+        for name, point in installed(group).items():
+            if group == "proofmark.common.message_table":
+                codes |= {*point.load()}
+            elif group == PACKAGE_KEYS:
+                words |= point.load().model_fields.keys()
+            elif group == "proofmark.site.extra_vars":
+                words |= {*point.load()}
+            else:
+                words.add(name.split()[-1])
+    found = {code: re.compile(f'"{code}"') for code in codes}
+    for word in words:
+        option = word.replace("_", "-")
+        forms = [rf"proofmark {word}\b", rf"--{option}\b", rf"options\.{word}\b"]
+        forms += [] if word in IN_CORE else [rf"(?<![A-Za-z]){word}s?(?![a-z])"]
+        found[word] = re.compile("|".join(forms), re.IGNORECASE)
+    return found | {each: re.compile(each, re.IGNORECASE) for each in FURTHER}
+
+
+@pytest.mark.lint
+def test_the_core_has_no_word_of_a_package() -> None:
+    """Neither a class, a key, a column, a branch nor a text has one.
+
+    It would have found the links of twins and of adopted runs in an enumeration, the option
+    ``--expected``, the key ``stability`` of a case, and a code of a message of a package.
+    """
+    words = words_of_packages()
+    assert {"twin", "adopted", "stability", "expected", "rolling", "model-source"} <= words.keys()
+    anything = re.compile("|".join(form.pattern for form in words.values()), re.IGNORECASE)
+    uses = []
+    for path in sorted(each for each in PACKAGE.rglob("*") if each.suffix in SOURCES):
+        name = path.relative_to(PACKAGE).as_posix()
+        if name.startswith("packages/"):
+            continue
+        text = path.read_text(encoding="utf-8")
+        lines = text.splitlines() if anything.search(text) else []
+        for number, line in enumerate(lines, 1):
+            found = {word for word, form in words.items() if form.search(line)}
+            uses += [f"{name}:{number}: {word}" for word in found - ALLOWED.get(name, set())]
+    assert uses == []
 
 
 def file_names() -> set[str]:
@@ -212,14 +292,14 @@ def test_the_page_counts_the_public_surface() -> None:
     pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs/design").glob("*.md")]
     suites = shipped_benchmarks().listed()
     counted = re.findall(r"^\| .+ \| (\d+[\w ]*) \| .+ \|$", rows_of("The public surface"), re.M)
-    numbers = [len(OF_PERSONS), len(EXTRA_VARIABLES), keys[1], keys[0], len(suites), len(pages)]
+    numbers = [len(OF_PERSONS), len(call_variables()), keys[1], keys[0], len(suites), len(pages)]
     assert counted == [f"{number}" for number in numbers]
 
 
 @pytest.mark.lint
 def test_the_page_gives_a_reason_for_each_variable() -> None:
     rows = re.findall(r"^\| (`.+`) \| .+ \|$", rows_of("The variables of a call"), re.MULTILINE)
-    assert sorted(", ".join(rows).replace("`", "").split(", ")) == sorted(EXTRA_VARIABLES)
+    assert sorted(", ".join(rows).replace("`", "").split(", ")) == sorted(call_variables())
 
 
 def rows_of(section: str) -> str:

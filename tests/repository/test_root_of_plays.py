@@ -56,7 +56,13 @@ PLAY = """
 """
 SUMMARY: dict[str, Any] = {
     **{"suite": "quick", "partition": "knl", "nodes": 1, "node_set": "n1", "modes": [""]},
-    **{"packages": [], "step_packages": [], "cost": "suite: quick", "rolling": True, "only": "n1"},
+    **{
+        "packages": [],
+        "step_packages": [],
+        "cost": "suite: quick",
+        "nodes_arrive": True,
+        "only": "n1",
+    },
     "representative": "n1",
 }
 
@@ -94,6 +100,6 @@ def test_no_text_of_the_output_is_a_template(tmp_path: Path) -> None:
     evil = f"{{{{ lookup('pipe', 'touch {proof}') }}}}"
     texts = {name: evil for name in ("suite", "node_set", "cost", "only")}
     lists = {name: [evil] for name in ("modes", "packages", "step_packages")}
-    done = remembered(tmp_path, **texts, **lists, nodes=evil, rolling=evil)
+    done = remembered(tmp_path, **texts, **lists, nodes=evil, nodes_arrive=evil)
     assert done.returncode == 0 and "touch" in done.stdout, done.stdout + done.stderr
     assert not proof.exists()

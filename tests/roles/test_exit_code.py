@@ -17,7 +17,7 @@ from tests.roles.kit import NAP, Kit, make_kit
 
 from proofmark.site.access import connection_variables
 from proofmark.site.extra_vars import (
-    EXTRA_VARIABLES,
+    call_variables,
     internal_names,
     refused_extra_variables,
     refused_of_inventory,
@@ -224,13 +224,13 @@ def options_of_roles() -> set[str]:
 @pytest.mark.core("nothing else decides")
 @pytest.mark.fault("verdict-replaced-from-outside")
 def test_each_name_of_the_playbooks_and_roles_is_documented_or_refused() -> None:
-    assert names_in_files() & EXTRA_VARIABLES.keys() == set()
+    assert names_in_files() & call_variables().keys() == set()
     names = names_in_files() - {"ansible_python_interpreter"}
     assert {"stage_failed_nodes", "nodes_shown", "failed_name", "report_written"} <= names
     assert names <= internal_names(ROOT)
     for name in names:
         assert [*refused_of_inventory([name], ROOT)], name
-    for name in names | options_of_roles() - EXTRA_VARIABLES.keys():
+    for name in names | options_of_roles() - call_variables().keys():
         assert [*refused_extra_variables({name: ""}, connection_variables(), ROOT)], name
 
 
@@ -245,7 +245,7 @@ def test_the_inventory_may_set_options_of_roles_that_are_not_those_of_the_play()
 def test_documented_variables_and_those_of_connections_are_accepted() -> None:
     """The control."""
     values = {"bool": True, "int": 3, "float": 3.5}
-    given = {name: values.get(kind, "text") for name, kind in EXTRA_VARIABLES.items()}
+    given = {name: values.get(each.type, "text") for name, each in call_variables().items()}
     settings = dict.fromkeys(("ansible_user", "ansible_become", "ansible_ssh_common_args"), "x")
     assert [*refused_extra_variables({**given, **settings}, connection_variables(), ROOT)] == []
     assert [*refused_of_inventory([*given, "ansible_user", "partition", "our_own"], ROOT)] == []

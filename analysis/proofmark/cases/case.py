@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
 from proofmark.cases.reader.own_rules import (
     FormerRules,
@@ -130,13 +130,13 @@ class SuiteUse(Axes):
     each step.
 
     ``pairs`` chooses the pairs of the scope ``each-pair``: each node with its two neighbours in the
-    list, or the ``rounds`` of `proofmark.plan.pairings.rounds` (docs/packages/fabric.md), of which
+    list, or the ``rounds`` of `proofmark.plan.pairings.rounds`, of which
     all pairs measure at the same time; if they are ``alone``, only pairs without a common switch.
     ``rounds`` is the largest number of rounds, and of waves of pairs that are alone.
 
     ``search`` runs only the points that a search needs. ``reads`` is true for a use whose steps
     read the files that the step of the same point of the use before it wrote, in another job and on
-    other nodes (docs/packages/fabric.md).
+    other nodes.
     """
 
     when: str | None = None
@@ -208,7 +208,7 @@ class Writes(StrictModel):
     removes: bool = False
 
 
-class Stability(StrictModel):
+class Undisturbed(StrictModel):
     """The conditions under which an execution counts as undisturbed (docs/design/validity.md).
 
     Attributes:
@@ -243,8 +243,8 @@ class Case(Axes):
     output is the number of a copy, and a metric ``<metric>_spread`` is the difference between the
     copies. ``labels`` are parameters that are computed from the machine. ``constraints``
     are conditions for every point, each with the text for what is accepted: a suite with another
-    point is refused, while ``where`` leaves the point out. ``stability`` defines when a repeat is
-    disturbed. ``stagger`` is the number of seconds over which the starts are spread if each node
+    point is refused, while ``where`` leaves the point out. ``undisturbed`` defines when a repeat
+    is disturbed. ``stagger`` is the number of seconds over which the starts are spread if each node
     runs the step alone. ``inputs`` are the files that the program reads; one without text is not
     written. ``writes`` is what its files in scratch must reach: with less, or on another file
     system, a record is INVALID. If no text of the case names ``{scratch}``, the program writes
@@ -274,7 +274,10 @@ class Case(Axes):
     constraints: dict[Braces, Text] = {}
     copies: Scalar = 1
     concurrent: Braces | None = None
-    stability: Stability = Stability()
+    # `stability` is the name of the key in runs of earlier releases.
+    undisturbed: Undisturbed = Field(
+        Undisturbed(), validation_alias=AliasChoices("undisturbed", "stability")
+    )
     stagger: Scalar = 0
     cost: Cost
     timeout: Scalar | None = None

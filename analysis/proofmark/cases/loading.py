@@ -116,8 +116,8 @@ def _cross_checks(
     words = {*_resolve_reader(case, cases).bound_names(), *OWN_NAMES}
     for metric, definition in case.metrics.items():
         yield from _bound_mistakes(path, f"metrics.{metric}.bound", definition.bound, words)
-    if case.stability.metric is not None:
-        metric, key = case.stability.metric, "stability.metric"
+    if case.undisturbed.metric is not None:
+        metric, key = case.undisturbed.metric, "undisturbed.metric"
         yield from _unknown(path, key, metric, case.metrics, "unknown metric")
     for index, reference in enumerate(case.references):
         yield from reference_mistakes(path, f"references.{index}", reference, path.stem, cases)

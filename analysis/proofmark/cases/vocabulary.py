@@ -44,8 +44,7 @@ NAMING_AXES = ("test", "clients")
 use in a suite, and the number of nodes that run the step at the same time, each for itself. Figures
 in which they differ are never compared."""
 DATE = "date"
-"""The label of outputs of others that has the day of a measurement. Other days are a trend, and no
-repeats."""
+"""The label of outputs with the day of a measurement. Figures of other days are no repeats."""
 UNSET = "default"
 """The value of a layout axis, or of hints, that changes nothing."""
 MESSAGE_SIZE = "bytes"

@@ -39,7 +39,9 @@ NEWEST = Path("the newest run of the chosen site")
 """What RUN is if the line has none; `follow_links` puts the run in its place."""
 OPTIONS = "proofmark.cli.options"
 """The group of the functions by which optional packages add arguments to a command, whose name is
-the first word of the name of the entry. Those of ``plan`` are the options of kinds of runs."""
+the first word of the name of the entry. Those of ``plan`` are the options of kinds of runs. Those
+of ``create`` belong to a new run. Their default ``further_inputs`` is a function of the options and
+the site: it returns further inputs of the run by path."""
 _LONGEST = 20
 """The number of digits of a number."""
 Parser = ArgumentParser | _ArgumentGroup
@@ -158,6 +160,11 @@ def added_arguments(command: str, parser: Parser) -> None:
     for name, point in sorted(installed(OPTIONS).items()):
         if name.partition(" ")[0] == command:
             point.load()(parser)
+
+
+def only_beside(argument: Action, word: str) -> None:
+    """Refuse `argument` in a command line without `word`."""
+    argument.beside = word  # type: ignore[attr-defined]
 
 
 def kind_arguments(parser: Parser) -> None:
@@ -345,7 +352,7 @@ def take_newest(root: Path, site: str = "") -> Path:
 
 def _newest_of_chosen_site() -> Path:
     """Return the newest run of the chosen site in the folder of the runs of this checkout."""
-    from proofmark.runs.run import Link, runs_below
+    from proofmark.runs.run import LATEST, link_path, runs_below
 
     kit = kit_folder()
     root = result_folder(kit, "runs")
@@ -354,7 +361,7 @@ def _newest_of_chosen_site() -> Path:
     except BadInput:
         accepted = f"{runs_below(root)}, or a chosen site: make site SITE=…"
         raise bad_input("RUN", "", "nothing, and no site is chosen", accepted) from None
-    link = Link.ACCEPTANCE.path(root, site.resolve().name)
+    link = link_path(root, LATEST, site.resolve().name)
     if not link.is_symlink():
         found = f"nothing, and no run of the chosen site {site.resolve().name}"
         raise bad_input("RUN", "", found, runs_below(root))

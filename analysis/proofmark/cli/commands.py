@@ -122,9 +122,8 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--run-id", help="with --create: the run's name")
     note = "with --create: the accepted runs to compare with, or none (default: accepted)"
     parser.add_argument("--baseline", help=note)
-    note = "with --create: a run of a twin, whose figures are shown beside the measured ones"
-    expected = parser.add_argument("--expected", type=Path, metavar="RUN", help=note)
-    complete(expected, completion.runs)
+    parser.set_defaults(further_inputs=None)
+    added_arguments("create", parser)
     flag(parser, "--fresh", about="with --create: never continue a run")
     flag(
         parser,
@@ -267,7 +266,7 @@ def _baseline_arguments(parser: ArgumentParser) -> None:
     note = "of the baseline (default: accepted)"
     parser.add_argument("--name", default="accepted", help=note)
     parser.add_argument("--reason", default="", help="why a run is accepted that is UNJUDGED")
-    note = "who made the figures: of outputs of others, or of an exported file"
+    note = "who made the figures, if this kit did not; or of an exported file"
     parser.add_argument("--label", default="", help=note)
     note = "the exported file (default: baseline-elsewhere.yml)"
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=note)
@@ -482,7 +481,7 @@ BEFORE_RUN: Mapping[str, Command] = {
         _plan_arguments,
         uses=(
             ArgumentUse(
-                ("--run-id", "--expected", "--fresh", "--accept-unjudged", "--no-link"),
+                ("--run-id", "--fresh", "--accept-unjudged", "--no-link"),
                 beside=("--create",),
             ),
             ArgumentUse(
@@ -607,7 +606,7 @@ KEEPS: Mapping[str, Command] = {
     ),
     "export": Command(
         later("verdict:export", "Write a run in the format of another program."),
-        "export runs/latest-local --format nhc -o nhc",
+        "export runs/latest-local --format csv -o csv",
         _export_arguments,
         listing=_formats,
         summary="figures for other programs",

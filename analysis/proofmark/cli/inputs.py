@@ -291,7 +291,7 @@ def open_or_plan_run(
             update={"partition": site.partition.model_copy(update={"run_user": None})}
         )
         inputs = RunInputs(plan, benchmarks, unused, probe)
-        made, _ = start_or_continue(Path(folder), inputs, run_id="new", link=None)
+        made, _ = start_or_continue(Path(folder), inputs, run_id="new", link="")
         yield made, site
 
 

@@ -163,11 +163,11 @@ def _as_called(mistake: InputError) -> InputError:
 
     An option that no variable sets is left as it is.
     """
-    from proofmark.site.extra_vars import EXTRA_VARIABLES  # it imports pydantic
+    from proofmark.site.extra_vars import call_variables  # it imports pydantic
 
     caller = CALLER.get()
     if caller and caller.by_playbook:
-        for name in EXTRA_VARIABLES:
+        for name in call_variables():
             if mistake.file == option_of(name):
                 return replace(mistake, file=f"-e {name}")
     return mistake

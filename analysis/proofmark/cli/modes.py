@@ -256,8 +256,8 @@ def _rollout(options: Namespace, state: RunState, site: Site) -> Iterator[ModeRo
     login = credentials_of(options)
     try:
         with on_stop_signal(lambda _: stop.set()):
-            claims = node_locks_of(state, take_over=options.take_over)
-            yield rollout_of(state.folder, claims, site, login, say, stop)
+            locks = node_locks_of(state, take_over=options.take_over)
+            yield rollout_of(state.folder, locks, site, login, say, stop)
     except NodeError as failed:
         accepted = "a scheduler that answers"
         mistake = InputError(f"{site.facts}", "partition", failed.text, accepted, failed.outcome)

@@ -147,8 +147,10 @@ class _CommandParser(_Parser):
             return
         self._command = command = command_of(self._name)
         self.epilog = f"example: proofmark {command.example}"
-        self._uses = command.uses
         command.arguments(self)
+        added = [each for each in self._actions if hasattr(each, "beside")]
+        uses = (ArgumentUse((*each.option_strings,), (each.beside,)) for each in added)
+        self._uses = (*command.uses, *uses)
 
     def format_help(self) -> str:
         """Return the help: what the command does, its forms with a verb, its arguments."""

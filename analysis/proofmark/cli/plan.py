@@ -28,7 +28,7 @@ from proofmark.common.errors import (
     bad_input,
     note_failed_nodes,
 )
-from proofmark.common.kit import expanded, kit_folder, result_folder
+from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.message import Message
 from proofmark.common.nodesets import fold, folded
 from proofmark.common.printed_command import PrintedCommand, of_person, setting
@@ -58,7 +58,7 @@ from proofmark.plan.validation import without_figures
 from proofmark.runs.cost_history import MeasuredCost, measured_cost
 from proofmark.runs.play_variables import play_variable_names, write_play_variables
 from proofmark.runs.progress import due_nodes
-from proofmark.runs.run import Link, Run, benchmarks_of, reported_names, site_of
+from proofmark.runs.run import LATEST, Run, benchmarks_of, reported_names, site_of
 from proofmark.runs.run_files import WorkFiles, launch_command, planned_work
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
 from proofmark.site.accepted_baseline import ACCEPTED, chosen_baseline
@@ -185,8 +185,8 @@ def plan_summary(plan: Plan, hosts: Collection[str] = ()) -> dict[str, Any]:
     Returns:
         `suite`; `partition`; `nodes`, their number; `node_set`, their names; `modes` in the order
         of the plan; `packages` of the steps, as the cases name them; `step_packages`, the Debian
-        packages that the scripts of the steps need on a node; `cost`, one line; `rolling`: whether
-        nodes join the run; then `only`, the names of `hosts`.
+        packages that the scripts of the steps need on a node; `cost`, one line;
+        `nodes_arrive`: whether nodes join the run; then `only`, the names of `hosts`.
 
     Raises:
         BadInput: ``requirements/programs.yml`` is wrong.
@@ -201,7 +201,7 @@ def plan_summary(plan: Plan, hosts: Collection[str] = ()) -> dict[str, Any]:
         "packages": list(plan.packages()),
         "step_packages": sorted({program.debian for program in programs} - {""}),
         "cost": cost_line(plan),
-        "rolling": kind_of(plan).nodes_arrive,
+        "nodes_arrive": kind_of(plan).nodes_arrive,
         "only": ",".join(fold(hosts)) if kind_of(plan).nodes_arrive else "",
     }
 
@@ -331,22 +331,20 @@ def plan(options: Namespace) -> int:
     site, baseline = with_baseline(site, options.baseline)
     if probe and (warning := warning_of_probe(probe, "probe of this machine")):
         say(warning)
+    further = options.further_inputs(options, site) if options.further_inputs else {}
     run, continued = start_or_continue(
         runs,
         RunInputs(made, benchmarks, site, probe),
-        Copied(
-            baseline=baseline,
-            further=_shown_beside(options.expected, site) if options.expected else {},
-        ),
+        Copied(baseline=baseline, further=further),
         run_id=options.run_id,
         fresh=options.fresh,
-        link=None if options.no_link else Link.ACCEPTANCE,
+        link="" if options.no_link else LATEST,
     )
     if not continued:
         given = {name: getattr(options, name) for name in play_variable_names()}
         write_play_variables(run, {name: str(value) for name, value in given.items() if value})
-    if continued and options.expected:
-        say(f"expected: {run.id} is continued, and keeps the expected figures of its start")
+    if continued and further:
+        say(f"{run.id} is continued, and keeps the inputs of its start")
     notes = (note.line for note in plan_notes(made, benchmarks, site, machines, probe))
     for line in (*notes, *unjudged_lines(unjudged)):
         say(line)
@@ -442,12 +440,6 @@ def _representative(run: Run, site: Site) -> dict[str, str]:
         return {}
     up = present(run, site, list(dict.fromkeys([*due_nodes(run), *site.hosts])))
     return {"representative": up[0] if up else ""}
-
-
-def _shown_beside(folder: Path, site: Site) -> Mapping[str, str]:
-    from proofmark.report.additions import inputs_beside  # it imports polars
-
-    return inputs_beside(expanded(folder), site)
 
 
 MOST_LINES = 6

@@ -113,7 +113,7 @@ def stage(run: Run, site: Site) -> Run:
     names, measured = reported_names(run, site), measured_cost(run.plan, run.folder.parent).seconds
     made = Scripts.of(site.partition, software, names, benchmarks_of(run), measured)
     if not kind_of(run.plan).has_figures:
-        made = replace(made, stability={})  # its jobs disturb each other, and are not repeated
+        made = replace(made, undisturbed={})  # its jobs disturb each other, and are not repeated
     write_scripts(run.folder, run.plan, made)
     return run
 

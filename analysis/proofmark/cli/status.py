@@ -113,7 +113,7 @@ def _print_cases(run: Run, current: Progress) -> None:
     for mode, steps in other_modes(run).items():
         print_line(f"{steps} steps need mode {mode}: a confirmed reboot, or NOT RUN")
     if left_out := len(run.plan.not_needed):
-        print_line(f"{left_out} steps are not needed: proofmark explain has the reason of each")
+        print_line(f"{left_out} steps are not needed: the plan has the reasons")
 
 
 def _print_steps(run: Run, states: Iterable[StepState]) -> None:

@@ -155,6 +155,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "gridded": gridded,
     "ranks_inside": ranks_inside,
     "agreed": agreed,
+    "len": len,
     "min": min,
     "max": max,
     "floor": math.floor,
@@ -171,8 +172,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "imb_repetitions": network_time.imb_repetitions,
     "imb_s": network_time.imb_s,
     "imb_sample_s": network_time.imb_sample_s,
-    "simulated_s": network_time.simulated_s,
-    "simulated_messages_s": network_time.simulated_messages_s,
+    "collective_messages": network_time.collective_messages,
 }
 
 

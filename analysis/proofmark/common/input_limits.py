@@ -40,8 +40,6 @@ MAX_MEMBER_HEADER_BYTES = 1 << 20
 """Bytes of these headers. A path has at most 4 KiB, an extended attribute of Linux 64 KiB."""
 MAX_XZ_MEMORY = 256 << 20
 """Bytes of memory for a file of xz. ``xz -9`` needs 65 MiB, and a header can ask for 4 GiB."""
-MAX_IO500_SCORE = 1e9
-"""GiB/s, kIOPS or score of IO500. The largest of the lists has some million kIOPS."""
 MAX_YAML_BYTES = 4 << 20
 """Bytes of a YAML file. The inventory of 10,000 hosts, one line each, has 1 MiB."""
 MAX_DEPTH = 64

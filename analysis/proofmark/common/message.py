@@ -20,7 +20,7 @@ SEVERAL = "several"
 THE_NODE = N_("the node")
 OF_NODES = frozenset({"node", "nodes"})
 """The fields of a message that name nodes."""
-_OF_OTHERS = re.compile(r"\{\w+\}", re.ASCII)
+_ONLY_FIELD = re.compile(r"\{\w+\}", re.ASCII)
 """The template of a message whose text is that of a program or of a file. It is not translated."""
 
 
@@ -222,7 +222,7 @@ def rendered(message: Message) -> str:
     if not message:
         return ""
     text, values = template(message.code), message.fields.values()
-    if language() != ENGLISH and _OF_OTHERS.fullmatch(text) and {*map(type, values)} == {str}:
+    if language() != ENGLISH and _ONLY_FIELD.fullmatch(text) and {*map(type, values)} == {str}:
         return English(message)
     shown = {name: _joined_text(value, _shown) for name, value in message.fields.items()}
     return translated(text).format(**shown)
@@ -262,7 +262,7 @@ WORDS: tuple[str, ...] = (
     *("requeued too often", "preempted"),
     # the parts of the baseline
     *("the same node in the baseline", "the like nodes in the baseline"),
-    # the answers to claims, the states of a step, statistics
+    # the answers of judges, the states of a step, statistics
     *("holds", "does not hold", "cannot be told"),
     *("waiting", "running", "interrupted", "done"),
     *("mean", "min", "max"),

@@ -602,7 +602,7 @@ MESSAGES: Mapping[str, str] = {
     "job-without": "job {job}: without {nodes}",
     "required-open": "{case} {metric} on {hardware}: {text}",
     "no-row": "no output has a matching row",
-    # judge: claims of papers, past runs
+    # judge: past runs
     "past-copy": "a copy of the run in {folder}",
     "past-verdict": "{text}: {judged}; {passed} PASS, {failed} FAIL, {invalid} INVALID, "
     "{unjudged} UNJUDGED; {measured} of {expected} steps measured",

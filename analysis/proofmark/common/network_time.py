@@ -28,15 +28,6 @@ PEER_START_S = 5e-4
 EVERYWHERE_S, NODE_START_S = 1.0, 0.001
 """The time to start a script on all nodes of a job, and the additional time for each node."""
 
-SIMULATED_MESSAGE_S = 1.1e-4
-"""The time to simulate one message: SimGrid 3.32 with up to 256 ranks on one core of 2.5 GHz.
-
-With more ranks it grows as their square root: 512 ranks took 210 to 400 s for 1.6 million messages.
-"""
-SIMULATED_RANKS = 256
-SIMULATED_RANK_S = 0.01
-"""The time to start one simulated rank: SimGrid loads a copy of the program for each."""
-
 ALL = "all"
 """Name of all collectives of a step together."""
 COLLECTIVES = ("bcast", "allreduce", "allgather", "alltoall", "alltoallv")
@@ -203,15 +194,15 @@ def imb_sample_s(limit: float, smallest_log2: int, largest_log2: int) -> int:
     return math.ceil(limit / max(1, largest_log2 - smallest_log2 - 1))
 
 
-def simulated_messages(collective: str, ranks: int) -> float:
-    """Return about how many messages one operation has, with the algorithms of a twin.
+def collective_messages(collective: str, ranks: int) -> float:
+    """Return about how many messages one operation has, with the usual algorithms.
 
     Raises:
         ValueError: there is no such collective.
     """
     name = collective.lower()
     if name == ALL:
-        return sum(simulated_messages(each, ranks) for each in COLLECTIVES)
+        return sum(collective_messages(each, ranks) for each in COLLECTIVES)
     if name not in (*COLLECTIVES, BARRIER):
         raise ValueError(f"no collective {collective!r}; there are {', '.join(COLLECTIVES)}")
     rounds = math.ceil(math.log2(ranks)) if ranks > 1 else 0
@@ -220,16 +211,3 @@ def simulated_messages(collective: str, ranks: int) -> float:
     if name == "bcast":
         return ranks - 1
     return ranks * (ranks - 1)
-
-
-def simulated_s(collective: str, sizes: Sequence[float], ranks: int, repetitions: int) -> float:
-    """Return the time to simulate an IMB benchmark over all `sizes`, without warm-ups."""
-    barriers = 2 * simulated_messages(BARRIER, ranks)
-    messages = len(sizes) * (barriers + repetitions * simulated_messages(collective, ranks))
-    return simulated_messages_s(messages, ranks)
-
-
-def simulated_messages_s(messages: float, ranks: int) -> float:
-    """Return the time to simulate a program of `ranks` ranks that send `messages` in total."""
-    message_s = SIMULATED_MESSAGE_S * math.sqrt(max(1.0, ranks / SIMULATED_RANKS))
-    return 1.0 + SIMULATED_RANK_S * ranks + messages * message_s

@@ -15,11 +15,14 @@ import shlex
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 _CONSTANT = re.compile(r"-{0,2}[A-Za-z0-9][A-Za-z0-9_./=:-]*")
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,254}"
 NAME = re.compile(_NAME)
 """The name of a run, a site, a partition, a suite or a kind of programs."""
+PATH = re.compile(r"[\w.~/][\w.~/+@%:,-]*(?: [\w.~/][\w.~/+@%:,-]*)*")
+"""The path of a file or folder; words of a path may have one blank between them."""
 STEP = re.compile(rf"{_NAME}(?:/{_NAME}(?:\+{_NAME})?)?")
 """The id of a step, with the name of a node or of a pair."""
 SCRIPT = re.compile(rf"{_NAME}(?:/{_NAME})*")
@@ -30,6 +33,21 @@ _STRANGE = re.compile(r"[^A-Za-z0-9_]")
 _LONGEST_NAME = 64
 MOST_LEFT_OUT = 10
 """The number of texts that a command names as left out."""
+
+
+class CallVariable(NamedTuple):
+    """A variable of a call of a playbook: ``-e NAME=VALUE``.
+
+    Attributes:
+        type: the name of its type in Ansible's argument specs.
+        literal: the form of a value that a printed command repeats; None: it repeats none.
+        of_plan: whether ``proofmark plan`` has an option of the same name, and a run keeps its
+            value.
+    """
+
+    type: str
+    literal: re.Pattern[str] | None = None
+    of_plan: bool = False
 
 
 @dataclass(frozen=True)

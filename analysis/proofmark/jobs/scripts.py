@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Self
 
-from proofmark.cases.case import Stability
+from proofmark.cases.case import Undisturbed
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.common.files import write_atomic
@@ -130,11 +130,11 @@ def _seconds_on_all(step: Step) -> str:
 PROBE = files("proofmark.site.node") / "probe.sh"
 
 
-def stability_of(partition: Partition, benchmarks: Benchmarks) -> dict[str, Stability]:
+def undisturbed_of(partition: Partition, benchmarks: Benchmarks) -> dict[str, Undisturbed]:
     """Return the thresholds of each case; none for nodes that are not measured."""
     if partition.origin != "measured":
         return {}
-    return {name: case.stability for name, case in benchmarks.cases.items()}
+    return {name: case.undisturbed for name, case in benchmarks.cases.items()}
 
 
 @dataclass(frozen=True)
@@ -143,14 +143,15 @@ class Scripts:
 
     Attributes:
         scratch: the scratch folder of steps that name no file system.
-        stability: the thresholds of a disturbance, by case. A step of another case is not repeated.
+        undisturbed: the thresholds of a disturbance, by case. A step of another case never
+            runs again.
         file_systems: the scratch folders of the other steps, by the name of their file system.
     """
 
     site: LaunchSite
     scratch: Path
     batch: BatchQueue
-    stability: Mapping[str, Stability] = field(default_factory=dict)
+    undisturbed: Mapping[str, Undisturbed] = field(default_factory=dict)
     file_systems: Mapping[str, Path] = field(default_factory=dict)
 
     @classmethod
@@ -173,7 +174,7 @@ class Scripts:
             ),
             Path(partition.scratch.path),
             BatchQueue(partition.scheduler, partition.queue, measured),
-            stability_of(partition, benchmarks),
+            undisturbed_of(partition, benchmarks),
             {name: Path(each.path) for name, each in partition.scratches.items()},
         )
 
@@ -190,7 +191,7 @@ class Scripts:
         instance = f"/{FOLDER}" if step.scope != "job" else ""
         scratch = f"{base / (step.reads or step.id)}{instance}"
         # A second execution would read the files from the page cache: it repeats nothing.
-        limits = None if step.reads else self.stability.get(step.case)
+        limits = None if step.reads else self.undisturbed.get(step.case)
         text = step_script(step, self.site, scratch, limits)
         texts = _inputs(files.folder, step, scratch)
         if step.load:

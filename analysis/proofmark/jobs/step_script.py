@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 
-from proofmark.cases.case import Stability
+from proofmark.cases.case import Undisturbed
 from proofmark.cases.vocabulary import ALL_RAILS, RAIL
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.message import Message
@@ -164,7 +164,7 @@ OPTIONS = "{options}"
 _SHELL = files("proofmark.jobs") / "shell"
 
 THRESHOLDS = ("max_steal", "max_others", "max_delay", "max_burst", "least_seconds")
-"""The fields of `Stability` that the script of a step compares with its samples."""
+"""The fields of `Undisturbed` that the script of a step compares with its samples."""
 
 GRACE_S = 60
 """The seconds that a job waits for a per-node step after the time limit of one node."""
@@ -269,12 +269,12 @@ def each_script(step: Step) -> str:
 
 
 def step_script(
-    step: Step, site: LaunchSite, scratch: str, stability: Stability | None = None
+    step: Step, site: LaunchSite, scratch: str, undisturbed: Undisturbed | None = None
 ) -> str:
     """Return the self-contained ``run.sh`` of `step`, or of one of its instances.
 
     Args:
-        stability: the thresholds of a disturbance; None: nothing disturbs the step.
+        undisturbed: the thresholds of a disturbance; None: nothing disturbs the step.
 
     Raises:
         BadInput: a package or program of the step is missing, or its ranks have no launcher.
@@ -329,7 +329,7 @@ def step_script(
         f"INPUTS={shlex.quote(' '.join(step.inputs))}",
         f"MADE={shlex.quote(output_file)}",
         f"HOSTS={shlex.quote(' '.join(hosts))} # the planned nodes, and names that they report",
-        f"STABILITY='{_thresholds(stability)}'",
+        f"UNDISTURBED='{_thresholds(undisturbed)}'",
         f"TELEMETRY={telemetry_interval(len(step.nodes))} # seconds of a line of telemetry.jsonl",
         *_load_variables(step),
         "launch() {",
@@ -375,11 +375,11 @@ def _load_variables(step: Step) -> list[str]:
     return [f"LOAD_RANKS={ranks} LOAD_WARM_UP={warm_up} # number; hundredths of a second"]
 
 
-def _thresholds(stability: Stability | None) -> str:
+def _thresholds(undisturbed: Undisturbed | None) -> str:
     """Return the thresholds as the assignments of an awk program."""
-    if stability is None:
+    if undisturbed is None:
         return ""
-    return " ".join(f"{name}={getattr(stability, name):g}" for name in THRESHOLDS)
+    return " ".join(f"{name}={getattr(undisturbed, name):g}" for name in THRESHOLDS)
 
 
 def _rank_cpus_function(ranks: Sequence[RankCpus], host_cpus: HostCpus | None) -> list[str]:

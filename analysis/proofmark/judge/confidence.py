@@ -1,7 +1,7 @@
 """The noise of repeated measurements: intervals, the power of a comparison, and the true level.
 
 A figure that is like its reference shows nothing if a change that matters would look the same. All
-comparisons, of limits, baselines, like nodes, runs and trends, use the power of this module.
+comparisons, of limits, baselines, like nodes and runs, use the power of this module.
 
 The logarithms of the ratios measured ÷ reference have a mean with the standard error s ÷ √n. The
 judged value is their median, whose variance is larger (`median_variance`). Student's t with n - 1

@@ -114,7 +114,7 @@ def unjudged_of(
 ) -> list[Unjudged]:
     """Return what will stay unjudged in a run of `plan`, each figure once.
 
-    Figures of virtual nodes and twins only have to be valid.
+    Figures of virtual and of predicted nodes only have to be valid.
 
     Args:
         benchmarks: all cases and suites.
@@ -214,20 +214,20 @@ class PlannedJudgements:
         """Yield each limit, and each reference by a rule, that cannot judge a figure."""
         for each in self._references(case):
             limit, rule = each.kind == "contract", each.rule or ""
-            of_others = isinstance(each, ElsewhereReference)
-            if not limit and not of_others and (not rule or rule in TYPICAL):
+            elsewhere = isinstance(each, ElsewhereReference)
+            if not limit and not elsewhere and (not rule or rule in TYPICAL):
                 continue
             for figures in self.figures[case]:
                 if self.applies(each, figures) and (why := self.why_not(each, figures)):
                     kind: Kind = "limit" if limit else "reference"
-                    by = f"{each.kind} ({each.source})" if of_others else rule
+                    by = f"{each.kind} ({each.source})" if elsewhere else rule
                     yield Unjudged(kind, described(each, case), by, why, key=key_of(why) or ITEMS)
 
     def _references(self, case: str) -> Iterator[Reference]:
         for each in self.benchmarks.cases[case].references:
             if each.kind != "expected" or self.site.partition.expected.wanted:
                 yield each
-        yield from (of_others for name, of_others in self.of_other_sites if name == case)
+        yield from (reference for name, reference in self.of_other_sites if name == case)
         yield from (item for item in self.site.items.values() if item.case == case)
 
     def _open(
@@ -272,7 +272,7 @@ class PlannedJudgements:
         if isinstance(reference, ElsewhereReference):
             network = self.site.partition.fabric.network
             measured = Measured(*of_nodes, None, network.kind if network else "")
-            return self._of_others(reference, figures, measured)
+            return self._elsewhere(reference, figures, measured)
         if reference.rule is None:
             return NOTHING
         setting = Setting(of_nodes[0], node, UNKNOWN_BUILD, of_nodes[1])
@@ -285,7 +285,7 @@ class PlannedJudgements:
         text = Message("figure-expected")
         return Message("conditions-open", text=text, conditions=open_) if open_ else NOTHING
 
-    def _of_others(
+    def _elsewhere(
         self, reference: ElsewhereReference, figures: StepFigures, measured: Measured
     ) -> Message:
         """Return why what another site accepted cannot judge `figures`; `NOTHING` if it can.

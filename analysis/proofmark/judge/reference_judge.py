@@ -1,7 +1,7 @@
 """The judge that compares each figure with the references and limits that apply to it.
 
-An own run proves its conditions, else its figures are INVALID. The outputs of others have no such
-proof (docs/packages/adopt.md), and the terms of their kind of run decide what it prevents.
+An own run proves its conditions, else its figures are INVALID. A run that this kit did not
+execute has no such proof, and the terms of its kind decide what that prevents.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Verdicts: every figure is compared with every reference that applies; the worst outcome counts.
 
-PASS and FAIL are outcomes of a reference. INVALID: the number does not measure what it claims.
+PASS and FAIL are outcomes of a reference. INVALID: the number does not measure what it states.
 UNJUDGED: nothing says how good the figure should be. All four are counted. A floor that is met, and
 agreement with like nodes, are no PASS.
 """

@@ -46,8 +46,8 @@ def write_verdict(file: TextIO, verdict: Verdict, *, all_figures: bool = True) -
     """Write ``verdict.json``.
 
     Args:
-        all_figures: whether the figures of outputs of others without a finding are listed. If not,
-            ``unlisted`` has their number: ``records.parquet`` has them.
+        all_figures: whether figures without a finding are listed if this kit did not execute the
+            run. Else ``unlisted`` has their number: ``records.parquet`` has them.
     """
     results, left = verdict.results, np.zeros(len(verdict.results), dtype=bool)
     if not (verdict.conditions.executed or all_figures):

@@ -154,14 +154,6 @@ def added_kinds() -> Iterator[RunKind]:
     return map(_kind, KINDS.names())
 
 
-def added_options() -> tuple[str, ...]:
-    """Return the options of a plan that kinds add, as `Namespace` names them."""
-    names: list[str] = []
-    for kind in added_kinds():
-        names += kind.options
-    return tuple(names)
-
-
 def plan_asked(request: PlanRequest) -> Plan:
     """Return the plan of the kind that `request` is for.
 

@@ -63,9 +63,9 @@ def rounds(switches: Numbers, number: int = ROUNDS) -> list[DisjointPairs]:
     For each distance that two hosts have, one round has as many pairs of this distance as there can
     be, and no others: hosts of one half of a switch measure with hosts of the other half. If there
     are too many hosts for all pairs, `SHIFTS` rounds of each distance differ in the shift between
-    the halves. With the routing ``destination-modulo``, the pairs of a shift use all uplinks
-    equally, while random pairs share some of them, and a shared link hides slow ones
-    (docs/packages/fabric.md).
+    the halves. If the number of the destination chooses the link above a switch, the pairs of a
+    shift use all of these links equally. Random pairs share some of them, and a shared link hides
+    slow ones.
 
     The other rounds are those of the circle method (Kirkman 1847) over the hosts in a random order
     that is always the same. If all pairs need at most `number` of them, these are all pairs; else

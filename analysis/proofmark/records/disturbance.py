@@ -1,4 +1,4 @@
-"""Makes the records of disturbed executions INVALID, by the ``stability`` of their case.
+"""Makes the records of disturbed executions INVALID, by the ``undisturbed`` of their case.
 
 A virtual machine shares its processors with other machines. A value that was measured while these
 used CPU time is not a property of the machine: it is neither PASS nor FAIL. The samples of a step
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from proofmark.cases.case import Case, Stability
+from proofmark.cases.case import Case, Undisturbed
 from proofmark.cases.vocabulary import MEASURED
 from proofmark.common.files import parse_json, read_bytes
 from proofmark.common.input_limits import MAX_BINDING_BYTES
@@ -31,19 +31,19 @@ DISTURBED, RATE_CHANGED = "disturbed", "rate-changed"
 """The codes of the reasons of disturbed and of unsteady executions."""
 
 
-def tick_reason(attempt: Attempt, stability: Stability) -> Message:
+def tick_reason(attempt: Attempt, undisturbed: Undisturbed) -> Message:
     """Return why an execution without samples was disturbed, by the CPU time of the whole node.
 
     Only a case that states the metric of its rate is judged by them: a program that is not meant to
     use all CPUs leaves them to others.
     """
-    if stability.metric is None or attempt.seconds < stability.least_seconds:
+    if undisturbed.metric is None or attempt.seconds < undisturbed.least_seconds:
         return NOTHING
     for key, share, code in (
         ("max_steal", attempt.steal, "stolen-ticks"),
         ("max_others", attempt.others, "others-ticks"),
     ):
-        limit: float = getattr(stability, key)
+        limit: float = getattr(undisturbed, key)
         if share > limit:
             cause = Message(code, share=f"{share:.1%}", limit=f"{limit:.0%}")
             return Message(DISTURBED, text=(cause,))
@@ -53,20 +53,21 @@ def tick_reason(attempt: Attempt, stability: Stability) -> Message:
 def without_disturbed(records: Records, cases: Mapping[str, Case]) -> Records:
     """Return `records`; those of disturbed and unsteady executions are INVALID, with the reason.
 
-    Only measured records are judged so. The speed of emulated nodes is not judged
-    (docs/packages/twin.md), nothing disturbs the time of a model, and of outputs of others the
-    order and the times of repeats are not known.
+    Only measured records are judged so. The speed of emulated nodes is not judged, nothing disturbs
+    the time of a model, and the order and times of outputs that this kit did not make are unknown.
     """
     judged = np.array([each.origin == MEASURED for each in records.measurands], dtype=bool)
     judged = judged[records.measurand]
     executions = list(records.executions)
     steady = {
-        name: case.stability for name, case in cases.items() if case.stability.metric is not None
+        name: case.undisturbed
+        for name, case in cases.items()
+        if case.undisturbed.metric is not None
     }
-    for name, stability in steady.items():
+    for name, undisturbed in steady.items():
         of_case = np.array([each.case == name for each in records.measurands], dtype=bool)
-        for series in _rates(records, of_case[records.measurand] & judged, stability).values():
-            for execution, why in changed_repeats(series, stability):
+        for series in _rates(records, of_case[records.measurand] & judged, undisturbed).values():
+            for execution, why in changed_repeats(series, undisturbed):
                 if not executions[execution].unsteady:
                     executions[execution] = executions[execution]._replace(unsteady=why)
     reasons = {text: place for place, text in enumerate(records.reasons)}
@@ -80,7 +81,7 @@ def without_disturbed(records: Records, cases: Mapping[str, Case]) -> Records:
 
 
 def changed_repeats(
-    series: Sequence[tuple[int, int, float]], stability: Stability
+    series: Sequence[tuple[int, int, float]], undisturbed: Undisturbed
 ) -> Iterator[tuple[int, Message]]:
     """Yield the executions within which the rate of the machine changed, each with the reason.
 
@@ -94,15 +95,15 @@ def changed_repeats(
         if next_number != number + 1:
             continue  # the repeat between them was disturbed
         change = abs(after - before) / max(after, before)
-        if change <= stability.max_change:
+        if change <= undisturbed.max_change:
             continue
         why = Message(
             RATE_CHANGED,
-            metric=str(stability.metric),
+            metric=str(undisturbed.metric),
             before=f"{before:g}",
             after=f"{after:g}",
             change=f"{change:.0%}",
-            limit=f"{stability.max_change:.0%}",
+            limit=f"{undisturbed.max_change:.0%}",
         )
         yield this, why
         if place == len(ordered):
@@ -114,11 +115,11 @@ Rates = dict[tuple[int, int, int], list[tuple[int, int, float]]]
 
 
 def _rates(
-    records: Records, of_case: np.ndarray[tuple[int], np.dtype[np.bool_]], stability: Stability
+    records: Records, of_case: np.ndarray[tuple[int], np.dtype[np.bool_]], undisturbed: Undisturbed
 ) -> Rates:
     """Return the rates of the undisturbed executions of a case; `of_case` masks its records."""
     rates: Rates = {}
-    metric = stability.metric
+    metric = undisturbed.metric
     of_metric = np.array([each.metric == metric for each in records.measurands], dtype=bool)
     for place in np.flatnonzero(of_case & of_metric[records.measurand] & records.valid).tolist():
         execution = int(records.execution[place])
@@ -139,12 +140,12 @@ _NAMED = 3
 """The largest number of processes and nodes that a reason names."""
 
 
-def noise_reason(nodes: Sequence[NodeNoise], stability: Stability) -> Message:
+def noise_reason(nodes: Sequence[NodeNoise], undisturbed: Undisturbed) -> Message:
     """Return why an execution on `nodes` was disturbed, or `NOTHING`.
 
     One disturbed node, and on it one disturbed rank, disturbs the execution.
     """
-    disturbed = [(node, causes) for node in nodes if (causes := [*_causes(node, stability)])]
+    disturbed = [(node, causes) for node in nodes if (causes := [*_causes(node, undisturbed)])]
     if not disturbed:
         return NOTHING
     if len(nodes) == 1:
@@ -165,24 +166,24 @@ def _disturbance(node: NodeNoise, causes: Iterable[Message]) -> tuple[Message, .
     return Message("ranks-got", share=_percent(node.share)), *causes, *others
 
 
-def _causes(node: NodeNoise, stability: Stability) -> Iterator[Message]:
-    if node.seconds < stability.least_seconds:
+def _causes(node: NodeNoise, undisturbed: Undisturbed) -> Iterator[Message]:
+    if node.seconds < undisturbed.least_seconds:
         return
-    if node.worst_steal_s > stability.max_steal * node.seconds:
+    if node.worst_steal_s > undisturbed.max_steal * node.seconds:
         share = _percent(node.worst_steal_s, node.seconds)
-        yield Message("stolen", share=share, limit=_percent(stability.max_steal))
+        yield Message("stolen", share=share, limit=_percent(undisturbed.max_steal))
     busy = node.ranks_s >= BUSY * node.rank_seconds * node.cpus
-    if busy and node.others_s > stability.max_others * node.seconds * node.cpus:
+    if busy and node.others_s > undisturbed.max_others * node.seconds * node.cpus:
         share = _percent(node.others_s, node.seconds * node.cpus)
-        yield Message("others-used", share=share, limit=_percent(stability.max_others))
+        yield Message("others-used", share=share, limit=_percent(undisturbed.max_others))
     lost = node.others_s + node.steal_s
-    delay, limit = node.worst_delay_s, stability.max_delay * node.rank_seconds
+    delay, limit = node.worst_delay_s, undisturbed.max_delay * node.rank_seconds
     if delay > limit and lost >= EXPLAINS * delay:
         share = _percent(delay, node.rank_seconds)
-        yield Message("thread-waited", share=share, limit=_percent(stability.max_delay))
+        yield Message("thread-waited", share=share, limit=_percent(undisturbed.max_delay))
     burst = node.burst
-    if burst > stability.max_burst and node.burst_others >= EXPLAINS * burst:
-        most = _percent(stability.max_burst)
+    if burst > undisturbed.max_burst and node.burst_others >= EXPLAINS * burst:
+        most = _percent(undisturbed.max_burst)
         yield Message("thread-burst", share=_percent(burst), limit=most)
 
 

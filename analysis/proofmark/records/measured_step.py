@@ -163,14 +163,14 @@ class MeasuredStep(StepRecords):
 
     def _disturbance(self, attempt: Attempt) -> tuple[Disturbance, Message]:
         """Return why an execution was disturbed, and why that is not known, or `NOTHING`."""
-        stability = self._case.stability
+        undisturbed = self._case.undisturbed
         try:
             nodes = read_noise(attempt.contents)
         except (OSError, *UNREADABLE) as error:
             return UNDISTURBED, damage(StepFiles.noise.path, error)
         if nodes:
-            return Disturbance(noise_reason(nodes, stability), shares_of(nodes)), NOTHING
-        return Disturbance(tick_reason(attempt, stability)), NOTHING
+            return Disturbance(noise_reason(nodes, undisturbed), shares_of(nodes)), NOTHING
+        return Disturbance(tick_reason(attempt, undisturbed)), NOTHING
 
     def _sensed(self, attempt: Attempt) -> tuple[list[TelemetryInterval], Message]:
         """Return what the sensors of real nodes showed, and why it is not known, or `NOTHING`."""

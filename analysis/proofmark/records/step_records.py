@@ -258,8 +258,8 @@ class StepRecords(ABC):
         """
         step, builder = self._step, self.builder
         nodes, attempt = instance.nodes, instance.attempt
-        simulated = self._facts.origin == PREDICTED  # by a machine that is none of its nodes
-        several = _node_set(tuple(nodes)) if len(nodes) > 1 or (simulated and nodes) else ""
+        predicted = self._facts.origin == PREDICTED  # by a machine that is none of its nodes
+        several = _node_set(tuple(nodes)) if len(nodes) > 1 or (predicted and nodes) else ""
         builder.executions.append(
             Execution(
                 *(instance.name, attempt.number, instance.repeat),

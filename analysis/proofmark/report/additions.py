@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.plugins import Plugins
 from proofmark.judge.verdict import Result, Verdict
 from proofmark.report.page import Block, Column, Section
 from proofmark.runs.run import Run
-from proofmark.site.inventory import Site
 
 BEGINNING = ""
 """The place of a section before all sections of the core."""
@@ -66,16 +63,6 @@ class RunAddition:
 class Addition:
     """What a package adds. A method that is not replaced adds nothing."""
 
-    def inputs_beside(self, folder: Path, site: Site) -> Mapping[str, str]:
-        """Return the inputs from `folder` that are shown beside the figures of a run of `site`.
-
-        They are texts by their path below the folder of the inputs; empty: it shows none.
-
-        Raises:
-            BadInput: `folder` has nothing of this package for `site`.
-        """
-        return {}
-
     def of_run(self, run: Run, verdict: Verdict) -> RunAddition | None:
         """Return what is added to the page of `run`; None: nothing.
 
@@ -97,23 +84,3 @@ def additions_of(run: Run, verdict: Verdict) -> tuple[RunAddition, ...]:
     """
     found = (ADDITIONS.get(name)().of_run(run, verdict) for name in ADDITIONS.names())
     return tuple(each for each in found if each is not None)
-
-
-def inputs_beside(folder: Path, site: Site) -> Mapping[str, str]:
-    """Return the inputs from `folder` that are shown beside the figures of a run of `site`.
-
-    Raises:
-        BadInput: no installed package finds such inputs there.
-    """
-    mistakes: list[InputError] = []
-    for name in ADDITIONS.names():
-        try:
-            found = ADDITIONS.get(name)().inputs_beside(folder, site)
-        except BadInput as error:
-            mistakes += error.mistakes
-            continue
-        if found:
-            return found
-    if mistakes:
-        raise BadInput(*mistakes)
-    raise bad_input("expected", "", f"{folder}", "an installed package that shows such a run")

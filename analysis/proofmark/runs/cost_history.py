@@ -45,8 +45,8 @@ def measured_cost(plan: Plan, runs: Path) -> MeasuredCost:
     """Return the cost of `plan` from the runs in `runs` on the same site and partition.
 
     Two steps are the same if they differ only in number, repeat, names of nodes, CPUs and expected
-    cost. Failed executions do not count. Simulated runs do not count either: their durations are
-    those of a simulation.
+    cost. Failed executions do not count. Predicted runs do not count either: their steps
+    took the time of a computation.
     """
     took: dict[str, list[float]] = {}
     used: set[str] = set()
@@ -78,7 +78,7 @@ def measured_cost(plan: Plan, runs: Path) -> MeasuredCost:
 
 
 def _earlier_runs(plan: Plan, runs: Path) -> Iterator[Run]:
-    """Yield the runs in `runs` on the site and the partition of `plan`, without simulated ones."""
+    """Yield the runs in `runs` on the site and the partition of `plan`, without predicted ones."""
     for folder in sorted(path.parent for path in runs.glob("*/plan.json")):
         if folder.is_symlink():
             continue

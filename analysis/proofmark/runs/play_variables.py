@@ -24,18 +24,16 @@ from proofmark.common.printed_command import (
     of_run,
     without,
 )
-from proofmark.plan.kinds import added_options
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.choice import pattern_of
-from proofmark.site.extra_vars import literal_variable
+from proofmark.site.extra_vars import call_variables, literal_variable
 from proofmark.site.inventory import Site
 
 
 def play_variable_names() -> tuple[str, ...]:
     """Return the options of a plan that are extra variables of the playbooks of the same name."""
-    others = ("provision_from", "scratch_dir", "baseline", "expected", "accept_unjudged")
-    return ("repeats", *added_options(), *others)
+    return tuple(name for name, variable in call_variables().items() if variable.of_plan)
 
 
 class _Variables(RootModel[dict[str, str]]):

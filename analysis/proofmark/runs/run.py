@@ -6,9 +6,10 @@
 - ``decisions.json``: what the controller decided about steps of the plan. A step that a search did
   not need, and a step whose files were not written, is not run. The reason is written when the
   decision is made, and stays: the figures that it rests on do not change.
-- ``runs/latest-<site>``: the link to the newest acceptance of a site. Twins and adopted outputs
-  have links of their own. Runs of a gate have none. Another site or another kind of run never moves
-  a link. Another user of the same site does, so each command prints the run that it takes.
+- ``runs/latest-<site>``: the link to the newest acceptance of a site. A package has other links for
+  its runs: the group of this module in its ``PLUGINS`` has the first word of their names.
+  Another site or another kind of run never moves a link. Another user of the same site does, so
+  each command prints the run that it takes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -39,6 +39,7 @@ from proofmark.common.files import (
 )
 from proofmark.common.input_limits import MAX_PROBE_BYTES, MAX_SMALL_BYTES
 from proofmark.common.message import Message
+from proofmark.common.plugins import installed
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.trust import refuse_untrusted
 from proofmark.plan.kinds import Part, kind_of
@@ -210,22 +211,19 @@ def _joined(site: Site, joining: Growth) -> Site:
     )
 
 
-class Link(Enum):
-    """The kinds of links; the value begins the name."""
+LATEST = "latest"
+"""The kind of the links to acceptances: the first word of their names."""
 
-    ACCEPTANCE = "latest"
-    TWIN = "twin"
-    ADOPTED = "adopted"
 
-    def path(self, root: Path, site: str) -> Path:
-        """Return the link to the newest run of `site` below `root`."""
-        return root / f"{self.value}-{site}"
+def link_path(root: Path, kind: str, site: str) -> Path:
+    """Return the link of `kind` to the newest run of `site` below `root`."""
+    return root / f"{kind}-{site}"
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether `name` is that of a link, so that no run can have it."""
+    """Return whether `name` is the name of a link, so that no run can have it."""
     kind, separator, site = name.partition("-")
-    return kind in {each.value for each in Link} and bool(site or not separator)
+    return kind in (LATEST, *installed(__name__)) and bool(site or not separator)
 
 
 def point(link: Path, run: str) -> str:
@@ -269,7 +267,7 @@ def newest_run(root: Path, site: str = "") -> Path:
         BadInput: there is no such link, or there are several.
     """
     if site:
-        link = Link.ACCEPTANCE.path(root, site)
+        link = link_path(root, LATEST, site)
         if not link.is_symlink():
             found = f"no link {link}: no run of the site {site}"
             raise bad_input("run_id", "", found, runs_below(root))
@@ -283,7 +281,7 @@ def newest_run(root: Path, site: str = "") -> Path:
 
 def acceptance_links(root: Path) -> list[Path]:
     """Return the links to the newest acceptances in `root`, sorted by name."""
-    links = root.glob(f"{Link.ACCEPTANCE.value}-*")
+    links = root.glob(f"{LATEST}-*")
     return sorted(link for link in links if link.is_symlink())
 
 

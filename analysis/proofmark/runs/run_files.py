@@ -240,7 +240,7 @@ class RunFiles(Files):
     node_states = RunFile("node-states.jsonl", SealRule.GROWS)
     """The nodes that were down for the scheduler, at each look of the controller."""
     growth = RunFile("growth", SealRule.FIXED)
-    """What joined a rolling run, or a stability run, after its start."""
+    """What joined a run that grows, after its start."""
     work_folder = RunFile("workdir")
     """The outputs of the jobs: the folder in which they run, or a link to it."""
     scripts_folder = RunFile("scripts", SealRule.REPLACED)

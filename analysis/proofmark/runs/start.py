@@ -24,7 +24,7 @@ from proofmark.plan.plan import Plan
 from proofmark.runs.acceptance import is_signed
 from proofmark.runs.attempts import has_result
 from proofmark.runs.identity import write_identity
-from proofmark.runs.run import Link, Run, add_growth, is_reserved, open_run, point
+from proofmark.runs.run import LATEST, Run, add_growth, is_reserved, link_path, open_run, point
 from proofmark.runs.run_files import RunFiles, make_work_folder
 from proofmark.runs.state import lock
 from proofmark.runs.step_state import pending, repeats_of_job
@@ -70,7 +70,7 @@ def start_or_continue(
     *,
     run_id: str | None = None,
     fresh: bool = False,
-    link: Link | None = Link.ACCEPTANCE,
+    link: str = LATEST,
 ) -> tuple[Run, bool]:
     """Return the run to work on, and whether it is an earlier one.
 
@@ -80,7 +80,7 @@ def start_or_continue(
 
     Args:
         run_id: the name of the run; None: one from the time.
-        link: the kind of link of the site that points to the run; None moves no link.
+        link: the kind of the link of the site that points to the run; empty: no link is moved.
 
     Raises:
         BadInput: `run_id` is not a name, it belongs to another plan, or another process works on
@@ -135,8 +135,8 @@ def _join(run: Run, plan: Plan, site: Site) -> Run | None:
         return open_run(run.folder)
 
 
-def _point(root: Path, link: Link | None, site: str, run: str) -> None:
-    if link is not None and (problem := point(link.path(root, site), run)):
+def _point(root: Path, link: str, site: str, run: str) -> None:
+    if link and (problem := point(link_path(root, link, site), run)):
         say(problem)
 
 

@@ -11,8 +11,7 @@ a run can be removed before its nodes are restored. It gets a copy of the journa
 - ``sealed/<run>-<evidence>.json``: a sealed run (`proofmark.runs.sealed_runs`)
 - ``nodes/<node>.json``: the run that holds a node (`proofmark.runs.node_locks`)
 - ``reservations/<run>.json``: the reservation of the nodes of a run (`proofmark.runs.node_locks`)
-- ``gates/<gate>/``: a gate, with the journals of its nodes, of the package ``service``
-- ``checks.jsonl``, ``vendor.csv``: the decisions of all gates, of the package ``service``
+- other names: files of packages, which those describe
 
 One process at a time works on a run: it holds the lock in the folder of the run. Commands that
 change nodes also hold the lock of the run's state, which stays if the folder is removed.

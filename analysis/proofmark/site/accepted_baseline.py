@@ -53,7 +53,6 @@ ACCEPTED = "accepted"
 """The baseline with which a run is compared if no other is named."""
 NONE = "none"
 """The name that stands for no comparison."""
-EXPECTED_OPTION = "proofmark plan --expected RUN"
 """The command that takes predictions."""
 STATE, FIGURES = "baseline.json", "figures.parquet"
 """The files of a baseline: runs and nodes; the values of the figures."""
@@ -313,14 +312,13 @@ def write_baseline(folder: Path, baseline: Baseline, figures: pl.DataFrame) -> B
 
 
 def refuse_predicted(file: Path | str, origin: str) -> None:
-    """Refuse figures of a twin as a baseline: a prediction is no acceptance.
+    """Refuse predicted figures as a baseline: a prediction is no acceptance.
 
     Raises:
         BadInput: `origin`, which `file` states, is predicted.
     """
     if origin == PREDICTED:
-        accepted = f"measured figures; a run is shown beside predictions with {EXPECTED_OPTION}"
-        raise bad_input(file, "origin", PREDICTED, accepted)
+        raise bad_input(file, "origin", PREDICTED, "measured figures")
 
 
 def copy_baseline(source: Path, target: Path) -> None:

@@ -23,8 +23,8 @@ that stays in the caches (at most a third), overclocked modules, and adders besi
 
 NOMINAL = 1.1
 """Above HPL ÷ Rpeak nominal of any processor (1.01, ``data/processors.yml``: the turbo ends where
-all cores multiply), and above Triad ÷ the rate of the memory modules. It bounds outputs of others
-only, whose parts are stated."""
+all cores multiply), and above Triad ÷ the rate of the memory modules. It bounds only
+figures of nodes whose parts are stated, not read."""
 
 HIGHEST_HZ = 6.5e9
 """Above the fastest clock of any processor on sale (6.2 GHz)."""

@@ -178,7 +178,8 @@ class LaunchSettings(StrictModel):
     Attributes:
         launcher: the launcher for all packages. If empty, that of the package's MPI is used.
         mpi: the value of ``srun --mpi=`` (``pmi2``, ``pmix``), of the ``--pmi`` of PALS, or POE's
-            MP_EUILIB. Of a twin: the MPI library whose collectives are imitated.
+            MP_EUILIB. Of predicted figures: the MPI library whose collectives
+            the model has.
         bootstrap: how mpiexec starts processes on other nodes (``ssh``, ``slurm``). If empty,
             mpiexec decides.
         binding: ``launcher``: the launcher binds the ranks if it can. ``wrapper``: the wrapper in

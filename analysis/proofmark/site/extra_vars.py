@@ -10,63 +10,65 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from proofmark.common.errors import InputError, nearest
-from proofmark.common.printed_command import NAME, Part, auto_repeats, without
+from proofmark.common.plugins import installed
+from proofmark.common.printed_command import (
+    NAME,
+    PATH,
+    CallVariable,
+    Part,
+    auto_repeats,
+    without,
+)
 
-EXTRA_VARIABLES: Mapping[str, str] = {
-    "suite": "str",
-    "repeats": "int",
-    "rolling": "str",
-    "stability_days": "str",
-    "stability_load": "float",
-    "run_id": "str",
-    "fresh": "bool",
-    "fail_fast": "bool",
-    "strict": "bool",
-    "language": "str",
-    "baseline": "str",
-    "expected": "path",
-    "accept_unjudged": "bool",
-    "signing_key": "path",
-    "proofmark_runs": "path",
-    "scratch_dir": "path",
-    "confirm_reboot": "bool",
-    "mode": "str",
-    "take_over": "bool",
-    "window_ends": "str",
-    "bmc_user": "str",
-    "bmc_password": "str",
-    "provision_from": "str",
-    "gate_accept_unjudged": "bool",
-    "gate_whole_partition": "bool",
-    "gate_node_hours": "float",
-}
-"""The documented extra variables of the playbooks, with the types of argument specs.
-
-They state what one call does. A setting of a site is an option of a role. It stands in the
-inventory.
-"""
 _BOOL = re.compile(r"(?i:true|false)")
-_PATH = re.compile(r"[\w.~/][\w.~/+@%:,-]*(?: [\w.~/][\w.~/+@%:,-]*)*")
-LITERALS: Mapping[str, re.Pattern[str]] = {
-    **dict.fromkeys(("suite", "run_id", "provision_from", "baseline"), NAME),
-    **dict.fromkeys(("scratch_dir", "expected"), _PATH),
-    **dict.fromkeys(("fresh", "accept_unjudged", "confirm_reboot"), _BOOL),
-    "repeats": re.compile(r"[0-9]{1,6}|auto(?::[0-9]{1,6})?"),
-    "rolling": re.compile(r"(?i:true|false|node|rack)"),
-    "stability_days": re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,20})?(?:d|h|min|s)?"),
-    "stability_load": re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,20})?"),
+_OWN: Mapping[str, CallVariable] = {
+    "suite": CallVariable("str", NAME),
+    "repeats": CallVariable("int", re.compile(r"[0-9]{1,6}|auto(?::[0-9]{1,6})?"), of_plan=True),
+    "run_id": CallVariable("str", NAME),
+    "fresh": CallVariable("bool", _BOOL),
+    "fail_fast": CallVariable("bool"),
+    "strict": CallVariable("bool"),
+    "language": CallVariable("str"),
+    "provision_from": CallVariable("str", NAME, of_plan=True),
+    "scratch_dir": CallVariable("path", PATH, of_plan=True),
+    "baseline": CallVariable("str", NAME, of_plan=True),
+    "accept_unjudged": CallVariable("bool", _BOOL, of_plan=True),
+    "signing_key": CallVariable("path"),
+    "proofmark_runs": CallVariable("path"),
+    "confirm_reboot": CallVariable("bool", _BOOL),
+    "mode": CallVariable("str"),
+    "take_over": CallVariable("bool"),
+    "window_ends": CallVariable("str"),
+    "bmc_user": CallVariable("str"),
+    "bmc_password": CallVariable("str"),
 }
-"""The variables that a printed command may have, and their values: each is the whole text.
 
-Ansible evaluates a value of ``-e``, decodes its backslashes, and splits it at blanks that have no
-quotes. No form has a brace, a backslash, a quote, ``=``, ``#``, ``$`` or a control character.
-"""
+
+@cache
+def call_variables() -> Mapping[str, CallVariable]:
+    """Return the documented extra variables of the playbooks by name, also of packages.
+
+    They state what one call does. A setting of a site is an option of a role. It stands in the
+    inventory.
+
+    A printed command has only values with the form `CallVariable.literal` of their variable: each
+    is the whole text. Ansible evaluates a value of ``-e``, decodes its backslashes, and splits it
+    at blanks that have no quotes. No form has a brace, a backslash, a quote, ``=``, ``#``, ``$`` or
+    a control character.
+    """
+    variables = dict(_OWN)
+    for point in installed(__name__).values():
+        variables |= point.load()
+    return variables
+
+
 OF_ONE_HOST = frozenset({"ansible_host", "ansible_ssh_host", "inventory_hostname"})
 """Variables that would give every node the address of one."""
 INTERPRETER = "ansible_python_interpreter"
@@ -83,10 +85,10 @@ _SETS = ("ansible.builtin.set_fact", "ansible.builtin.add_host")
 def literal_variable(name: str, value: str) -> Part:
     """Return the option ``-e NAME=VALUE`` of a printed command, which Ansible takes literally.
 
-    A name that is not in `LITERALS`, and a value without the form of its name, is left out.
+    An unknown name, and a value without the form of its name, is left out.
     """
-    form = LITERALS.get(name)
-    if form is None or not form.fullmatch(value):
+    known = call_variables().get(name)
+    if known is None or known.literal is None or not known.literal.fullmatch(value):
         return without("-e", name)
     return Part(f"{name}={shlex.quote(value)}", "-e")  # Ansible splits the value like a shell
 
@@ -102,16 +104,19 @@ def refused_extra_variables(
     """
     from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-    known = {*EXTRA_VARIABLES, *connection, INTERPRETER} - OF_ONE_HOST
+    variables = call_variables()
+    known = {*variables, *connection, INTERPRETER} - OF_ONE_HOST
     names = sorted(map(str, given))
-    for name in filter(EXTRA_VARIABLES.__contains__, names):
+    for name in filter(variables.__contains__, names):
         if name == "repeats" and auto_repeats(str(given[name])):
             continue
-        spec = {name: {"type": EXTRA_VARIABLES[name]}}
-        if ArgumentSpecValidator(spec).validate({name: given[name]}).error_messages:
-            yield InputError(
-                f"-e {name}", "", repr(given[name]), f"the type {EXTRA_VARIABLES[name]}"
-            )
+        kind = variables[name].type
+        if (
+            ArgumentSpecValidator({name: {"type": kind}})
+            .validate({name: given[name]})
+            .error_messages
+        ):
+            yield InputError(f"-e {name}", "", repr(given[name]), f"the type {kind}")
     if rest := given.get(_WITHOUT_NAME):
         yield InputError("-e", "", f"{rest!r} without a name", "-e 'NAME=\"two words\"'")
     unknown = [name for name in names if name not in known and name != _WITHOUT_NAME]
@@ -122,9 +127,9 @@ def refused_extra_variables(
             yield InputError(f"-e {name}", "", "a setting of the site", accepted)
             unknown.remove(name)
     if unknown:
-        hint = nearest(unknown[0], EXTRA_VARIABLES)
+        hint = nearest(unknown[0], variables)
         found = f"{'an unknown variable' if len(unknown) == 1 else 'unknown variables'}{hint}"
-        accepted = f"{', '.join(EXTRA_VARIABLES)}, and variables of connections (ansible_user)"
+        accepted = f"{', '.join(variables)}, and variables of connections (ansible_user)"
         yield InputError(f"-e {', '.join(unknown)}", "", found, accepted)
 
 
@@ -143,7 +148,7 @@ def internal_names(kit: Path) -> frozenset[str]:
         names.update(_read(file))
     options = _options_of_roles(kit)
     names.update(name for name, value in options.items() if _OF_PLAY.search(str(value)))
-    return frozenset(filter(_NAME.fullmatch, names - EXTRA_VARIABLES.keys() - {INTERPRETER}))
+    return frozenset(filter(_NAME.fullmatch, names - call_variables().keys() - {INTERPRETER}))
 
 
 def refused_of_inventory(names: Iterable[str], kit: Path) -> Iterator[InputError]:

@@ -51,7 +51,7 @@ from proofmark.site.partition import PREDICTED, Partition, Toolchain
 def predicted_mistake(facts: Path) -> InputError:
     """Return the error for ``origin: predicted``, which no inventory may declare."""
     file, _ = placed(variable_files(facts), [PARTITION, "origin"])
-    accepted = "measured or emulated; only `proofmark twin` predicts"
+    accepted = "measured or emulated; no inventory declares predictions"
     return InputError(file or f"{facts}", f"{PARTITION}.origin", f"{PREDICTED!r}", accepted)
 
 

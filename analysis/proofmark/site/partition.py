@@ -73,7 +73,7 @@ JUDGE_EXPECTED = JudgeExpected()
 
 
 PREDICTED = "predicted"
-"""The origin of the figures of a twin: a model computed them."""
+"""The origin of figures that a model computed."""
 EnvironmentName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 """A folder of ``environments/``; archspec's names have underscores (``neoverse_v2``)."""
 
@@ -127,8 +127,8 @@ class Partition(StrictModel):
         run_user: the user that runs the jobs. None is the user that starts the play.
         work: the folder below which `run_user` makes a folder for the outputs of each run, if root
             starts the play. All nodes see it. None is ``proofmark`` in the home, else in scratch.
-        origin: ``emulated`` marks the records of virtual nodes, ``predicted`` those of a twin. An
-            inventory cannot declare a twin.
+        origin: ``emulated`` marks the records of virtual nodes, ``predicted`` the records of a
+            model, which no inventory can declare.
         modes: the firmware modes of the nodes, by name.
         current_mode: the mode of the nodes now. The default is the first of ``modes``.
         facts: further names for the expressions of the cases, for example versions of libraries.

@@ -213,7 +213,7 @@ class EmulatedSite:
         context = BackEndContext(firmware, Credentials(USER, PASSWORD), shell)
         return ModeRollout(
             run=folder,
-            claims=self.claims(run, controller),
+            locks=self.claims(run, controller),
             transition=ModeTransition(
                 firmware, back_end(context), shell, mode_attributes, stop or threading.Event()
             ),

@@ -195,7 +195,7 @@ class TestSlurmAndLustre:
             "sources": sources,
             "assumed": {
                 "provision_from": PROVIDERS,
-                "facts.hpl_nb": "a usual block size; the suite tune measures a better",
+                "facts.hpl_nb": "a usual block size; a search measures a better",
             },
         }
         place = "scontrol show topology"

@@ -387,7 +387,6 @@ class TestNeverTogether:
         assert accept(run, keys, "--reason", "a model") == 3
         message = capsys.readouterr().err
         assert "origin: found predicted; accepted: measured figures" in message
-        assert "proofmark plan --expected RUN" in message
         assert not (site / "inventory/here/baselines").exists()
 
     def test_predicted_figures_are_not_accepted(self, twin: Run) -> None:

@@ -12,14 +12,14 @@ import pytest
 from tests.folders import PACKAGE, ROOT
 
 from proofmark.cli.main import main
-from proofmark.site.extra_vars import EXTRA_VARIABLES
+from proofmark.site.extra_vars import call_variables
 
 OF_PLAYBOOKS = {
     "judge/ending.py": "it stands behind a command of ansible-playbook",
     "packages/service/__init__.py": "a plan has it, which is sealed",
 }
 """Files with a variable of ansible-playbook in a text, each with the reason."""
-VARIABLE = re.compile(r"(?<![\w-])-e (" + "|".join(EXTRA_VARIABLES) + r")\b")
+VARIABLE = re.compile(r"(?<![\w-])-e (" + "|".join(call_variables()) + r")\b")
 
 
 def texts(tree: ast.AST) -> Iterator[str]:

@@ -33,7 +33,7 @@ from proofmark.runs.play_variables import (
 )
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.stage_faults import noting_faults
-from proofmark.site.extra_vars import LITERALS
+from proofmark.site.extra_vars import call_variables
 
 pytestmark = pytest.mark.rest("Ansible starts for each hostile value")
 
@@ -124,7 +124,8 @@ def check_plays(text: str) -> list[dict[str, str]]:
         read = [parse_kv(word) for word in options[1::2]]
         for word, each in zip(options[1::2], read, strict=True):
             ((name, value),) = each.items()
-            assert LITERALS[name].fullmatch(value), word
+            literal = call_variables()[name].literal
+            assert literal and literal.fullmatch(value), word
         variables.append({name: value for each in read for name, value in each.items()})
     return variables
 

@@ -12,6 +12,7 @@ from proofmark.common.network_time import (
     COLLECTIVES,
     IMB_EXCESS,
     IMB_VOLUMES_MB,
+    collective_messages,
     collective_s,
     collective_times,
     fitting,
@@ -20,9 +21,6 @@ from proofmark.common.network_time import (
     imb_sample_s,
     message_times,
     round_trips,
-    simulated_messages,
-    simulated_messages_s,
-    simulated_s,
     start_s,
 )
 
@@ -144,25 +142,12 @@ def test_imb_skips_no_size_within_the_limit_of_the_step(one: int, other: int, li
         ("all", 7 + 2 * 8 * 3 + 2 * 8 * 7),
     ],
 )
-def test_a_simulated_operation_has_the_messages_of_its_algorithm(
+def test_a_collective_operation_has_the_messages_of_its_algorithm(
     collective: str, messages: int
 ) -> None:
-    assert simulated_messages(collective, 8) == messages
+    assert collective_messages(collective, 8) == messages
 
 
-def test_an_unknown_collective_is_not_simulated() -> None:
+def test_an_unknown_collective_has_no_messages() -> None:
     with pytest.raises(ValueError, match="no collective 'Scan'"):
-        simulated_messages("Scan", 2)
-
-
-@given(ranks=COUNTS, name=NAMES, repetitions=st.integers(1, 100))
-def test_a_longer_simulation_takes_more_time_and_memory(
-    ranks: int, name: str, repetitions: int
-) -> None:
-    sizes = [1.0, 1024.0]
-    one = simulated_s(name, sizes, ranks, repetitions)
-    assert one >= simulated_s(name, sizes[:1], ranks, repetitions)
-    assert simulated_s(name, sizes, ranks + 1, repetitions) > one
-    assert simulated_s(name, sizes, ranks, repetitions + 1) >= one
-    assert simulated_messages_s(100, ranks + 1) > simulated_messages_s(100, ranks)
-    assert simulated_messages_s(101, ranks) > simulated_messages_s(100, ranks)
+        collective_messages("Scan", 2)

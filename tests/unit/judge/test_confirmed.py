@@ -104,7 +104,7 @@ def test_a_disturbed_execution_confirms_nothing(
     tmp_path: Path, disturbed: int, named: list[str]
 ) -> None:
     """On emulated nodes a disturbed execution is valid."""
-    run = fleet(tmp_path, [SLOW] * 2, partition={"origin": "emulated"}, case={"stability": {}})
+    run = fleet(tmp_path, [SLOW] * 2, partition={"origin": "emulated"}, case={"undisturbed": {}})
     for number in range(1, disturbed + 1):
         place = execution(steps_of(run)[0] / "n07", number)
         (place / "noise.json").write_text(json.dumps([NOISE]))

@@ -37,7 +37,7 @@ DAEMON = {
     **{"burst": 0.0, "burst_others": 0.0, "others": [{"name": "backupd", "seconds": 7.0}]},
 }
 """A process had a CPU of the ranks for 7 of 10 seconds."""
-STEADY: dict[str, Any] = {"stability": {}}
+STEADY: dict[str, Any] = {"undisturbed": {}}
 HEALTHY = {f"n{number}": [100.0 + number / 10] * 9 for number in range(1, 6)}
 
 
@@ -247,7 +247,7 @@ def test_emulated_nodes_share_the_processes_of_their_machine(tmp_path: Path) -> 
         tmp_path,
         {"n0": [100.0] * 9, **HEALTHY},
         partition={"origin": "emulated"},
-        case={"stability": {}},
+        case={"undisturbed": {}},
     )
     disturb(run, "n0", range(1, 9))
     assert judge_run(run).executions.disturbed == ()

@@ -68,7 +68,7 @@ def two(site: EmulatedSite, scheduler: str = "slurm") -> tuple[ModeRollout, Mode
 
 def taking(rollout: ModeRollout) -> ModeRollout:
     """Return the same rollout with the option ``--take-over``."""
-    return replace(rollout, claims=replace(rollout.claims, take_over=True))
+    return replace(rollout, locks=replace(rollout.locks, take_over=True))
 
 
 @pytest.mark.core("the control")
@@ -80,7 +80,7 @@ def test_the_name_is_on_the_node_until_the_restore(make_site: MakeSite, schedule
     assert outcomes(rollout.enter(site.nodes, site.target("snc4-flat"))) == {"n1": "OK"}
     (path,) = marks(site)
     name, since = path.read_text().splitlines()
-    assert name == rollout.claims.mark and name.startswith("proofmark:test on head, run folder /")
+    assert name == rollout.locks.mark and name.startswith("proofmark:test on head, run folder /")
     assert since.startswith("20")
     assert outcomes(rollout.enter(site.nodes, site.target("snc2-flat"))) == {"n1": "OK"}
     assert path.read_text() == f"{name}\n{since}\n"
@@ -142,7 +142,7 @@ def test_a_node_that_cannot_be_named_is_refused(make_site: MakeSite, scheduler: 
     assert not (rollout.run / "journal").exists()
     (folder / "proofmark").unlink()
     assert rollout.restore() == {}
-    assert not rollout.claims.holds("n1")
+    assert not rollout.locks.holds("n1")
 
 
 @pytest.mark.fault("mode-of-another-controller")
@@ -254,12 +254,12 @@ def test_a_kill_around_the_claim_leaves_nothing_that_cannot_be_released(
         a.enter(site.nodes, site.target("snc4-flat"))
 
     assert killed(enter)
-    assert a.claims.holds("n1")
+    assert a.locks.holds("n1")
     assert not [*(a.run / "journal").glob("*")]
     if moment != "before the name":
         assert outcomes(b.enter(site.nodes, site.target("snc2-flat"))) == {"n1": "HELD"}
     assert a.restore() == {}
-    assert not a.claims.holds("n1") and marks(site) == []
+    assert not a.locks.holds("n1") and marks(site) == []
     assert outcomes(b.enter(site.nodes, site.target("snc2-flat"))) == {"n1": "OK"}
 
 
@@ -271,10 +271,10 @@ def test_a_restore_of_a_node_that_cannot_be_reached_keeps_its_claim(make_site: M
     down = site.emulator.machines["n1"].folder / "down"
     down.touch()
     assert outcomes(a.restore()) == {"n1": "UNREACHABLE"}
-    assert a.claims.holds("n1")
+    assert a.locks.holds("n1")
     down.unlink()
     assert a.restore() == {}
-    assert marks(site) == [] and not a.claims.holds("n1")
+    assert marks(site) == [] and not a.locks.holds("n1")
 
 
 def test_two_controllers_that_claim_at_once_get_each_node_once(make_site: MakeSite) -> None:

@@ -102,7 +102,7 @@ class Lab:
         run.mkdir(exist_ok=True)
         return ModeRollout(
             run=run,
-            claims=NodeLocks(self.folder / "state", "test", self.folder / "runs/test", "head"),
+            locks=NodeLocks(self.folder / "state", "test", self.folder / "runs/test", "head"),
             transition=ModeTransition(
                 firmware, back_end(context), shell, concrete, threading.Event(), tuple(pairs)
             ),

@@ -18,7 +18,7 @@ from tests.fixtures.kit import LIMIT, Kit, execution, make_kit, steps_of
 from tests.fixtures.messages import disturbed, said
 from tests.unit.judge.test_verdict import record
 
-from proofmark.cases.case import Case, Stability
+from proofmark.cases.case import Case, Undisturbed
 from proofmark.common.message import NOTHING, Message
 from proofmark.jobs.execute import execute
 from proofmark.jobs.launcher import launcher
@@ -26,7 +26,7 @@ from proofmark.records.columns import Record, Records
 from proofmark.records.disturbance import changed_repeats, tick_reason, without_disturbed
 from proofmark.runs.run import Run
 
-STABILITY = {"least_seconds": 3600, "metric": "rate"}
+UNDISTURBED = {"least_seconds": 3600, "metric": "rate"}
 """The executions are shorter than `least_seconds`, so only their rates are judged. The processes of
 a loaded machine do not make them INVALID."""
 
@@ -39,7 +39,7 @@ sed -i 1d {table}
 echo "size $1"; echo "rate $rate"; echo END
 """
 
-STEADY = Stability(metric="rate")
+STEADY = Undisturbed(metric="rate")
 
 HALVED = "disturbed: rate changed from 100 to 50 within the repeat, by 50%, more than 20%"
 
@@ -55,7 +55,7 @@ def measured(kit: Kit, rates: Sequence[float], **case: Any) -> Run:
     table.write_text("".join(f"{rate}\n" for rate in rates), encoding="utf-8")
     kit.program(PROGRAM.format(table=table))
     uses = {"quick": {"sweep": {"size": 1}, "repeats": len(rates)}}
-    kit.case(**{"suites": uses, "stability": STABILITY, "references": [LIMIT], **case})
+    kit.case(**{"suites": uses, "undisturbed": UNDISTURBED, "references": [LIMIT], **case})
     run = kit.run()
     execute(run, "none", lambda line: None)
     return run
@@ -105,7 +105,7 @@ class TestRate:
         assert reason.endswith(f"; {left_out} repeats were disturbed and left out")
 
     def test_a_case_without_stability_accepts_every_rate(self, kit: Kit) -> None:
-        word, _ = answer(kit, [31, 51, 30], stability={"least_seconds": 3600})
+        word, _ = answer(kit, [31, 51, 30], undisturbed={"least_seconds": 3600})
         assert word == "UNJUDGED", "the repeats do not agree; none is INVALID"
 
     def test_another_fault_of_a_disturbed_repeat_still_counts(self, kit: Kit) -> None:
@@ -119,12 +119,12 @@ class TestRate:
 
     @given(st.lists(st.floats(80, 99), min_size=2, max_size=9))
     def test_changes_within_the_limit_disturb_nothing(self, rates: list[float]) -> None:
-        from proofmark.cases.case import Stability
+        from proofmark.cases.case import Undisturbed
         from proofmark.records.disturbance import changed_repeats
 
-        stability = Stability.model_validate(STABILITY)
+        undisturbed = Undisturbed.model_validate(UNDISTURBED)
         series = [(repeat, repeat, rate) for repeat, rate in enumerate(rates)]
-        assert list(changed_repeats(series, stability)) == []
+        assert list(changed_repeats(series, undisturbed)) == []
 
 
 class TestTicks:
@@ -145,7 +145,7 @@ class TestTicks:
     def test_the_thresholds_of_the_case_apply(
         self, kit: Kit, ticks: tuple[int, int, int], word: str, reason: str
     ) -> None:
-        run = measured(kit, [100], stability={**STABILITY, "least_seconds": 0})
+        run = measured(kit, [100], undisturbed={**UNDISTURBED, "least_seconds": 0})
         folder = execution(steps_of(run)[0])
         when = json.loads((folder / "when.json").read_text())
         names = ("busy_ticks", "stolen_ticks", "own_ticks")
@@ -185,13 +185,13 @@ def test_a_run_that_did_not_record_steal_is_judged(kit: Kit) -> None:
 
 
 def test_an_unknown_metric_in_stability_is_refused(kit: Kit) -> None:
-    kit.case(stability={**STABILITY, "metric": "rat"})
-    with pytest.raises(Exception, match=r"stability.metric.*'rat'.*did you mean 'rate'"):
+    kit.case(undisturbed={**UNDISTURBED, "metric": "rat"})
+    with pytest.raises(Exception, match=r"undisturbed.metric.*'rat'.*did you mean 'rate'"):
         kit.benchmarks()
 
 
-def case(stability: Stability) -> Case:
-    given: dict[str, Any] = {"stability": stability}
+def case(undisturbed: Undisturbed) -> Case:
+    given: dict[str, Any] = {"undisturbed": undisturbed}
     return Case.model_construct(**given)
 
 
@@ -205,7 +205,7 @@ def repeats(*rates: float, **changes: Any) -> list[Record]:
 
 def checked(
     records: Sequence[Record],
-    stability: Stability = STEADY,
+    undisturbed: Undisturbed = STEADY,
     why: Mapping[int, Message] | None = None,
 ) -> Records:
     """Return the checked records. `why` has the reasons of disturbed executions."""
@@ -214,7 +214,7 @@ def checked(
         each._replace(disturbed=(why or {}).get(number, NOTHING))
         for number, each in enumerate(given.executions)
     ]
-    return without_disturbed(replace(given, executions=executions), {"fake": case(stability)})
+    return without_disturbed(replace(given, executions=executions), {"fake": case(undisturbed)})
 
 
 def reasons(*args: Any, **options: Any) -> list[str]:
@@ -242,7 +242,7 @@ class TestTickThresholds:
 
     def test_a_case_without_a_metric_of_its_rate_has_no_threshold(self) -> None:
         attempt: Any = SimpleNamespace(seconds=1, steal=1.0, others=1.0)
-        assert tick_reason(attempt, Stability()) == ""
+        assert tick_reason(attempt, Undisturbed()) == ""
 
 
 class TestChanges:
@@ -316,11 +316,11 @@ class TestRecords:
         assert reasons([first, replace(second, **changes)]) == ["", ""]
 
     def test_a_case_without_a_metric_of_its_rate_has_no_limit(self) -> None:
-        assert reasons(repeats(100, 50), Stability()) == ["", ""]
+        assert reasons(repeats(100, 50), Undisturbed()) == ["", ""]
 
     def test_each_case_is_checked(self) -> None:
         records = Records.of(repeats(100, 50))
-        cases = {"other": case(Stability()), "fake": case(STEADY)}
+        cases = {"other": case(Undisturbed()), "fake": case(STEADY)}
         assert [each.reason for each in without_disturbed(records, cases)] == [HALVED] * 2
 
     def test_a_rate_of_0_is_not_compared(self) -> None:

@@ -21,7 +21,7 @@ from tests.fixtures.kit import LIMIT, OUTPUT, Kit, execution, left_behind, make_
 from tests.folders import ROOT
 from tests.processes import running
 
-from proofmark.cases.case import Stability
+from proofmark.cases.case import Undisturbed
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
 from proofmark.jobs.step_script import THRESHOLDS
@@ -51,9 +51,9 @@ GOT = "disturbed: the ranks got 50 % of their CPUs; "
 SHARES = ("max_steal", "max_others", "max_delay", "max_burst")
 
 
-def conditions(least_seconds: float = 0.5, **shares: float) -> Stability:
+def conditions(least_seconds: float = 0.5, **shares: float) -> Undisturbed:
     """Return conditions with other thresholds than those of the kit."""
-    made = Stability(least_seconds=least_seconds)
+    made = Undisturbed(least_seconds=least_seconds)
     vars(made).update(shares)
     return made
 
@@ -75,9 +75,9 @@ STEAL = "a hypervisor withheld 27 % of a CPU, more than 25 %"
 def staged(kit: Kit, program: str, software: Mapping[str, Any] | None = None, **case: Any) -> Run:
     kit.program(f"{program}\n{OUTPUT}")
     # The default is half a second. On a loaded machine the sampler can start later than that.
-    stability = {"least_seconds": 0.05}
+    undisturbed = {"least_seconds": 0.05}
     usual = {"sweep": {"size": 1}, "launch": "threads", "references": [LIMIT]}
-    kit.case(**{**usual, "stability": stability, **case})
+    kit.case(**{**usual, "undisturbed": undisturbed, **case})
     return kit.run(kit.software(**(software or {})))
 
 
@@ -168,7 +168,7 @@ class TestHogs:
     @pytest.mark.fault("noise-of-starter")
     def test_the_process_that_started_the_step_does_not_disturb_it(self, kit: Kit) -> None:
         """It is the controller of the kit, which a repeat would meet again."""
-        (step,) = steps_of(staged(kit, BUSY, stability=HOUR))
+        (step,) = steps_of(staged(kit, BUSY, undisturbed=HOUR))
         starter = 'sh "$0" & while kill -0 "$!" 2>/dev/null; do :; done'
         bound = ["taskset", "--cpu-list", "0", "sh", "-c", starter, str(step / "run.sh")]
         with running(subprocess.Popen(bound)) as process:
@@ -207,7 +207,7 @@ class TestHogs:
     @pytest.mark.fault("noise-repeat")
     def test_a_disturbed_step_is_repeated_and_the_repeat_counts(self, kit: Kit) -> None:
         first = f'{DISTURB}echo "size 1"; echo "rate 10"; echo END; exit'
-        run = staged(kit, f"if mkdir {kit.folder}/first; then {first}; fi", stability=HOUR)
+        run = staged(kit, f"if mkdir {kit.folder}/first; then {first}; fi", undisturbed=HOUR)
         result = measured(run)
         assert (result.verdict, result.values) == ("PASS", (100,))
         assert executions(run) == ["execution-1", "execution-2"]
@@ -270,7 +270,7 @@ class TestNodes:
         )
         kit.program(program)
         use = {"scope": "each-node", "sweep": {"size": 1}}
-        kit.case(suites={"quick": use}, launch="threads", stability=HOUR)
+        kit.case(suites={"quick": use}, launch="threads", undisturbed=HOUR)
         run = kit.run(site=kit.site(hosts=("n1", "n2", "n3")))
         (job,) = (run.folder / "workdir/jobs").glob("*/job.sh")
         return run, job
@@ -376,7 +376,7 @@ class TestFile:
         assert result.verdict == "PASS"
 
     def test_an_unknown_threshold_is_refused(self, kit: Kit) -> None:
-        kit.case(stability={"max_other": 0.1})
+        kit.case(undisturbed={"max_other": 0.1})
         with pytest.raises(BadInput, match="max_other"):
             kit.benchmarks()
 
@@ -390,7 +390,7 @@ def node(**changes: Any) -> NodeNoise:
 
 class TestDecision:
     def test_a_quiet_node_is_undisturbed(self) -> None:
-        assert noise_reason([node()] * 3, Stability()) == ""
+        assert noise_reason([node()] * 3, Undisturbed()) == ""
 
     @pytest.mark.parametrize(
         ("changes", "words"),
@@ -408,7 +408,7 @@ class TestDecision:
         ],
     )
     def test_each_cause_is_named(self, changes: dict[str, float], words: str) -> None:
-        assert noise_reason([node(**changes)], Stability()) == (
+        assert noise_reason([node(**changes)], Undisturbed()) == (
             f"disturbed: the ranks got 98 % of their CPUs; {words}; "
             "other processes: sshd (1 % of a CPU)"
         )
@@ -424,10 +424,12 @@ class TestDecision:
         ],
     )
     def test_what_disturbs_nothing(self, changes: dict[str, float]) -> None:
-        assert noise_reason([node(**changes)], Stability()) == ""
+        assert noise_reason([node(**changes)], Undisturbed()) == ""
 
     def test_one_disturbed_node_disturbs_the_step_and_is_named(self) -> None:
-        reason = noise_reason([node(), node(host="n2", others_s=4.0), node(host="n3")], Stability())
+        reason = noise_reason(
+            [node(), node(host="n2", others_s=4.0), node(host="n3")], Undisturbed()
+        )
         assert reason.startswith("disturbed: n2: the ranks got 98 % of their CPUs; ")
         assert "n1" not in reason
 
@@ -454,18 +456,18 @@ class TestDecision:
     def test_the_script_and_the_judge_agree(
         self, entries: list[dict[str, Any]], limits: dict[str, float]
     ) -> None:
-        stability = conditions(**limits)
+        undisturbed = conditions(**limits)
         lines = "\n,".join(json.dumps({**QUIET, **entry}) for entry in entries)
         script = ROOT / "analysis/proofmark/jobs/shell/noise.sh"
         program = script.read_text().partition("DISTURBED='")[2].partition("}'\n")[0] + "}"
-        options = [f"--assign={name}={getattr(stability, name):g}" for name in THRESHOLDS]
+        options = [f"--assign={name}={getattr(undisturbed, name):g}" for name in THRESHOLDS]
         command = ["awk", *(option.replace("--assign=", "-v") for option in options), program]
         environment = {**os.environ, "LC_ALL": "C"}
         done = subprocess.run(
             command, input=f"[\n{lines}\n]\n", env=environment, capture_output=True, text=True,
             check=True,
         )  # fmt: skip
-        by_judge = [e["host"] for e in entries if noise_reason([node(**e)], stability)]
+        by_judge = [e["host"] for e in entries if noise_reason([node(**e)], undisturbed)]
         assert [line.split()[0] for line in done.stdout.splitlines()] == by_judge
 
 
@@ -547,12 +549,12 @@ class TestThresholds:
         ],
     )
     def test_samples_of_no_time_are_judged(self, changes: dict[str, Any], words: str) -> None:
-        found = noise_reason([noise(seconds=0.0, **changes)], Stability(least_seconds=0))
+        found = noise_reason([noise(seconds=0.0, **changes)], Undisturbed(least_seconds=0))
         assert found == GOT + words
 
     def test_quiet_samples_of_no_time(self) -> None:
         """Control: no time was lost."""
-        assert noise_reason([noise(seconds=0.0)], Stability(least_seconds=0)) == ""
+        assert noise_reason([noise(seconds=0.0)], Undisturbed(least_seconds=0)) == ""
 
     @pytest.mark.parametrize(("burst", "disturbed"), [(0.25, False), (0.26, True)])
     def test_a_burst_counts_above_its_share_of_a_second(

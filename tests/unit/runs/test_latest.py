@@ -13,7 +13,7 @@ from tests.folders import let_all_enter
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
-from proofmark.runs.run import Link, Run, followed, is_reserved, newest_run, point
+from proofmark.runs.run import LATEST, Run, followed, is_reserved, newest_run, point
 from proofmark.runs.start import RunInputs, start_or_continue
 
 
@@ -22,7 +22,7 @@ def kit(tmp_path: Path) -> Kit:
     return make_kit(tmp_path)
 
 
-def started(kit: Kit, name: str, site: str, link: Link | None = Link.ACCEPTANCE) -> Run:
+def started(kit: Kit, name: str, site: str, link: str = LATEST) -> Run:
     at = kit.site().model_copy(update={"name": site})
     root = kit.folder / "runs"
     return start_or_continue(
@@ -39,8 +39,8 @@ def links(kit: Kit) -> dict[str, str]:
 def test_each_site_and_each_kind_has_its_own_link(kit: Kit) -> None:
     started(kit, "r1", "a")
     started(kit, "r2", "b")
-    started(kit, "r3", "a", Link.TWIN)
-    started(kit, "r4", "a", None)
+    started(kit, "r3", "a", "twin")
+    started(kit, "r4", "a", "")
     assert links(kit) == {"latest-a": "r1", "latest-b": "r2", "twin-a": "r3"}
 
 

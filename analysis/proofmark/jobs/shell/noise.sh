@@ -371,9 +371,9 @@ judge_noise() { # writes noise.json; and the file disturbed, if a node was
 		[ ! -e "$sensed" ] || cat "$sensed" >>telemetry.jsonl || return
 	done
 	rm -rf noise
-	[ -n "$STABILITY" ] || return 0
+	[ -n "$UNDISTURBED" ] || return 0
 	set --
-	for limit in $STABILITY; do set -- "$@" -v "$limit"; done
+	for limit in $UNDISTURBED; do set -- "$@" -v "$limit"; done
 	LC_ALL=C awk "$@" "$DISTURBED" noise.json >disturbed
 	[ -s disturbed ] || rm -f disturbed
 }

@@ -130,7 +130,7 @@ def critical_value(nodes: int, level: float) -> float:
 
 
 def _of_few(nodes: int, level: float) -> float:
-    """Return the quantile of the worst node's distance in simulated fleets.
+    """Return the quantile of the worst node's distance in random fleets.
 
     For levels below `_RESOLVED` the tail is extrapolated by a power law, as the tail of Student's
     t. Its exponent tends to the degrees of freedom of the spread, and is smaller before: three
@@ -144,14 +144,14 @@ def _of_few(nodes: int, level: float) -> float:
 
 @lru_cache(maxsize=MIN_NODES_OF_MAD)
 def _few(nodes: int) -> tuple[Floats, Floats, Floats]:
-    """Return centre, spread and worst value of simulated fleets."""
+    """Return centre, spread and worst value of random fleets."""
     found = [(*centre_and_spread(fleets), fleets.max(axis=1)) for fleets in _fleets(nodes)]
     centre, spread, worst = map(np.concatenate, zip(*found, strict=True))
     return centre, spread, worst
 
 
 def _fleets(nodes: int) -> Iterator[Floats]:
-    """Yield simulated fleets, in parts of at most `_PART` numbers: their copies need memory."""
+    """Yield random fleets, in parts of at most `_PART` numbers: their copies need memory."""
     random = np.random.default_rng(_SEED)
     fleets, part = _NUMBERS // nodes, _PART // nodes
     for first in range(0, fleets, part):

@@ -4,8 +4,9 @@ HPL with the same program, matrix, process grid, threads and BLAS kernel prints 
 every run. A build whose sums depend on timing does not. Therefore the digits of a node are judged
 only if repeats prove that the build is reproducible.
 
-Imported outputs have no hardware of their nodes. A sweep of pairs measures the hosts of one machine
-against each other. Hosts of another sweep may be another machine: a slower one is no fault.
+The hardware of nodes is unknown if this kit did not execute the run. A sweep of pairs measures the
+hosts of one machine against each other. Hosts of another sweep may be another machine: a slower one
+is no fault.
 """
 
 from __future__ import annotations

@@ -239,7 +239,7 @@ def two_populations(values: Floats, least_share: float = LEAST_SHARE) -> Mask | 
     """Return the members of the upper of two populations; None if there is one.
 
     One normal population is taken for two in at most 1 of 100 cases: the squares between the best
-    two parts are compared with those of simulated populations. Besides, fewer members are in the
+    two parts are compared with those of random populations. Besides, fewer members are in the
     middle between both medians than around either. So one population with a long tail stays one.
 
     Source: J. A. Hartigan, Asymptotic distributions for clustering criteria, Annals of Statistics

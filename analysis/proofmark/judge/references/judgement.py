@@ -294,9 +294,9 @@ def ordered_references(
         for each in case.references:
             if expected or each.kind != "expected":
                 ordered.append(CaseReference(name, each, case.judged_with(each.metric)))
-    for name, of_others in elsewhere_references(elsewhere if expected else (), benchmarks):
+    for name, accepted in elsewhere_references(elsewhere if expected else (), benchmarks):
         ordered.append(
-            CaseReference(name, of_others, benchmarks.cases[name].judged_with(of_others.metric))
+            CaseReference(name, accepted, benchmarks.cases[name].judged_with(accepted.metric))
         )
     for limit in limits:
         limited = benchmarks.cases.get(limit.case)

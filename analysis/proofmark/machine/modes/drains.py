@@ -81,7 +81,7 @@ class Drains:
     """
 
     run: Path
-    claims: NodeLocks
+    locks: NodeLocks
     transition: ModeTransition
     scheduler: DrainingScheduler
     hosts: Mapping[str, Host]
@@ -107,9 +107,9 @@ class Drains:
             NodeError: HELD if the node names another run, or it cannot be reached or written.
         """
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        over = ("over",) if self.claims.take_over else ()
-        found = self.transition.shell(node, HOLDER, (verb, self.claims.mark, now, *over)).strip()
-        if found and not self.claims.take_over:
+        over = ("over",) if self.locks.take_over else ()
+        found = self.transition.shell(node, HOLDER, (verb, self.locks.mark, now, *over)).strip()
+        if found and not self.locks.take_over:
             raise NodeError(Outcome.HELD, f"the node names another run: {found}. {HELD_HINT}")
         return found
 
@@ -119,8 +119,8 @@ class Drains:
         Raises:
             NodeError: HELD: another run holds it; or as of `mark`.
         """
-        known = self.claims.holds(node)
-        if other := self.claims.claim(node):
+        known = self.locks.holds(node)
+        if other := self.locks.claim(node):
             raise NodeError(Outcome.HELD, other)
         try:
             if self.marks_nodes:
@@ -128,7 +128,7 @@ class Drains:
         except NodeError as error:
             # After another failure the name may be on the node: the restore removes it.
             if error.outcome is Outcome.HELD and not known:
-                self.claims.release(node)
+                self.locks.release(node)
             raise
 
     def release(self, node: str) -> None:
@@ -139,7 +139,7 @@ class Drains:
         """
         if self.marks_nodes:
             self.mark("release", node)
-        self.claims.release(node)
+        self.locks.release(node)
 
     def statuses(self, nodes: Sequence[str]) -> tuple[dict[str, NodeStatus], dict[str, NodeError]]:
         """Return the status of each node, and the nodes whose status is unknown."""
@@ -173,7 +173,7 @@ class Drains:
                     failed[node] = NodeError(Outcome.HELD, f"drained since the check: {held}")
         results = results_of(failed, changed=False)
         nodes = [node for node in batch if node not in failed]
-        reason = self.claims.reason(f"to {mode}")
+        reason = self.locks.reason(f"to {mode}")
         new = [
             node for node in nodes if not batch[node].drained or reason not in batch[node].reasons
         ]
@@ -234,7 +234,7 @@ class Drains:
         def end(node: str) -> None:
             Journal(self.run, node).result(final_state)
             if final_state == "resume":
-                self.claims.release(node)
+                self.locks.release(node)
             elif node in held:
                 Journal(self.run, node).result("fail", outcome=Outcome.HELD, text=held[node].text)
 

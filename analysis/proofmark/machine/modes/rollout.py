@@ -89,7 +89,7 @@ class ModeRollout:
     """
 
     run: Path
-    claims: NodeLocks
+    locks: NodeLocks
     transition: ModeTransition
     scheduler: DrainingScheduler
     hosts: Mapping[str, Host]
@@ -99,7 +99,7 @@ class ModeRollout:
     @cached_property
     def drains(self) -> Drains:
         """The drains of the nodes."""
-        parts = (self.run, self.claims, self.transition, self.scheduler, self.hosts)
+        parts = (self.run, self.locks, self.transition, self.scheduler, self.hosts)
         return Drains(*parts, reservation=self.reservation)
 
     def enter(self, nodes: Sequence[str], target: TargetMode) -> dict[str, ModeResult]:
@@ -130,7 +130,7 @@ class ModeRollout:
         """
         nodes, results = self.to_restore()
         # They were not changed, or their restore ended before their release.
-        results |= self._release(set(self.claims.nodes()) - {*nodes, *results})
+        results |= self._release(set(self.locks.nodes()) - {*nodes, *results})
         results |= self._restore(nodes)
         done = (Outcome.OK, *NOT_REPEATED)
         again = [node for node in nodes if results[node].outcome not in done]
@@ -182,7 +182,7 @@ class ModeRollout:
                 raise NodeError(Outcome.UNREACHABLE, OUTSIDE)
             history = history_of(self.run, node)
             target = target_of(history)
-            if other := self.claims.other(node):
+            if other := self.locks.other(node):
                 raise NodeError(Outcome.HELD, other)
             if node in kept:
                 raise kept[node]
@@ -193,7 +193,7 @@ class ModeRollout:
             if look and (other := drains.mark("look", node)):
                 self.say(f"{node}: taken over from {other}")
             state, observation = self.transition.check(self.hosts[node], history, target)
-            if not self.claims.take_over:
+            if not self.locks.take_over:
                 refuse_changed(self.transition.back_end, history, state, observation)
             return CheckedNode(history, target, state, observation)
 
@@ -337,7 +337,7 @@ class ModeRollout:
             except BaseException as error:
                 failure = node_error(error, node, begin)
                 outcome, text = failure.outcome, failure.text
-                reasons = [self.claims.reason(outcome)]
+                reasons = [self.locks.reason(outcome)]
                 journal.result("fail", outcome=outcome, text=text, reasons=reasons)
                 raise failure from None
 
@@ -349,7 +349,7 @@ class ModeRollout:
             results[node] = ModeResult(error.outcome, error.text, changed=True)
         if drains.needed:
             reasons = {
-                node: self.claims.reason(error.outcome)
+                node: self.locks.reason(error.outcome)
                 for node, error in bad.items()
                 if error.outcome is not Outcome.STOPPED
             }
@@ -383,7 +383,7 @@ Say = Callable[[str], None]
 
 def rollout_of(
     folder: Path,
-    claims: NodeLocks,
+    locks: NodeLocks,
     site: Site,
     credentials: Credentials,
     say: Say,
@@ -409,7 +409,7 @@ def rollout_of(
         mode_settings |= dict.fromkeys(abstract(firmware, mode.settings).items())
     return ModeRollout(
         run=folder,
-        claims=claims,
+        locks=locks,
         transition=ModeTransition(
             firmware, back_end(context), shell, mode_attributes, stop, tuple(mode_settings)
         ),

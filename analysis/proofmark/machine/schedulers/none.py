@@ -1,7 +1,4 @@
-"""No scheduler: a job is a child of this process and starts at once, on one node.
-
-The simulation of many nodes has such jobs too.
-"""
+"""No scheduler: a job is a child of this process and starts at once, on one node."""
 
 from __future__ import annotations
 

@@ -9,6 +9,8 @@ from proofmark.cli.command import AddedCommand
 from proofmark.common.plugins import PluginTable
 
 ADOPT = AddedCommand("judge", "proofmark.packages.foreign.adopt", "outputs of others")
+LINK = "adopted"
+"""The first word of the names of the links to adopted runs."""
 IO500 = AddedCommand("judge", "proofmark.packages.foreign.io500", "score submissions again")
 
 PLUGINS: PluginTable = {
@@ -18,6 +20,9 @@ PLUGINS: PluginTable = {
     "proofmark.cli.commands": {
         "adopt": ":ADOPT",
         "io500": ":IO500",
+    },
+    "proofmark.runs.run": {
+        LINK: ":LINK",
     },
     "proofmark.plan.kinds": {
         "imported": "adopted:AdoptedRun",

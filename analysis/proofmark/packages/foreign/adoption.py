@@ -21,6 +21,7 @@ from proofmark.common.processes import parallel_map
 from proofmark.common.progress_lines import say
 from proofmark.common.rights import this_user
 from proofmark.common.text import size
+from proofmark.packages.foreign import LINK
 from proofmark.packages.foreign.adopted import (
     KIND,
     Adopted,
@@ -34,7 +35,7 @@ from proofmark.packages.foreign.output_folder import OutputFolder, opened
 from proofmark.plan.expansion import content_digest
 from proofmark.plan.plan import Group, Job, Plan, Totals
 from proofmark.plan.step import Step
-from proofmark.runs.run import Link, Run, open_run, point
+from proofmark.runs.run import Run, link_path, open_run, point
 from proofmark.runs.run_files import RunFiles, StepFiles
 from proofmark.runs.start import RunInputs, check_run_id, make_run, new_run_id, write_inputs
 from proofmark.site.file_systems import Scratch
@@ -99,7 +100,7 @@ def adopt_folder(
         folder = make_run(root, request.run_id or "", new_run_id(site, plan), write)
         adopted = written[-1]
     run = open_run(folder)
-    if problem := point(Link.ADOPTED.path(root, site.name), run.id):
+    if problem := point(link_path(root, LINK, site.name), run.id):
         say(problem)
     return run, adopted
 

@@ -23,12 +23,14 @@ from proofmark.cli.command import Command
 from proofmark.cli.inputs import kit_benchmarks
 from proofmark.cli.output import print_line, print_table
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.input_limits import MAX_IO500_SCORE, MAX_WAIT_S
+from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.message import Message
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 from proofmark.packages.foreign.output_folder import OutputFolder, opened
 
+MAX_SCORE = 1e9
+"""GiB/s, kIOPS or score. The largest of the lists has some million kIOPS."""
 INVALID = 2
 """The exit code if a submission breaks a rule."""
 RESULTS = ("result.txt", "result_summary.txt")
@@ -151,7 +153,7 @@ def read_submission(texts: Mapping[str, str]) -> Submission:
     numbers = _Numbers()
     phases = {
         name: Phase(
-            numbers.read(stated[name], "score", MAX_IO500_SCORE),
+            numbers.read(stated[name], "score", MAX_SCORE),
             numbers.read(stated[name], "t_delta", MAX_WAIT_S),
             stated[name].words.get("exe", ""),
         )
@@ -161,7 +163,7 @@ def read_submission(texts: Mapping[str, str]) -> Submission:
     if not phases:
         raise ValueError(Message("io500-no-result", files=RESULTS))
     total = stated.get(_TOTALS, _Section(named[0], _TOTALS, {}))
-    printed = {name: numbers.read(total, name.lower(), MAX_IO500_SCORE) for name in _SCORES}
+    printed = {name: numbers.read(total, name.lower(), MAX_SCORE) for name in _SCORES}
     outputs = {phase: text for name, text in texts.items() if (phase := phase_of(name))}
     lines = chain.from_iterable(texts[name].splitlines() for name in named)
     invalid = dict.fromkeys(line.strip("; ") for line in lines if "INVALID" in line)

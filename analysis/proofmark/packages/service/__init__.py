@@ -7,10 +7,12 @@ May import: every room.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from proofmark.cli.command import AddedCommand, Parser
 from proofmark.common.plugins import PluginTable
+from proofmark.common.printed_command import CallVariable
 
 MODULE = "proofmark.packages.service.gate"
 GATE = AddedCommand("sign and keep", MODULE, "return nodes to service")
@@ -24,9 +26,20 @@ MESSAGES: Mapping[str, str] = {
 }
 """The messages of the package: the code of each, and its English template."""
 
+VARIABLES: Mapping[str, CallVariable] = {
+    "rolling": CallVariable("str", re.compile(r"(?i:true|false|node|rack)"), of_plan=True),
+    "gate_accept_unjudged": CallVariable("bool"),
+    "gate_whole_partition": CallVariable("bool"),
+    "gate_node_hours": CallVariable("float"),
+}
+"""The variables of a call that the package adds."""
+
 PLUGINS: PluginTable = {
     "proofmark.common.message_table": {
         "service": ":MESSAGES",
+    },
+    "proofmark.site.extra_vars": {
+        "service": ":VARIABLES",
     },
     "proofmark.cli.commands": {
         "gate": ":GATE",

@@ -5,7 +5,18 @@ May import: every room.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 from proofmark.common.plugins import PluginTable
+from proofmark.common.printed_command import CallVariable
+
+_NUMBER = r"[0-9]{1,6}(?:\.[0-9]{1,20})?"
+VARIABLES: Mapping[str, CallVariable] = {
+    "stability_days": CallVariable("str", re.compile(rf"{_NUMBER}(?:d|h|min|s)?"), of_plan=True),
+    "stability_load": CallVariable("float", re.compile(_NUMBER), of_plan=True),
+}
+"""The variables of a call that the package adds."""
 
 PLUGINS: PluginTable = {
     "proofmark.common.package_keys": {
@@ -13,6 +24,9 @@ PLUGINS: PluginTable = {
     },
     "proofmark.common.message_table": {
         "stability": "messages:MESSAGES",
+    },
+    "proofmark.site.extra_vars": {
+        "stability": ":VARIABLES",
     },
     "proofmark.cli.options": {
         "plan stability": "command_line:stability_options",

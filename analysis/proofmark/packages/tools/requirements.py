@@ -133,7 +133,7 @@ def _of_network(step: Step, partition: Partition) -> Iterator[Requirement]:
 
 
 def _of_disturbance(case: Case) -> Iterator[Requirement]:
-    limits = case.stability
+    limits = case.undisturbed
     text = (
         f"a hypervisor withheld at most {limits.max_steal:.0%} of the time of a CPU, and other "
         f"processes used at most {limits.max_others:.0%}; a disturbed execution is repeated, and "

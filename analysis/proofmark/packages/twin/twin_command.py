@@ -35,6 +35,7 @@ from proofmark.common.processes import run_command
 from proofmark.common.progress_lines import say
 from proofmark.common.text import size
 from proofmark.jobs.execute import execute, summary
+from proofmark.packages.twin import LINK
 from proofmark.packages.twin.calibration import cache_bytes, calibrated, fit
 from proofmark.packages.twin.platform import platform_xml, settings
 from proofmark.packages.twin.simulated_jobs import divided
@@ -52,7 +53,7 @@ from proofmark.plan.plan import Group, Plan
 from proofmark.plan.step import Step
 from proofmark.plan.totals import totals
 from proofmark.runs.evidence import seal
-from proofmark.runs.run import Link, Run, site_of
+from proofmark.runs.run import Run, site_of
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
 from proofmark.site.execution import LaunchSettings, Queue
 from proofmark.site.file_systems import Scratch
@@ -306,7 +307,7 @@ def twin(options: Namespace) -> int:
         Copied(further=twin_of_run.inputs),
         run_id=options.run_id,
         fresh=options.fresh,
-        link=Link.TWIN,
+        link=LINK,
     )
     say(f"run: {run.folder}{', continued' if continued else ''}; {_memory_line(needed)}")
     _provide(run, kit, options)

@@ -253,6 +253,20 @@ def predictions_of(folder: Path, site: Site) -> Predictions:
     )
 
 
+def expected_inputs(folder: Path, site: Site) -> Mapping[str, str]:
+    """Return the predictions of the run of a twin in `folder`, with the errors of its model.
+
+    They are the texts of inputs of a run of `site`, by their path below the folder of the inputs.
+
+    Raises:
+        BadInput: it is no finished run of a twin of `site`.
+    """
+    made = predictions_of(folder, site)
+    error = model_error_of(folder)
+    made = made.model_copy(update={"errors": error.rows if error else ()})
+    return {TwinFiles.expected.path: made.model_dump_json(indent=1) + "\n"}
+
+
 def _check_finished(run: Run) -> None:
     steps = list(run.plan.steps_to_run())
     missing = [each.id for each in steps if not has_result(run.files.step(each.id))]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from proofmark.common.files import exists, read_json
 from proofmark.common.message import localized
@@ -15,28 +14,16 @@ from proofmark.packages.twin.predictions import (
     PredictionsPage,
     assumptions_table,
 )
-from proofmark.packages.twin.twin_error import error_of_results, model_error_of, predictions_of
+from proofmark.packages.twin.twin_error import error_of_results
 from proofmark.packages.twin.twin_files import ModelError, TwinFacts, TwinFiles
 from proofmark.report.additions import AddedSection, Addition, RunAddition
 from proofmark.report.page import Block, Column, Section, facts, numeric, titled
 from proofmark.report.words import number
 from proofmark.runs.run import Run
-from proofmark.site.inventory import Site
 
 
 class TwinOfPartition(Addition):
     """Predicts figures by the runs of twins, and shows the model of such a run."""
-
-    def inputs_beside(self, folder: Path, site: Site) -> Mapping[str, str]:
-        """Return the predictions of the run of a twin in `folder`, with the errors of its model.
-
-        Raises:
-            BadInput: it is no finished run of a twin of `site`.
-        """
-        made = predictions_of(folder, site)
-        error = model_error_of(folder)
-        made = made.model_copy(update={"errors": error.rows if error else ()})
-        return {TwinFiles.expected.path: made.model_dump_json(indent=1) + "\n"}
 
     def of_run(self, run: Run, verdict: Verdict) -> RunAddition | None:
         """Return what is added to the page: of a simulated run, or of a run with predictions.

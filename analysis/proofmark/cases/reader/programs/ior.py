@@ -154,7 +154,7 @@ def exact_sizes(request: StartedCommand) -> Mapping[str, int]:
 def has_requested_rows(request: StartedCommand, builders: Iterable[ReadingBuilder]) -> bool:
     """Return whether each requested operation has an intact row in each repetition.
 
-    IO500 ends the program in another way than IOR itself. With `-f` the requests are in a file.
+    A program that contains IOR can end it in another way. With `-f` the requests are in a file.
     """
     words = request.arguments
     repeats = value_of(request, "-i") or "1"
