@@ -76,6 +76,8 @@ IN_CORE = {"adopt", "expected", "explain", "gate", "hpl", "imported", "telemetry
 """Names of packages that are words of the core too: what healthy hardware reaches, the matrix of
 HPL, a module that is imported, a process that adopts others, samples of sensors. As a command or an
 option they are words of a package."""
+RECOMMENDED = {"init"}
+"""Commands of packages that texts of the core recommend: each site begins with them."""
 FURTHER = (
     "claims of papers",
     "outputs of others",
@@ -101,7 +103,8 @@ def words_of_packages() -> dict[str, re.Pattern[str]]:
     """Return the words that packages add, each with the forms that the core must not have."""
     groups: set[str] = set()
     for package in OPTIONAL:
-        groups |= {*importlib.import_module(f"proofmark.packages.{package}").PLUGINS}
+        table = importlib.import_module(f"proofmark.packages.{package}").PLUGINS
+        groups |= {group for group in table if not group.startswith("proofmark.packages.")}
     words: set[str] = set()
     codes: set[str] = set()
     for group in groups - NO_WORDS:
@@ -115,9 +118,9 @@ def words_of_packages() -> dict[str, re.Pattern[str]]:
             else:
                 words.add(name.split()[-1])
     found = {code: re.compile(f'"{code}"') for code in codes}
-    for word in words:
+    for word in words - RECOMMENDED:
         option = word.replace("_", "-")
-        forms = [rf"proofmark {word}\b", rf"--{option}\b", rf"options\.{word}\b"]
+        forms = [rf"proofmark(?: |\", \"){word}\b", rf"--{option}\b", rf"options\.{word}\b"]
         forms += [] if word in IN_CORE else [rf"(?<![A-Za-z]){word}s?(?![a-z])"]
         found[word] = re.compile("|".join(forms), re.IGNORECASE)
     return found | {each: re.compile(each, re.IGNORECASE) for each in FURTHER}
@@ -330,3 +333,19 @@ def test_all_exceptions_have_one_base_class() -> None:
     own = {name.rpartition(" ")[2] for name in bases}
     roots = [name for name, errors in bases.items() if errors - own]
     assert roots == ["errors.py: ProofmarkError"]
+
+
+HELP = """
+import sys
+from proofmark.cli.main import main
+try:
+    main(["--help"])
+except SystemExit:
+    print(sorted(name for name in sys.modules if name.count(".") > 2 and ".packages." in name))
+"""
+
+
+def test_a_help_imports_no_module_of_a_package() -> None:
+    """A package states its commands in its ``__init__.py``; a help must not wait for their code."""
+    done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True)
+    assert "explain" in done.stdout and done.stdout.endswith("\n[]\n")

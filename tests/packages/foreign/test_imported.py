@@ -15,7 +15,7 @@ from tests.folders import BENCHMARKS
 from proofmark.cases.suite import Benchmarks
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import Verdict
-from proofmark.packages.foreign.adopted_judge import REASONS
+from proofmark.packages.foreign.adopted_outputs import REASONS
 from proofmark.packages.foreign.adoption import adopt_folder, site_of_hosts
 from proofmark.packages.foreign.adoption_request import AdoptionRequest
 from proofmark.packages.foreign.path_rules import PathRule

@@ -9,7 +9,7 @@ import pytest
 
 from proofmark.common.nodesets import folded
 from proofmark.judge.fleet.populations import slow_alike
-from proofmark.packages.foreign.adopted_judge import measured_groups
+from proofmark.packages.foreign.adopted_outputs import measured_groups
 
 SMALL = [f"n{number:04d}" for number in range(1, 13)]
 LARGE = [f"n{number:04d}" for number in range(13, 49)]

@@ -14,7 +14,7 @@ from tests.fixtures import sweeps as data
 from tests.fixtures.sweeps import Machine, Placing
 from tests.packages.papers.test_claims import answer_to
 
-from proofmark.packages.papers.repeat_noise import (
+from proofmark.packages.papers.claim import (
     Estimate,
     Noise,
     effect_size,

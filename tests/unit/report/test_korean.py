@@ -30,7 +30,7 @@ from proofmark.judge.confidence import too_noisy
 from proofmark.judge.ending import ending
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import WORDS, Verdict
-from proofmark.packages.foreign.adopted_judge import REASONS
+from proofmark.packages.foreign.adopted_outputs import REASONS
 from proofmark.packages.twin.smpi import unpack
 from proofmark.report.drawing import charts
 from proofmark.report.run_data import gather

@@ -1,4 +1,7 @@
-"""What an inventory states about the uplinks of switches: keys of ``partition.fabric``."""
+"""What an inventory states about the uplinks of switches: keys of ``partition.fabric``.
+
+The model of a fabric loads this module while it is made, so it imports no room above `site`.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ PLUGINS: PluginTable = {
         "imported": "adopted_outputs:AdoptedOutputs",
     },
     "proofmark.judge.judging": {
-        "imported": "adopted_judge:AdoptedJudge",
+        "imported": "adopted_outputs:AdoptedJudge",
     },
     "proofmark.report.additions": {
         "adopted": "adopted_page:AdoptedOnPage",

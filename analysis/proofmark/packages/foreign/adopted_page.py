@@ -12,7 +12,7 @@ from proofmark.common.nodesets import folded
 from proofmark.common.translation import _
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.foreign.adopted import KIND, Adopted, path_of
-from proofmark.packages.foreign.adopted_judge import REASONS, missing_proof
+from proofmark.packages.foreign.adopted_outputs import REASONS, missing_proof
 from proofmark.plan.plan import Plan
 from proofmark.report.additions import AddedSection, Addition, RunAddition
 from proofmark.report.page import Block, Section, numeric, tabled, titled

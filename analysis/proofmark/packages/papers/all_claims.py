@@ -20,11 +20,11 @@ from proofmark.packages.papers.claim import (
     ClaimDecision,
     ClaimFigures,
     Machines,
+    Noise,
     Word,
     missing_points,
     origins,
 )
-from proofmark.packages.papers.repeat_noise import Noise
 from proofmark.site.partition import PREDICTED
 
 CLAIMS: tuple[Claim, ...] = tuple(

@@ -11,24 +11,22 @@ from proofmark.cases.vocabulary import Scalar
 from proofmark.packages.papers.claim import (
     Claim,
     ClaimDecision,
-    Machines,
-    Measured,
-    SweepNeed,
-    Values,
-    curve,
-    ratio_curve,
-)
-from proofmark.packages.papers.repeat_noise import (
     Estimate,
     Fall,
     Found,
     Line,
+    Machines,
+    Measured,
     Noise,
+    SweepNeed,
+    Values,
+    curve,
     every,
     fall_to,
     margin,
     mean_of,
     mostly,
+    ratio_curve,
     steepest_fall,
 )
 from proofmark.report.plots import NodeHardware

@@ -9,22 +9,20 @@ from statistics import fmean
 from proofmark.packages.papers.claim import (
     Claim,
     ClaimDecision,
-    Machines,
-    Measured,
-    SweepNeed,
-    curve,
-    ratio_curve,
-)
-from proofmark.packages.papers.repeat_noise import (
     Estimate,
     Found,
+    Machines,
+    Measured,
     Noise,
+    SweepNeed,
+    curve,
     every,
     greatest,
     margin,
     mean_of,
     mostly,
     over,
+    ratio_curve,
 )
 
 ABOUT = 0.20

@@ -10,16 +10,14 @@ from statistics import fmean
 from proofmark.packages.papers.claim import (
     Claim,
     ClaimDecision,
-    Machines,
-    Measured,
-    SweepNeed,
-    Values,
-)
-from proofmark.packages.papers.repeat_noise import (
     Estimate,
     Found,
+    Machines,
+    Measured,
     Noise,
     Size,
+    SweepNeed,
+    Values,
     effect_size,
     every,
     mean_of,

@@ -11,13 +11,17 @@ from proofmark.common.text import size as size_text
 from proofmark.packages.papers.claim import (
     Claim,
     ClaimDecision,
+    Estimate,
+    Found,
     Machines,
     Measured,
     Point,
     SweepNeed,
     Values,
+    effect_size,
+    every,
+    log_slope,
 )
-from proofmark.packages.papers.repeat_noise import Estimate, Found, effect_size, every, log_slope
 
 SYSTEM = "p595"
 COLLECTIVES = ("Bcast", "Allreduce", "Allgather", "Alltoall", "Alltoallv")

@@ -1,4 +1,7 @@
-"""What a contract says about the stability phase: the key ``stability`` of ``contract.yml``."""
+"""What a contract says about the stability phase: the key ``stability`` of ``contract.yml``.
+
+The model of a contract loads this module while it is made, so it imports no room above `common`.
+"""
 
 from __future__ import annotations
 
