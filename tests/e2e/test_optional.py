@@ -52,7 +52,7 @@ OPTIONAL = {
     "papers": ["verdict", "RUN", "--claims", "--json"],
     "twin": ["twin", *SITE, "--suite", "twin-p5", "--plan"],
     "foreign": ["adopt", f"{ROOT / 'benchmarks/samples'}"],
-    "exports": ["export", "RUN", "--format", "influx", "-o", "NEW"],
+    "exports": ["export", "RUN", "--format", "prometheus", "-o", "NEW"],
     "tools": ["explain", "1", "--run", "RUN"],
     "history": ["trend", "RUN"],
     "service": ["gate", "status", *SITE],

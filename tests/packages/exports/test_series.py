@@ -1,4 +1,4 @@
-"""Exports with time series, read back by the parsers of others: Prometheus and InfluxDB."""
+"""Exports with time series, read back by the parsers of others: Prometheus."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from line_protocol_parser import parse_line
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -17,15 +16,10 @@ from tests.fixtures.fleet import fleet_run
 
 from proofmark.cli.main import main
 from proofmark.common.text import one_line
-from proofmark.judge.judging import read_and_judge
 from proofmark.packages.exports import time_series
-from proofmark.packages.exports.time_series import _occurrences, fields, tags
-from proofmark.records.columns import Records
 from proofmark.runs.run import Run
 
 texts = st.text(max_size=30)
-REALS = st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False)
-"""Numbers for the parser of line_protocol_parser, which refuses subnormal numbers."""
 
 
 @pytest.fixture(scope="module")
@@ -109,41 +103,3 @@ def test_two_parameters_look_alike_only_if_they_are(number: float, text: str) ->
     word = time_series._parameter(text)
     assert " " not in word or word.startswith('"')
     assert time_series._parameter(number) == f"{number}"
-
-
-def test_influx_has_each_record_with_its_time(run: Run, tmp_path: Path) -> None:
-    lines = [parse_line(line) for line in exported(run, "influx", tmp_path).splitlines()]
-    records, _ = read_and_judge(run)
-    *points, of_run = lines
-    assert len(points) == len(records) == 21
-    assert sorted((each["tags"]["node"], each["fields"]["value"]) for each in points) == sorted(
-        (record.node, record.value) for record in records
-    )
-    series = {(tuple(sorted(each["tags"].items())), each["time"]) for each in points}
-    assert len(series) == len(points)
-    assert {each["time"] for each in points} == {1795256281 * 10**9}
-    verdicts = {each["tags"]["node"]: each["fields"]["verdict"] for each in points}
-    assert [node for node, word in verdicts.items() if word == "FAIL"] == ["n07"]
-    assert of_run["measurement"] == "proofmark_run"
-    assert (of_run["fields"]["exit_code"], of_run["fields"]["fail"]) == (1, 1)
-    assert type(of_run["fields"]["fail"]) is int
-
-
-def test_equal_figures_of_one_execution_have_different_times(run: Run) -> None:
-    """Else the second one would overwrite the first one in InfluxDB."""
-    records, _ = read_and_judge(run)
-    twice = Records.of([records[0], records[1], records[0], records[0]])
-    assert _occurrences(twice).tolist() == [0, 0, 1, 2]
-
-
-@given(texts, texts, REALS, st.integers(-(2**63), 2**63 - 1))
-def test_any_tag_and_field_returns_from_influx(
-    tag: str, text: str, real: float, whole: int
-) -> None:
-    line = f"m{tags({'a b': tag, 'last': 'x'})} {fields({'t': text, 'f': real, 'i': whole})} 7"
-    assert "\n" not in line
-    read = parse_line(line)
-    wanted = {"a b": one_line(tag).replace("\\", "/"), "last": "x"}
-    assert read["tags"] == {key: value for key, value in wanted.items() if value}
-    assert read["fields"] == {"t": one_line(text), "f": real, "i": whole}
-    assert read["time"] == 7

@@ -34,7 +34,7 @@ trend ONE
 trend ONE RUN --nodes
 export ONE --format csv -o NEW.csv
 export ONE --format junit -o NEW.xml
-export ONE --format influx -o NEW.influx
+export ONE --format prometheus -o NEW.prometheus
 export ONE --format reframe -o NEW.reframe
 export ONE --format nhc -o NEW.nhc
 sign ONE --key KEY

@@ -159,7 +159,7 @@ def test_collect_reads_and_the_commands_use_it(
         without.setattr(stored_readings, "read_parts", lambda *_: pytest.fail("it was read again"))
         assert main(["report", folder]) == 0
         assert main(["verdict", folder]) == UNJUDGED
-        assert main(["export", folder, "--format", "influx", "-o", f"{folder}/../influx"]) == 0
+        assert main(["export", folder, "--format", "csv", "-o", f"{folder}/../csv"]) == 0
     changed = run.products.readings.stat().st_mtime_ns
     assert main(["stage", "collect", folder]) == 0
     assert run.products.readings.stat().st_mtime_ns == changed

@@ -1,4 +1,4 @@
-"""Exports a run for other programs: Node Health Check, InfluxDB, Prometheus, ReFrame's logs.
+"""Exports a run for other programs: Node Health Check, Prometheus, ReFrame's logs.
 
 May import: every room.
 """
@@ -10,7 +10,6 @@ from proofmark.common.plugins import PluginTable
 PLUGINS: PluginTable = {
     "proofmark.report.exports": {
         "hpl": "submission:HplSubmission",
-        "influx": "time_series:InfluxDb",
         "nhc": "nhc:NodeHealthCheck",
         "perflog": "time_series:Perflog",
         "prometheus": "time_series:Prometheus",

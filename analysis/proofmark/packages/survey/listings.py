@@ -109,11 +109,7 @@ def _flux_queues(ask: Ask) -> dict[str, list[str]]:
 
 
 _LSF_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([KMGTPE])")
-
-
 _LSF_UNITS = " KMGTPE"
-
-
 _LSF_KIND = ("ncpus", "type", "model")
 """The columns of lshosts that like hosts share."""
 
@@ -179,11 +175,7 @@ def _lsf_host(
 
 
 _PBS_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([kmgtpe]?)([bw]?)", re.IGNORECASE)
-
-
 _PBS_WORD_BYTES = 8
-
-
 _PBS_POWERS = "kmgtpe"
 
 
@@ -268,14 +260,8 @@ class PbsNodes(NodeListing):
 
 
 _SGE_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([KMGTPE]?)")
-
-
 _SGE_UNITS = ["", *"KMGTPE"]
-
-
 _SGE_UNKNOWN = {"", "-"}
-
-
 _SGE_KIND = ("num_proc", "m_socket", "arch_string")
 """The values that like hosts share."""
 
