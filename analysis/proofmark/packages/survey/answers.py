@@ -252,7 +252,7 @@ class NodeReport:
     """What one node reported.
 
     Attributes:
-        facts: the output of ``probe.sh``; None if the node gave none.
+        facts: of ``probe.sh``; None if the node gave none.
         tools: the lines of the sections of ``node-tools.sh``, by section.
         problems: why a part is missing, by the name of the part: ``probe``, a section, ``bmc``.
     """
@@ -394,11 +394,7 @@ def nodes_of_bmc(addresses: Mapping[int, str]) -> int:
 
 
 def pattern_of(addresses: Mapping[int, str]) -> str:
-    """Return the pattern of consecutive IPv4 addresses, as `Firmware.bmc` has it; else "".
-
-    Args:
-        addresses: addresses of BMCs by the numbers of their nodes in the partition, from 0.
-    """
+    """Return the pattern of `addresses` (`nodes_of_bmc`), as `Firmware.bmc` has it; else ""."""
     size = nodes_of_bmc(addresses)
     if not size:
         return ""

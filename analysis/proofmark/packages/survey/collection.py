@@ -73,10 +73,9 @@ def is_this_machine(node: str) -> bool:
 
 
 def node_runner(*, become: bool = False) -> RunScript:
-    """Return a function that runs a script on a node: by sh on this machine, by ssh on others.
+    """Return what runs a script on a node: by sh on this machine, by ssh on others.
 
-    Args:
-        become: whether sudo runs the script, for the facts that need root.
+    Sudo runs it if `become` is set: some facts need root.
     """
     user = "root" if become else ""
 
@@ -87,10 +86,9 @@ def node_runner(*, become: bool = False) -> RunScript:
 
 
 def site_runner(sites: Sequence[Site], *, become: bool = False) -> RunScript:
-    """Return a function that runs a script on a node of `sites`, as their inventory reaches it.
+    """Return what runs a script on a node of `sites`, as their inventory reaches it.
 
-    Args:
-        become: whether sudo runs the script, also on nodes where the inventory has no ``become``.
+    Sudo runs it if `become` is set, also on nodes where the inventory has no ``become``.
     """
 
     def command(node: str) -> NodeCommand:
@@ -366,14 +364,7 @@ class _Listed:
 
 
 def _list_nodes(scheduler: str, ask: Ask, say: Callable[[str], None]) -> _Listed:
-    """Return what a scheduler lists.
-
-    Args:
-        scheduler: its name; empty: the first one whose commands are installed and which answers.
-
-    Raises:
-        BadInput: there is no such scheduler.
-    """
+    """Return what a scheduler lists. An empty name is the first one that is here and answers."""
     if scheduler == NONE:
         return _Listed(NONE)
     problems: list[str] = []

@@ -21,7 +21,7 @@ from proofmark.packages.survey.answers import ListedNode
 
 
 def no_listing(program: str, found: str) -> NodeError:
-    """Return the failure of a program whose output has another form."""
+    """Return the failure of an output of another form."""
     return NodeError(Outcome.UNEXPECTED, f"{program}: {found[:200]}")
 
 
@@ -40,18 +40,10 @@ class NodeListing(ABC):
 
     @abstractmethod
     def nodes(self, ask: Ask) -> list[ListedNode]:
-        """Return all nodes.
-
-        Raises:
-            NodeError: as `ask`; or the output cannot be read.
-        """
+        """Return all nodes, or raise a NodeError: as `ask`, or the output cannot be read."""
 
     def fabric(self, ask: Ask) -> str:
-        """Return the switches, as `fabric_levels` reads them; empty if there is no such command.
-
-        Raises:
-            NodeError: as `ask`.
-        """
+        """Return the switches, as `fabric_levels` reads them; empty if there is no such command."""
         return ""
 
 
