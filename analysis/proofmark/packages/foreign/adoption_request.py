@@ -138,7 +138,10 @@ def planned(
     stated = request.rule is not None
     if not stated:
         programs = {word for name in benchmarks.cases for word in (name, name.partition("-")[0])}
-        named = named_nodes(printed, programs, known)
+        hosts = dict.fromkeys(request.nodes)
+        for head in heads.values():
+            hosts |= dict.fromkeys(head.nodes)
+        named = named_nodes(printed, programs, known, hosts)
         read = {name: benchmarks.case(name) for name in _cases(parts)}
         rule = PathRule(named.pattern, read) if named.pattern else None
         request = replace(request, rule=rule)

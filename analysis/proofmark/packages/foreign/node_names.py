@@ -1,8 +1,8 @@
-"""The names of nodes in the paths of a folder: words are nodes by their set, not by their letters.
+"""The names of nodes in the paths of a folder: by what agrees with them, not by their letters.
 
-A word alone is no name: ``p8`` is 8 processes or a node. Its set decides: the same digits in each
-word, a place with the number 0, a pair of two words, or the names that the outputs print. Words
-that stay unsure are asked about.
+A word alone is no name: ``p8`` is 8 processes or a node, ``config01`` a setting or a node. Words
+are nodes if the outputs, a scheduler, an inventory or a person name them, if pairs of them stand in
+paths, or if their own parts say so: node01, rack1-n01. All other words are asked about.
 """
 
 from __future__ import annotations
@@ -24,20 +24,11 @@ _NODE = re.compile(
 )
 _OTHER = re.compile("[0-9]{2,5}|[A-Za-z][A-Za-z0-9-]*[0-9]-?[A-Za-z]{1,3}")
 """Words that are nodes at few sites: a number, and a name with letters after its number."""
-_COUNTS = re.compile(
-    "batch|bench(mark)?|block|bs|cab(inet)?|case|cell|chassis|cores?|[cg]pus?|data|day|file|gcc|icc|"
-    "iodepth|island|it|iter(ation)?|job(id)?s?|log|mpi|n?nodes|nb|np|nprocs?|numjobs|omp|"
-    "openmpi|out(put)?s?|pair|part(ition)?|phase|pod|ppn|qd|rack|ranks?|rep|repeat|repetition|"
-    "res(ults?)?|round|row|runs?|set|size|slot|slurm|step|sweep|switch|tasks?|test|threads?|"
-    "trial|try|ver|version|week|zone"
-)
-"""Words before a number that is no node: a repeat, a count, a version, a place of nodes."""
-_EITHER = frozenset("ikmprstvx")
-"""Letters before the number of a node at some sites, and before a count or a repeat at others."""
-_USUAL = frozenset({"cn", "compute", "host", "nid", "node"})
-"""Words before the number of a node, also if a folder has only one such name."""
+_HOSTS = frozenset({"cn", "compute", "host", "n", "nid", "node"})
+"""Words before the number of a node."""
 _PLACE = (
-    "(?:rack|cab|cabinet|cell|chassis|island|pod|row|zone|frame|enclosure|drawer)-?[A-Za-z0-9]+"
+    "(?:rack|cab|cabinet|cell|chassis|island|pod|row|zone|frame|enclosure|drawer|blade|queue)"
+    "-?[A-Za-z0-9]+"
 )
 """A folder of nodes that stand together. The same name in two of them is two nodes."""
 _AROUND = (
@@ -54,18 +45,18 @@ _DOTS = 2
 """The place of a name between two dots of the name of a file."""
 _PART = 4
 """The place of a word in a name. A longer name has it in it, as J00 is in R00-M0-N00-J00."""
-_JOB = re.compile("[A-Za-z-]+-[0-9]{3,}|.*-[0-9]{5,}", re.ASCII)
-"""A name with a number that may be the id of a job: nightly-8812, linpack-v23-12345."""
 _APART = "--|[/_+,@ ]"
 """What is between two words of a path."""
 _PAIRS = "--|[+,@]"
 """What is between two nodes, and seldom between a node and a count."""
 _MOST_SHAPES = 64
 _MOST_ASKED = 8
-_LEAST_GROUPS, _LEAST_DIGITS, _LEAST_COUNT = 3, 3, 3
-"""From how many numbers in a name, digits of a number, and names on, a set is no counter's."""
+_LEAST_GROUPS, _LEAST_COUNT = 3, 3
+"""From how many numbers a name states a place, and how many numbers are a sweep."""
+_FLEET = 8
+"""So many names of one letter and four digits are no repeats."""
 _ROUND = 8
-"""Counts are multiples of such a number, or are powers of two."""
+"""The sizes of a problem are multiples of this or more."""
 
 
 class _Proof(IntEnum):
@@ -77,9 +68,8 @@ class _Proof(IntEnum):
     NONE = 0
     LONE = 1
     ASK = 2
-    SET = 3
-    NAME = 4
-    TEXT = 5
+    NAME = 3
+    TEXT = 4
 
 
 @dataclass(eq=False)
@@ -100,6 +90,11 @@ class _Scheme:
     @cached_property
     def paths(self) -> set[str]:
         return set().union(*self.words.values())
+
+    @property
+    def varies(self) -> bool:
+        """Whether outputs have different words, or the one output its own."""
+        return len(self.words) > 1 or len(self.paths) == 1
 
     @property
     def prefix(self) -> str:
@@ -124,7 +119,7 @@ class _Scheme:
             covered,
             self.proof,
             -self.place,
-            self.prefix in _USUAL,
+            self.prefix in _HOSTS,
             len(self.words),
             self.shape,
         )
@@ -165,18 +160,6 @@ def is_node(word: str) -> bool:
     return bool(_NODE.fullmatch(word))
 
 
-def is_counter(word: str) -> bool:
-    """Return whether the number in `word` may be a count, a repeat or a version."""
-    prefix = _prefix(word)
-    return prefix in _EITHER or _counts(prefix)
-
-
-def is_count(word: str) -> bool:
-    """Return whether the number in `word` is a count or a repeat; of GPUs it may be a kind."""
-    prefix = _prefix(word)
-    return _counts(prefix) and not re.fullmatch("[cg]pus?", prefix)
-
-
 def is_place(word: str) -> bool:
     """Return whether `word` is a place of nodes, as rack1."""
     return bool(re.fullmatch(_PLACE, word.lower()))
@@ -186,6 +169,7 @@ def named_nodes(
     printed: Mapping[str, Collection[str]],
     programs: Collection[str],
     known: Callable[[str], bool] | None = None,
+    hosts: Collection[str] = (),
 ) -> NamedNodes:
     """Return the nodes that the paths of a folder name.
 
@@ -193,11 +177,15 @@ def named_nodes(
         printed: the names that an output prints, by its path. They prove or disprove words.
         programs: words before a number that is a version.
         known: whether a word is a host of the site; None without a site. Then only hosts are nodes.
+        hosts: the names that a person states, and that any text of the folder names.
     """
+    named_hosts = {short_name(name) for name in hosts}
     partners = _partners(printed)
     schemes = _schemes(printed, known, partners)
     for each in schemes:
         each.proof = _Proof.TEXT if known else _proof(each, printed, programs, partners)
+        if each.proof and 2 * len(named_hosts & {*map(short_name, each.words)}) > len(each.words):
+            each.proof = _Proof.TEXT
         if _plain(each.shape) not in partners and _merges(each):
             each.proof = min(each.proof, _Proof.ASK)
     chosen = _chosen(schemes, set(printed), partners)
@@ -207,7 +195,8 @@ def named_nodes(
             named.setdefault(path, set()).add(word)
     unpaired = {path for path, words in named.items() if _loses_a_node(path, words)}
     pattern = _joined(chosen, printed) if chosen else None
-    asked = [each for each in schemes if each.proof > _Proof.LONE and each not in chosen]
+    alone = all(each.proof <= _Proof.LONE for each in schemes)  # else a lone word may be a node
+    asked = [each for each in schemes if each.proof and not alone and each not in chosen]
     return NamedNodes(pattern, _questions(asked, set(printed) - named.keys() | unpaired, chosen))
 
 
@@ -226,7 +215,7 @@ def _schemes(
     for path in printed:
         for place, word in _words(path):
             node = known(word) if known else is_node(word) and not _is_pair(word, partners)
-            if node or (not known and place <= _WHOLE and _OTHER.fullmatch(word)):
+            if node or (not known and place < _PART and _OTHER.fullmatch(word)):
                 key = place, _shape(word)
                 scheme = found.setdefault(key, _Scheme(*key))
                 scheme.words.setdefault(word, set()).add(path)
@@ -249,10 +238,7 @@ def _fix_width(scheme: _Scheme) -> None:
 
 
 def _merges(scheme: _Scheme) -> bool:
-    """Return whether one word of `scheme` stands in different names, as n01 in rack1-n01.
-
-    Counts, programs and numbers beside it make no other name.
-    """
+    """Return whether one word of `scheme` stands in different names, as n01 in rack1-n01."""
     if scheme.place != _PART or scheme.proof is _Proof.TEXT:
         return False
     for word, paths in scheme.words.items():
@@ -260,8 +246,7 @@ def _merges(scheme: _Scheme) -> bool:
         for path in paths:
             for part in re.split(rf"{_APART}|\.", path):
                 if word in (parts := part.split("-")):
-                    others = (each for each in parts if each != word and _NODE.fullmatch(each))
-                    names.add(tuple(each for each in others if not _only_counts(each)))
+                    names.add(tuple(each for each in parts if each != word and _has_number(each)))
         if len(names) > 1:
             return True
     return False
@@ -283,65 +268,66 @@ def _proof(
         ]
     if answers and 2 * sum(answers) >= len(answers):
         return _Proof.TEXT
-    proof = _proof_of_set(scheme, programs, partners)
-    return min(proof, _Proof.SET) if answers and not any(answers) else proof
+    return _proof_of_set(scheme, programs, partners)
 
 
 def _proof_of_set(
     scheme: _Scheme, programs: Collection[str], partners: Mapping[str, set[str]]
 ) -> _Proof:
-    """Return what the set of the words of `scheme` shows."""
-    prefix, words = scheme.prefix, list(scheme.words)
-    padded = any(map(_padded, words))
-    if any(_is_setting(word, programs) for word in words):
-        return _Proof.NONE
-    if _counts(_last_letters(words[0])) and not (padded and re.fullmatch("[cg]pu", prefix)):
-        return _Proof.NONE
-    if not all(map(_NODE.fullmatch, words)):
-        return _Proof.ASK if len(words) > 1 else _Proof.LONE
-    if len(prefix) > 1 or is_address(words[0]):
-        named = prefix in _USUAL or is_address(words[0])
-        if named or padded:
-            return _Proof.NAME
-        numbered = all(_JOB.fullmatch(word) for word in words)
-        counts = numbered or (
-            _are_counts([int(_last(word)) for word in words]) and _groups(words[0]) == 1
-        )
-        enough = _Proof.ASK if counts else _Proof.NAME
-        return enough if len(words) > 1 else _Proof.LONE
-    return _proof_of_letter(scheme, partners, padded=padded)
-
-
-def _proof_of_letter(scheme: _Scheme, partners: Mapping[str, set[str]], *, padded: bool) -> _Proof:
-    """Return what shows that words of one letter and numbers are nodes."""
+    """Return what the words of `scheme` themselves show."""
     words = list(scheme.words)
-    groups = [re.findall("[0-9]+", word) for word in words]
-    either = scheme.prefix in _EITHER
-    if scheme.shape in partners.get(_plain(scheme.shape), ()):  # a pair of two of them
-        return _Proof.NAME if len(words) > 1 else _Proof.ASK
-    if len(groups[0]) >= _LEAST_GROUPS:  # a rack, a chassis, a slot and a node, or four counts
-        whole = scheme.place <= _WHOLE and len(words) > 1
-        located = padded or 0 in map(int, chain.from_iterable(groups))
-        return _Proof.NAME if located else _Proof.ASK if whole else _Proof.LONE
-    if padded:
-        return (_Proof.SET if len(words) > 1 else _Proof.ASK) if either else _Proof.NAME
-    if scheme.place > _WHOLE or len(words) < 2:
-        return _Proof.ASK if scheme.place == _DOTS and len(words) > 1 else _Proof.LONE
-    numbers = [int(each[-1]) for each in groups]
-    if len(groups[0]) > 1:
-        return _Proof.NAME if not either else _Proof.ASK
-    if _are_counts(numbers):
-        return _Proof.ASK
-    if not either:
+    several = len(words) > 1
+    for word in words:
+        if not programs.isdisjoint(map(_prefix, word.lower().split("-"))):
+            return _Proof.NONE
+    if is_address(words[0]):
         return _Proof.NAME
-    wide = len({len(each[-1]) for each in groups}) == 1 and len(groups[0][-1]) >= _LEAST_DIGITS
-    return _Proof.SET if wide and math.gcd(*numbers) < _ROUND else _Proof.ASK
+    if (shape := _plain(scheme.shape)) in partners.get(shape, ()):  # a pair of two of them
+        return _Proof.NAME if several else _Proof.ASK
+    named = any(map(_is_located, words)) or _are_of_hosts(words) or _are_a_fleet(words)
+    if named and all(map(_NODE.fullmatch, words)):
+        return _Proof.NAME
+    return _Proof.ASK if several else _Proof.LONE
+
+
+def _is_located(word: str) -> bool:
+    """Return whether `word` has a rack, a chassis and a node with the number 0, as x1000c0s0b0n0.
+
+    No count is 0.
+    """
+    numbers = [*map(int, re.findall("[0-9]+", word))]
+    letters = re.findall("[A-Za-z]+", word)
+    several = min(len(numbers), len(letters)) >= _LEAST_GROUPS
+    return several and numbers.count(0) > 1 and max(map(len, letters)) == 1
+
+
+def _are_a_fleet(words: Sequence[str]) -> bool:
+    """Return whether `words` are one letter and a number of thousands of nodes: b0001 … b0640."""
+    form = re.compile("[a-z][0-9]{4,}")
+    return len(words) >= _FLEET and all(map(form.fullmatch, words)) and any(map(_padded, words))
+
+
+def _are_of_hosts(words: Sequence[str]) -> bool:
+    """Return whether the words before the numbers name hosts, and places before these."""
+    *before, _ = words[0].lower().split("-")
+    places = all(is_place(part) or _prefix(part) in _HOSTS for part in before if _has_number(part))
+    letters = _last_letters(words[0])
+    padded = any(map(_padded, words))
+    if not places or words[0][0].isupper() or {letters, _prefix(words[0])}.isdisjoint(_HOSTS):
+        return False
+    if padded or is_place(before[0] if before else ""):
+        return True
+    counts = len(letters) == 1 and (len(words) < 2 or len(re.findall("[0-9]+", words[0])) > 1)
+    numbers = [int(_last(word)) for word in words]
+    sized = len(letters) == 1 and math.gcd(*numbers) >= _ROUND  # n2000 is the size of a problem
+    return not (counts or sized or _are_counts(numbers))
 
 
 def _are_counts(numbers: Sequence[int]) -> bool:
     """Return whether different numbers are steps of a sweep: powers of two."""
-    several = len(numbers) >= _LEAST_COUNT
-    return several and all(each > 0 and each & (each - 1) == 0 for each in numbers)
+    return len(numbers) >= _LEAST_COUNT and all(
+        each > 0 and each & (each - 1) == 0 for each in numbers
+    )
 
 
 def _chosen(
@@ -359,11 +345,9 @@ def _chosen(
         others = [each for each in fitting if each not in family]
         if not best.paths & left:
             fitting.remove(best)
-        elif doubtful := _doubtful(best, [*chosen, *others]):
-            unsure = {_plain(each.shape) for each in (best, *doubtful)}
-            for each in fitting:
-                if _plain(each.shape) in unsure:
-                    each.proof = _Proof.ASK
+        elif doubtful := [each for each in others if _rivals(best, each)]:
+            for each in (best, *doubtful):
+                each.proof = _Proof.ASK
             fitting = [each for each in fitting if each.proof > _Proof.ASK]
         else:
             chosen.append(best)
@@ -396,32 +380,11 @@ def _around(scheme: _Scheme, path: str, word: str) -> str:
     return re.sub("[0-9]+", "0", around)
 
 
-def _doubtful(best: _Scheme, others: Sequence[_Scheme]) -> list[_Scheme]:
-    """Return the schemes between which and `best` nothing decides; `best` itself if it is no node.
-
-    Words that may count are no nodes where others are. A name of a file in one folder each may be
-    the node, and the folder its chassis.
-    """
-    same = [each for each in others if each.paths & best.paths]
-    if best.proof is _Proof.SET:
-        sure = any(
-            each.proof > _Proof.SET and 2 * len(each.paths & best.paths) >= len(best.paths)
-            for each in same
-        )
-        rivals = [each for each in same if each.proof is _Proof.SET]
-        return [best] if sure else rivals
-    if best.proof is _Proof.NAME and best.place == 0 and best.prefix not in _USUAL:
-        return [each for each in same if each.proof is _Proof.NAME and _is_inside(each, best)]
-    return []
-
-
-def _is_inside(names: _Scheme, folders: _Scheme) -> bool:
-    """Return whether each folder has several names of its own, as a chassis has nodes."""
-    places = {path: folder for folder, paths in folders.words.items() for path in paths}
-    at = [{places.get(path) for path in paths} for paths in names.words.values()]
-    own = all(len(each) == 1 for each in at)
-    padded = names.place <= _WHOLE and all(map(_padded, names.words))
-    return padded and own and len(names.words) > len(folders.words)
+def _rivals(best: _Scheme, other: _Scheme) -> bool:
+    """Return whether nothing decides between two schemes: whole words of the same paths."""
+    same = best.proof is other.proof is _Proof.NAME and max(best.place, other.place) < _PART
+    parts = {part for word in best.words for part in re.split("[-.]", word)}
+    return same and bool(best.paths & other.paths) and parts.isdisjoint(other.words)
 
 
 def _partners(paths: Collection[str]) -> dict[str, set[str]]:
@@ -465,11 +428,7 @@ def _pairs(path: str, separators: str) -> Iterator[_Pair]:
     for at in range(0, len(parts) - 2, 2):
         pair = words[at], words[at + 2]
         apart = parts[at + 1] not in {"/", " "} and pair[0] != pair[1]
-        if (
-            apart
-            and not any(_counts(_prefix(word)) for word in pair)
-            and all(map(_NODE.fullmatch, pair))
-        ):
+        if apart and all(map(_NODE.fullmatch, pair)):
             around = [re.sub("[0-9]+", "0", part) for part in parts]
             around[at : at + 3] = "*", parts[at + 1], "*"
             yield _Pair(pair, "".join(around))
@@ -505,7 +464,7 @@ def _questions(
     questions: dict[str, Question] = {}
     waiting = list(asked)
     while waiting and left:
-        best = max(waiting, key=lambda scheme: scheme.rank(left))
+        best = max(waiting, key=lambda scheme: (scheme.varies, scheme.rank(left)))
         waiting.remove(best)
         if paths := best.paths & left:
             parts = dict.fromkeys(each.pattern for each in (*chosen, best))
@@ -540,24 +499,8 @@ def _last_letters(word: str) -> str:
     return next((found[0] for found in letters if found and found[0]), "")
 
 
-def _is_setting(word: str, programs: Collection[str]) -> bool:
-    """Return whether a part of `word` is a program, or a count that is no place, as in run1-n01."""
-    *before, _ = parts = word.lower().split("-")
-    names = {_prefix(part) for part in parts}
-    return not names.isdisjoint(programs) or any(map(_only_counts, before))
-
-
-def _only_counts(part: str) -> bool:
-    """Return whether a part of a name is a count or a repeat, and no place of nodes."""
-    return bool(_NODE.fullmatch(part)) and is_count(part) and not is_place(part)
-
-
-def _counts(prefix: str) -> bool:
-    return bool(_COUNTS.fullmatch(prefix.rpartition("-")[2]))
-
-
-def _groups(word: str) -> int:
-    return len(re.findall("[0-9]+", word))
+def _has_number(part: str) -> bool:
+    return bool(re.search("[0-9]", part))
 
 
 def _last(word: str) -> str:

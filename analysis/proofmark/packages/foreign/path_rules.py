@@ -13,7 +13,7 @@ from proofmark.cases.vocabulary import DATE, LOAD, SENSOR, Scalar
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.nodesets import unfold
 from proofmark.common.text import DATE_IN_PATH, dates_in
-from proofmark.packages.foreign.node_names import is_count, is_counter, is_place
+from proofmark.packages.foreign.node_names import is_place
 
 NODE = "node"
 """The group of the regular expression that has a node, or a set of nodes."""
@@ -212,7 +212,7 @@ def _kinds(group: Sequence[str]) -> set[str]:
         return set()
     for words in map(set, zip(*parts, strict=True)):
         plain = all(re.fullmatch("[A-Za-z][A-Za-z]+[0-9]*", word) for word in words)
-        if plain and len(_without_counters(words)) > 1 and not any(map(is_counter, words)):
+        if plain and len(_without_counters(words)) > 1:
             return words
     return set()
 
@@ -249,8 +249,11 @@ def _kinds_of_nodes(outputs: Mapping[str, tuple[str, ...]]) -> set[str]:
         for parts, of_path in zip(folders, outputs.values(), strict=True):
             nodes.setdefault(parts[place], set()).update(of_path)
         plain = all(re.fullmatch("[A-Za-z][A-Za-z]+-?[0-9]*", word) for word in nodes)
-        places = any(is_place(word) or is_count(word) or word in nodes[word] for word in nodes)
-        several = 1 < len(nodes) <= MOST_KINDS and len(set().union(*nodes.values())) > len(nodes)
+        places = any(is_place(word) or word in nodes[word] for word in nodes)
+        stems = {word.rstrip("-0123456789") for word in nodes}  # run1 and run2 are no kinds
+        several = 1 < len(stems) <= len(nodes) <= MOST_KINDS and len(
+            set().union(*nodes.values())
+        ) > len(nodes)
         own = sum(map(len, nodes.values())) == len(set().union(*nodes.values()))
         if plain and several and own and not places:
             return set(nodes)
