@@ -49,6 +49,21 @@ def find_document(text: str, start: int = 0) -> int | None:
     return match.start() if match else None
 
 
+def first_document(documents: Documents, text: str) -> int | None:
+    """Return the position of the first document, or None; one around it of Ansible is none."""
+    first = start = find_document(text)
+    while start is not None:
+        around = first is not None and "stdout" in text[first:start]
+        try:
+            document, _ = _DECODER.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            document = None
+        if all(truth(at(document, key)) for key in documents.keys):
+            return start if around else first
+        start = find_document(text, start + 1)
+    return first
+
+
 def read_documents(
     reader: Reader, documents: Documents, text: str, start: int | None
 ) -> list[ProgramRun]:

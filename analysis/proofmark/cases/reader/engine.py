@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from proofmark.cases.reader.agreement import check, refuse_zero_rates
 from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder
-from proofmark.cases.reader.documents import find_document, read_documents
-from proofmark.cases.reader.line_marks import program_text
+from proofmark.cases.reader.documents import first_document, read_documents
+from proofmark.cases.reader.line_marks import first_line, program_text
 from proofmark.cases.reader.own_rules import Pattern
 from proofmark.cases.reader.reader import Reader, read_text
 from proofmark.cases.reader.settings import StartedCommand
@@ -123,7 +123,8 @@ def program_runs(
         text = _ANSI.sub("", text)
     text = program_text(text, reader.begins)
     runs: Sequence[ProgramRun]
-    if reader.documents and (start := find_document(text)) is not None:
+    start = first_document(reader.documents, text) if reader.documents else None
+    if reader.documents and start is not None and not _begins_before(reader, text, start):
         runs = read_documents(reader, reader.documents, text, start)
     elif reader.read:
         runs = read_text(reader, text, request)
@@ -136,13 +137,19 @@ def program_runs(
         # The copy of a case in an old run can lack a metric that the program prints.
         run.builders = [each for each in run.builders if each.metric in reader.units]
         refuse_zero_rates(reader.units, run.builders)
-    if not any(map(_is_sound, runs)) and (program := other_program(text, reader.begins)):
+    if not any(map(_has_number, runs)) and (program := other_program(text, reader.begins)):
         return [ProgramRun(problems=[Message("reader-foreign", program=program)])]
     return runs
 
 
-def _is_sound(run: ProgramRun) -> bool:
-    return not run.problems and any(not builder.problems for builder in run.builders)
+def _begins_before(reader: Reader, text: str, start: int) -> bool:
+    """Return whether a banner begins the output, before a document or inside of one of Ansible."""
+    banner = first_line(text, (reader.starts,)) if reader.starts else None
+    return banner is not None and (banner < start or "stdout" in text[start:banner])
+
+
+def _has_number(run: ProgramRun) -> bool:
+    return any(builder.value is not None for builder in run.builders)
 
 
 def _readings(reader: Reader, case: str, run: ProgramRun) -> list[Reading]:

@@ -1,7 +1,7 @@
-"""Marks before the lines of an output: rank tags, time stamps, hosts, indentation.
+"""Marks before the lines of an output: rank tags, time stamps, hosts, containers, indentation.
 
-Launchers print the rank before each line, pdsh and clush the host. Logs of Ansible and of CI
-systems, and ``ts``, print the time, or indent the lines.
+Launchers print the rank before each line, pdsh and clush the host, compose and kubectl the
+container. Logs of Ansible and of CI systems, and ``ts``, print the time, or indent the lines.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from proofmark.common.nodesets import NAME
 # before the other lines may be output of the program.
 
 _TAGS = (
+    re.compile(r" *\d+:[A-Za-z][\w.-]*(?: |$)", re.ASCII),  # Intel MPI: -prepend-pattern "%r:%h "
     re.compile(r" *\d+:(?!\d\d:) ?", re.ASCII),  # srun -l; 12:00:01 is a time
     # mpirun --tag-output of Open MPI 4, and of 5
     re.compile(r"\[\d+,\d+\]<(?:stdout|stderr|stddiag)>: ?", re.ASCII),
@@ -43,7 +44,7 @@ def lines_of_hosts(text: str, banners: Sequence[re.Pattern[str]]) -> dict[str, l
     Args:
         banners: the lines that begin an output. If `text` has one without a host, it has no host.
     """
-    if not banners or _any_line(tuple(banners)).search(f"\n{text}"):
+    if not may_begin(text, banners) or first_line(text, banners) is not None:
         return {}
     found = _behind_a_host(tuple(banners)).finditer(f"\n{text}")
     lines: dict[str, list[int]] = {match["host"]: [] for match in found}
@@ -88,6 +89,14 @@ _STAMPS = (
     r"(?<=\[) *\d{1,10}\.\d{3,9}(?=\])",  # the kernel
 )
 _STAMP = re.compile("|".join(_STAMPS), re.ASCII)
+_OF_LINES = re.compile(
+    r"[\w.-]+ +\|"  # docker compose
+    r"|\[[\w.-]+/[\w./-]+\]"  # kubectl --prefix
+    r"|\[\d+@[\w.-]+\]"  # Hydra: -prepend-rank with the host
+    r"|>(?: ?>)*",  # a quoted mail
+    re.ASCII,
+)
+"""Marks without a time that are the same before all lines."""
 _COUNTED = re.compile(r"(?<=[\[=])\d+", re.ASCII)
 """The number of a process or of a line: it can differ from line to line."""
 _MOST_STARTS = 16
@@ -111,10 +120,13 @@ def without_marks(text: str, banners: Sequence[re.Pattern[str]]) -> str:
     Args:
         banners: the lines that begin an output. If one stands in `text` as it is, there is no mark.
     """
-    if not banners or _any_line(tuple(banners)).search(f"\n{text}"):
+    likely = _likely(tuple(banners))
+    if not likely.search(text) or first_line(text, banners) is not None:
         return text
     lines = text.split("\n")
     for number, line in enumerate(lines):
+        if not likely.search(line):
+            continue
         place = next((start for start in _starts(line) if _begins(banners, line, start)), 0)
         form = _form(line[:place]) if place else None
         if form is None:
@@ -123,6 +135,44 @@ def without_marks(text: str, banners: Sequence[re.Pattern[str]]) -> str:
         if _mark(form, following):
             return "\n".join(_bare(lines, form, number))
     return text
+
+
+def may_begin(text: str, banners: Sequence[re.Pattern[str]]) -> bool:
+    """Return whether `text` has the fixed words of a banner: one pass over text of others."""
+    return bool(_likely(tuple(banners)).search(text))
+
+
+def first_line(text: str, banners: Sequence[re.Pattern[str]]) -> int | None:
+    """Return the place of the first banner that is a whole line, or None."""
+    found = _any_line(tuple(banners)).search(f"\n{text}")
+    return found.start() if found else None
+
+
+@lru_cache(maxsize=64)
+def _likely(banners: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
+    """Return a pattern of the longest fixed words of each banner; it is searched fast."""
+    found: dict[str, None] = {}
+    for banner in banners:
+        for alternative in re.split(r"\|(?![^(]*\))", banner.pattern):
+            found[max(_fixed_words(alternative), key=len, default="")] = None
+    return re.compile("|".join(map(re.escape, found)) if found else "(?!)")
+
+
+def _fixed_words(pattern: str) -> Iterator[str]:
+    """Yield the fixed words of a pattern outside of its groups and sets of letters."""
+    depth, word = 0, ""
+    for token in re.findall(r"\[(?:\\.|[^]\\])*\]|\\.|\{\d*,?\d*\}|.", pattern):
+        if len(token) == 2 and not token[1].isalnum():  # an escaped letter is itself
+            token = token[1]
+        elif token in "?*" or token[0] == "{":
+            word = word[:-1]
+        if depth or not (len(token) == 1 and (token.isalnum() or token in ' -_#:,/{"=')):
+            yield word
+            word = ""
+        else:
+            word += token
+        depth += (token == "(") - (token == ")")
+    yield word
 
 
 @lru_cache(maxsize=64)
@@ -162,7 +212,7 @@ def _form(mark: str) -> re.Pattern[str] | None:
     for stamp in _STAMP.finditer(bare):
         parts += [_literal(bare[place : stamp.start()]), f"(?:{_STAMP.pattern})"]
         place = stamp.end()
-    if bare and not parts:
+    if bare and not parts and not _OF_LINES.fullmatch(bare):
         return None
     return re.compile("".join([*parts, _literal(bare[place:])]), re.ASCII)
 
@@ -177,7 +227,7 @@ def _mark(form: re.Pattern[str], line: str) -> _Mark | None:
     match = form.match(line)
     rest = line[match.end() :] if match else ""
     blanks = len(rest) - len(rest.lstrip(_BLANKS))
-    if match is None or not (blanks or not rest or form.pattern.endswith(("\\|", ":", "\\]"))):
+    if match is None or not (blanks or not rest or form.pattern.endswith(("\\|", ":", "\\]", ">"))):
         return None
     return _Mark(match.end(), blanks) if match.end() or blanks else None
 

@@ -104,7 +104,10 @@ def output_text(content: bytes, limit: int = MAX_OUTPUT_BYTES) -> str:
     of registered results are those of their programs.
     """
     content, damaged = _unpacked(content, limit)
-    return program_lines(f"{_decoded(content)}{damaged}")
+    if content.startswith(b"\0\0"):  # a log that was truncated while it was open
+        content = content.lstrip(b"\0")
+    text = _decoded(content).replace("\xa0", " ")  # a blank of a word processor
+    return program_lines(f"{text}{damaged}")
 
 
 def _decoded(content: bytes) -> str:

@@ -278,7 +278,7 @@ def _proof_of_set(
     words = list(scheme.words)
     several = len(words) > 1
     for word in words:
-        if not programs.isdisjoint(map(_prefix, word.lower().split("-"))):
+        if {*programs} & {*map(_prefix, word.lower().split("-"))}:
             return _Proof.NONE
     if is_address(words[0]):
         return _Proof.NAME

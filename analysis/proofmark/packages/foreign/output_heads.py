@@ -10,8 +10,9 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from proofmark.cases.reader.line_marks import lines_of_hosts, program_text
-from proofmark.cases.reader.reader import Reader
+from proofmark.cases.reader.engine import other_program
+from proofmark.cases.reader.line_marks import lines_of_hosts, may_begin, program_text
+from proofmark.cases.reader.reader import DOCUMENT, Reader
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded, is_name, unfold
@@ -82,9 +83,15 @@ class Banners:
         }
         starts = {each.pattern: each for each in begins}
         self._starts = tuple(starts.values())
+        self._titles = tuple(each for each in starts.values() if each is not DOCUMENT)
         plain = (re.sub(r"\(\?P<\w+>", "(?:", text) for text in programs)  # names may be equal
         texts = (f"(?P<b{number}>{text})" for number, text in enumerate(plain))
         self._any = _of_lines("|".join(texts))
+
+    def may_begin(self, text: str) -> bool:
+        """Return whether a text has words of a banner: most files of a folder have none."""
+        documents = any(all(f'"{key}"' in text for key in keys) for keys in self._documents)
+        return documents or may_begin(text, self._titles)
 
     def plain(self, text: str) -> str:
         """Return an output without the marks before its lines, which remain as many."""
@@ -294,6 +301,8 @@ BATCH = 500
 """The number of files that one process looks at at a time."""
 ONE_PROCESS = 2000
 """One process looks at at most this number of files: a second costs more time."""
+_BEGIN, _LINES = 1 << 16, 1 << 12
+"""The letters of a text of others in which nodes, and in which other programs are looked for."""
 _SCRIPT = re.compile(r"#!.*\n(?:.*\n)*?#(?:SBATCH|PBS|BSUB|\$|FLUX:|COBALT)[ \t]")
 _NAMED = re.compile(
     r"""\n(?:[ \t]*(?:
@@ -349,6 +358,12 @@ def head_of(outputs: OutputFolder, banners: Banners, path: str) -> OutputHead:
     cut = len(content) >= HEAD
     text = text_of(content)
     text = text[: text.rfind("\n") + 1] if cut else text
+    if not banners.may_begin(text):
+        stated = dict.fromkeys(name for each in _statements(text[:_BEGIN]) for name in each.nodes)
+        script = bool(_SCRIPT.match(text[:_BEGIN]))
+        program = "" if script else other_program(text[:_LINES], ())
+        problem = Message("reader-foreign", program=program) if program else NOTHING
+        return OutputHead((), tuple(stated), script=script, problem=problem)
     hosts = banners.lines_of_hosts(text)
     if len(hosts) > 1:
         return _of_hosts(text, banners, hosts, cut=cut)
