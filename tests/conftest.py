@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 import weakref
 from collections import defaultdict
@@ -73,10 +74,19 @@ def pytest_configure(config: pytest.Config) -> None:
     output is buffered, as that of a user: a command with other variables of Python than those of
     `tests.forks` is started, and not forked.
 
+    They know their place: files that all can read, whatever the umask of the caller is; a locale
+    with UTF-8, without which Ansible does not start; no time zone of the caller.
+
     A shell starts its background jobs with SIGINT ignored, nohup with SIGHUP. Children inherit
     this. A script cannot trap a signal that was ignored when it started (POSIX, trap).
     """
     gc.disable()  # until all tests are collected
+    os.umask(0o022)
+    for name in [name for name in os.environ if name in ("LANG", "LANGUAGE") or name[:3] == "LC_"]:
+        del os.environ[name]
+    os.environ |= {"LC_ALL": "C.UTF-8"}
+    os.environ.pop("TZ", None)
+    time.tzset()
     sys.dont_write_bytecode = False
     for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
         os.environ.pop(name, None)

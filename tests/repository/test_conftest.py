@@ -21,9 +21,12 @@ LISTED = '[[skip]]\ntest = "test_inner.py::test_it"\n'
 
 
 def run_pytest(
-    folder: Path, test: str, skips: str = "", *options: str
+    folder: Path, test: str, skips: str = "", *options: str, umask: int = -1, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run `test` as the only test of `folder` under the rules, with `skips` as its skips.toml."""
+    """Run `test` as the only test of `folder` under the rules, with `skips` as its skips.toml.
+
+    It has the `umask` and the environment `variables` of its caller.
+    """
     shutil.copy(CONFTEST, folder)
     (folder / "skips.toml").write_text(skips)
     tiers = {"disk-full": "test", "play-stopped": "rest", "long-run": "soak"}
@@ -35,9 +38,16 @@ def run_pytest(
     (folder / "pytest.ini").write_text(f"[pytest]\nmarkers =\n{markers}")
     (folder / "test_inner.py").write_text(test)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, str(folder)]
-    environment = {**os.environ, "TMPDIR": f"{folder}"}  # those of tests that fail stay
+    # The folders of tests that fail stay.
+    environment = {**os.environ, "TMPDIR": f"{folder}", **variables}
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        umask=umask,
     )
 
 
@@ -52,6 +62,28 @@ def test_listed_skip_is_allowed(tmp_path: Path) -> None:
     result = run_pytest(tmp_path, SKIPPED_TEST, LISTED)
     assert result.returncode == 0, result.stdout
     assert "1 skipped" in result.stdout
+
+
+SEES_ITS_PLACE = """
+import os, time
+
+def test_it(tmp_path):
+    (tmp_path / "file").touch()
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
+    assert {name: os.environ[name] for name in os.environ if name[:2] in ("LA", "LC", "TZ")} == {
+        "LC_ALL": "C.UTF-8"
+    }
+    assert time.timezone == 0
+"""
+
+
+@pytest.mark.parametrize("umask", [0o077, 0o027])
+def test_the_umask_the_locale_and_the_time_zone_of_the_caller_change_nothing(
+    tmp_path: Path, umask: int
+) -> None:
+    place = {"LANG": "tr_TR.ISO-8859-9", "LC_ALL": "", "TZ": "UTC-14"}
+    result = run_pytest(tmp_path, SEES_ITS_PLACE, umask=umask, **place)
+    assert result.returncode == 0, result.stdout
 
 
 OPENS_ITS_FOLDERS = """

@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from tests.fixtures.kit import make_kit
+from tests.fixtures.place import open_kit
 from tests.folders import BENCHMARKS, ROOT
 
 from proofmark.common.kit import SUITES, VARIABLE
@@ -94,7 +94,7 @@ class Victim:
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run the command of the kit as the victim."""
-        program = Path(sys.executable).with_name("proofmark")
+        program = open_kit()[1] / "proofmark"
         become = [f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"]
         kept = {"PATH": os.environ["PATH"], "HOME": f"{self.own}", "LC_ALL": "C.UTF-8"}
         return subprocess.run(
@@ -328,12 +328,13 @@ def test_a_play_refuses_what_the_commands_refuse(
 ) -> None:
     """Ansible has read the file before the check. The play ends before its first stage."""
     found = attack(victim)
-    victim.variables["ANSIBLE_COLLECTIONS_PATH"] = f"{ROOT}/.ansible/collections"
+    kit, commands = open_kit()
+    victim.variables["ANSIBLE_COLLECTIONS_PATH"] = f"{kit}/.ansible/collections"
     done = subprocess.run(
         [
             *("setpriv", f"--reuid={victim.user}", f"--regid={victim.user}", "--clear-groups"),
-            f"{Path(sys.executable).with_name('ansible-playbook')}",
-            *(f"{ROOT}/playbooks/validate.yml", "-i", f"{victim.site}", "-l", "local"),
+            f"{commands / 'ansible-playbook'}",
+            *(f"{kit}/playbooks/validate.yml", "-i", f"{victim.site}", "-l", "local"),
         ],
         cwd=victim.own,
         env={

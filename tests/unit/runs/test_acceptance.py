@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 from tests.fixtures.kit import FAKE, execution, make_kit
+from tests.fixtures.place import open_kit
 from tests.folders import ROOT, let_all_enter
 from tests.forks import tool
 
@@ -517,6 +518,7 @@ class Caller:
 
     def __init__(self, folder: Path, keys: Path, user: int | None) -> None:
         self.folder, self.user = folder, user
+        self.program = tool("proofmark") if user is None else f"{open_kit()[1] / 'proofmark'}"
         self.keys = Path(shutil.copytree(keys, folder / "keys of the caller"))
         let_all_enter(folder)
         self.owns(folder)
@@ -531,7 +533,7 @@ class Caller:
         who: dict[str, Any] = {"user": self.user, "group": self.user, "extra_groups": []}
         options: dict[str, Any] = {**(who if self.user is not None else {}), **more}
         return subprocess.run(
-            [tool("proofmark"), *map(str, words)],
+            [self.program, *map(str, words)],
             capture_output=True,
             text=True,
             check=False,
