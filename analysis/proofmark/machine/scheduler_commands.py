@@ -46,7 +46,7 @@ def ask_scheduler(
     """Run a command of a scheduler and return its standard output.
 
     Args:
-        final: the name of the scheduler whose `final_messages` end the command.
+        final: the name of the scheduler whose messages can be final.
         limit: whether an exit code with a message means that too many jobs are submitted now.
 
     Raises:
@@ -83,30 +83,62 @@ def ask_scheduler(
     raise kind(shown, code=code, answer=answer)
 
 
-class _Refusals(StrictModel):
+class Refusals(StrictModel):
+    """The messages by which the commands of a scheduler refuse for good: now and later.
+
+    After any other message the kit asks again until ``queue.stall_timeout_s``.
+
+    Attributes:
+        messages: the words of each message, as `says` takes them.
+    """
+
     source: str
     messages: tuple[str, ...]
 
 
-def final_messages() -> Mapping[str, _Refusals]:
-    """Return the messages of each scheduler, by its name (``data/final_messages.yml``)."""
-    return shipped_data("proofmark.machine", "final_messages.yml", dict[str, _Refusals])
+class SchedulerWords(StrictModel):
+    """The words of a scheduler: ``schedulers/data/<name>.yml``, beside the module of its class.
 
+    Attributes:
+        names: other names of the states of nodes.
+        marks: the characters after the state of a node, each with the state that it adds.
+        nodes: the states of nodes, each with its `Use`.
+        jobs: the states of jobs, each with its `State`.
+        ends: the reasons of the ends of jobs, each with its `State`.
+        exits: the negative exit statuses, each with a `State` and its meaning.
+        waiting: the reasons for which a job that waits does not start without help. The first
+            pattern that the whole reason has decides. ``HELD`` and ``UNAVAILABLE`` are waited for
+            until ``queue.stall_timeout_s``. A key is the key of the site that must change: the
+            reason speaks of this job alone, and no waiting ends it. All other reasons are ordinary
+            waiting: a limit that other jobs use up, a busy node. No reason speaks of nodes: a job
+            that names its nodes has it also while these are busy.
+        final: the messages by which its commands refuse for good.
+    """
 
-def _is_final(scheduler: str, answer: str) -> bool:
-    refusals = final_messages()[scheduler].messages if scheduler else ()
-    return any(says(answer, message) for message in refusals)
+    names: dict[str, str] = {}
+    marks: dict[str, str] = {}
+    nodes: dict[str, str] = {}
+    jobs: dict[str, str]
+    ends: dict[str, str] = {}
+    exits: dict[int, tuple[str, str]] = {}
+    waiting: dict[str, str] = {}
+    final: Refusals
 
 
 @cache
-def waiting_reasons() -> Mapping[str, Mapping[str, str]]:
-    """Return what each scheduler waits for without an end (``data/waiting_reasons.yml``)."""
-    return shipped_data("proofmark.machine", "waiting_reasons.yml", dict[str, dict[str, str]])
+def words_of(scheduler: str) -> SchedulerWords:
+    """Return the words of a scheduler."""
+    return shipped_data("proofmark.machine.schedulers", f"{scheduler}.yml", SchedulerWords)
+
+
+def _is_final(scheduler: str, answer: str) -> bool:
+    refusals = words_of(scheduler).final.messages if scheduler else ()
+    return any(says(answer, message) for message in refusals)
 
 
 def waiting_status(scheduler: str, reason: str, shown: str) -> JobStatus:
     """Return the status of a job that waits; `shown` is the reason as the status has it."""
-    for pattern, cure in waiting_reasons()[scheduler].items():
+    for pattern, cure in words_of(scheduler).waiting.items():
         if fnmatchcase(reason, pattern):
             known = cure in State.__members__
             state = State[cure] if known else State.UNAVAILABLE
@@ -238,25 +270,14 @@ _DOWN = (Use.OUT, Use.UNKNOWN)
 _BUSY = (Use.PROMISED, Use.OCCUPIED, Use.BOOTS)
 
 
-@cache
-def _words() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
-    kind = dict[str, dict[str, dict[str, str]]]
-    return shipped_data("proofmark.machine", "states.yml", kind)
-
-
-def other_words(scheduler: str, part: str) -> Mapping[str, str]:
-    """Return the words of a part of ``data/states.yml``, each with its meaning."""
-    return _words()[scheduler][part]
-
-
 def node_uses(scheduler: str) -> Mapping[str, Use]:
     """Return the meaning of each state of a node."""
-    return {word: Use[name] for word, name in other_words(scheduler, "nodes").items()}
+    return {word: Use[name] for word, name in words_of(scheduler).nodes.items()}
 
 
-def job_states(scheduler: str, part: str = "jobs") -> Mapping[str, State]:
-    """Return the meaning of each state of a job, or with ``ends`` of each reason of its end."""
-    return {word: State[name] for word, name in other_words(scheduler, part).items()}
+def job_states(words: Mapping[str, str]) -> Mapping[str, State]:
+    """Return the meaning of each of the `words`: states of jobs, or reasons of their ends."""
+    return {word: State[name] for word, name in words.items()}
 
 
 States = Mapping[str, Use]
@@ -336,7 +357,7 @@ def ask_tool(*command: str, timeout_s: float, final: str = "") -> str:
     """Run a command and return what it prints. It gets the variables of `ask_scheduler`.
 
     Args:
-        final: the name of the scheduler whose `final_messages` count; empty: each message is final.
+        final: the name of the scheduler whose final messages count; empty: each message is final.
 
     Raises:
         NodeError: NO_ANSWER: the command failed with another message. Another outcome: it did not

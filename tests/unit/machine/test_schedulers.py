@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.emulators.lsf import embedded_words, read_options
 from tests.fixtures.kit import make_kit, until
-from tests.folders import ROOT
+from tests.folders import PACKAGE, ROOT
 from tests.processes import running
 
 from proofmark.common.errors import BadInput
@@ -30,7 +30,7 @@ from proofmark.machine.scheduler import (
     SubmitLimitReached,
     scheduler,
 )
-from proofmark.machine.scheduler_commands import final_messages, last_lines
+from proofmark.machine.scheduler_commands import last_lines, words_of
 from proofmark.machine.schedulers import sge
 from proofmark.machine.schedulers.pbs import Pbs
 from proofmark.machine.schedulers.slurm import Slurm, status_of_job
@@ -738,11 +738,14 @@ def test_a_refusal_that_is_not_listed_is_tried_again(
     assert shown == words.split("\n")[-len(shown) :], "whole lines, the last ones"
 
 
-@pytest.mark.parametrize("name", final_messages())
+SCHEDULERS = sorted(path.stem for path in (PACKAGE / "machine/schedulers/data").glob("*.yml"))
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
 def test_a_listed_refusal_is_final(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    for message in final_messages()[name].messages:
+    for message in words_of(name).final.messages:
         error = answer(tmp_path, monkeypatch, name, f"x: {message.replace('*', 'a b')} (y).\nend")
         limit = message == "Job violates accounting/QOS policy"
         assert (type(error) is SchedulerError) != (limit and "submit limit" in str(error)), message
@@ -750,8 +753,8 @@ def test_a_listed_refusal_is_final(
 
 def test_the_table_of_final_messages_is_that_of_the_page() -> None:
     page = (ROOT / "docs/design/jobs.md").read_text()
-    for name, refusals in final_messages().items():
-        listed = "; ".join(refusals.messages).replace("*", "\\*")
+    for name in SCHEDULERS:
+        listed = "; ".join(words_of(name).final.messages).replace("*", "\\*")
         assert f"| `{name}` | {listed} |\n" in page
 
 

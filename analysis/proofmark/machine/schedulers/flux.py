@@ -39,13 +39,14 @@ from proofmark.machine.scheduler_commands import (
     says,
     submitted_id,
     unreadable,
+    words_of,
 )
 from proofmark.runs.job_folder import JobStatus, State
 
 NEEDED = (0, 61)
 """The version with ``--taskmap=hostfile:`` (NEWS.md)."""
 
-_STATES = job_states("flux")
+_STATES = job_states(words_of("flux").jobs)
 
 _ACTIVE = (State.WAITING, State.HELD, State.RUNNING, State.UNKNOWN)
 

@@ -24,6 +24,7 @@ from proofmark.machine.scheduler_commands import (
     states_of,
     submitted_id,
     unreadable,
+    words_of,
 )
 from proofmark.runs.job_folder import JobStatus, State
 
@@ -38,7 +39,7 @@ _WIDTH = 500
 _MCM_AFFINITY = "mcm_distribute,mcm_mem_pref,mcm_sni_none"
 """One task of a memory domain after the other, with its memory and any adapter."""
 
-_STATES = job_states("loadleveler")
+_STATES = job_states(words_of("loadleveler").jobs)
 
 NODE_STATES = node_uses("loadleveler")
 

@@ -35,6 +35,7 @@ from proofmark.machine.scheduler_commands import (
     submitted_id,
     unreadable,
     waiting_status,
+    words_of,
 )
 from proofmark.runs.job_folder import JobStatus, State
 from proofmark.site.execution import Queue
@@ -51,13 +52,13 @@ _FAILED = 255
 MAX_ASKED_HOSTS = 512
 """The default of LSB_MAX_ASKED_HOSTS_NUMBER: the hosts that ``bsub -m`` accepts."""
 
-_STATES = job_states("lsf")
+_STATES = job_states(words_of("lsf").jobs)
 
 _ENDED = ("DONE", "EXIT")
 
 HOST_STATES = node_uses("lsf")
 
-_REASONS = job_states("lsf", "ends")
+_REASONS = job_states(words_of("lsf").ends)
 
 
 class Lsf(Scheduler):

@@ -18,7 +18,6 @@ from proofmark.common.host_names import same_host
 from proofmark.common.nodesets import folded
 from proofmark.common.rights import starting_user
 from proofmark.common.text import one_line
-from proofmark.common.yaml_models import shipped_data
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
@@ -45,6 +44,7 @@ from proofmark.machine.scheduler_commands import (
     submitted_id,
     unreadable,
     waiting_status,
+    words_of,
 )
 from proofmark.runs.job_folder import JobStatus, State
 
@@ -74,7 +74,7 @@ _BAD_STATE = 15016 % 256
 _LIMITS = (15046 % 256, 15142 % 256, 15143 % 256)
 """Exit codes of qsub: PBSE_MAXQUED, PBSE_ENTLIMCT, PBSE_ENTLIMRESC: too many jobs are queued."""
 
-_STATES = job_states("pbs")
+_STATES = job_states(words_of("pbs").jobs)
 
 _TERMINATED = 91
 """The substate of a job that was deleted. 93 is that of any exit status but 0 (``job.h``)."""
@@ -95,7 +95,7 @@ _VARIOUS = "<various>"
 
 def exits() -> Mapping[int, tuple[str, str]]:
     """Return the name of the state, and the meaning, of each negative exit status of PBS."""
-    return shipped_data("proofmark.machine", "pbs_exits.yml", dict[int, tuple[str, str]])
+    return words_of("pbs").exits
 
 
 def entries(text: str, key: str) -> Entries:

@@ -31,6 +31,7 @@ from proofmark.machine.scheduler_commands import (
     states_of,
     submitted_id,
     unreadable,
+    words_of,
 )
 from proofmark.runs.job_folder import JobStatus, State
 
@@ -50,9 +51,9 @@ _NO_JOB = "do not exist"
 _TRY_LATER = 25
 """The exit code of qsub at the limits max_u_jobs and max_jobs: qsub(1), EXIT STATUS."""
 
-_STATES = job_states("sge")
+_STATES = job_states(words_of("sge").jobs)
 
-_FAILURES = job_states("sge", "ends")
+_FAILURES = job_states(words_of("sge").ends)
 
 
 def read_xml(text: str) -> ElementTree.Element:

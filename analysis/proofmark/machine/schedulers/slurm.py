@@ -39,7 +39,6 @@ from proofmark.machine.scheduler_commands import (
     job_states,
     node_uses,
     of_cluster,
-    other_words,
     queue_options,
     says,
     state_of,
@@ -48,14 +47,15 @@ from proofmark.machine.scheduler_commands import (
     submitted_id,
     unreadable,
     waiting_status,
+    words_of,
 )
 from proofmark.runs.job_folder import JobStatus, State
 
 FLAGS = node_uses("slurm")
 
-OTHER_NAMES, SUFFIXES = other_words("slurm", "names"), other_words("slurm", "marks")
+OTHER_NAMES, SUFFIXES = words_of("slurm").names, words_of("slurm").marks
 
-_STATES = job_states("slurm")
+_STATES = job_states(words_of("slurm").jobs)
 
 _LIMITS = ("PartitionName", "MaxTime", "MaxNodes", "MinNodes", "MaxMemPerNode", "MaxCPUsPerNode")
 _LIMITS_OF_JOBS = "format=Account,MaxWall,MaxTRESPerJob,MaxTRESPerNode,MaxTRESMinsPerJob"
