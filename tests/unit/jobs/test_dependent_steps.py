@@ -149,6 +149,7 @@ class TestRun:
                 pick(run, [step.id])
 
 
+@pytest.mark.rest("a kill between each two steps")
 class TestInterruption:
     def killed(self, kit: Kit, run: Run, action: str) -> None:
         """Run `run` until the first step with `action` waits, then kill the controller and it."""

@@ -30,6 +30,9 @@ from proofmark.runs.play_variables import acceptance_command, restore_command, w
 from proofmark.runs.run import Run, enter_mode, open_run, site_of
 from proofmark.runs.stage_faults import LONGEST, noting_faults, read_stage_faults
 
+EACH_STAGE = pytest.mark.rest("one stage of nodes and one of a mode are in make test")
+OTHERS = ("unmount", "mode snc4/flat", "scratch", "programs")
+
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -145,7 +148,8 @@ def test_a_node_that_is_not_restored_has_the_command_of_the_restore(run: Run) ->
 
 @pytest.mark.fault("stage-failed-after-the-jobs")
 @pytest.mark.parametrize(
-    "stage", ["restore", "unmount", "mode snc4/flat", "scratch", "scratch of mode a", "programs"]
+    "stage",
+    ["restore", "scratch of mode a", *(pytest.param(each, marks=EACH_STAGE) for each in OTHERS)],
 )
 def test_a_run_with_a_stage_that_failed_is_no_pass(
     run: Run, stage: str, capsys: pytest.CaptureFixture[str]
