@@ -157,7 +157,7 @@ def _memory(facts: NodeFacts, sizes: MemorySizes) -> Iterator[tuple[str, ...]]:
     least, greatest = sizes.like[facts.memory_total_bytes]
     if "meminfo.MemTotal" not in facts.unread:
         yield "check_hw_physmem", f"{least // 1024}k", f"{greatest // 1024}k", MEMORY_FUDGE
-    if "meminfo.SwapTotal" not in facts.unread:
+    if facts.swap_bytes is not None:
         yield "check_hw_swap", f"{facts.swap_bytes // 1024}k", f"{facts.swap_bytes // 1024}k"
     if facts.numa and "numa" not in facts.absent:
         domains = str(RangeSet.fromlist(f"{domain.index}" for domain in facts.numa))

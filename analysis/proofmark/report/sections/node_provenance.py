@@ -402,7 +402,8 @@ def described(node: NodeFacts) -> Facts:
         (
             _("Memory"),
             _("{memory}, swap {swap}").format(
-                memory=size_4_digits(node.memory_total_bytes), swap=size_4_digits(node.swap_bytes)
+                memory=size_4_digits(node.memory_total_bytes),
+                swap="–" if node.swap_bytes is None else size_4_digits(node.swap_bytes),
             ),
         ),
         (_("Memory modules"), reported(_dimms(node), "dimms")),

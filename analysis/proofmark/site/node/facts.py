@@ -363,7 +363,7 @@ class NodeFacts(StrictModel):
     numa: tuple[ReportedDomain, ...] = ()
     memory_bytes: _Bytes
     memory_total_bytes: _Bytes
-    swap_bytes: _Bytes = 0
+    swap_bytes: _Bytes | None = None
     caches: tuple[ReportedCache, ...] = ()
     last_level_bytes: int | None = None
     topology_xml: str = ""
@@ -489,7 +489,7 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
         numa=numa or (),
         memory_bytes=min([memory["MemTotal"], *limits]),
         memory_total_bytes=memory["MemTotal"],
-        swap_bytes=memory.get("SwapTotal", 0),
+        swap_bytes=memory.get("SwapTotal"),
         caches=caches,
         last_level_bytes=last_level(caches),
         topology_xml=stream.text("topology"),
