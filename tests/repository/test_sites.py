@@ -83,9 +83,7 @@ def built(site: Site) -> dict[str, set[str] | None] | None:
     if origin == "twin":
         packages = _yaml(ENVIRONMENTS / "twin/sources.yml")["packages"]
     elif origin == "system":
-        if not (folder / "system.yml").exists():
-            return None
-        packages = _yaml(folder / "system.yml")["packages"]
+        packages = _yaml(ENVIRONMENTS / "local/system.yml")["packages"]
     else:
         return dict.fromkeys(
             [*(_easystack() if origin == "easybuild" else roots(folder.name)), *OWN]

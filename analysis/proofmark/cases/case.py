@@ -41,6 +41,7 @@ from proofmark.cases.vocabulary import (
     Text,
     Variable,
 )
+from proofmark.common.errors import KeyMistake
 from proofmark.common.expressions import names_in
 from proofmark.common.input_limits import MAX_REPEATS, MAX_ROUNDS
 from proofmark.common.shared_models import StrictModel
@@ -81,7 +82,7 @@ class SearchRule(StrictModel):
     @model_validator(mode="after")
     def _each_axis_once(self) -> Self:
         if len(set(self.axes)) < len(self.axes):
-            raise ValueError("axes: each axis once")
+            raise KeyMistake("each axis once", "axes")
         return self
 
     @property
@@ -155,9 +156,9 @@ class SuiteUse(Axes):
     def _one_scope(self) -> Self:
         for key in ("search", "reads"):
             if getattr(self, key) and self.scope != "job":
-                raise ValueError(f"{key}: only accepted if scope is job")
+                raise KeyMistake("only accepted if scope is job", key)
         if self.load and self.load.place == "other-nodes" and self.scope != "job":
-            raise ValueError("load.place: other-nodes is only accepted if scope is job")
+            raise KeyMistake("other-nodes is only accepted if scope is job", "load", "place")
         return self
 
     @property
@@ -168,9 +169,9 @@ class SuiteUse(Axes):
     @model_validator(mode="after")
     def _of_pairs(self) -> Self:
         if self.in_rounds and self.scope != "each-pair":
-            raise ValueError(f"pairs: {self.pairs} is only accepted if scope is each-pair")
+            raise KeyMistake(f"{self.pairs} is only accepted if scope is each-pair", "pairs")
         if not self.in_rounds and "rounds" in self.model_fields_set:
-            raise ValueError("rounds: only accepted if pairs is rounds or alone")
+            raise KeyMistake("only accepted if pairs is rounds or alone", "rounds")
         return self
 
 
@@ -289,28 +290,29 @@ class Case(Axes):
 
     @model_validator(mode="after")
     def _key_figures(self) -> Self:
-        if unknown := sorted({*self.key_figures.values()} - self.metrics.keys()):
-            raise ValueError(f"key_figures: metrics of the case: no {', '.join(unknown)}")
+        for figure, metric in self.key_figures.items():
+            if metric not in self.metrics:
+                raise KeyMistake(f"a metric: {', '.join(self.metrics)}", "key_figures", figure)
         return self
 
     @model_validator(mode="after")
     def _judged_with(self) -> Self:
-        named: set[str] = set()
-        for metric in self.metrics.values():
-            named.update(metric.judged_with)
         # A case without labels may have the metrics of another one.
-        if self.labels and (unknown := sorted(named - self.labels.keys())):
-            raise ValueError(f"judged_with: labels of the case: no {', '.join(unknown)}")
+        for name, metric in self.metrics.items() if self.labels else ():
+            if unknown := sorted(metric.judged_with.keys() - self.labels.keys()):
+                accepted = f"a label of the case: {', '.join(self.labels)}"
+                raise KeyMistake(accepted, "metrics", name, "judged_with", unknown[0])
         return self
 
     @model_validator(mode="after")
     def _files(self) -> Self:
-        if taken := {*self.inputs} & {*STEP_FILES, *PRINTED} | {self.output} & STEP_FILES:
-            raise ValueError(
-                f"other names of inputs and output: the kit itself writes {', '.join(taken)}"
-            )
+        accepted = "another name of a file: the kit itself writes this one"
+        if self.output in STEP_FILES:
+            raise KeyMistake(accepted, "output")
+        if taken := sorted({*self.inputs} & {*STEP_FILES, *PRINTED}):
+            raise KeyMistake(accepted, "inputs", taken[0])
         if self.directory and self.copies != 1:
-            raise ValueError("copies: 1 if no text names {scratch}, where the files have own names")
+            raise KeyMistake("1 if no text names {scratch}, where files have own names", "copies")
         return self
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from proofmark.common.expressions import FUNCTIONS, UNITS, names_in, variables_i
 from proofmark.common.files import paths_in
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import factor
-from proofmark.common.yaml_models import load
+from proofmark.common.yaml_models import load, placed
 
 
 class SuitesFile(StrictModel):
@@ -71,14 +72,36 @@ def load_benchmarks(folder: Path, *, former: bool = False) -> Benchmarks:
         mistakes += _alternative_mistakes(folder / SUITES_FILE, name, suite, cases)
         mistakes += _required_mistakes(folder / SUITES_FILE, name, suite, cases)
     if mistakes:
-        raise BadInput(*mistakes)
+        raise BadInput(*map(_with_line, mistakes))
     resolved = {name: _resolve_reader(case, cases) for name, case in cases.items()}
     alike = {name: case.read for name, case in cases.items() if isinstance(case.read, SameAs)}
     own_lines = {name: read.own_line.pattern for name, read in alike.items() if read.own_line}
     unnamed = frozenset(alike.keys() - own_lines.keys())
+    alone: dict[str, Suite] = {}
+    for name, case in resolved.items():
+        if case.suites and name not in suites:
+            listed = (each for each in case.suites if suites[each].listed)
+            first = next(listed, next(iter(case.suites)))
+            alone[name] = suites[first].model_copy(
+                update={"title": case.title, "required_metrics": [], "alternatives": []}
+            )
+            uses = {**case.suites, name: case.suites[first]}
+            resolved[name] = case.model_copy(update={"suites": uses})
     return Benchmarks(
-        folder=folder, cases=resolved, suites=suites, own_lines=own_lines, unnamed=unnamed
+        folder=folder,
+        cases=resolved,
+        suites=suites,
+        own_lines=own_lines,
+        unnamed=unnamed,
+        alone=alone,
     )
+
+
+def _with_line(mistake: InputError) -> InputError:
+    """Return a mistake in a key of a file with the line of the key."""
+    parts = [int(part) if part.isdigit() else part for part in mistake.key.split(".")]
+    path = Path(mistake.file)
+    return replace(mistake, file=placed([path] if path.exists() else (), parts)[0] or mistake.file)
 
 
 def _cross_checks(

@@ -18,6 +18,7 @@ from proofmark.cases.vocabulary import (
     Slug,
     Text,
 )
+from proofmark.common.errors import KeyMistake
 from proofmark.common.shared_models import StrictModel
 
 HardwareRule = Literal[
@@ -163,15 +164,15 @@ class Reference(StrictModel):
         if sum(each is not None for each in (self.value, self.against, self.rule)) != 1:
             raise ValueError("exactly one of value, against and rule")
         if self.unit is not None and self.value is None:
-            raise ValueError("unit: only accepted together with value")
+            raise KeyMistake("only accepted together with value", "unit")
         if self.rule in TYPICAL:
             if self.kind != "expected" or self.bounded:
-                raise ValueError(f"{self.rule}: only accepted if kind is expected, without bounds")
+                raise KeyMistake("only accepted if kind is expected, without bounds", "rule")
             return self
         if not self.bounded:
             raise ValueError("at_least, at_most or both")
         if self.kind == "expected" and self.system is None:
-            raise ValueError("system: required if kind is expected, unless rule is a typical value")
+            raise KeyMistake("a system if kind is expected and rule is no typical value", "system")
         return self
 
     @property

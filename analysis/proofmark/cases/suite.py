@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from proofmark.cases.case import Case
 from proofmark.cases.vocabulary import SUITES_FILE, Name, Parameters, Slug, Text
-from proofmark.common.errors import bad_input, nearest
+from proofmark.common.errors import KeyMistake, bad_input, nearest
 from proofmark.common.input_limits import MAX_REPEATS
 from proofmark.common.shared_models import StrictModel
 
@@ -83,12 +83,12 @@ class Suite(StrictModel):
             return self
         *named, last = self.alternatives
         if not named or last.origins or not all(each.origins for each in named):
-            raise ValueError("alternatives: at least two; each but the last has origins")
+            raise KeyMistake("at least two; each but the last has origins", "alternatives")
         origins = []
         for each in named:
             origins += each.origins
         if twice := sorted({origin for origin in origins if origins.count(origin) > 1}):
-            raise ValueError(f"alternatives: each origin once: {', '.join(twice)}")
+            raise KeyMistake(f"each origin once: {', '.join(twice)}", "alternatives")
         return self
 
 
@@ -97,6 +97,7 @@ class Benchmarks(StrictModel):
 
     ``own_lines`` are the patterns of lines that only outputs of a case have, if several read alike.
     ``unnamed`` are the cases whose outputs do not differ from those of the case that they read as.
+    ``alone`` are suites of one case with its name: what one measures on one node.
     """
 
     folder: Path
@@ -104,6 +105,7 @@ class Benchmarks(StrictModel):
     suites: dict[str, Suite]
     own_lines: dict[str, str] = {}
     unnamed: frozenset[str] = frozenset()
+    alone: dict[str, Suite] = {}
 
     def case(self, name: str) -> Case:
         """Return the case `name`.
@@ -114,12 +116,14 @@ class Benchmarks(StrictModel):
         return _pick(self.cases, name, self.folder, "case", self.cases)
 
     def suite(self, name: str) -> Suite:
-        """Return the suite `name`.
+        """Return the suite `name`, or that of one case.
 
         Raises:
             BadInput: there is no such suite; the message has the nearest name.
         """
-        return _pick(self.suites, name, self.folder / SUITES_FILE, "suite", self.listed())
+        return _pick(
+            {**self.alone, **self.suites}, name, self.folder / SUITES_FILE, "suite", self.listed()
+        )
 
     def listed(self) -> list[str]:
         """Return the names of the suites that lists of suites have."""

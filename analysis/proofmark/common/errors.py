@@ -77,6 +77,20 @@ class BadInput(ProofmarkError):
         return type(self), self.mistakes
 
 
+class KeyMistake(ValueError):
+    """A check of several keys of a model found one of them wrong.
+
+    Attributes:
+        key: the wrong key, below the model.
+        accepted: what is accepted there.
+    """
+
+    def __init__(self, accepted: str, *key: str | int) -> None:
+        super().__init__(f"{'.'.join(map(str, key))}: {accepted}")
+        self.key = key
+        self.accepted = accepted
+
+
 class NothingToRun(BadInput):
     """The machine can run no step of a suite. Another machine can perhaps run some."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from importlib.resources import files
@@ -14,7 +15,7 @@ import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from proofmark.common.errors import BadInput, InputError, bad_input, nearest
+from proofmark.common.errors import BadInput, InputError, KeyMistake, bad_input, nearest
 from proofmark.common.files import read_bytes
 from proofmark.common.input_limits import MAX_DEPTH, MAX_YAML_BYTES, MAX_YAML_NODES
 from proofmark.common.text import size
@@ -49,8 +50,13 @@ def load(path: Path, model: type[Model]) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        mistakes = [_mistake(path, node, item, model) for item in error.errors()]
-        raise BadInput(*_merged(mistakes)) from None
+        schema = model.model_json_schema()
+
+        def place(parts: Sequence[Any]) -> tuple[list[Any], str]:
+            keys, line = _located(node, parts)
+            return keys, f"{path}:{line}"
+
+        raise BadInput(*mistakes_of(error, schema, place)) from None
 
 
 @lru_cache(maxsize=256)
@@ -177,6 +183,19 @@ def top_keys(path: Path) -> list[str]:
     return [str(key.value) for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
 
 
+def key_at(path: Path, line: int) -> str:
+    """Return the dotted key whose value begins in `line` of `path`; empty if none does."""
+    waiting: list[tuple[list[str], yaml.Node | None]] = [([], _composed(path))]
+    for above, node in waiting:
+        inner = node.value if isinstance(node, yaml.MappingNode) else ()
+        for key, value in inner:
+            place = [*above, str(key.value)]
+            if isinstance(value, yaml.ScalarNode) and value.start_mark.line == line - 1:
+                return ".".join(place)
+            waiting.append((place, value))
+    return ""
+
+
 def repeated_keys(path: Path) -> list[InputError]:
     """Return the keys that `path` has twice. Ansible only warns of them.
 
@@ -212,23 +231,184 @@ def _repeated_keys(node: yaml.Node | None, file: str) -> list[InputError]:
     return repeated
 
 
-def _mistake(
-    path: Path, root: yaml.Node, error: ErrorDetails, model: type[BaseModel]
-) -> InputError:
-    location, line = _located(root, error["loc"])
-    if error["type"] == "missing":
-        location.append(error["loc"][-1])
-    where, key = f"{path}:{line}", ".".join(map(str, location)) or "(top)"
-    if error["type"] == "extra_forbidden":
-        words = accepted_keys(model, error["loc"])
-        return InputError(
-            where,
-            key,
-            unknown_key(str(location[-1]), words),
-            f"one of {', '.join(words)}",
-        )
-    accepted = _ACCEPTED.get(error["type"], error["msg"].removeprefix("Value error, "))
-    return InputError(where, key, _found(error), accepted)
+Place = Callable[[Sequence[Any]], tuple[list[Any], str]]
+"""Returns the parts of a key that a file has, and ``file:line`` of the last one."""
+
+
+def mistakes_of(
+    error: ValidationError, schema: Mapping[str, Any], place: Place, above: Sequence[str] = ()
+) -> list[InputError]:
+    """Return one mistake for each wrong value that `error` names.
+
+    Args:
+        schema: the JSON Schema of the model; its words are what is accepted.
+        above: the keys of the file above those of the model.
+    """
+    wrong: dict[tuple[Any, ...], list[ErrorDetails]] = {}
+    lines: dict[tuple[Any, ...], str] = {}
+    for item in error.errors():
+        loc = [*above, *item["loc"], *_further(item)]
+        keys, where = place(loc)
+        named = _further(item) or item["loc"][-1:] * (item["type"] == "missing")
+        key = (*keys, *named[-1:]) if [*named[-1:]] != keys[-1:] else tuple(keys)
+        wrong.setdefault(key, []).append(item)
+        lines.setdefault(key, where)
+    mistakes = []
+    for key, items in wrong.items():
+        # A union has an error for each of its types. The one inside the value is of its own type.
+        if not any(other[: len(key)] == key != other for other in wrong):
+            found, accepted = _found_and_accepted(
+                _Schema(schema, items[0]["loc"]), key[len(above) :], items
+            )
+            mistakes.append(
+                InputError(lines[key], ".".join(map(str, key)) or "(top)", found, accepted)
+            )
+    return mistakes
+
+
+def _further(item: ErrorDetails) -> tuple[str | int, ...]:
+    """Return the key below the place of an error, if a check of several keys names it."""
+    own = item.get("ctx", {}).get("error")
+    return own.key if isinstance(own, KeyMistake) else ()
+
+
+def _found_and_accepted(
+    schema: _Schema, key: Sequence[Any], items: Sequence[ErrorDetails]
+) -> tuple[str, str]:
+    """Return what one value is, and what is accepted in its place."""
+    item = items[0]
+    if item["type"] == "extra_forbidden":
+        words = schema.keys(key[:-1])
+        return unknown_key(str(key[-1]), words), f"one of {', '.join(words)}"
+    given: Any = item["input"]
+    for part in _further(item):
+        try:
+            given = given[part]
+        except (LookupError, TypeError):
+            given = None
+    errors = [each.get("ctx", {}).get("error") for each in items]
+    own = dict.fromkeys(
+        each.accepted if isinstance(each, KeyMistake) else f"{each}"
+        for each in errors
+        if isinstance(each, ValueError)
+    )
+    if own:
+        return shown(given), " or ".join(own)
+    named = item["loc"][-1:] == ("[key]",)
+    words = [*dict.fromkeys(schema.words(key[:-1] if named else key, names=named))]
+    words = words or [*dict.fromkeys(schema.words(item["loc"]))]  # a check before rearranged it
+    accepted = " or ".join(words) or item["msg"]
+    if item["type"] == "missing":
+        return "nothing", f"a value: {accepted}"
+    return shown(given) + nearest(str(given), schema.choices(key)), accepted
+
+
+class _Schema:
+    """The accepted values at a place of a JSON Schema, in words.
+
+    The place `loc` of an error names the models of unions whose errors are known.
+    """
+
+    def __init__(self, schema: Mapping[str, Any], loc: Sequence[Any]) -> None:
+        self._root, self._models, self._loc = schema, schema.get("$defs", {}), loc
+
+    def keys(self, place: Sequence[Any]) -> list[str]:
+        """Return the keys that a mapping may have."""
+        return [*chain.from_iterable(each.get("properties", ()) for each in self._at(place))]
+
+    def choices(self, place: Sequence[Any]) -> list[str]:
+        """Return the accepted words, if a value is one of several."""
+        return [*map(str, chain.from_iterable(map(_choices, self._at(place))))]
+
+    def words(self, place: Sequence[Any], *, names: bool = False) -> Iterator[str]:
+        """Yield what is accepted; with `names` as a key of a mapping of any keys."""
+        for each in self._at(place):
+            if not names:
+                yield self._words(each)
+            for pattern in each.get("patternProperties", ()) if names else ():
+                yield _of_pattern(pattern)
+            if names and "propertyNames" in each:
+                yield self._words(each["propertyNames"])
+
+    def _at(self, place: Sequence[Any]) -> list[Mapping[str, Any]]:
+        found = self._types(self._root)
+        for part in place:
+            inner: list[Mapping[str, Any]] = []
+            for each in found:
+                if part in (properties := each.get("properties", {})):
+                    inner += self._types(properties[part])
+                elif isinstance(part, int):
+                    inner += self._types(each.get("items", {}))
+                else:
+                    inner += self._types(_values(each))
+            found = inner
+        return found
+
+    def _types(self, schema: Any) -> list[Mapping[str, Any]]:
+        """Return the types of a schema without null, each without a reference."""
+        if "$ref" in schema:
+            return self._types(self._models[schema["$ref"].rpartition("/")[2]])
+        several = schema.get("anyOf") or schema.get("oneOf")
+        if several is None:
+            return [schema] if schema and schema.get("type") != "null" else []
+        types = [*chain.from_iterable(map(self._types, several))]
+        types = [each for each in types if each.get("title", "") in self._loc] or types
+        numbers = any(each.get("type") == "number" for each in types)  # they may be whole
+        return [each for each in types if not (numbers and each.get("type") == "integer")]
+
+    def _words(self, schema: Mapping[str, Any]) -> str:
+        if choices := _choices(schema):
+            return ", ".join(json.dumps(each).strip('"') for each in choices) or "nothing"
+        if keys := schema.get("properties"):
+            return f"a mapping of {', '.join(keys)}"
+        if (kind := schema.get("type")) == "array":
+            each = " or ".join(map(self._words, self._types(schema.get("items", {}))))
+            return f"a list{': each ' * bool(each)}{each}"
+        if kind == "object":
+            each = " or ".join(map(self._words, self._types(_values(schema))))
+            return f"a mapping{': each value ' * bool(each)}{each}"
+        if "pattern" in schema:
+            return _of_pattern(schema["pattern"])
+        ranges = [f"{sign} {schema[name]:g}" for name, sign in RANGES.items() if name in schema]
+        return " ".join([KINDS.get(f"{kind}", ""), ", ".join(ranges)]).strip()
+
+
+def _choices(schema: Mapping[str, Any]) -> list[Any]:
+    return [*schema.get("enum", [schema["const"]] if schema.get("const", "") != "" else [])]
+
+
+def _values(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of the values of a mapping of any keys; empty if it is none."""
+    values = next(iter(schema.get("patternProperties", {}).values()), None)
+    values = schema.get("additionalProperties") if values is None else values
+    return values if isinstance(values, Mapping) else {}
+
+
+KINDS = {
+    "string": "a text",
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+}
+"""What a type of JSON is called."""
+RANGES = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
+FORMS = {
+    r"^[a-z][a-z0-9_]*$": "a name of a-z, 0-9 and _ that begins with a letter",
+    r"^[a-z0-9][a-z0-9-]*$": "a name of a-z, 0-9 and -",
+    r"^[a-z0-9][a-z0-9_-]*$": "a name of a-z, 0-9, - and _",
+    r"^[a-z0-9_]*$": "a name of a-z, 0-9 and _",
+    r"^[A-Za-z0-9][A-Za-z0-9._-]*$": "a name of letters, digits, ., _ and -",
+    r"^[A-Za-z0-9][A-Za-z0-9._+-]*$": "a word of letters, digits, ., _, + and -",
+    r"^[A-Za-z_][A-Za-z0-9_]*$": "the name of a variable: letters, digits and _",
+    r"^\{[^{}]+\}$": "an expression in braces, with quotes around it: '{nodes}'",
+    r"^/": "an absolute path",
+    r"^/.": "an absolute path below /",
+}
+"""The patterns of several keys, in words."""
+
+
+def _of_pattern(pattern: str) -> str:
+    return FORMS.get(pattern, f"a text of the form {pattern.strip('^$')}")
 
 
 def unknown_key(key: str, words: Sequence[str]) -> str:
@@ -236,42 +416,18 @@ def unknown_key(key: str, words: Sequence[str]) -> str:
     return f"unknown key{nearest(key, words)}"
 
 
-_ACCEPTED = {
-    "missing": "a value: the key is required",
-    "string_type": "a text",
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "finite_number": "a finite number",
-    "list_type": "a list",
-    "dict_type": "a mapping",
-    "model_type": "a mapping",
-}
-"""What is accepted, by pydantic's types of errors. Other types have a plain message already."""
-
-
-def _found(error: ErrorDetails) -> str:
-    given = error["input"]
-    if error["type"] == "missing":
-        return "nothing"
-    text = repr(given)
-    if isinstance(given, dict) and given:
+def shown(given: Any) -> str:
+    """Return a value of a file in at most 80 characters."""
+    if given is None or isinstance(given, bool):
+        text = {None: "nothing", True: "true", False: "false"}[given]
+    elif isinstance(given, dict) and given:
         keys = ", ".join(map(str, given))
         empty = all(value is None for value in given.values())
         # {cores} without quotes is a mapping in YAML.
         text = f"{{{keys}}} without quotes" if empty else f"a mapping of {keys}"
-    return text if len(text) <= 80 else f"{text[:77]}…"
-
-
-def _merged(mistakes: Sequence[InputError]) -> list[InputError]:
-    """Merge the errors of one value. pydantic returns one error for each accepted type."""
-    merged: dict[tuple[str, str, str], list[str]] = {}
-    for mistake in mistakes:
-        merged.setdefault((mistake.file, mistake.key, mistake.found), []).append(mistake.accepted)
-    return [
-        InputError(*where, " or ".join(dict.fromkeys(words))) for where, words in merged.items()
-    ]
+    else:
+        text = repr(given)
+    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def _located(node: yaml.Node, parts: Sequence[Any]) -> tuple[list[Any], int]:
@@ -292,10 +448,10 @@ def _located(node: yaml.Node, parts: Sequence[Any]) -> tuple[list[Any], int]:
     return keys, line + 1
 
 
-def placed(files: Sequence[Path], parts: Sequence[Any]) -> tuple[str, str]:
-    """Return ``file:line`` of the key `parts`, and the dotted key as far as the file has it.
+def placed(files: Sequence[Path], parts: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Return ``file:line`` of the key `parts`, and the key as far as the file has it.
 
-    The first of `files` that has the first part is used. Both texts are empty if no file has it.
+    The first of `files` that has the first part is used. Both are empty if no file has it.
 
     Raises:
         BadInput: a file exceeds a limit (`limits`).
@@ -308,37 +464,8 @@ def placed(files: Sequence[Path], parts: Sequence[Any]) -> tuple[str, str]:
         if isinstance(node, yaml.MappingNode):
             keys, line = _located(node, parts)
             if keys:
-                return f"{path}:{line}", ".".join(map(str, keys))
-    return "", ""
-
-
-def accepted_keys(model: type[BaseModel], location: Sequence[Any]) -> list[str]:
-    """Return the keys that `model` accepts at the place `location` of a pydantic error."""
-    models = [model]
-    for part in location[:-1]:
-        named = [each for each in models if each.__name__ == part]  # the member of a union
-        inner = []
-        for each in models:
-            inner += _models(_field(each, part))
-        models = named or inner or models  # an index or the key of a mapping keeps the models
-    return [field.alias or name for name, field in models[0].model_fields.items()]
-
-
-def _field(model: type[BaseModel], key: Any) -> Any:
-    """Return the type of the field `key` of `model`, or None."""
-    names = {field.alias or name: field for name, field in model.model_fields.items()}
-    return names[key].annotation if key in names else None
-
-
-def _models(annotation: Any) -> list[type[BaseModel]]:
-    """Return the models in a type, also in lists, unions and annotations."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    inner = getattr(annotation, "__args__", ())
-    models = []
-    for argument in inner:
-        models += _models(argument)
-    return models
+                return f"{path}:{line}", keys
+    return "", []
 
 
 Table = TypeVar("Table")

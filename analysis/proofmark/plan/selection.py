@@ -426,7 +426,8 @@ class _Check:
     def no_step(self, case: str, benchmarks: Benchmarks, suites: Suites) -> InputError:
         """Return the mistake of a case without a step in any suite of the partition."""
         others = sorted({name for name in benchmarks.cases if benchmarks.cases[name].suites})
-        joined = ", ".join(benchmarks.cases[case].suites) or "no suite"
+        suites_of_case = [each for each in benchmarks.cases[case].suites if each != case]
+        joined = ", ".join(suites_of_case) or "no suite"
         found = f"{case!r} of {joined}, which no suite runs on this partition"
         hint = nearest(case, [name for name in others if name != case])
         runs = ", ".join(sorted(suites.steps)) or "none"

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator,
 
 from proofmark.cases.reference import Reference
 from proofmark.cases.vocabulary import Slug, Text
+from proofmark.common.errors import KeyMistake
 from proofmark.common.shared_models import StrictModel, with_package_keys
 from proofmark.common.yaml_models import load
 
@@ -92,9 +93,9 @@ class ContractItem(Reference, ItemTerms):
     @model_validator(mode="after")
     def _one_side(self) -> Self:
         if self.of != "median" and self.at_least is not None and self.at_most is not None:
-            raise ValueError(f"of: {self.of} needs one of at_least and at_most, not both")
+            raise KeyMistake("with at_least and at_most only median", "of")
         if self.rule is not None and (self.at_least or 0) > MOST_OF_A_RULE:
-            raise ValueError(f"at_least: a share of {self.rule}, at most 2; 95 % is 0.95")
+            raise KeyMistake(f"a share of {self.rule}, at most 2; 95 % is 0.95", "at_least")
         return self
 
     @property
@@ -164,13 +165,13 @@ class CheckItem(ItemTerms):
             raise ValueError("one of equal, value, and at_least or at_most is needed")
         numbers = f"{', '.join(NUMBERS)}, mounts with only"
         if bounds and not self.is_number:
-            raise ValueError(f"at_least and at_most are for {numbers}")
+            raise KeyMistake(f"at_least and at_most with {numbers}", "check")
         if self.value is not None and isinstance(self.value, str) is self.is_number:
-            raise ValueError(f"value: {self.value!r}: {numbers} are numbers, others not")
+            raise KeyMistake(f"a number for {numbers}; for others a text", "value")
         if self.only is not None and self.check not in SEVERAL:
-            raise ValueError(f"only: accepted with {', '.join(SEVERAL)}")
+            raise KeyMistake(f"accepted with the check {', '.join(SEVERAL)}", "only")
         if self.check == "nodes" and self.equal:
-            raise ValueError("equal is not for the number of nodes")
+            raise KeyMistake("not accepted with the number of nodes", "equal")
         return self
 
     @property
@@ -206,7 +207,7 @@ class CheckItem(ItemTerms):
 
 def _kind(item: object) -> str:
     known = item if isinstance(item, Mapping) else getattr(item, "model_fields_set", ())
-    return "check" if "check" in known else "figure"
+    return CheckItem.__name__ if "check" in known else ContractItem.__name__
 
 
 _KEY = re.compile(
@@ -220,7 +221,7 @@ _KEY = re.compile(
 def _one_key(line: str) -> str:
     if _KEY.fullmatch(line.strip()) is None:
         accepted = "one name and one public key; no pattern, list of names or cert-authority"
-        raise ValueError(f"{line!r}: accepted: {accepted}")
+        raise ValueError(accepted)
     return line
 
 
@@ -230,7 +231,7 @@ Role = Literal["buyer", "supplier", "witness", "party"]
 Item = ContractItem | CheckItem
 """An item of a contract: a limit of figures, or a functional one."""
 ReadItem = Annotated[
-    Annotated[ContractItem, Tag("figure")] | Annotated[CheckItem, Tag("check")],
+    Annotated[ContractItem, Tag("ContractItem")] | Annotated[CheckItem, Tag("CheckItem")],
     Discriminator(_kind),
 ]
 
@@ -294,14 +295,17 @@ class Contract(StrictModel):
     def _one_signer_for_each_key(self) -> Self:
         every = Counter(key for keys in self.keys.values() for key in keys)
         if twice := [key for key, count in every.items() if count > 1]:
-            raise ValueError(f"signers: the key {', '.join(twice)} has two names")
+            raise KeyMistake(f"one name for each key: {', '.join(twice)} has two names", "signers")
         return self
 
     @model_validator(mode="after")
     def _numbers_are_unique(self) -> Self:
-        counts = Counter(item.number for item in self.items)
-        if twice := [number for number, count in counts.items() if count > 1]:
-            raise ValueError(f"items: the number {', '.join(twice)} is there twice")
+        seen: set[str] = set()
+        for place, item in enumerate(self.items):
+            if item.number in seen:
+                accepted = f"each number once: the number {item.number} is there twice"
+                raise KeyMistake(accepted, "items", place, "number")
+            seen.add(item.number)
         return self
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from proofmark.cases.vocabulary import Slug, Text, Variable
-from proofmark.common.errors import closest
+from proofmark.common.errors import KeyMistake, closest
 from proofmark.common.input_limits import MAX_CPUS, MAX_STEPS, MAX_WAIT_S
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.shared_models import StrictModel
@@ -66,14 +66,14 @@ def _table() -> _Table:
 def _value(given: object) -> object:
     """Return a number as its text. A YAML truth value is refused: its text is not known."""
     if isinstance(given, bool):
-        raise ValueError(f"quotes around the value: YAML reads it as {given}")
+        raise ValueError("quotes around the value, which YAML reads as a truth value")
     return str(given) if isinstance(given, int | float) else given
 
 
 def _accepted(environment: dict[str, str]) -> dict[str, str]:
     for name in environment:
         if why := _refusal(name):
-            raise ValueError(f"other names than {name}: {why}")
+            raise KeyMistake(f"another name: {why}", name)
     return environment
 
 

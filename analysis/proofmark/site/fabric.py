@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import model_validator
 
 from proofmark.cases.vocabulary import Slug, Text
+from proofmark.common.errors import KeyMistake
 from proofmark.common.host_names import HostTable
 from proofmark.common.nodesets import unfold
 from proofmark.common.shared_models import StrictModel, with_package_keys
@@ -100,7 +101,7 @@ class Fabric(StrictModel):
     def _nested(self) -> Fabric:
         sizes = [level.hosts_per_switch for level in self.levels if level.hosts_per_switch]
         if any(outer % inner for inner, outer in pairwise(sizes)):
-            raise ValueError("levels: a switch must contain whole switches of the level before it")
+            raise KeyMistake("a switch of whole switches of the level before it", "levels")
         return self
 
     @property

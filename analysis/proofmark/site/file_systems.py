@@ -20,6 +20,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from proofmark.cases.reader.own_rules import Pattern
 from proofmark.cases.vocabulary import LAYOUT_AXES, Slug
+from proofmark.common.errors import KeyMistake
 from proofmark.common.input_limits import MAX_TARGETS
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
@@ -106,9 +107,9 @@ class Scratch(StrictModel):
         if self.mount is None:
             return self
         if self.type is None or not (self.source or self.mount.source):
-            raise ValueError("a mount needs type and source, to find it in /proc/mounts")
+            raise KeyMistake("type and source beside it, to find it in /proc/mounts", "mount")
         if not f"{self.path}/".startswith(f"{self.mount.point.rstrip('/')}/"):
-            raise ValueError(f"path {self.path} is not below the mount point")
+            raise KeyMistake(f"a path below the mount point {self.mount.point}", "path")
         return self
 
     @property

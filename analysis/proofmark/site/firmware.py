@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from proofmark.common.errors import nearest
+from proofmark.common.errors import KeyMistake, nearest
 from proofmark.common.input_limits import MAX_NODES, MAX_WAIT_S
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
@@ -127,14 +127,15 @@ class BmcVendor(StrictModel):
     def _known_settings(self) -> Self:
         for name, alternatives in self.settings.items():
             if name not in SETTINGS:
-                raise ValueError(f"settings: {name!r}{nearest(name, SETTINGS)}")
+                accepted = f"{', '.join(SETTINGS)}{nearest(name, SETTINGS)}"
+                raise KeyMistake(accepted, "settings", name)
             values_of_setting: list[str] = []
             for alternative in alternatives:
                 values_of_setting += alternative
             for value in values_of_setting:
                 if value not in SETTINGS[name]:
                     accepted = ", ".join(SETTINGS[name])
-                    raise ValueError(f"settings.{name}: {value!r}; accepted: {accepted}")
+                    raise KeyMistake(accepted, "settings", name)
         return self
 
     @model_validator(mode="after")
@@ -146,7 +147,7 @@ class BmcVendor(StrictModel):
             ("inferred", {*self.inferred} - pairs),
         ):
             if extra:
-                raise ValueError(f"{key}: no setting has {', '.join(sorted(extra))}")
+                raise KeyMistake(f"no setting has {', '.join(sorted(extra))}", key)
         return self
 
     def pairs(self) -> Iterator[tuple[str, Scalar]]:
@@ -276,9 +277,9 @@ class Firmware(StrictModel):
     def _known_vendor(self) -> Self:
         if self.vendor and self.vendor not in vendors():
             hint = nearest(self.vendor, vendors())
-            raise ValueError(f"vendor {self.vendor!r}{hint}: one of {', '.join(vendors())}")
+            raise KeyMistake(f"one of {', '.join(vendors())}{hint}", "vendor")
         if self.vendor and self.back_end != "redfish":
-            raise ValueError(f"vendor {self.vendor!r}: only with back_end redfish")
+            raise KeyMistake("only accepted with back_end redfish", "vendor")
         return self
 
     @cached_property
@@ -330,11 +331,14 @@ def wanted(firmware: Firmware, settings: Mapping[str, str]) -> dict[str, Scalar]
     return attributes
 
 
-def vendor_mistake(firmware: Firmware, settings: Mapping[str, str]) -> str:
-    """Return why the vendor cannot make the abstract `settings` of a mode; empty if it can.
+def check_vendor(firmware: Firmware, mode: str, settings: Mapping[str, str]) -> None:
+    """Check that the vendor can make the abstract `settings` of `mode`.
 
     The attributes of a setting are known only from the BMC. An attribute that the site also sets
     in the mode is a mistake, whatever its value.
+
+    Raises:
+        KeyMistake: its key begins with ``modes``.
     """
     of_vendor = abstract(firmware, settings)
     own: dict[str, str] = {}
@@ -346,23 +350,25 @@ def vendor_mistake(firmware: Firmware, settings: Mapping[str, str]) -> str:
         if value not in values:
             known = [each for each in SETTINGS if table.values(each)]
             accepted = ", ".join(values) or f"no value; {firmware.vendor} has {', '.join(known)}"
-            return f"settings.{name}: {value!r}{nearest(value, values)}; accepted: {accepted}"
+            raise KeyMistake(f"{accepted}{nearest(value, values)}", "modes", mode, "settings", name)
         for attribute in table.attributes(name, value):
             if both := next((each for each in own if table.is_name(each, attribute)), None):
                 places = f"firmware.attributes.{own[both]} and settings.{name} ({firmware.vendor})"
-                return f"{both} is set twice: by {places}"
-    return ""
+                accepted = f"one key that sets {both}; it is set twice: by {places}"
+                raise KeyMistake(accepted, "modes", mode, "settings", name)
 
 
-def missing_setting(firmware: Firmware, modes: Mapping[str, Mapping[str, str]]) -> str:
-    """Return which of `modes` (settings by name) lacks an abstract setting of another one.
+def check_same_settings(firmware: Firmware, modes: Mapping[str, Mapping[str, str]]) -> None:
+    """Check that all `modes` (settings by name) have the same abstract settings.
 
-    It is empty if all modes have the same ones. A node in a mode without a setting would keep the
-    value of the mode before.
+    A node in a mode without a setting would keep the value of the mode before.
+
+    Raises:
+        KeyMistake: a mode lacks a setting of another one. Its key begins with ``modes``.
     """
     settings = {name: abstract(firmware, each) for name, each in modes.items()}
     for name, own in settings.items():
         for other, others in settings.items():
             if lacking := sorted(others.keys() - own.keys()):
-                return f"{name}: found no settings.{lacking[0]}, which mode {other} has"
-    return ""
+                accepted = f"a value, because mode {other} has one"
+                raise KeyMistake(accepted, "modes", name, "settings", lacking[0])

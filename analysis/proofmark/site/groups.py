@@ -27,7 +27,7 @@ from proofmark.common.files import text_or_empty
 from proofmark.common.input_limits import MAX_YAML_BYTES
 from proofmark.common.kit import ansible_constants, kit_folder
 from proofmark.common.shared_models import StrictModel
-from proofmark.common.yaml_models import check_files, top_keys
+from proofmark.common.yaml_models import check_files, key_at, top_keys
 from proofmark.site.access import CONNECTION, Access, AnsibleAccess, HostAccess, access
 from proofmark.site.choice import BESIDE_HOSTS, named_hosts, parts_of, selected
 from proofmark.site.hardware import NODE
@@ -400,6 +400,7 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
             cannot be reached in its way.
     """
     check_files(inventory)
+    refuse_misnamed(inventory)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         constants = ansible_constants()
@@ -443,7 +444,46 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
             HostVars(inventory=manager, variable_manager=variables, loader=loader)
             return resolved_groups(manager, variables, loader)
         except AnsibleError as error:
-            raise bad_input(inventory, "", str(error), "a valid Ansible inventory") from None
+            where, key, found = _place_of(error, inventory)
+            raise bad_input(where, key, found, "a valid Ansible inventory") from None
+
+
+def _place_of(error: Any, inventory: Path) -> tuple[str, str, str]:
+    """Return the file with the line, the key, and the text of an error of Ansible."""
+    from ansible._internal._datatag._tags import Origin
+
+    origin = Origin.get_tag(error.obj) if error.obj is not None else None
+    if origin is None or origin.path is None:
+        return f"{inventory}", "", f"{error}"
+    file, line = Path(os.path.relpath(origin.path)), origin.line_num or 0
+    file = file if not inventory.is_absolute() else Path(origin.path)
+    return f"{file}:{line}", key_at(file, line), f"{error.obj!r}: {error}"
+
+
+_DASH_RANGE = re.compile(r"""^\s*(?:-\s+)?["']?([\w.-]*\[\d+(?:-\d+|,[\d,-]+)\][\w.-]*)""")
+"""A node set in place of a range of Ansible, which has a colon: ``xeon[001:064]``."""
+
+
+def refuse_misnamed(inventory: Path) -> None:
+    """Refuse files that nothing reads because of their names, and hosts in the form of node sets.
+
+    Raises:
+        BadInput: it names each file, and the line of a host.
+    """
+    mistakes = []
+    beside = {name.partition(".")[0]: name for name in BESIDE_HOSTS}
+    for each in sorted(inventory.iterdir()) if inventory.is_dir() else (inventory,):
+        right = beside.get(each.name.partition(".")[0].lower(), each.name)
+        if right != each.name and each.suffix.lower() in (*ENDINGS, ".txt"):
+            mistakes.append(InputError(f"{each}", "", "a file that nothing reads", right))
+        elif each.is_file() and right not in BESIDE_HOSTS:
+            lines = text_or_empty(each, MAX_YAML_BYTES).splitlines()
+            for number, line in enumerate(lines, start=1):
+                if host := _DASH_RANGE.match(line):
+                    accepted = f"a range with a colon: {host[1].replace('-', ':')}"
+                    mistakes.append(InputError(f"{each}:{number}", "hosts", host[1], accepted))
+    if mistakes:
+        raise BadInput(*mistakes)
 
 
 def unread_group_vars() -> list[InputError]:
@@ -477,6 +517,7 @@ def refuse_unread(manager: Any) -> None:
     """
     for source in manager._sources:
         check_files(Path(source))
+        refuse_misnamed(Path(source))
     _refuse_skipped(manager)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from proofmark.cases.vocabulary import Name, Slug, Text
+from proofmark.common.errors import KeyMistake
 from proofmark.common.input_limits import MAX_COUNT, MAX_CPUS
 from proofmark.common.shared_models import StrictModel
 from proofmark.site.hardware_limits import KNOWN_RATES, link, shown_gbit
@@ -57,7 +58,7 @@ RailName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+:[0-9]+$")]
 
 def _known_rate(rate: float | str) -> float | str:
     if isinstance(rate, str) and link(rate) is None:
-        raise ValueError(f"{rate!r} is not in the table of links; bytes/s, or {KNOWN_RATES}")
+        raise ValueError(f"bytes/s, or {KNOWN_RATES}: it is not in the table of links")
     return rate
 
 
@@ -97,9 +98,9 @@ class StatedMemory(StrictModel):
     @model_validator(mode="after")
     def _one_size(self) -> Self:
         if self.module_bytes and not self.modules:
-            raise ValueError("module_bytes: only accepted with modules")
+            raise KeyMistake("only accepted with modules", "module_bytes")
         if self.module_bytes and self.bytes:
-            raise ValueError("bytes: not with module_bytes, from which the memory follows")
+            raise KeyMistake("not with module_bytes, from which the memory follows", "bytes")
         return self
 
     @property
@@ -139,7 +140,7 @@ class StatedRails(StrictModel):
     @model_validator(mode="after")
     def _one_count(self) -> Self:
         if self.count and self.adapters:
-            raise ValueError("count: not with adapters, which are the ports")
+            raise KeyMistake("not with adapters, which are the ports", "count")
         return self
 
     @property
@@ -219,14 +220,14 @@ class StatedNode(StrictModel):
     def _named(self) -> Self:
         for key in ("cpu_model", "architecture"):
             if self.topology and not getattr(self, key):
-                raise ValueError(f"{key}: needed with topology")
+                raise KeyMistake("a name, because topology is stated", key)
         return self
 
     @model_validator(mode="after")
     def _sourced(self) -> Self:
         given = self.model_dump(include=set(JUDGES), exclude_defaults=True)
         if lacking := [key for key in given if key not in self.sources | self.assumed]:
-            raise ValueError(f"sources: the document that states {', '.join(lacking)}")
+            raise KeyMistake(f"the document that states {lacking[0]}", "sources", lacking[0])
         return self
 
     def source(self, key: str) -> str:

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import Field, ValidationError
-from pydantic_core import ErrorDetails
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.host_names import HostTable, alike_error, canonical, clashes
 from proofmark.common.nodesets import ACCEPTED, HostName, Nodes, is_name
 from proofmark.common.shared_models import StrictModel
-from proofmark.common.yaml_models import accepted_keys, placed, unknown_key
+from proofmark.common.yaml_models import mistakes_of, placed
 from proofmark.site.accepted_baseline import (
     BaselineElsewhere,
     names_of_hosts,
@@ -35,11 +34,12 @@ from proofmark.site.file_systems import with_uid
 from proofmark.site.firmware import SSH
 from proofmark.site.groups import (
     ALIASES,
+    COMPUTE,
     PARTITION,
     TOOLCHAIN,
     TUNED,
+    TUNED_OF_CASES,
     PartitionGroup,
-    Tuned,
     read_groups,
     unanswered,
     unread_group_vars,
@@ -94,25 +94,17 @@ def variable_files(folder: Path) -> list[Path]:
 
 def fact_mistakes(
     facts: Path, error: ValidationError, variable: str = PARTITION
-) -> Iterator[InputError]:
-    """Yield each mistake in the facts `variable` of a partition."""
-    for item in error.errors():
-        yield _fact_mistake(facts, item, variable)
+) -> list[InputError]:
+    """Return each mistake in the facts `variable` of a partition."""
+    files = variable_files(facts)
 
+    def place(parts: Sequence[Any]) -> tuple[list[Any], str]:
+        where, keys = placed(files, parts)
+        return (keys, where) if where else ([*parts], f"{facts}")
 
-def _fact_mistake(facts: Path, item: ErrorDetails, variable: str) -> InputError:
-    """Return an error of pydantic with the file and the line of the wrong key of `variable`."""
-    key = ".".join([variable, *map(str, item["loc"])])
-    file, existing = placed(variable_files(facts), [variable, *item["loc"]])
-    if existing:
-        key = f"{existing}.{item['loc'][-1]}" if item["type"] == "missing" else existing
-    file = file or f"{facts}"
-    if item["type"] == "extra_forbidden":
-        words = accepted_keys(Partition if variable == PARTITION else Tuned, item["loc"])
-        found = unknown_key(str(item["loc"][-1]), words)
-        return InputError(str(file), key, found, f"one of {', '.join(words)}")
-    found = "nothing" if item["type"] == "missing" else repr(item["input"])
-    return InputError(str(file), key, found, item["msg"].removeprefix("Value error, "))
+    tuned = variable != PARTITION
+    schema = TUNED_OF_CASES.json_schema() if tuned else Partition.model_json_schema()
+    return mistakes_of(error, schema, place, [variable])
 
 
 def paths_of_user(raw: Any) -> Any:
@@ -363,8 +355,10 @@ def load_site(
     sites = load_sites(inventory, limit, overrides)
     if len(sites) != 1:
         names = [site.partition_name for site in sites]
-        several = f"{limit!r}: hosts of {', '.join(names)}"
-        raise bad_input("-l", "", several, "hosts of exactly one partition")
+        given = "no -l" if limit == COMPUTE else f"{limit!r}"
+        several = f"{given}: hosts of {', '.join(names)}"
+        accepted = f"hosts of exactly one partition, as -l {names[0]}"
+        raise bad_input("-l" if limit != COMPUTE else inventory, "", several, accepted)
     return sites[0]
 
 

@@ -8,16 +8,16 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
 from archspec.cpu import TARGETS
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
 
 from proofmark.cases.vocabulary import Slug, Text, Variable
-from proofmark.common.errors import nearest
+from proofmark.common.errors import KeyMistake, nearest
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 from proofmark.site.execution import HostCpus, LaunchSettings, Queue
 from proofmark.site.fabric import Fabric
 from proofmark.site.file_systems import FileSystem, Scratch
-from proofmark.site.firmware import Firmware, missing_setting, vendor_mistake, wanted
+from proofmark.site.firmware import Firmware, check_same_settings, check_vendor, wanted
 from proofmark.site.hardware import (
     CURRENT,
     NODE,
@@ -25,11 +25,13 @@ from proofmark.site.hardware import (
     Facts,
     Mode,
     Modes,
+    Rate,
     StatedNode,
     bytes_per_s,
 )
 
 OFF = "off"
+RATE = TypeAdapter(Rate | None)
 ElsewhereFile = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\.ya?ml$", max_length=100)
 ]
@@ -38,7 +40,7 @@ ElsewhereFile = Annotated[
 
 def _once(names: tuple[str, ...]) -> tuple[str, ...]:
     if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise ValueError(f"accepted: each file once; named twice: {', '.join(twice)}")
+        raise ValueError(f"each file once; named twice: {', '.join(twice)}")
     return names
 
 
@@ -65,7 +67,7 @@ class JudgeExpected(StrictModel):
     @model_validator(mode="after")
     def _one(self) -> Self:
         if not self.wanted and (self.tolerance is not None or self.elsewhere):
-            raise ValueError("nothing else is accepted if expected values do not judge")
+            raise KeyMistake("true, because other settings are there", "wanted")
         return self
 
 
@@ -80,7 +82,7 @@ EnvironmentName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 
 def _known_target(name: str) -> str:
     if name and name not in TARGETS:
-        raise ValueError(f"{name!r} is not a target of archspec{nearest(name, TARGETS)}")
+        raise ValueError(f"a target of archspec{nearest(name, TARGETS)}")
     return name
 
 
@@ -182,6 +184,10 @@ class Partition(StrictModel):
         rate: Any = given.get(NODE)
         for key in (RAILS, "rate"):
             rate = rate.get(key) if isinstance(rate, dict) else getattr(rate, key, None)
+        try:
+            RATE.validate_python(rate)
+        except ValidationError:
+            return given  # the node has the mistake
         fabric = given.get("fabric", {})
         if rate is not None and isinstance(fabric, Fabric) and fabric.rate is None:
             fabric = fabric.model_copy(update={"rate": rate})
@@ -193,14 +199,14 @@ class Partition(StrictModel):
     def _one_rate(self) -> Self:
         rate = self.node.rails.bytes_per_s
         if rate and rate != bytes_per_s(self.fabric.rate):
-            raise ValueError("fabric.rate: another rate than node.rails.rate; state one of them")
+            raise KeyMistake("the rate of node.rails.rate; state one of them", "fabric", "rate")
         return self
 
     @model_validator(mode="after")
     def _known_mode(self) -> Self:
         if self.current_mode not in self.modes:
             hint = nearest(self.current_mode, self.modes)
-            raise ValueError(f"current_mode {self.current_mode!r}{hint}: one of modes")
+            raise KeyMistake(f"one of modes: {', '.join(self.modes)}{hint}", "current_mode")
         return self
 
     @model_validator(mode="after")
@@ -209,18 +215,19 @@ class Partition(StrictModel):
             try:
                 wanted(self.firmware, mode.settings) if self.firmware else None
             except KeyError as error:
-                raise ValueError(f"firmware.attributes: mode {name} needs {error}") from None
-            if self.firmware and (mistake := vendor_mistake(self.firmware, mode.settings)):
-                raise ValueError(f"modes.{name}.{mistake}")
-        modes = {name: mode.settings for name, mode in self.modes.items()}
-        if self.firmware and (mistake := missing_setting(self.firmware, modes)):
-            raise ValueError(f"modes.{mistake}")
+                accepted = f"the attributes of mode {name}, which needs {error}"
+                raise KeyMistake(accepted, "firmware", "attributes") from None
+            if self.firmware:
+                check_vendor(self.firmware, name, mode.settings)
+        if self.firmware:
+            modes = {name: mode.settings for name, mode in self.modes.items()}
+            check_same_settings(self.firmware, modes)
         return self
 
     @model_validator(mode="after")
     def _host_cpus_are_emulated(self) -> Self:
         if self.host_cpus and self.origin != "emulated":
-            raise ValueError("host_cpus: only where origin is emulated")
+            raise KeyMistake("only where origin is emulated", "host_cpus")
         return self
 
     @property

@@ -27,6 +27,8 @@ from proofmark.software.spack.lock_check import similar_environment
 
 FILES = ("spack.yaml", "system.yml")
 """The files of the providers in an environment; it has one or several of them."""
+GENERIC = "local"
+"""The environment for a processor without one of its own."""
 COMMON = "common"
 """The folder with the files that several environments share."""
 
@@ -50,17 +52,13 @@ def check_environment(folder: Path, name: str) -> None:
         raise bad_input("environment", "", found, ", ".join(known))
 
 
-def file_of_environment(folder: Path, name: str, file: str) -> Path:
-    """Return the path of `file` in the environment `name`.
+def file_of_system(folder: Path, name: str) -> Path:
+    """Return the ``system.yml`` of the environment `name`, or else that of `GENERIC`.
 
-    Raises:
-        BadInput: the environment has no such file.
+    The packages of a distribution are built for all processors of its architecture.
     """
-    path = folder / name / file
-    if not path.is_file():
-        known = ", ".join(environments_with(folder, file))
-        raise bad_input(path, "", "no such file", f"an environment with this file: {known}")
-    return path
+    own = folder / name / "system.yml"
+    return own if own.is_file() else folder / GENERIC / "system.yml"
 
 
 SOURCES = Path("common/sources")
@@ -254,9 +252,9 @@ def programs_of_system(environments: Path, name: str) -> Mapping[str, Collection
     """Return the programs in the ``system.yml`` of the environment `name`, by package.
 
     Raises:
-        BadInput: there is no such file, or it is wrong.
+        BadInput: the file is wrong.
     """
-    packages = load(file_of_environment(environments, name, "system.yml"), System).packages
+    packages = load(file_of_system(environments, name), System).packages
     return {package: source.programs.keys() for package, source in packages.items()}
 
 

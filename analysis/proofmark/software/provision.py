@@ -24,7 +24,7 @@ from proofmark.runs.identity import add_input
 from proofmark.runs.run import Run, site_of
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts, parse_probe
-from proofmark.software.environments import Source, System, sources_of
+from proofmark.software.environments import Source, System, file_of_system, sources_of
 from proofmark.software.installed import Installed, Spelling, program_path, spellings, with_facts
 from proofmark.software.program import LAUNCHERS, Program, parse_programs, unprobed
 from proofmark.software.provider import SYSTEM
@@ -195,7 +195,7 @@ def _system_software(
     programs: Mapping[str, Sequence[Program]],
     facts: NodeFacts,
 ) -> Software:
-    file = environments / site_of(run).partition.environment / "system.yml"
+    file = file_of_system(environments, site_of(run).partition.environment)
     sources = sources_of(file, sorted({step.package for step in run.plan.programs()}))
     pins = {
         name: _pinned(environments.parent / source.pip.lock, source.pip.distribution)
@@ -303,9 +303,9 @@ def _stated(environments: Path, site: Site, package: str, programs: Iterable[str
         words = ",".join([*entry.modules, entry.prefix, *entry.environment])
         paths = {name: program_path(entry, name) for name in programs}
         return paths, entry.environment, _family(words)
-    if origin == SYSTEM and (folder / "system.yml").is_file():
-        source = load(folder / "system.yml", System).packages.get(package)
-        if source:
+    if origin == SYSTEM:
+        system = load(file_of_system(environments, partition.environment), System)
+        if source := system.packages.get(package):
             return source.paths(PREFIX), source.variables(PREFIX), source.mpi
     if origin in (SPACK, "easybuild"):
         known = getattr(spellings(environments), origin).get(package, Spelling()).programs

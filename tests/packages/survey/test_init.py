@@ -936,3 +936,37 @@ def test_the_environment_is_that_of_the_processor_or_a_generic_one() -> None:
     of_arm = {name for name, each in environments.items() if each.fits("neoverse_v2")}
     assert of_arm == {"neoverse_v2"}
     assert not any(each.fits("riscv64") for each in environments.values())
+
+
+PROCESSORS = {
+    "skl": SKL,
+    "zen2": recorded_probe("live-kvm-zen3.txt"),
+    "graniterapids": recorded_probe("spr-vm.txt"),
+    "local": re.sub(r" (avx512\w*|clwb|pku|mpx)\b", "", SKL),
+}
+"""Probes by the environment that `init` writes; `local` is for a processor without its own."""
+
+
+@pytest.mark.parametrize("environment", PROCESSORS)
+def test_the_pages_are_true_on_each_processor(
+    inventory: Path, called: Called, slurm: UseSlurm, reads: Reads, environment: str
+) -> None:
+    """Sections 2 and 3 of the tutorial, and the sentence of the README about the suite quick."""
+    slurm()
+    reads(node_that_reports(PROCESSORS[environment]))
+    assert called("init", inventory, "--from-node", NODE, "--scheduler", "slurm")[0] == 0
+    facts = partition(inventory)
+    assert facts["environment"] == environment
+    page = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
+    stated, contract, *_ = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    facts |= yaml.safe_load(f"a:\n{stated}")["a"]
+    for file in (inventory / "group_vars/normal").glob("*.yml"):
+        file.unlink()
+    written = yaml.safe_dump({"partition": facts}).replace("'!unsafe ", "!unsafe '")
+    (inventory / "group_vars/normal/partition.yml").write_text(written)
+    (inventory / "contract.yml").write_text(contract)
+    for words in (["check"], ["plan", "-l", "normal"]):
+        code, printed, said = called(*words, "-i", inventory, "--suite", "tutorial")
+        assert (code, said) == (0, ""), printed
+    code, printed, said = called("check", "-i", inventory, "--suite", "quick")
+    assert (code, said) == (0, ""), printed

@@ -115,13 +115,13 @@ def test_an_unreadable_file_causes_no_mistakes_in_other_files(kit: Kit) -> None:
             "read.same_as: found a case without rules in its key read:",
         ),
         ({"metrics": {}}, "metrics: found no key for a metric that is read: 'rate'"),
-        ({"launch": "ssh"}, "launch: found 'ssh'; accepted: Input should be 'mpi'"),
+        ({"launch": "ssh"}, "launch: found 'ssh'; accepted: mpi, threads, process, counted"),
         ({"cost": {}}, "cost.seconds: found nothing"),
         ({"cost": {"seconds": float("inf")}}, "cost.seconds: found inf; accepted: "),
         ({"inputs": {"a/b": "x"}}, "inputs.a/b: found 'a/b'"),
-        ({"inputs": {"run.sh": "x"}}, "the kit itself writes run.sh"),
-        ({"inputs": {"stdout": "x"}}, "the kit itself writes stdout"),
-        ({"output": "rc"}, "the kit itself writes rc"),
+        ({"inputs": {"run.sh": "x"}}, "inputs.run.sh: found 'x'; accepted: another name"),
+        ({"inputs": {"stdout": "x"}}, "inputs.stdout: found 'x'; accepted: another name"),
+        ({"output": "rc"}, "output: found 'rc'; accepted: another name"),
         ({"environment": {"A B": 1}}, "environment.A B: found 'A B'"),
         ({"sweep": {"ranks": {"cores": None}}}, "sweep.ranks: found {cores} without quotes"),
     ],
@@ -141,7 +141,7 @@ def test_a_case_that_cannot_work_is_refused(
         ({"value": 1, "at_least": None}, "at_least, at_most or both"),
         (
             {"value": 1, "kind": "expected"},
-            "system: required if kind is expected, unless rule is a typical value",
+            "system: found nothing; accepted: a system if kind is expected and rule is no",
         ),
         ({"value": float("nan")}, "references.0.value: found nan"),
         ({"value": 0}, "references.0.value: found 0"),
@@ -195,10 +195,22 @@ def test_copying_a_file_makes_a_new_benchmark(tmp_path: Path, source: str) -> No
     folder = tmp_path / "benchmarks"
     shutil.copy(folder / f"{source}.yml", folder / "brand-new.yml")
     benchmarks = load_benchmarks(folder)
-    assert benchmarks.case("brand-new") == benchmarks.case(source)
+    copy, origin = benchmarks.case("brand-new"), benchmarks.case(source)
+    uses = {name: use for name, use in origin.suites.items() if name != source}
+    assert copy.suites == {**uses, "brand-new": origin.suites[source]}
+    assert copy.model_copy(update={"suites": origin.suites}) == origin
     assert "brand-new" in benchmarks.members("quick")
 
 
 def test_the_fake_case_is_unchanged_by_yaml(kit: Kit) -> None:
     text = (kit.cases / "fake.yml").read_text(encoding="utf-8")
     assert yaml.safe_load(text) == FAKE
+
+
+def test_a_case_is_a_suite_of_its_own_with_the_uses_of_an_acceptance(kit: Kit) -> None:
+    benchmarks = kit.benchmarks()
+    assert "fake" not in benchmarks.suites and "fake" not in benchmarks.listed()
+    assert [*benchmarks.members("fake")] == ["fake"]
+    uses = benchmarks.case("fake").suites
+    assert uses["fake"] == uses["quick"]
+    assert benchmarks.suite("fake").required_metrics == []

@@ -88,10 +88,10 @@ def test_a_file_is_read_as_it_is_now_and_a_mistake_names_its_own_file(tmp_path: 
         ("name: a\ninners: {b: {size: x}}", "x.yml:2: inners.b.size: found 'x'; accepted: a whole"),
         ("name: a\nname: b", "x.yml:2: name: found the key a second time; accepted: each key once"),
         ("name: a\nrows: [{size: 1, size: 2}]", "x.yml:2: size: found the key a second time"),
-        ("name: a\nlimits: {Low: x}", "x.yml:2: limits.Low: found 'x'; accepted: a whole number"),
+        ("name: a\nlimits: {Low: x}", "x.yml:2: limits.Low: found 'x'; accepted: a number"),
         (
             "name: a\nlimits:\n  list: x",
-            "x.yml:3: limits.list: found 'x'; accepted: a whole",
+            "x.yml:3: limits.list: found 'x'; accepted: a number",
         ),
         ("name: a\nlimits: {a: {cores}}", "x.yml:2: limits.a: found {cores} without quotes; "),
         ("name: a\neither: {same: x}", "x.yml:2: either.same: found unknown key"),
@@ -118,7 +118,7 @@ def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
 
 def test_one_value_of_several_types_is_one_mistake(tmp_path: Path) -> None:
     (said,) = mistakes(tmp_path, "name: a\nlimits: {low: x}")
-    assert said.endswith("found 'x'; accepted: a whole number or a number or a list")
+    assert said.endswith("found 'x'; accepted: a number or a list: each a whole number")
 
 
 def test_long_values_are_shortened(tmp_path: Path) -> None:

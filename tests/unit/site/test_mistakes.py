@@ -120,11 +120,6 @@ WRONG: dict[str, tuple[Edits, str, str]] = {
         "partition.preinstalled.hpl.programs.hpl: found a program that no case uses, did you mean",
         "accepted: xhpl",
     ),
-    "provider-without-environment": (
-        {"provision_from: .*": "provision_from: system", "environment: .*": "environment: skl"},
-        "partition.provision_from: ORIGIN_HAS_NO_PROGRAMS: found 'system': ",
-        "environments/skl/system.yml: no such file; accepted: an environment with this file: local",
-    ),
     "small-array": (
         {"stream_array_size: .*": "stream_array_size: 33554431"},
         "partition.facts.stream_array_size: found 33554431; accepted: at least 33554432: an array",
@@ -192,7 +187,7 @@ def test_a_missing_fact_makes_no_other_mistake(
     """Its placeholder is not checked: the environment skl has no file of the provider system."""
     edit(inventory, {"environment: .*": "environment: skl", "  provision_from: .*\n": ""})
     (line,) = mistakes(capsys, inventory)
-    assert "partition.provision_from: found nothing; accepted: Field required" in line
+    assert "partition.provision_from: found nothing; accepted: a value: a name" in line
 
 
 @pytest.mark.fault("packages-of-a-suite-missing")
@@ -348,3 +343,42 @@ def test_a_stability_run_of_short_jobs_gets_a_note(
     printed = capsys.readouterr().out
     noted = re.search(r"note: stability: each of its [\d,]+ jobs takes \d+ s at most: ", printed)
     assert bool(noted) == (site == "SMALL")
+
+
+HOSTS = "all:\n  children:\n    compute:\n      children:\n        cluster:\n          hosts:\n"
+MISNAMED = {
+    "contract.yaml": ("title: x\n", ": found a file that nothing reads; accepted: contract.yml"),
+    "Locks.yml": ("", ": found a file that nothing reads; accepted: locks"),
+    "allowed_signers.txt": ("", ": found a file that nothing reads; accepted: allowed_signers"),
+    "hosts.yml": (
+        f"{HOSTS}            n[001-064]:\n",
+        ":7: hosts: found n[001-064]; accepted: a range with a colon: n[001:064]",
+    ),
+}
+
+
+@pytest.mark.parametrize("file", MISNAMED)
+def test_a_name_that_ansible_passes_over_is_refused(
+    inventory: Path, file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, expected = MISNAMED[file]
+    (inventory / file).write_text(text)
+    assert mistakes(capsys, inventory) == [f"{inventory}/{file}{expected}"]
+
+
+def test_an_undefined_variable_names_the_file_and_the_key(
+    inventory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(inventory, {"scheduler: .*": "scheduler: '{{ quue }}'"})
+    (said,) = mistakes(capsys, inventory)
+    assert re.match(
+        rf"{inventory / FACTS}:\d+: partition.scheduler: found '{{{{ quue }}}}': ", said
+    )
+
+
+def test_a_wrong_rate_of_the_node_is_one_line(
+    inventory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(inventory, {r"^  node:.*\n": "  node:\n    rails: {rate: 400}\n"})
+    (said,) = mistakes(capsys, inventory)
+    assert "partition.node.rails.rate: found 400; accepted: a number from 1e+06" in said

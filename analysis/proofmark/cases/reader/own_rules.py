@@ -32,11 +32,11 @@ def _pattern(value: object) -> re.Pattern[str]:
     if isinstance(value, re.Pattern):
         return value
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a regular expression in quotes")
+        raise ValueError("a regular expression in quotes")
     try:
         return line(value)
     except re.error as error:
-        raise ValueError(f"{value!r} is not a regular expression: {error}") from None
+        raise ValueError(f"a regular expression: {error}") from None
 
 
 Pattern = Annotated[

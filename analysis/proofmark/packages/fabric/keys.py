@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from proofmark.common.errors import KeyMistake
 from proofmark.common.shared_models import StrictModel
 from proofmark.site.hardware import Count, Rate
 
@@ -35,7 +36,7 @@ class LevelKeys(StrictModel):
     @model_validator(mode="after")
     def _rate_of_uplinks(self) -> Self:
         if self.uplink_rate and not self.uplinks:
-            raise ValueError("uplink_rate: only accepted with uplinks")
+            raise KeyMistake("only accepted with uplinks", "uplink_rate")
         return self
 
 
@@ -58,5 +59,5 @@ class FabricKeys(StrictModel):
     def _routed(self) -> Self:
         levels: Sequence[Any] = getattr(self, "levels", ())
         if self.routing and not any(level.uplinks for level in levels):
-            raise ValueError("routing: only accepted if a level has uplinks")
+            raise KeyMistake("only accepted if a level has uplinks", "routing")
         return self

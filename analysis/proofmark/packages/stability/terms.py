@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from proofmark.common.errors import KeyMistake
 from proofmark.common.shared_models import StrictModel
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class StabilityTerms(StrictModel):
     @model_validator(mode="after")
     def _good_is_better(self) -> Self:
         if self.good >= self.bad:
-            raise ValueError("good: a smaller failure rate than bad")
+            raise KeyMistake("a smaller failure rate than bad", "good")
         return self
 
 
