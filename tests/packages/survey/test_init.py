@@ -941,7 +941,6 @@ def test_the_environment_is_that_of_the_processor_or_a_generic_one() -> None:
 PROCESSORS = {
     "skl": SKL,
     "zen2": recorded_probe("live-kvm-zen3.txt"),
-    "graniterapids": recorded_probe("spr-vm.txt"),
     "local": re.sub(r" (avx512\w*|clwb|pku|mpx)\b", "", SKL),
 }
 """Probes by the environment that `init` writes; `local` is for a processor without its own."""
