@@ -53,23 +53,21 @@ def test_a_node_that_is_five_percent_slow_is_found_among_slow_measurements(trial
     assert others <= trials // 33
 
 
-@pytest.mark.parametrize("trials", TRIALS)
-@pytest.mark.parametrize("repeats", [1, 2, 3, 5])
-def test_a_healthy_machine_near_its_limit_does_not_fail(repeats: int, trials: int) -> None:
+@pytest.mark.parametrize("repeats", range(1, 9))
+def test_a_healthy_machine_near_its_limit_does_not_fail(repeats: int) -> None:
     """Its level is 5 % above the limit, its noise 5 %.
 
-    One of 48 nodes fails in at most 2 of 100 runs. With two repeats it does in 1 of 4, and with
-    three in 1 of 12.
+    One of 48 nodes fails in at most 1 of 20 runs, with any number of repeats.
     """
     failed = 0
-    for seed in range(trials):
+    for seed in range(300):
         random = np.random.default_rng(seed)
         values = 1.05 * np.exp(0.05 * random.standard_normal((48, repeats)))
         failed += any(repeats_agree(each, 1.0, 1.0, below=True) for each in values.tolist())
-    assert failed <= max(2, {2: 0.3, 3: 0.1}.get(repeats, 0.02) * trials)
+    assert failed <= 300 / 20
 
 
-@pytest.mark.parametrize(("repeats", "noise"), [(2, 0.002), (3, 0.005), (5, 0.02)])
+@pytest.mark.parametrize(("repeats", "noise"), [(2, 0.0005), (3, 0.005), (4, 0.01), (5, 0.02)])
 def test_a_bad_node_misses_its_limit(repeats: int, noise: float) -> None:
     """At 5 % below the limit it is FAIL in 19 of 20 cases."""
     random = np.random.default_rng(1)

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 from tests.fixtures.finished import own_number, write_software
-from tests.fixtures.node_outputs import writer
+from tests.fixtures.node_outputs import binding, writer
 from tests.folders import BENCHMARKS, PROBES, ROOT
 
 from proofmark.cases.loading import load_benchmarks
@@ -36,7 +36,6 @@ from proofmark.runs.run_files import RunFiles
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
-from proofmark.site.node.cpu import cpu_list_text
 from proofmark.site.node.parts import MountedFileSystem
 from proofmark.software.program import Program
 from proofmark.software.software import Package, Software
@@ -89,7 +88,7 @@ def make_run(folder: Path, nodes: int, repeats: int = REPEATS) -> Path:
                 "when.json": '{"start": "2026-11-21T08:00:00Z", "end": "2026-11-21T08:01:00Z", '
                 f'"seconds": {seconds}, "host": "{members[0]}", "timed_out": false, '
                 f'"attempt": "{jobs[step.id]}/attempt-1"}}\n',
-                "binding.json": _binding(step, members),
+                "binding.json": binding(step, members),
             }
             if step.writes:
                 outputs["scratch.json"] = _scratch(step)
@@ -119,28 +118,6 @@ def _clock(numbers: np.random.Generator) -> str:
     """Return a random time of the day, as programs print it; it differs from node to node."""
     hour, minute, second = numbers.integers((24, 60, 60))
     return f"Sat Nov 21 {hour:02d}:{minute:02d}:{second:02d} 2026"
-
-
-def _binding(step: Step, members: Sequence[str]) -> str:
-    """Return the records of ranks and threads, as ``step.sh`` writes them."""
-    memory = f"bind:{step.membind[0]}" if step.membind else "default"
-    lines = [
-        f'{{"rank": {number}, "host": "{members[max(0, rank.node)]}", '
-        f'"cpus": "{cpu_list_text(rank.cpus)}", "memory": "{memory}"}}'
-        for number, rank in enumerate(step.cpus)
-    ]
-    if step.bind_threads:
-        lines += [
-            f'{{"threads_of": {number}, "host": "{members[max(0, rank.node)]}", '
-            f'"cpus": "{",".join(map(str, rank.cpus))}"}}'
-            for number, rank in enumerate(step.cpus)
-        ]
-    if step.launch == "threads":
-        lines += [
-            f'{{"thread": {thread}, "host": "{members[0]}", "cpus": "{cpu}"}}'
-            for thread, cpu in enumerate(step.cpus[0].cpus)
-        ]
-    return "[\n" + "\n,".join(lines) + "\n]\n"
 
 
 def _scratch(step: Step) -> str:

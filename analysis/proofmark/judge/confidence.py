@@ -294,6 +294,8 @@ AGREEING = 3
 """The least number of repeats that agree. Of two, both do."""
 DOUBT = 0.05
 """The probability that the true level is further beyond the limit than stated."""
+DOUBT_OF_FEW = {2: 0.005, 3: 0.02}
+"""That probability for a FAIL of two and of three repeats, whose noise can be small by chance."""
 MOST_LOGARITHM = math.log(1000)
 """By more than 1,000 times no miss is stated."""
 FACTOR_AT_ANY_NOISE = 2.0
@@ -328,8 +330,9 @@ def repeats_agree(values: Sequence[float], limit: float, level: float, *, below:
     """Return whether repeats agree that the level of a figure misses a limit.
 
     Those that miss it are at least `AGREEING`, or both of two: healthy nodes have single slow
-    repeats. Besides, the interval of the level is beyond `level`, or all of `SIGN_TEST` or more
-    repeats miss the limit. One repeat misses it by the factor `FACTOR_OF_ONE`.
+    repeats. Besides, the interval of the level is beyond `level` (`DOUBT_OF_FEW`), or all of
+    `SIGN_TEST` or more repeats miss the limit, or each repeat differs by the factor
+    `FACTOR_OF_ONE`.
 
     Args:
         values: of the repeats, in one unit, not negative.
@@ -344,11 +347,14 @@ def repeats_agree(values: Sequence[float], limit: float, level: float, *, below:
         return below
     if missed == len(values) >= SIGN_TEST:
         return True
-    gap = -_margin(median(values), level, least=below)
+    nearest = max(values) if below else min(values)
+    if -_margin(nearest, level, least=below) >= math.log(FACTOR_OF_ONE):
+        return True
     if len(values) < 2:
-        return gap >= math.log(FACTOR_OF_ONE)
-    quantile, error = _of_repeats(len(values))
-    return gap >= quantile * (_spread(values) * error)
+        return False
+    count = len(values)
+    quantile, error = _of_repeats(count, DOUBT_OF_FEW.get(count, DOUBT))
+    return -_margin(median(values), level, least=below) >= quantile * (_spread(values) * error)
 
 
 def missing(values: Sequence[float], limit: float, *, below: bool) -> int:
@@ -431,18 +437,18 @@ def enough_repeats(
 
 
 @lru_cache(maxsize=256)
-def _quantile(freedom: float) -> float:
-    return float(quantile_of_t(DOUBT, freedom))
+def _quantile(freedom: float, doubt: float = DOUBT) -> float:
+    return float(quantile_of_t(doubt, freedom))
 
 
 @lru_cache(maxsize=2 * MOST_REPEATS)
-def _of_repeats(count: int) -> tuple[float, float]:
+def _of_repeats(count: int, doubt: float = DOUBT) -> tuple[float, float]:
     """Return the quantile of t, and the standard error of the median, of `count` repeats.
 
     The error is a part of the standard deviation of a repeat. The product of the three is the half
     width of the one-sided interval.
     """
-    return _quantile(count - 1.0), math.sqrt(median_variance(count) / count)
+    return _quantile(count - 1.0, doubt), math.sqrt(median_variance(count) / count)
 
 
 def _spread(ratios: Sequence[float]) -> float:

@@ -129,18 +129,20 @@ def exit_code(
     return 0 if counts.get("PASS") or enough else 4
 
 
-def headline(code: int, kinds: Mapping[str, Judged], *, faulty: bool = False) -> Headline:
+def headline(
+    code: int, kinds: Mapping[str, Judged], *, faulty: bool = False, virtual: bool = False
+) -> Headline:
     """Return the first words of a verdict with this exit code, by what each kind judged.
 
     An acceptance that lacks something is UNJUDGED, not `SANITY`, if a limit could have accepted it,
-    or if a stage failed (`faulty`).
+    or if a stage failed (`faulty`). `virtual` figures accept no machine: their word is never PASS.
     """
     used = {kind: of for kind, of in kinds.items() if of.total}
     accepting = [of for kind, of in used.items() if kind in PASSING]
     if code in (1, 2):
         word = {1: "FAIL", 2: "INVALID"}[code]
     elif code == 0 and any(of.met for of in accepting):
-        word = "PASS"
+        word = SANITY if virtual else "PASS"
     elif used and (code == 0 or not accepting) and not faulty:
         word = SANITY
     else:

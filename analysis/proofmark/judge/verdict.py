@@ -51,7 +51,7 @@ from proofmark.judge.results import result_json as result_json
 from proofmark.judge.slowdown import Slowdown
 from proofmark.judge.stated_parts import NominalHardware
 from proofmark.plan.step import StepInstance
-from proofmark.records.columns import Record
+from proofmark.records.columns import VIRTUAL, Record
 
 MOST_STEPS = 8
 """The largest number of steps that a command names."""
@@ -200,7 +200,9 @@ class Verdict:
     def headline(self, *, strict: bool = False) -> Headline:
         """Return the first words of the verdict."""
         faulty = bool(self.conditions.open_stages or self.again)
-        return headline(self.exit_code(strict=strict), self.kinds, faulty=faulty)
+        figures = self.results.aggregates.records.measurands
+        virtual = any(each.origin in VIRTUAL for each in figures)
+        return headline(self.exit_code(strict=strict), self.kinds, faulty=faulty, virtual=virtual)
 
     @cached_property
     def kinds(self) -> Mapping[str, Judged]:

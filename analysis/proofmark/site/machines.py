@@ -16,7 +16,7 @@ from archspec.cpu import TARGETS
 
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import ranks_inside
-from proofmark.common.files import is_regular
+from proofmark.common.files import is_regular, read_text
 from proofmark.common.processes import run_command
 from proofmark.site.hardware import NODE, StatedNode
 from proofmark.site.hardware_limits import ETHERNET, SLINGSHOT, ProcessorLimits, processor
@@ -238,8 +238,13 @@ def _topology(folder: Path, declaration: str) -> Topology:
         path = folder / declaration
         if not is_regular(path):
             raise bad_input(path, "", "no such file", "hwloc's XML, named in the partition's facts")
-        return Topology.from_file(path)
+        return _from_xml(read_text(path), f"{path}")
     return _synthetic(" ".join(declaration.split()))
+
+
+@lru_cache(maxsize=8)
+def _from_xml(text: str, file: str) -> Topology:
+    return Topology.from_xml(text, file)
 
 
 @lru_cache(maxsize=64)
@@ -338,8 +343,9 @@ def _modules(row: ProcessorLimits | None, sockets: int) -> tuple[Dimm, ...]:
 def _ports(site: Site) -> tuple[Port, ...]:
     """Return a port with the rate of the fabric; none if the inventory states no rate."""
     fabric = site.partition.fabric
-    if not isinstance(fabric.rate, str):
+    if fabric.rate is None:
         return ()
+    rate = fabric.rate if isinstance(fabric.rate, str) else f"{8 * fabric.rate / 1e9:g} Gb/sec"
     layer = LAYERS.get(fabric.network.kind if fabric.network else "", "InfiniBand")
-    port = Port(adapter="", port="", state="4: ACTIVE", rate=fabric.rate, layer=layer)
+    port = Port(adapter="", port="", state="4: ACTIVE", rate=rate, layer=layer)
     return (port,)

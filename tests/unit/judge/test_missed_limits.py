@@ -44,7 +44,9 @@ def test_a_failure_without_a_ratio_misses_no_limit() -> None:
     ("values", "agree"),
     [
         ([80.0, 81.0, 79.0], True),
-        ([80.0, 80.5], True),
+        ([80.0, 80.1], True),
+        ([80.0, 81.0], False),
+        ([60.0, 69.0], True),
         ([80.0, 81.0, 95.0], False),
         ([80.0, 81.0, 82.0, 91.0, 79.0], True),
         ([80.0, 81.0, 82.0, 120.0, 79.0], False),

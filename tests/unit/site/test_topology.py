@@ -10,10 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.fixtures.machine_probe import Node, probe, topology
 from tests.folders import HWLOC
 
 from proofmark.common.errors import BadInput
+from proofmark.site.node.facts import parse_probe
 from proofmark.site.node.topology import Cache, Core, Topology
+from proofmark.site.survey.findings import written_topology
 
 FILES = sorted(HWLOC.glob("*.xml"))
 GIB = 1 << 30
@@ -339,3 +342,30 @@ def test_linux_states_the_same_cores_where_hwloc_knows_them(file: Path) -> None:
 )
 def test_the_cores_of_an_l3_cache(notation: str, cores: int | None) -> None:
     assert Topology.from_lstopo(notation).least_l3_cores == cores
+
+
+ACROSS = Node(
+    "Xeon",
+    cores=4,
+    l3=(1024, 4),
+    domains=[
+        {"cores": [0, 1, 4, 5], "gib": 8, "across": True},
+        {"cores": [2, 3, 6, 7], "gib": 8, "across": True},
+    ],
+)
+"""Domains whose cores are in both packages: hwloc attaches them to the whole node."""
+
+
+def test_equal_domains_of_the_whole_node_have_equal_parts_of_its_cores() -> None:
+    text = topology(ACROSS)
+    parts = [(each.kind, each.cores, each.near) for each in Topology.from_xml(text).numa_domains]
+    assert parts == [("ddr", (0, 1, 2, 3), (0, 1, 2, 3)), ("ddr", (4, 5, 6, 7), (4, 5, 6, 7))]
+
+
+def test_init_writes_the_cores_that_linux_states_for_a_domain() -> None:
+    facts = parse_probe(probe(ACROSS), "probe")
+    written = Topology.from_xml(written_topology(facts))
+    assert [each.cores for each in written.numa_domains] == [(0, 1, 4, 5), (2, 3, 6, 7)]
+    assert written == written.of_kernel({each.index: each.cpus for each in facts.numa})
+    inside = parse_probe(probe(replace(ACROSS, domains=())), "probe")
+    assert written_topology(inside) == inside.topology_xml

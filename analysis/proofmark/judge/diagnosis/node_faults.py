@@ -40,7 +40,6 @@ from proofmark.site.installed_parts import (
     LEAST_NODES,
     RATE_TOLERANCE,
     Parts,
-    commonest,
     declared_parts,
 )
 from proofmark.site.node.counters import CounterChange, ErrorRule, bits_per_s, meaning_of, rule_of
@@ -83,12 +82,20 @@ def rail_faults(
 
 
 def _usual_slots(group: Mapping[str, Mapping[str, Rail]]) -> dict[str, str]:
-    """Return the link of the slot of each rail that almost all nodes have; empty if none is."""
+    """Return the link of the slot of each rail that more than half of the nodes reach.
+
+    It is empty if fewer than `LEAST_NODES` nodes have the rail.
+    """
     links: dict[str, list[str]] = {}
     for rails in group.values():
         for name, rail in rails.items():
             links.setdefault(name, []).append(rail.link)
-    return {name: commonest(each) or "" for name, each in links.items()}
+    for each in links.values():
+        each.sort(key=lambda link: pcie_bytes_per_s(link) or 0, reverse=True)
+    return {
+        name: each[len(each) // 2] if len(each) >= LEAST_NODES else ""
+        for name, each in links.items()
+    }
 
 
 def _slow_slots(rails: Mapping[str, Rail], usual: Mapping[str, str]) -> Iterator[Message]:

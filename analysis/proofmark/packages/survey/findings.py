@@ -42,6 +42,7 @@ from proofmark.site.hardware_limits import link, processor, shown_gbit
 from proofmark.site.installed_parts import LEAST_NIC_GBIT, Parts, parts_of
 from proofmark.site.machines import CORE_FLOPS
 from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.hwloc import with_domains
 from proofmark.site.node.parts import MountedFileSystem
 from proofmark.site.node.topology import Topology
 from proofmark.site.rails import rails_of
@@ -454,12 +455,20 @@ def _near(usable: int, installed: int) -> bool:
     return MEMORY_SHARE * installed <= usable <= installed / MEMORY_SHARE
 
 
+def written_topology(facts: NodeFacts) -> str:
+    """Return the XML of a node, with the domains of Linux; it must be of hwloc."""
+    text = facts.topology_xml or ""
+    cpus = {domain.index: domain.cpus for domain in facts.numa}
+    own = Topology.from_xml(text)
+    return text if own == own.of_kernel(cpus) else with_domains(text, cpus)
+
+
 def topology_of(facts: NodeFacts) -> tuple[Topology | None, str]:
     """Return the topology of a node, or None and the reason."""
     if not facts.topology_xml:
         return None, one_line(facts.absent.get("topology", "lstopo printed nothing"))
     try:
-        return Topology.from_xml(facts.topology_xml, f"lstopo on {facts.hostname}"), ""
+        return Topology.from_xml(written_topology(facts), f"lstopo on {facts.hostname}"), ""
     except BadInput as error:
         return None, one_line(str(error))
 

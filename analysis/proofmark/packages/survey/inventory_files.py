@@ -34,6 +34,7 @@ from proofmark.packages.survey.findings import (
     topology_facts,
     topology_file,
     topology_of,
+    written_topology,
 )
 from proofmark.site.file_systems import may_be_same, same_type
 from proofmark.site.groups import ALIASES, MARK, literal_yaml
@@ -68,8 +69,9 @@ def inventory_files(survey: Survey, environments: Mapping[str, Environment]) -> 
         if report is None:
             continue
         files[f"{folder}/found.yml"] = _further(report)
-        if report.facts and report.facts.topology_xml:
-            files[f"{folder}/{topology_file(report.node)}"] = f"{report.facts.topology_xml}\n"
+        if report.facts and topology_of(report.facts)[0]:
+            text = written_topology(report.facts)
+            files[f"{folder}/{topology_file(report.node)}"] = f"{text}\n"
     return files
 
 

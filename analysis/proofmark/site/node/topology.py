@@ -35,6 +35,8 @@ KIND_OF: Mapping[str, MemoryKind] = {
 MAIN_MEMORY = ("DRAM", "")
 XEON_PHI = "Xeon Phi"
 """The name of the only processors with MCDRAM. hwloc's synthetic topologies do not name it."""
+MEMORY_TOLERANCE = 0.15
+"""A kernel shows a little less memory than is installed. Modes differ by a third or more."""
 CACHES = ("L1Cache", "L2Cache", "L3Cache", "L4Cache", "L5Cache")  # data or unified
 
 
@@ -321,8 +323,12 @@ def _nearest_memories(
     """
     chosen: dict[hwloc.Item, int] = {}
     alone: dict[hwloc.Item, list[hwloc.Item]] = {}
-    for core in cores:
-        if near := [node for node in memories if node.cpus & core.cpus]:
+    cores = [*cores]
+    shared = _of_whole_node(memories)
+    for place, core in enumerate(cores):
+        if shared:
+            chosen[core] = shared[place * len(shared) // len(cores)]
+        elif near := [node for node in memories if node.cpus & core.cpus]:
             chosen[core] = min(near, key=_main_and_near).os_index
         else:
             alone.setdefault(_without_memory(core, memories), []).append(core)
@@ -335,6 +341,20 @@ def _nearest_memories(
         held[nearest.os_index] += len(of_part)
         chosen |= dict.fromkeys(of_part, nearest.os_index)
     return chosen
+
+
+def _of_whole_node(memories: Sequence[hwloc.Item]) -> list[int]:
+    """Return the main memories that hwloc attaches to the whole node, if they are equal parts.
+
+    It does so if the cores of a domain are in several packages, or if no package has it. Which
+    cores a domain has is then only known to Linux (`Topology.of_kernel`).
+    """
+    main = [node for node in memories if node.subtype in MAIN_MEMORY]
+    if any(above.type != "Machine" for node in main for above in node.above):
+        return []
+    sizes = sorted(node.size for node in main)
+    alike = len({node.cpus for node in main}) == 1 and _near(sizes[0], sizes[-1])
+    return sorted(node.os_index for node in main) if alike and len(main) > 1 else []
 
 
 def _without_memory(core: hwloc.Item, memories: Sequence[hwloc.Item]) -> hwloc.Item:
@@ -369,8 +389,10 @@ def _domains(document: hwloc.Document, cores: tuple[Core, ...]) -> tuple[NumaDom
     nodes = sorted(_usable_memories(document), key=lambda node: node.os_index)
     domains = []
     for node in nodes:
-        near = [core for core in cores if node.cpus >> core.pus[0] & 1]
         indexes = tuple(core.index for core in cores if core.numa == node.os_index)
+        near = [core for core in cores if node.cpus >> core.pus[0] & 1]
+        if indexes and _of_whole_node(nodes):
+            near = [core for core in near if core.index in indexes]
         kind = _kind(node.subtype, has_cores=bool(indexes))
         near_indexes = tuple(core.index for core in near)
         domains.append(NumaDomain(node.os_index, node.size, kind, indexes, near_indexes))
@@ -386,15 +408,12 @@ def _kind(subtype: str, *, has_cores: bool) -> MemoryKind:
 
 def _caches(document: hwloc.Document, cores: tuple[Core, ...]) -> tuple[Cache, ...]:
     counted: Counter[tuple[int, int, int]] = Counter()
+    masks = [sum(1 << pu for pu in core.pus) for core in cores]
     for cache in document.of(*CACHES):
-        sharing = sum(any(cache.cpus >> pu & 1 for pu in core.pus) for core in cores)
+        sharing = sum(bool(cache.cpus & mask) for mask in masks)
         if sharing:
             counted[int(cache.type[1]), cache.size, sharing] += 1
     return tuple(Cache(*like, count) for like, count in sorted(counted.items()))
-
-
-MEMORY_TOLERANCE = 0.15
-"""A kernel shows a little less memory than is installed. Modes differ by a third or more."""
 
 
 @dataclass(frozen=True)
