@@ -34,13 +34,13 @@ from tests.folders import BENCHMARKS, DATA, PROBES, ROOT
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
+from proofmark.packages.survey.answers import ListedNode, NodeKind, NodeReport, Survey
+from proofmark.packages.survey.findings import environments_in
+from proofmark.packages.survey.inventory_files import inventory_files
 from proofmark.report.sections import plots_section
 from proofmark.runs.run import Run, open_run
 from proofmark.site.node.facts import parse_probe
 from proofmark.site.rails import ports_of
-from proofmark.site.survey.answers import ListedNode, NodeKind, NodeReport, Survey
-from proofmark.site.survey.findings import environments_in
-from proofmark.site.survey.inventory_files import inventory_files
 from proofmark.software.software import Package, Software
 
 TABLE = DATA / "zoo.yml"

@@ -162,6 +162,8 @@ class Topology:
             own = tuple(core.index for core in cores if core.numa == domain.os_index)
             stated = bool(own) and not set(own).isdisjoint(domain.near)
             kind: MemoryKind = "ddr" if stated and domain.kind == "other" else domain.kind
+            if domain.cores and not own and kind == "ddr":
+                kind = "other"  # hwloc attaches it to the whole node, and Linux states no cores
             # Memory without cores of its own is local to the cores that hwloc names.
             near = own if stated and domain.os_index in owners.values() else domain.near
             domains.append(replace(domain, cores=own, near=near, kind=kind))
