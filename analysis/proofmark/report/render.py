@@ -20,7 +20,6 @@ from proofmark.report.run_data import RunData
 from proofmark.report.sections import (
     accepted_runs,
     change_in_run,
-    congestion,
     faulty_nodes,
     figure_tables,
     issues,
@@ -151,10 +150,6 @@ def view(run_data: RunData, products: RunFiles | None = None) -> View:
         products: the files that were made from it, of which the page has digests; None: its own.
     """
     plots, files = plots_section.section(run_data)
-    of_time, curves = change_in_run.sections(run_data)
-    under_load, distribution = congestion.sections(run_data)
-    of_baseline, changes = accepted_runs.sections(run_data)
-    files = {**files, **curves, **distribution, **changes}
     # By the id of a section, which the page of a run need not have.
     places: dict[str, list[Section]] = {
         BEGINNING: [],
@@ -165,15 +160,15 @@ def view(run_data: RunData, products: RunFiles | None = None) -> View:
         "signatures": [*signed_sheets.signatures(run_data, products or run_data.run.products)],
         "attention": [issues.section(run_data)],
         "judged": [figure_tables.judged_section(run_data)],
-        "baseline": [*of_baseline],
+        "baseline": [*accepted_runs.sections(run_data)],
         "plots": [plots],
         "information": [peak.section(run_data)],
         "bad-nodes": [*faulty_nodes.sections(run_data)],
         "observations": [*issues.observations(run_data)],
         "storage-targets": [*faulty_nodes.target_sections(run_data)],
         "file-drivers": [*node_provenance.driver_sections(run_data)],
-        "over-time": [*of_time],
-        "slowdown": [*under_load],
+        "over-time": [*change_in_run.sections(run_data)],
+        "slowdown": [*change_in_run.congestion_sections(run_data)],
         "provenance": [node_provenance.section(run_data)],
         "commands": [*launch_commands.sections(run_data)],
         "all": [figure_tables.all_section(run_data)],

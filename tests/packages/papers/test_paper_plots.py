@@ -59,7 +59,7 @@ def samples(*sheets: Sheet) -> list[Sample]:
 
 def drawn(system: str, given: Sequence[Sample]) -> dict[str, Drawing]:
     """Return the drawings of the papers' figures, by name."""
-    context = PlotContext(None, {}, PAPERS[system], {"stream": (4, 408)})
+    context = PlotContext(PAPERS[system], {"stream": (4, 408)})
     drawings: list[Drawing] = []
     for plot in (plot for plot in plots() if plot.suite):
         wanted = [sample for sample in given if plot.wants(sample.record)]
@@ -133,7 +133,7 @@ def test_figure_1_of_p5_names_what_was_measured_once() -> None:
     steps = {s.record.step for s in given}
     for once_from, named in ((max(sizes), True), (max(sizes) + 1, False)):
         derived = {step: {"once_from": once_from} for step in steps}
-        context = PlotContext(None, {}, PAPERS["p595"], derived=derived)
+        context = PlotContext(PAPERS["p595"], derived=derived)
         (plot,) = [each for each in plots() if each.suite == "p5"]
         with matplotlib.rc_context(STYLE):
             figure, _ = plot.draw([each for each in given if plot.wants(each.record)], context)

@@ -92,15 +92,13 @@ def test_without_congestion_it_is_near_one(tmp_path: Path) -> None:
     assert slowdown.ratios[-1] == pytest.approx(1, abs=0.01)
 
 
-def test_the_report_has_the_distribution_and_its_picture(tmp_path: Path) -> None:
+def test_the_report_has_the_distribution(tmp_path: Path) -> None:
     run = congested(tmp_path, {1: 1.5, 2: 2.0, 3: 8.0})
     page = view(gather(run, judged(run)))
     (section,) = [each for each in page.sections if each.id == "slowdown"]
     text = re.sub(r"\s+", " ", str(section.blocks[0].tables))
     assert "6 of 3 pairs" in text
     assert "n4, n10" in text
-    assert page.plot_files["slowdown.csv"].decode().count("\n") == 1 + PAIRS * REPEATS
-    assert b"<svg" in page.plot_files["slowdown.svg"]
 
 
 def test_percentiles_are_between_neighbours() -> None:

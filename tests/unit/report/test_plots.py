@@ -16,7 +16,6 @@ from tests.fixtures.kit import results_of
 from tests.fixtures.messages import said
 
 from proofmark.packages.papers.node_plots import FileSize, file_bytes
-from proofmark.packages.tools.blas_kernels import BlasKernels
 from proofmark.records.columns import Record
 from proofmark.report.drawing.charts import COLOURS, MARKERS, STYLE, Drawing, svg_element, svg_file
 from proofmark.report.drawing.series import (
@@ -32,7 +31,7 @@ from proofmark.report.plots import Plot, PlotContext, plots
 from proofmark.report.plots.core_plots import Collectives, PointToPoint
 from proofmark.report.sections.plots_section import csv_of
 
-NOTHING = PlotContext(peak_gflops=None, choice_labels={})
+NOTHING = PlotContext()
 
 
 def record(metric: str, value: float, unit: str, **other: Any) -> Record:
@@ -191,33 +190,6 @@ def test_lines_differ_in_more_than_colour() -> None:
 def test_a_local_benchmark_is_in_no_message_plot(name: str) -> None:
     (local,) = messages(name, [8])
     assert not any(plot.wants(local.record) for plot in (PointToPoint(), Collectives()))
-
-
-def hpcc(metric: str, choice: str, value: float) -> Sample:
-    parameters = {"blas_kernel": choice, "ranks": 2}
-    return sample(metric, value, "Gflop/s", case="hpcc", parameters=parameters)
-
-
-def test_hpl_and_dgemm_have_a_bar_for_each_kernel() -> None:
-    samples = [
-        hpcc("hpl_rmax", "as-installed", 34.3),
-        hpcc("dgemm_star", "as-installed", 19.0),
-        hpcc("hpl_rmax", "right", 148.6),
-        hpcc("dgemm_star", "right", 96.0),
-    ]
-    context = PlotContext(peak_gflops=250.5, choice_labels={("blas_kernel", "right"): "SKYLAKEX"})
-    (drawing,) = drawn(BlasKernels(), samples, context)
-    labels = texts(svg_of(drawing))
-    assert {"34.3", "38", "149", "192", "SKYLAKEX"} <= set(labels)
-    assert any("Rpeak nominal 250.5" in each for each in labels)
-    assert "right, SKYLAKEX: HPL 148.6 GFlop/s, DGEMM × ranks 192" in drawing.text
-    (plain,) = drawn(BlasKernels(), samples)
-    assert not any("Rpeak" in each for each in texts(svg_of(plain)))
-
-
-def test_a_missing_rate_is_a_dash_in_the_text() -> None:
-    (drawing,) = drawn(BlasKernels(), [hpcc("hpl_rmax", "right", 148.6)])
-    assert "DGEMM × ranks – GFlop/s" in drawing.text
 
 
 @pytest.mark.parametrize("plot", plots(), ids=lambda plot: plot.title)

@@ -130,12 +130,8 @@ def test_the_driver_that_wrote_by_mpi_io_is_that_of_the_output(tmp_path: Path) -
     assert "imb-collectives: unknown" in text
 
 
-def test_both_blas_kernels_are_compared(good: tuple[Run, Verdict, str]) -> None:
-    words = section(good[2], "observations")
-    assert "OpenBLAS 0.3.21 chose PRESCOTT" in words
-    assert "as-installed: Prescott right: Zen Gain" in words
-    assert "ranks 2 localhost 9.602 Gflops 41.29 Gflops 4.30 ×" in words
-    assert "ranks 2 localhost 6.279 Gflop/s 27.00 Gflop/s 4.30 ×" in words
+def test_a_slower_kernel_of_the_blas_is_observed(good: tuple[Run, Verdict, str]) -> None:
+    assert "OpenBLAS 0.3.21 chose PRESCOTT" in section(good[2], "observations")
 
 
 def test_a_kernel_that_the_blas_did_not_use_is_reported(odd: tuple[Run, Verdict, str]) -> None:
@@ -228,7 +224,6 @@ def test_plots_are_written_with_their_data(good: tuple[Run, Verdict, str]) -> No
     run, verdict, text = good
     folder = run.folder / "figures"
     names = {
-        "blas-kernel",
         "file-size-write",
         "file-size-read",
         "point-to-point-time",

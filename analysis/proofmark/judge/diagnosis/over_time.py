@@ -116,13 +116,11 @@ class OverTime:
         window_s: the length of either part in seconds.
         seconds: the time from the first to the last measurement.
         changes: of all figures with enough repeats, by the number of the figure.
-        series: the times and values of these figures, in the order of time. Shapes (repeats,).
     """
 
     window_s: float = 0.0
     seconds: float = 0.0
     changes: Mapping[int, ChangeOverTime] = field(default_factory=dict)
-    series: Mapping[int, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
 
     @property
     def worse(self) -> tuple[ChangeOverTime, ...]:
@@ -203,8 +201,7 @@ def over_time(
             worse=worse,
             evidence=evidence,
         )
-    compared = {number: series[number] for number in changes}
-    return OverTime(window, end - begin, changes, compared)
+    return OverTime(window, end - begin, changes)
 
 
 def _series(

@@ -1,4 +1,4 @@
-"""Tools of an operator: what a step does, values of a search, telemetry of the BMCs, kernels.
+"""Tools of an operator: what a step does, values of a search, telemetry of the BMCs.
 
 May import: every room.
 """
@@ -19,5 +19,4 @@ PLUGINS: PluginTable = {
         "telemetry": ":TELEMETRY",
         "tune": ":TUNE",
     },
-    "proofmark.report.plots": {"blas_kernel": "blas_kernels:BlasKernels"},
 }

@@ -91,7 +91,6 @@ Its orange and its sky blue are darker here: a line has a contrast of 3 to white
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", ":", "-", "--", "-.")
-HATCHES = ("", "////", "....", "xxxx", "----", "++++", "oooo")
 SIZE = (4.6, 3.0)  # inches; small enough to be read on a telephone
 
 STYLE: dict[Any, Any] = {

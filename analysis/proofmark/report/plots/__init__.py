@@ -34,17 +34,12 @@ class PlotContext:
     """Facts about a run besides its records.
 
     Attributes:
-        peak_gflops: Rpeak nominal of the only node in GFlop/s; None if it is unknown.
-        choice_labels: text for a choice of a variant, by variant and choice:
-            ``("blas_kernel", "right")`` gives the name of the kernel.
         machine: a node of the run's system as the site declares it; None if it does not.
         missing_steps: by case, the number of planned steps without a valid figure, and of planned
             steps.
         derived: by step, the values that its case computed (`proofmark.plan.step.Step.derived`).
     """
 
-    peak_gflops: float | None
-    choice_labels: Mapping[tuple[str, str], str]
     machine: NodeHardware | None = None
     missing_steps: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     derived: Mapping[str, Mapping[str, str | int | float]] = field(default_factory=dict)

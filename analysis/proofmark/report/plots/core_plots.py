@@ -24,8 +24,6 @@ from proofmark.report.drawing.series import (
 )
 from proofmark.report.plots import Plot, PlotContext
 
-HPL = ("rmax", "hpl_rmax")
-
 
 class Collectives(Plot):
     """Average time of collective operations over message size, a line for each operation."""

@@ -212,7 +212,7 @@ def observations(run_data: RunData) -> Iterator[Section]:
     blocks = [
         *_other_modes(run_data),
         *_findings(run_data),
-        *peak.blas_kernel_blocks(run_data),
+        *(Block(paragraphs=(text,)) for text in peak.other_kernels(run_data)),
         *_counters(run_data, invalid=False),
         *_disturbed_executions(run_data),
         *_rounds(run_data),

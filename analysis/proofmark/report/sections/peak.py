@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator
 
 from proofmark.cases.vocabulary import BLAS_KERNEL
 from proofmark.common.translation import _
 from proofmark.judge.references.derived import flop_per_cycle, nominal_hz, peak
-from proofmark.judge.verdict import Result
 from proofmark.report.drawing.series import gigaflops
-from proofmark.report.page import Block, Cell, Column, Section, Table, numeric, table, titled
-from proofmark.report.plots.core_plots import HPL
+from proofmark.report.page import Block, Section, Table, numeric, table, titled
 from proofmark.report.run_data import RunData
-from proofmark.report.sections.figure_tables import figure_cell, name
-from proofmark.report.words import number, pairs
+from proofmark.report.sections.figure_tables import figure_cell
+from proofmark.report.words import number
 from proofmark.site.hardware import StatedNode
 from proofmark.site.node.facts import NodeFacts
-from proofmark.software.program import AS_INSTALLED, RIGHT
 from proofmark.software.software import Package, Software
 
 
@@ -93,7 +88,7 @@ def _explanation(run_data: RunData) -> tuple[str, ...]:
 def _efficiencies(run_data: RunData) -> list[Table]:
     rate = peak_of_run(run_data)
     rows = []
-    for result in run_data.verdict.about(lambda record: record.metric in HPL):
+    for result in run_data.verdict.about(lambda record: record.metric in ("rmax", "hpl_rmax")):
         factor = gigaflops(result.record)
         value = result.record.value
         if rate and factor and value is not None:
@@ -102,9 +97,6 @@ def _efficiencies(run_data: RunData) -> list[Table]:
             rows.append((figure_cell(result, run_data.benchmarks), shown, percent))
     columns = (_("Figure"), numeric("Rmax"), numeric(_("Rmax ÷ Rpeak")))
     return [table(_("HPL in percent of Rpeak nominal"), columns, rows)] if rows else []
-
-
-_BOUND_BY_BLAS = re.compile(r"rmax|hpl|dgemm")
 
 
 def wanted_kernels(software: Software | None) -> dict[str, str]:
@@ -125,119 +117,12 @@ def _default_kernel(package: Package) -> str:
     return ""
 
 
-def kernels(run_data: RunData) -> dict[str, str]:
-    """Return the kernel that was used, by choice: from the outputs, else the wanted kernel."""
-    reported = {
-        choice: _(" and ").join(names) for choice, names in run_data.kernels.items() if names
-    }
-    return {**wanted_kernels(run_data.software), **reported}
-
-
-def blas_kernel_blocks(run_data: RunData) -> list[Block]:
-    """Return the comparison of the BLAS kernels of a run; nothing if no step had a choice."""
-    chosen = run_data.verdict.about(lambda record: BLAS_KERNEL in record.parameters)
-    compared = _compared(chosen)
-    if not compared:
-        return []
-    used = kernels(run_data)
-    blocks: set[str] = set()
-    for values in compared.values():
-        blocks.update(values)
-    choices = sorted(
-        blocks,
-        key=lambda choice: (choice != AS_INSTALLED, choice != RIGHT, choice),
-    )
-    sentences = tuple(_sentences(run_data, used))
-    title = _("BLAS kernel: chosen kernel and right kernel")
-    if len(choices) < 2:
-        return [Block(titles=(title,), paragraphs=sentences)] if sentences else []
-    columns: list[Column | str] = [
-        _("Figure"),
-        _("Node"),
-        *(numeric(_title(choice, used)) for choice in choices),
-        numeric(_("Gain")),
-    ]
-    rows: list[list[Cell | str]] = [
-        [
-            Cell(figure, "strong", details=(pairs(json.loads(setting)),)),
-            node,
-            *(_cell(values.get(choice)) for choice in choices),
-            _gain(values),
-        ]
-        for (figure, node, setting), values in compared.items()
-    ]
-    caption = _("The same program with the kernel that the BLAS chooses, and with the right kernel")
-    return [
-        Block(
-            titles=(title,),
-            paragraphs=sentences,
-            tables=(
-                table(caption, columns, rows, rest=_("The complete list is in records.parquet.")),
-            ),
-        )
-    ]
-
-
-def _compared(
-    results: Iterable[Result],
-) -> dict[tuple[str, str, str], dict[str, Result]]:
-    """Return results by choice of the kernel, for each figure, node and other parameters."""
-    compared: dict[tuple[str, str, str], dict[str, Result]] = {}
-    for result in results:
-        record = result.record
-        if not _BOUND_BY_BLAS.search(record.metric):
-            continue
-        if result.verdict == "INVALID" or gigaflops(record) is None:
-            continue
-        others = {key: value for key, value in record.parameters.items() if key != BLAS_KERNEL}
-        key = (name(result), record.node, json.dumps(others, sort_keys=True))
-        compared.setdefault(key, {})[str(record.parameters[BLAS_KERNEL])] = result
-    return compared
-
-
-def _title(choice: str, used: Mapping[str, str]) -> str:
-    return f"{choice}: {used[choice]}" if choice in used else choice
-
-
-def _cell(result: Result | None) -> str:
-    if result is None or result.record.value is None:
-        return _("not measured")
-    return f"{number(result.record.value)} {result.record.unit}"
-
-
-def _gain(values: Mapping[str, Result]) -> str:
-    default, right = values.get(AS_INSTALLED), values.get(RIGHT)
-    if default is None or right is None or not default.record.value or right.record.value is None:
-        return "–"
-    return f"{right.record.value / default.record.value:.2f} ×"
-
-
-def _sentences(run_data: RunData, used: Mapping[str, str]) -> list[str]:
-    sentences = []
-    default, right = used.get(AS_INSTALLED), used.get(RIGHT)
-    if default and right and default == right:
-        sentences.append(
-            _(
-                "The BLAS chooses {kernel}, which is the right kernel for this "
-                "processor. A second measurement with the right kernel would repeat the "
-                "same command."
-            ).format(kernel=default)
-        )
-    elif default and right:
-        sentences.append(
-            _(
-                "The BLAS chooses {kernel}; the right kernel for this processor is "
-                "{right}. Programs that run without the setting have the performance of "
-                "the first column."
-            ).format(kernel=default, right=right)
-        )
+def other_kernels(run_data: RunData) -> Iterator[str]:
+    """Yield each choice of a kernel that the output of its program does not confirm."""
     for choice, wanted in wanted_kernels(run_data.software).items():
         names = run_data.kernels.get(choice, ())
         if names and {name.casefold() for name in names} != {wanted.casefold()}:
             printed = _(" and ").join(names)
-            sentences.append(
-                _("{choice}: {wanted} was wanted, the output reports {printed}.").format(
-                    choice=choice, wanted=wanted, printed=printed
-                )
+            yield _("{choice}: {wanted} was wanted, the output reports {printed}.").format(
+                choice=choice, wanted=wanted, printed=printed
             )
-    return sentences

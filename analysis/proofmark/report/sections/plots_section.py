@@ -10,7 +10,6 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
-from proofmark.cases.vocabulary import BLAS_KERNEL
 from proofmark.common.errors import BadInput
 from proofmark.common.files import write_atomic_bytes
 from proofmark.common.message import localized
@@ -21,7 +20,6 @@ from proofmark.report.drawing.series import Sample, samples_of
 from proofmark.report.page import Block, PageLink, Picture, Section, listed, table
 from proofmark.report.plots import NodeHardware, Plot, PlotContext, plots, shows
 from proofmark.report.run_data import RunData
-from proofmark.report.sections import peak
 from proofmark.report.sections.main_figures import nominal
 from proofmark.report.words import count
 from proofmark.runs.run import Run, site_of
@@ -40,8 +38,6 @@ Files = dict[str, bytes]
 def section(run_data: RunData) -> tuple[Section, Files]:
     """Return the section of the plots, and the contents of their files by name."""
     context = PlotContext(
-        peak_gflops=peak.peak_of_run(run_data),
-        choice_labels={(BLAS_KERNEL, key): name for key, name in peak.kernels(run_data).items()},
         machine=declared_node(run_data.run),
         missing_steps=_missing_steps(run_data),
         derived={step.id: step.derived for step in run_data.run.plan.steps()},
