@@ -84,7 +84,7 @@ def _look_ahead(options: argparse.Namespace) -> None:
     )
     if options.fault:
         refuse(options.fault, FAULTS, ahead)
-    _print(duration_line(ahead, options.checkout / "runs"))
+    _print(duration_line(ahead))
 
 
 def _rehearse(options: argparse.Namespace, fault: Fault | None) -> int:

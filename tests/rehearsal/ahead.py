@@ -17,7 +17,6 @@ from proofmark.common.text import duration
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Group, Plan
 from proofmark.plan.totals import nodes_to_reset, resets_s
-from proofmark.runs.cost_history import measured_cost
 from proofmark.site.firmware import Firmware
 from proofmark.site.inventory import load_site
 from proofmark.site.machines import machines_of
@@ -102,19 +101,18 @@ def look_ahead(
     return Ahead(limit, suite, nodes, one_mode, more, names[1], plan, firmware)
 
 
-def duration_line(ahead: Ahead, runs: Path) -> str:
+def duration_line(ahead: Ahead) -> str:
     """Return the expected duration of the healthy rehearsal, and its parts."""
     shown = ahead.plan.model_copy(update={"groups": ahead.groups()})
-    cost = measured_cost(shown, runs)
-    steps = sum(len(job.steps) for group in shown.groups for job in group.jobs)
+    every = [*shown.steps()]
+    steps, shown_s = len(every), sum(step.wall_s for step in every)
     entered = [group for group in shown.groups if group.mode != shown.current_mode]
     changes = resets_s(nodes_to_reset(shown), ahead.firmware) + MODE_S * (
         len(entered) + bool(entered)
     )
-    source = f"{cost.steps} of them from earlier runs" if cost.steps else "estimated by the plan"
     return (
-        f"expected duration without a fault: about {duration(START_S + changes + cost.wall_s)}"
-        f" ({steps} steps {duration(cost.wall_s)}, {source}; {len(entered)} mode changes and the"
+        f"expected duration without a fault: about {duration(START_S + changes + shown_s)}"
+        f" ({steps} steps {duration(shown_s)}; {len(entered)} mode changes and the"
         f" way back {duration(changes)}; start and playbooks {duration(START_S)})"
     )
 

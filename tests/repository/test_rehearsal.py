@@ -202,10 +202,10 @@ def test_arguments_that_another_option_sets_are_refused(more: str) -> None:
 
 def test_the_expected_duration_counts_steps_mode_changes_and_the_start(tmp_path: Path) -> None:
     whole, one = ahead(), ahead(one_mode=True)
-    assert "48 steps " in duration_line(whole, tmp_path)
-    assert "; 3 mode changes and the way back 1 min 20 s; " in duration_line(whole, tmp_path)
-    assert "12 steps " in duration_line(one, tmp_path)
-    assert "; 0 mode changes and the way back 0 s; " in duration_line(one, tmp_path)
+    assert "48 steps " in duration_line(whole)
+    assert "; 3 mode changes and the way back 1 min 20 s; " in duration_line(whole)
+    assert "12 steps " in duration_line(one)
+    assert "; 0 mode changes and the way back 0 s; " in duration_line(one)
 
 
 @pytest.mark.parametrize("folder", ["/var/tmp", "/var/tmp/a b", f"/var/tmp/{'x' * LONGEST}"])

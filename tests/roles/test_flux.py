@@ -192,7 +192,7 @@ def mpi_run(kit: Kit, instance: Flux, **case: Any) -> Run:
     software = kit.software(launcher="hydra")
     run = kit.run(software, site, kit.plan(cores=4, site=site))
     shutil.rmtree(run.folder / "workdir/steps")
-    made = Scripts.of(site.partition, software, site_of(run).aliases, kit.benchmarks(), {})
+    made = Scripts.of(site.partition, software, site_of(run).aliases, kit.benchmarks())
     write_scripts(run.folder, run.plan, made)
     return run
 

@@ -193,7 +193,6 @@ def _status_arguments(parser: ArgumentParser) -> None:
     flag(parser, "--watch", about="print each change until the run ends")
     flag(parser, "--json", about="print the same as JSON")
     flag(parser, "--steps", about="list every step")
-    flag(parser, "--nodes", about="list the counts of every node")
     flag(parser, "--plan", about="print a summary of the plan as JSON")
     note = "RUN is the folder of all runs; take the newest run of the site with this inventory"
     parser.add_argument("--newest-of", metavar="SITE", action="append", default=[], help=note)
@@ -539,12 +538,12 @@ OF_RUN: Mapping[str, Command] = {
         "status runs/latest-local --watch",
         _status_arguments,
         uses=(
-            ArgumentUse(("--watch", "--json", "--steps", "--nodes"), without=("--plan", "--times")),
+            ArgumentUse(("--watch", "--json", "--steps"), without=("--plan", "--times")),
             ArgumentUse(("--times",), without=("--plan",)),
-            ArgumentUse(("--steps", "--nodes"), without=("--watch",)),
+            ArgumentUse(("--steps",), without=("--watch",)),
             ArgumentUse(("--steps", "--watch"), without=("--json",)),
         ),
-        summary="progress, steps, nodes",
+        summary="progress, steps",
     ),
 }
 JUDGES: Mapping[str, Command] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -55,7 +55,6 @@ from proofmark.plan.lacking import available_at, in_words, lacking, lost_steps, 
 from proofmark.plan.plan import Plan, Step, step_named
 from proofmark.plan.totals import JobTime, idle_cores, job_times, mode_lines
 from proofmark.plan.validation import without_figures
-from proofmark.runs.cost_history import MeasuredCost, measured_cost
 from proofmark.runs.play_variables import play_variable_names, write_play_variables
 from proofmark.runs.progress import due_nodes
 from proofmark.runs.run import LATEST, Run, benchmarks_of, reported_names, site_of
@@ -230,24 +229,18 @@ class ShownPlan(NamedTuple):
     unjudged: Sequence[Unjudged]
 
 
-def print_as_json(plans: Sequence[ShownPlan], runs: Path) -> None:
+def print_as_json(plans: Sequence[ShownPlan]) -> None:
     """Print the plans, one for each partition, with their notes.
 
     stderr has the notes too, because a playbook prints stderr.
-
-    Args:
-        runs: the runs from which durations are known.
     """
     texts = []
     for each in plans:
-        cost = measured_cost(each.plan, runs)
-        history = {key: value for key, value in asdict(cost).items() if key != "seconds"}
         texts.append(
             {
                 **each.plan.model_dump(mode="json"),
                 "summary": plan_summary(each.plan),
-                "history": history,
-                "jobs": [_job(job) for job in job_times(each.plan, each.queue, cost.seconds)],
+                "jobs": [_job(job) for job in job_times(each.plan, each.queue)],
                 "unjudged": [one.as_json() for one in each.unjudged],
                 "notes": each.notes,
             }
@@ -377,7 +370,7 @@ def _print_json(
         notes += place(site, options)
         unjudged = unjudged_of(made, benchmarks, site, machines, probe, options.baseline)
         shown.append(ShownPlan(made, site.partition.queue, notes, unjudged))
-    print_as_json(shown, runs)
+    print_as_json(shown)
 
 
 def _print(options: Namespace, benchmarks: Benchmarks, sites: Sequence[Site], runs: Path) -> None:
@@ -474,19 +467,14 @@ class Planned:
     def preview(self) -> Preview:
         """The scripts of the run."""
         site, (software, _) = self.site, self._programs
-        measured = self._cost.seconds
-        scripts = Scripts.of(site.partition, software, site.aliases, self.benchmarks, measured)
+        scripts = Scripts.of(site.partition, software, site.aliases, self.benchmarks)
         return Preview(self.plan, scripts, planned_work(self.runs.resolve() / RUN_ID, site))
-
-    @cached_property
-    def _cost(self) -> MeasuredCost:
-        return measured_cost(self.plan, self.runs)
 
     @cached_property
     def _times(self) -> dict[str, JobTime]:
         """The expected and the requested time of each job, by id of the job."""
         queue = self.site.partition.queue
-        return {each.job.id: each for each in job_times(self.plan, queue, self._cost.seconds)}
+        return {each.job.id: each for each in job_times(self.plan, queue)}
 
     @cached_property
     def _programs(self) -> tuple[Software, list[str]]:
@@ -526,7 +514,6 @@ class Planned:
         return [
             f"site: {plan.site}",
             f"{cost_line(plan)}; digest: {plan.digest[:12]}",
-            *_history(plan, self._cost),
             *table_text(headers, [*self._job_rows()], None).splitlines(),
             f"longest job: {longest.job.id}, {_job_text(longest)}",
             *notes[NoteKind.OF_KIND],
@@ -599,7 +586,7 @@ def unwritten(run: Run, step: Step) -> str:
     if step.package not in programs.packages:
         programs, _ = planned_software(kit_folder(), site, run.plan)
     names = reported_names(run, site)
-    made = Scripts.of(site.partition, programs, names, benchmarks_of(run), {})
+    made = Scripts.of(site.partition, programs, names, benchmarks_of(run))
     texts, files = made.of_step(run.id, step), WorkFiles(Path()).step(step.id)
     return shown(texts.get(f"{files.node_script}", texts[f"{files.script}"]))
 
@@ -615,13 +602,3 @@ def _few(kind: str, texts: Sequence[str], most: int) -> Iterator[str]:
     yield from (f"{begin}{one_line(text)}" for text in texts[:most])
     if len(texts) > most:
         yield f"{begin}and {len(texts) - most} more"
-
-
-def _history(plan: Plan, cost: MeasuredCost) -> Iterator[str]:
-    """Yield the cost from the durations of earlier runs, if there are any."""
-    if cost.steps:
-        yield (
-            f"{cost.steps} of {plan.totals.steps} steps have durations from {cost.runs} earlier "
-            f"runs: with their medians {cost.node_hours:.2f} node-hours, about "
-            f"{duration(cost.wall_s)}"
-        )

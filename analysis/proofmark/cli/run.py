@@ -30,7 +30,6 @@ from proofmark.plan.search import Figures, Search
 from proofmark.plan.step import Step, StepInstance
 from proofmark.runs.acceptance import resting_on
 from proofmark.runs.attempts import has_result
-from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.evidence import SealedEvidence, read_evidence, seal
 from proofmark.runs.journal import unverified
 from proofmark.runs.nodes import nodes_of
@@ -110,8 +109,7 @@ def stage(run: Run, site: Site) -> Run:
     run = leave_out(run, repeated)
     for step, why in repeated.items():
         say(f"{step}: not needed: {why}")
-    names, measured = reported_names(run, site), measured_cost(run.plan, run.folder.parent).seconds
-    made = Scripts.of(site.partition, software, names, benchmarks_of(run), measured)
+    made = Scripts.of(site.partition, software, reported_names(run, site), benchmarks_of(run))
     if not kind_of(run.plan).has_figures:
         made = replace(made, undisturbed={})  # its jobs disturb each other, and are not repeated
     write_scripts(run.folder, run.plan, made)

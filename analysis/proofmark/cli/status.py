@@ -1,4 +1,4 @@
-"""``status``: the progress of a run, of its steps and nodes, and its end."""
+"""``status``: the progress of a run and of its steps, and its end."""
 
 from __future__ import annotations
 
@@ -15,13 +15,9 @@ from proofmark.cli.command import take_newest
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.plan import plan_summary
 from proofmark.common.kit import kit_folder
-from proofmark.common.nodesets import folded
 from proofmark.common.text import duration
-from proofmark.runs.cost_history import earlier_seconds
 from proofmark.runs.overview import (
-    NodeProgress,
     case_progress,
-    node_progress,
     other_modes,
     span,
     unfinished_jobs,
@@ -48,20 +44,15 @@ def status(options: Namespace) -> int:
         return _watch(run)
     active = is_locked(run.folder)
     current = progress(run, active=active)
-    if current.done < len(current.steps) and (earlier := earlier_seconds(run)):
-        current = progress(run, active=active, before=current, earlier=earlier)
-    nodes = node_progress(run, current.steps, every=options.nodes)
     if options.json:
-        print_json(_as_json(run, current, nodes, each_node=options.nodes))
+        print_json(_as_json(run, current))
         return 0
     _print_decisions(run)
     print_line(f"{run.id}: {current.line()}")
     print_line("")
     _print_steps(run, current.steps) if options.steps else _print_cases(run, current)
     print_line("")
-    _print_nodes(nodes, each_node=options.nodes)
-    print_line("")
-    for line in _lines(run, current, nodes, time.time()):
+    for line in _lines(run, current, time.time()):
         print_line(line)
     return 0
 
@@ -134,36 +125,7 @@ def _print_steps(run: Run, states: Iterable[StepState]) -> None:
     print_table(headers, rows)
 
 
-def _print_nodes(nodes: NodeProgress, *, each_node: bool) -> None:
-    headers = ("state", "count", "nodes", "done", "failed", "running", "waiting", "missing")
-    rows = []
-    for group in _node_groups(nodes, each_node=each_node):
-        numbers = [str(group[key]) for key in headers[3:]]
-        rows.append((group["state"], str(group["count"]), group["nodes"], *numbers))
-    print_table(headers, rows)
-
-
-def _node_groups(nodes: NodeProgress, *, each_node: bool) -> Iterator[dict[str, Any]]:
-    """Yield the nodes by state with the sums of their counts; or by state and counts."""
-    for state, members in nodes.groups().items():
-        parts: dict[tuple[int, ...], list[str]] = {}
-        for node in members:
-            parts.setdefault(nodes.counts[node].key if each_node else (), []).append(node)
-        for names in parts.values():
-            counts = [nodes.counts[node] for node in (names[:1] if each_node else names)]
-            yield {
-                "state": state,
-                "count": len(names),
-                "nodes": folded(names),
-                "done": sum(each.done for each in counts),
-                "failed": sum(each.failed for each in counts),
-                "running": sum(each.running for each in counts),
-                "waiting": sum(each.waiting for each in counts),
-                "missing": sum(each.missing for each in counts),
-            }
-
-
-def _lines(run: Run, current: Progress, nodes: NodeProgress, now: float) -> Iterator[str]:
+def _lines(run: Run, current: Progress, now: float) -> Iterator[str]:
     """Yield the lines below the tables: what runs, what is damaged, and the end."""
     yield from _some(_running(each, now) for each in current.running)
     yield from _some(_repeat(each, current) for each in current.pending_repeats)
@@ -177,13 +139,9 @@ def _lines(run: Run, current: Progress, nodes: NodeProgress, now: float) -> Iter
         names = ", ".join(interrupted[:MOST_LINES])
         yield f"interrupted: {names}{_more(len(interrupted))}; the same command runs them again"
     yield from _some(f"job {job}: {state}" for job, state in unfinished_jobs(run, current).items())
-    yield from _some(f"job {job}: without {why}" for job, why in nodes.without.items())
     yield from _some(
         f"damaged: {each.step.id}: {each.problem}" for each in current.steps if each.problem
     )
-    if nodes.unread:
-        count = len(nodes.unread)
-        yield f"the nodes of {count} steps were not read one by one; --nodes reads all of them"
     yield _end(current, now)
 
 
@@ -223,26 +181,17 @@ def _end(current: Progress, now: float) -> str:
         if known is None:
             return "ended: no result has its time"
         return f"ended: {_utc(known[1])}, {duration(known[1] - known[0])} after the first start"
-    left = current.left
-    about = f"{_utc(now + left.expected_s)}, in {duration(left.expected_s)}"
-    interval = f"between {_utc(now + left.least_s)} and {_utc(now + left.most_s)}"
-    basis = [
-        f"by the pace of {left.measured} finished steps" if left.measured else "by the plan alone",
-        *([f"{left.from_earlier} steps as in earlier runs"] if left.from_earlier else []),
-        "without the time in a queue",
-    ]
+    about = f"{_utc(now + current.left_s)}, in {duration(current.left_s)}"
     start = "end" if current.active else "end, if the run continues now"
-    return f"{start}: about {about}; {interval} ({', '.join(basis)})"
+    return f"{start}: about {about}, without the time in a queue"
 
 
 def _utc(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _as_json(
-    run: Run, current: Progress, nodes: NodeProgress, *, each_node: bool
-) -> dict[str, Any]:
-    left, known, now = current.left, span(current), time.time()
+def _as_json(run: Run, current: Progress) -> dict[str, Any]:
+    known = span(current)
     finished = current.complete and not current.active
     return {
         "run": run.id,
@@ -251,20 +200,10 @@ def _as_json(
         "failed": current.failed,
         "steps": len(current.steps),
         "left_s": current.left_s,
-        "end": None
-        if finished
-        else {
-            "expected": _utc(now + left.expected_s),
-            "earliest": _utc(now + left.least_s),
-            "latest": _utc(now + left.most_s),
-            "measured_steps": left.measured,
-            "steps_as_in_earlier_runs": left.from_earlier,
-        },
+        "end": None if finished else _utc(time.time() + current.left_s),
         "ended": _utc(known[1]) if finished and known else None,
         "cases": [asdict(each) for each in case_progress(run, current)],
         "other_modes": other_modes(run),
-        "nodes": list(_node_groups(nodes, each_node=each_node)),
-        "without": dict(nodes.without),
         "jobs": unfinished_jobs(run, current),
         "running": [
             {"step": each.step.id, "since": each.started and _utc(each.started)}

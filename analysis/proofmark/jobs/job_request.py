@@ -29,7 +29,6 @@ from proofmark.machine.scheduler import (
 from proofmark.plan.plan import Job, Plan, Step
 from proofmark.plan.rank_cpus import RankCpus, ranges_of
 from proofmark.plan.totals import longest_step_s, requested_s
-from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.job_folder import JobSubmission, cut_before
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_files import RunFiles, work_files
@@ -40,22 +39,16 @@ from proofmark.site.machines import machines_of
 
 @dataclass(frozen=True)
 class BatchQueue:
-    """Where the jobs of a run are submitted.
-
-    Attributes:
-        measured: the seconds of steps in earlier runs, by id.
-    """
+    """Where the jobs of a run are submitted."""
 
     scheduler: str
     queue: Queue = field(default_factory=Queue)
-    measured: Mapping[str, float] = field(default_factory=dict)
 
 
 def batch_of(run: Run, scheduler: str = "") -> BatchQueue:
     """Return where the jobs of `run` are submitted; `scheduler` replaces that of the site."""
     partition = site_of(run).partition
-    measured = measured_cost(run.plan, run.folder.parent).seconds
-    return BatchQueue(scheduler or partition.scheduler, partition.queue, measured)
+    return BatchQueue(scheduler or partition.scheduler, partition.queue)
 
 
 def request(job: Job, name: str, log: Path, batch: BatchQueue, *, was_cut: bool = False) -> Request:
@@ -69,7 +62,7 @@ def request(job: Job, name: str, log: Path, batch: BatchQueue, *, was_cut: bool 
             that of its longest step.
     """
     queue, unlike = batch.queue, unlike_steps(job.steps)
-    seconds = requested_s(job.steps, queue, batch.measured)
+    seconds = requested_s(job.steps, queue)
     return Request(
         name=name,
         nodes=job.nodes,

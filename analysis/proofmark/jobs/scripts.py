@@ -161,9 +161,8 @@ class Scripts:
         software: Software,
         aliases: Mapping[str, Sequence[str]],
         benchmarks: Benchmarks,
-        measured: Mapping[str, float],
     ) -> Self:
-        """Return those of a run on `partition`; `aliases` and `measured` as in their classes."""
+        """Return those of a run on `partition`; `aliases` as in its class."""
         return cls(
             LaunchSite(
                 software,
@@ -173,7 +172,7 @@ class Scripts:
                 scheduler(partition.scheduler).replaced_launchers,
             ),
             Path(partition.scratch.path),
-            BatchQueue(partition.scheduler, partition.queue, measured),
+            BatchQueue(partition.scheduler, partition.queue),
             undisturbed_of(partition, benchmarks),
             {name: Path(each.path) for name, each in partition.scratches.items()},
         )

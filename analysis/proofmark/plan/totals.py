@@ -5,7 +5,7 @@ Steps are put into jobs that fit the queue, or are refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -178,25 +178,14 @@ class JobTime:
     requested_s: int
 
 
-def expected_s(step: Step, measured: Mapping[str, float]) -> float:
-    """Return the expected time of `step` with its pause in seconds.
-
-    Args:
-        measured: the seconds of steps in earlier runs, by id; they replace the estimate.
-    """
-    return step.pause_s + measured.get(step.id, step.seconds)
-
-
-def requested_s(
-    steps: Iterable[Step], queue: Queue, measured: Mapping[str, float] | None = None
-) -> int:
+def requested_s(steps: Iterable[Step], queue: Queue) -> int:
     """Return the time that a job of `steps` requests, in seconds.
 
     It is `MARGIN` times the expected time and at least `LEAST_S`, but at most the longest job of
     the queue. Repeats of disturbed steps are in the margin. Steps that do not finish within it run
     in the next attempt.
     """
-    wanted = ceil(MARGIN * sum(expected_s(step, measured or {}) for step in steps))
+    wanted = ceil(MARGIN * sum(step.wall_s for step in steps))
     return min(max(wanted, LEAST_S), queue.max_walltime_s or max(wanted, LEAST_S))
 
 
@@ -220,24 +209,17 @@ def within_limit(steps: Sequence[Step], queue: Queue) -> Iterator[list[Step]]:
         yield part
 
 
-def job_times(
-    plan: Plan, queue: Queue, measured: Mapping[str, float] | None = None
-) -> list[JobTime]:
-    """Return the expected and the requested time of each job of `plan`, in its order.
-
-    Args:
-        measured: the seconds of its steps in earlier runs, by id.
-    """
+def job_times(plan: Plan, queue: Queue) -> list[JobTime]:
+    """Return the expected and the requested time of each job of `plan`, in its order."""
     left = uncounted(plan.searches, {step.id: step for step in plan.steps()})
-    known = measured or {}
     times = []
     for group in plan.groups:
         for job in group.jobs:
             steps = [step for step in job.steps if step.id not in left]
             if steps:
-                expected = sum(expected_s(step, known) for step in steps)
+                expected = sum(step.wall_s for step in steps)
                 counted = job.model_copy(update={"steps": steps})
-                requested = requested_s(steps, queue, known)
+                requested = requested_s(steps, queue)
                 times.append(JobTime(group.mode, counted, expected, requested))
     return times
 

@@ -1,19 +1,14 @@
 """The progress of a run, from its folders, and how long its unfinished steps will take.
 
-The expected time of a step is its median in earlier runs of the same plan, else its cost in the
-plan. It is multiplied by the pace of the finished steps: measured ÷ expected time. A running step
-that already takes longer than this counts as a finished one, with its time so far. This time is at
-most that of the slowest pace. The interval has the 10 % and the 90 % quantile of these ratios. All
-steps get the same quantile, because what makes a machine slower than planned is common to its
-steps. So the interval is wider than one of independent steps.
+The expected time of a step is its cost in the plan, times measured ÷ planned time of the finished
+steps of its case.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from statistics import quantiles
+from dataclasses import dataclass
 
 from proofmark.common.text import duration
 from proofmark.plan.kinds import kind_of
@@ -95,171 +90,35 @@ def time_of_cases(states: Sequence[StepState]) -> list[TimeOfSteps]:
     return [each for each in times if each.steps]
 
 
-LEAST_RATIOS = 5
-"""From this number of finished steps on, their ratios give the interval. Else it is `FACTOR`."""
-_TENTHS = 10
-
-
-@dataclass(frozen=True)
-class RemainingTime:
-    """The remaining seconds of the unfinished steps.
-
-    Attributes:
-        expected_s: the sum over the modes of the expected time of their jobs: as many as the plan
-            states run at the same time, else one after another.
-        least_s: the sum over the modes of the fastest time of the longest job: jobs of a mode may
-            run at the same time.
-        most_s: the sum of the slowest times of the steps.
-        by_step: the expected seconds of each unfinished step that counts.
-        measured: the number of finished steps that gave the pace.
-        from_earlier: the number of unfinished steps whose expected time is from earlier runs.
-    """
-
-    expected_s: float = 0.0
-    least_s: float = 0.0
-    most_s: float = 0.0
-    by_step: Mapping[str, float] = field(default_factory=dict)
-    measured: int = 0
-    from_earlier: int = 0
-
-
-@dataclass(frozen=True)
-class _Timed:
-    """The measured and the expected seconds of a step of `case`."""
-
-    case: str
-    seconds: float
-    expected_s: float
-
-
-@dataclass(frozen=True)
-class _Pace:
-    """Measured ÷ expected time: of all time together, its least and its greatest ratio."""
-
-    mean: float = 1.0
-    least: float = 1 / FACTOR
-    most: float = FACTOR
-
-
-def predict(
-    plan: Plan,
-    states: Sequence[StepState],
-    uncounted: Collection[str],
-    moment: float,
-    earlier: Mapping[str, float] | None = None,
-) -> RemainingTime:
-    """Return the remaining time of the steps in `states` that have no result.
+def remaining(
+    states: Sequence[StepState], uncounted: Collection[str], moment: float
+) -> dict[str, float]:
+    """Return the expected seconds of each step without a result, by id.
 
     Args:
         uncounted: the ids of steps that a search probably does not need.
         moment: the time of the states, seconds since 1970.
-        earlier: the seconds of steps in earlier runs, by id.
     """
-    known = earlier or {}
-    expected = {
-        each.step.id: known.get(each.step.id, each.step.wall_s)
-        for each in states
-        if each.step.id not in uncounted or each.state == "done"
-    }
-    spent = {
-        each.step.id: moment - each.started
-        for each in states
-        if each.state == "running" and each.started is not None
-    }
-    finished = [
-        _Timed(each.step.case, each.seconds, expected[each.step.id])
-        for each in states
-        if each.seconds is not None and expected[each.step.id] > 0
-    ]
-    late = _late(states, spent, expected, _Paces(finished))
-    paces = _Paces([*finished, *late])
-    by_step: dict[str, float] = {}
-    least: dict[str, float] = {}
-    most = 0.0
+    every = time_of_steps(states).ratio or 1.0
+    paces = {each.name: each.ratio for each in time_of_cases(states)}
+    left = {}
     for each in states:
-        name = each.step.id
-        if each.state == "done" or name not in expected:
-            continue
-        pace, gone = paces.of(each.step.case), spent.get(name, 0.0)
-        by_step[name] = max(0.0, expected[name] * pace.mean - gone)
-        least[name] = max(0.0, expected[name] * pace.least - gone)
-        most += max(0.0, expected[name] * pace.most - gone)
-    return RemainingTime(
-        expected_s=_time_of_jobs(plan, by_step),
-        least_s=_longest_jobs(plan, least),
-        most_s=most,
-        by_step=by_step,
-        measured=len(finished),
-        from_earlier=len(by_step.keys() & known.keys()),
-    )
-
-
-class _Paces:
-    """The pace of each case. A case without a timed step has the pace of all steps."""
-
-    def __init__(self, timed: Sequence[_Timed]) -> None:
-        by_case: dict[str, list[_Timed]] = {}
-        for step in timed:
-            by_case.setdefault(step.case, []).append(step)
-        self._every = _pace(timed, _Pace())
-        self._by_case = {case: _pace(own, self._every) for case, own in by_case.items()}
-
-    def of(self, case: str) -> _Pace:
-        """Return the pace of the steps of `case`."""
-        return self._by_case.get(case, self._every)
-
-
-def _late(
-    states: Iterable[StepState],
-    spent: Mapping[str, float],
-    expected: Mapping[str, float],
-    paces: _Paces,
-) -> list[_Timed]:
-    """Return the running steps that already take longer than `paces` predict.
-
-    Each has its seconds so far. They are at most those of the slowest pace, because the step may
-    hang.
-    """
-    late = []
-    for each in states:
-        usual, gone = expected.get(each.step.id, 0.0), spent.get(each.step.id, 0.0)
-        pace = paces.of(each.step.case)
-        if usual and gone > usual * pace.mean:
-            late.append(_Timed(each.step.case, min(gone, usual * pace.most), usual))
-    return late
-
-
-def _pace(timed: Sequence[_Timed], fallback: _Pace) -> _Pace:
-    """Return the pace of `timed`.
-
-    The interval of fewer than `LEAST_RATIOS` steps is that of `fallback` around their pace.
-    """
-    took = sum(step.seconds for step in timed)
-    if not took:
-        return fallback
-    mean = took / sum(step.expected_s for step in timed)
-    if len(timed) < LEAST_RATIOS:
-        least, most = fallback.least / fallback.mean, fallback.most / fallback.mean
-        return _Pace(mean, mean * least, mean * most)
-    ratios = (step.seconds / step.expected_s for step in timed)
-    cuts = quantiles(ratios, n=_TENTHS, method="inclusive")
-    return _Pace(mean, min(mean, cuts[0]), max(mean, cuts[-1]))
+        if each.state != "done" and each.step.id not in uncounted:
+            spent = moment - each.started if each.state == "running" and each.started else 0.0
+            expected = each.step.wall_s * (paces.get(each.step.case) or every)
+            left[each.step.id] = max(0.0, expected - spent)
+    return left
 
 
 def _time_of_jobs(plan: Plan, seconds: Mapping[str, float]) -> float:
     """Return the time of all jobs, `plan.at_once` of them at the same time."""
-    if plan.at_once == 1:
-        return sum(seconds.values())
-    return max(_longest_jobs(plan, seconds), sum(seconds.values()) / plan.at_once)
-
-
-def _longest_jobs(plan: Plan, seconds: Mapping[str, float]) -> float:
-    """Return the sum over the modes of the seconds of the longest job."""
-    return sum(
+    longest = (
         max(sum(seconds.get(step.id, 0.0) for step in job.steps) for job in group.jobs)
         for group in plan.to_run()
         if group.jobs
     )
+    every = sum(seconds.values())
+    return every if plan.at_once == 1 else max(sum(longest), every / plan.at_once)
 
 
 @dataclass(frozen=True)
@@ -268,7 +127,9 @@ class Progress:
 
     Attributes:
         active: whether a process works on the run.
-        left: the remaining time. A search needs the steps that the plan counts (`uncounted`).
+        left: the expected seconds of each step without a result, by id. A search needs the steps
+            that the plan counts (`uncounted`).
+        left_s: the expected remaining seconds of the run, with repetitions, without a queue.
         steps_per_hour: the rate of the done steps, if `Plan.at_once` jobs run at the same time; 0
             before the first step is done.
         repeats: the disturbed steps of which no execution counts.
@@ -279,16 +140,12 @@ class Progress:
 
     steps: Sequence[StepState]
     active: bool
-    left: RemainingTime
+    left: Mapping[str, float]
+    left_s: float
     steps_per_hour: float
     repeats: tuple[Repeat, ...] = ()
     disturbed_by: str = ""
     executed: bool = True
-
-    @property
-    def left_s(self) -> float:
-        """The expected remaining seconds."""
-        return self.left.expected_s
 
     @property
     def done(self) -> int:
@@ -328,7 +185,7 @@ class Progress:
         if self.done < len(self.steps):
             parts.append(f"{self.steps_per_hour:.0f} steps/h" if self.done else "no rate yet")
         if not self.complete:
-            parts.append(f"about {duration(self.left.expected_s)} left")
+            parts.append(f"about {duration(self.left_s)} left")
             if not self.active:
                 parts.append("nothing runs: the same command continues it")
         return " · ".join(parts)
@@ -355,7 +212,6 @@ def progress(
     active: bool,
     now: float | None = None,
     before: Progress | None = None,
-    earlier: Mapping[str, float] | None = None,
 ) -> Progress:
     """Return the progress of `run`.
 
@@ -364,11 +220,10 @@ def progress(
         now: the time in seconds since 1970; None is the time of this call.
         before: an earlier progress. Steps that were done and undisturbed then are not read again,
             so that the measurement is not disturbed.
-        earlier: the seconds of steps in earlier runs, by id.
     """
     if not run.executed:
         states = [StepState(step, run.plan.kind) for step in run.plan.steps()]
-        return Progress(states, active, RemainingTime(), 0.0, executed=False)
+        return Progress(states, active, {}, 0.0, 0.0, executed=False)
     known = (
         {
             state.step.id: state
@@ -385,24 +240,18 @@ def progress(
     # The clock is read after the states: a running step has begun before.
     moment = time.time() if now is None else now
     unlikely = uncounted(run.plan.searches, {state.step.id: state.step for state in states})
-    left = predict(run.plan, states, unlikely, moment, earlier)
+    left = remaining(states, unlikely, moment)
     took = sum(state.seconds or 0.0 for state in states)
     finished = sum(state.state == "done" for state in states)
     rate = 3600 * finished / took * run.plan.at_once if took else 0.0
     repeats = _repeats(run, states)
     seconds = {state.step.id: state.seconds or state.step.wall_s for state in states}
     once = repeat_seconds(repeats, seconds) / run.plan.at_once
-    most = repeat_seconds(repeats, seconds, all_executions=True)
-    left = replace(
-        left,
-        expected_s=left.expected_s + once,
-        least_s=left.least_s + once,
-        most_s=left.most_s + most,
-    )
+    left_s = _time_of_jobs(run.plan, left) + once
     first = pending(repeats) or repeats
     running = [state.step for state in states if state.state == "running"] if repeats else []
     by = disturbing(run.files, first, running)
-    return Progress(states, active, left, rate, tuple(repeats), by)
+    return Progress(states, active, left, left_s, rate, tuple(repeats), by)
 
 
 def _repeats(run: Run, states: Sequence[StepState]) -> list[Repeat]:

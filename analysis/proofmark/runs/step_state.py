@@ -109,19 +109,13 @@ def pending(repeats: Iterable[Repeat]) -> list[Repeat]:
     return sorted(unfinished, key=lambda each: each.state != RUNNING)
 
 
-def repeat_seconds(
-    repeats: Iterable[Repeat], seconds: Mapping[str, float], *, all_executions: bool = False
-) -> float:
+def repeat_seconds(repeats: Iterable[Repeat], seconds: Mapping[str, float]) -> float:
     """Return how long the waiting and running repetitions take, one after the other.
 
     Args:
         seconds: the seconds of one execution, by id of the step.
-        all_executions: whether each step needs all of its executions, not only the next one.
     """
-    return sum(
-        seconds.get(each.step, 0.0) * (EXECUTIONS - each.execution + 1 if all_executions else 1)
-        for each in pending(repeats)
-    )
+    return sum(seconds.get(each.step, 0.0) for each in pending(repeats))
 
 
 def disturbing(files: RunFiles, repeats: Sequence[Repeat], running: Iterable[Step] = ()) -> str:

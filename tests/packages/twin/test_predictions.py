@@ -44,7 +44,6 @@ from proofmark.packages.twin.twin_files import (
 )
 from proofmark.records.columns import Record, Records
 from proofmark.report.products import write_products
-from proofmark.runs.cost_history import measured_cost
 from proofmark.runs.evidence import seal
 from proofmark.runs.identity import write_identity
 from proofmark.runs.run import Run, open_run, site_of
@@ -437,10 +436,3 @@ class TestNeverTogether:
         verdict = judge_run(twin_run(site, measured=slow, baseline=baseline))
         assert verdict.baseline and verdict.baseline.judgements == 0
         assert verdict.counts["FAIL"] == 0
-
-
-def test_durations_of_simulations_are_no_durations_of_steps(tmp_path: Path) -> None:
-    run = fleet_run(tmp_path / "kit", RATES, run_id="a")
-    assert measured_cost(run.plan, run.folder.parent).runs == 1
-    twin = twin_run(tmp_path)
-    assert measured_cost(twin.plan, twin.folder.parent).runs == 0

@@ -168,7 +168,7 @@ def commands(run: Run, output: Path) -> list[list[str]]:
     folder, step = f"{run.folder}", steps_of(run)[0].name
     return [
         ["status", folder],
-        ["status", folder, "--json", "--nodes"],
+        ["status", folder, "--json"],
         ["verdict", folder],
         ["verdict", folder, "--json"],
         ["explain", step, "--run", folder],

@@ -22,7 +22,7 @@ LINES = """\
 report ONE --language ko
 report ONE --json --strict
 status ONE --steps
-status ONE --json --nodes
+status ONE --json
 status ONE --plan
 verdict ONE
 verdict ONE --all

@@ -107,8 +107,8 @@ def test_launch_lines_are_those_of_a_real_run(archive: str, tmp_path: Path) -> N
     site, benchmarks, recorded = site_of(run), benchmarks_of(run), software_of(run)
     planned, _ = planned_software(ROOT, site, run.plan)
     names = reported_names(run, site)
-    before = Scripts.of(site.partition, planned, names, benchmarks, {})
-    after = Scripts.of(site.partition, recorded, names, benchmarks, {})
+    before = Scripts.of(site.partition, planned, names, benchmarks)
+    after = Scripts.of(site.partition, recorded, names, benchmarks)
     compared = 0
     for step in run.plan.steps():
         if any(choice != "as-installed" for choice in step.variants.values()):

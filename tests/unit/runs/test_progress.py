@@ -64,32 +64,12 @@ def test_what_is_left_goes_by_what_the_steps_took_so_far(run: Run) -> None:
     assert found.steps_per_hour == 180
 
 
-def test_a_step_that_hangs_counts_with_the_slowest_pace(run: Run) -> None:
-    first, second, third, _ = steps_of(run)
-    finish(first, seconds=20)
-    finish(second, seconds=20)
-    begin(third, at=1000)
-    # A step takes 40 s at the slowest pace. The waiting step gets the mean of 20, 20 and 40 s.
-    hangs = progress(run, active=True, now=9000)
-    assert hangs.left_s == pytest.approx(80 / 3)
-    assert progress(run, active=True, now=90000).left_s == hangs.left_s
-
-
 def test_jobs_at_the_same_time_have_the_rate_of_all(run: Run) -> None:
     for folder in steps_of(run)[:2]:
         finish(folder, seconds=20)
     together = replace(run, plan=divided(run.plan, 2))
     assert progress(run, active=True).steps_per_hour == 180
     assert progress(together, active=True).steps_per_hour == 360
-
-
-def test_a_step_that_is_late_makes_the_pace_of_the_others_slower(run: Run) -> None:
-    first, second, *_ = steps_of(run)
-    finish(first, seconds=10)
-    begin(second, at=1000)
-    assert progress(run, active=True, now=1010).left_s == 20
-    # The plan states 20 s for the first two steps. They take 25 s: the factor is 1.25.
-    assert progress(run, active=True, now=1015).left_s == 25
 
 
 def test_the_line_says_how_far_what_runs_and_how_long(run: Run) -> None:
