@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     from proofmark.machine.scheduler import SchedulerError as SchedulerError
     from proofmark.machine.scheduler import SchedulerUnavailable as SchedulerUnavailable
     from proofmark.records.columns import Record as Record
-    from proofmark.report.drawing.charts import Drawing as Drawing
-    from proofmark.report.drawing.series import Sample as Sample
-    from proofmark.report.plots import Plot as Plot
-    from proofmark.report.plots import PlotContext as PlotContext
     from proofmark.runs.job_folder import JobStatus as JobStatus
     from proofmark.runs.job_folder import State as State
     from proofmark.runs.run import Run as Run
@@ -66,7 +62,6 @@ MODULES = {
     "BackEndContext": "proofmark.machine.bmc.back_end",
     "BadInput": "proofmark.common.errors",
     "DrainingScheduler": "proofmark.machine.scheduler",
-    "Drawing": "proofmark.report.drawing.charts",
     "FirmwareState": "proofmark.machine.bmc.back_end",
     "Host": "proofmark.machine.bmc.back_end",
     "Installed": "proofmark.software.installed",
@@ -78,8 +73,6 @@ MODULES = {
     "NodeStatus": "proofmark.machine.scheduler",
     "NodeUse": "proofmark.machine.scheduler",
     "Outcome": "proofmark.machine.outcome",
-    "Plot": "proofmark.report.plots",
-    "PlotContext": "proofmark.report.plots",
     "ProofmarkError": "proofmark.common.errors",
     "Provided": "proofmark.software.installed",
     "Provider": "proofmark.software.provider",
@@ -88,7 +81,6 @@ MODULES = {
     "Record": "proofmark.records.columns",
     "Request": "proofmark.machine.scheduler",
     "Run": "proofmark.runs.run",
-    "Sample": "proofmark.report.drawing.series",
     "Scheduler": "proofmark.machine.scheduler",
     "SchedulerError": "proofmark.machine.scheduler",
     "SchedulerUnavailable": "proofmark.machine.scheduler",

@@ -1,4 +1,4 @@
-"""Shows a judged run: the page, its plots, and exports; works offline.
+"""Shows a judged run: the page and exports; works offline.
 
 May import: judge and the rooms below it; never machine or jobs.
 """

@@ -7,7 +7,7 @@ evidence, time, language and versions give the same bytes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from filecmp import cmp
@@ -22,6 +22,7 @@ from proofmark.common.files import (
     read_json,
     sha256_of,
     write_atomic,
+    write_atomic_bytes,
 )
 from proofmark.common.message import Message
 from proofmark.common.shared_models import StrictModel
@@ -32,7 +33,6 @@ from proofmark.plan.kinds import kind_of
 from proofmark.records.stored_readings import Readings, store, stored_or_read
 from proofmark.report.render import page, view
 from proofmark.report.run_data import RunData, gather
-from proofmark.report.sections.plots_section import write_plot_files
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
 
@@ -77,6 +77,16 @@ def write_page(run_data: RunData, target: RunFiles | None = None) -> Path:
     made = Made(written=run_data.written, language=language(), versions=versions())
     write_atomic(files.made, made.model_dump_json(indent=1) + "\n")
     return files.report
+
+
+def write_plot_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write the plot files into `folder`, and remove the plots of an earlier report."""
+    folder.mkdir(exist_ok=True)
+    for path in folder.iterdir():
+        if path.suffix in (".svg", ".png", ".csv") and path.name not in files:
+            path.unlink()
+    for name, content in files.items():
+        write_atomic_bytes(folder / name, content)
 
 
 _VERSION = re.compile(

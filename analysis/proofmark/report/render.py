@@ -27,7 +27,6 @@ from proofmark.report.sections import (
     main_figures,
     node_provenance,
     peak,
-    plots_section,
     signed_sheets,
 )
 from proofmark.report.summary import Summary, summary, title
@@ -149,7 +148,7 @@ def view(run_data: RunData, products: RunFiles | None = None) -> View:
     Args:
         products: the files that were made from it, of which the page has digests; None: its own.
     """
-    plots, files = plots_section.section(run_data)
+    files: dict[str, bytes] = {}
     # By the id of a section, which the page of a run need not have.
     places: dict[str, list[Section]] = {
         BEGINNING: [],
@@ -161,7 +160,6 @@ def view(run_data: RunData, products: RunFiles | None = None) -> View:
         "attention": [issues.section(run_data)],
         "judged": [figure_tables.judged_section(run_data)],
         "baseline": [*accepted_runs.sections(run_data)],
-        "plots": [plots],
         "information": [peak.section(run_data)],
         "bad-nodes": [*faulty_nodes.sections(run_data)],
         "observations": [*issues.observations(run_data)],

@@ -24,17 +24,17 @@ from tests.fixtures.sweeps import Machine, Sheet
 
 from proofmark.cli.main import main
 from proofmark.common.expressions import grid
-from proofmark.packages.papers import network_plots
+from proofmark.packages.papers import charts, network_plots
+from proofmark.packages.papers.charts import STYLE, Drawing, png_file, svg_file
 from proofmark.packages.papers.claim import PAPERS
 from proofmark.packages.papers.claims_of_runs import RunClaims
 from proofmark.packages.papers.network_plots import PUBLISHED
 from proofmark.packages.papers.p5 import COLLECTIVES, RATIOS
 from proofmark.packages.papers.panels import Axis, Chart, Panel, draw_panels
+from proofmark.packages.papers.plot import PlotContext
+from proofmark.packages.papers.plots_page import plots
+from proofmark.packages.papers.series import PlotPoint, Sample, Series
 from proofmark.records.columns import Record
-from proofmark.report.drawing import charts
-from proofmark.report.drawing.charts import STYLE, Drawing, png_file, svg_file
-from proofmark.report.drawing.series import PlotPoint, Sample, Series
-from proofmark.report.plots import PlotContext, plots
 from proofmark.report.products import write_page
 from proofmark.report.run_data import gather
 from proofmark.runs.run import Run

@@ -17,7 +17,6 @@ from proofmark.jobs import launchers
 from proofmark.jobs.launcher import LAUNCHERS, launcher
 from proofmark.machine.bmc.back_end import BACK_ENDS
 from proofmark.machine.scheduler import SCHEDULERS
-from proofmark.report.plots import PLOTS
 from proofmark.site.execution import LaunchSettings
 from proofmark.software.installed import ProvisionRequest
 from proofmark.software.provider import PROVIDERS, check_provider, packages_at
@@ -58,7 +57,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(
     "kind",
-    [SCHEDULERS, LAUNCHERS, BACK_ENDS, PROVIDERS, PLOTS],
+    [SCHEDULERS, LAUNCHERS, BACK_ENDS, PROVIDERS],
     ids=lambda kind: kind.package,
 )
 def test_every_name_of_the_kit_is_one_plug_in(kind: Plugins[object]) -> None:

@@ -24,11 +24,11 @@ from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.references import figure_comparison, typical
 from proofmark.judge.references.typical import Build
 from proofmark.judge.verdict import Verdict
+from proofmark.packages.papers.series import samples_of
 from proofmark.packages.tools.explain import explain
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
-from proofmark.report.drawing.series import samples_of
 from proofmark.report.sections.figure_tables import accepted_of
 from proofmark.report.words import accepted_text, limit_text
 from proofmark.runs.start import RunInputs, start_or_continue

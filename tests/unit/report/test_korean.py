@@ -31,8 +31,8 @@ from proofmark.judge.ending import ending
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.packages.foreign.adopted_outputs import REASONS
+from proofmark.packages.papers import charts
 from proofmark.packages.twin.smpi import unpack
-from proofmark.report.drawing import charts
 from proofmark.report.run_data import gather
 from proofmark.report.sections.signed_sheets import next_steps
 from proofmark.runs.nodes import nodes_of

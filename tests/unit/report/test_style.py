@@ -8,7 +8,7 @@ from importlib.resources import files
 import pytest
 from tests.fixtures.pages import contrast
 
-from proofmark.report.drawing.charts import COLOURS, INK
+from proofmark.packages.papers.charts import COLOURS, INK
 
 TEXTS = ("ink", "soft", "link", "pass", "fail", "invalid", "unjudged")
 GROUNDS = ("paper", "tint")

@@ -1,4 +1,4 @@
-"""The links of the fabric: slow elements, the rate across each level, and a picture."""
+"""The links of the fabric: slow elements, and the rate across each level."""
 
 from __future__ import annotations
 
@@ -6,29 +6,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import matplotlib
-from matplotlib.figure import Figure
-
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.fabric.links import FABRIC, LinkFit, Matrix, SlowElement
 from proofmark.report.additions import AddedSection, Addition, RunAddition
-from proofmark.report.drawing.charts import (
-    PAPER,
-    Drawing,
-    plot_style,
-    png_file,
-    svg_element,
-    svg_file,
-)
-from proofmark.report.page import Block, Cell, PageLink, Picture, Section, numeric, titled
-from proofmark.report.words import count, number, visible
+from proofmark.report.page import Block, Cell, PageLink, Section, numeric, titled
+from proofmark.report.words import count, number
 from proofmark.runs.run import Run
-
-SIZE = (4.8, 4.2)  # inches
-
-MOST_NAMES = 32
-"""Up to this number of rows, each has its name."""
 
 Files = dict[str, bytes]
 """Contents by file name."""
@@ -37,45 +21,6 @@ REST = N_("The complete list is in verdict.json.")
 
 MOST_NAMED = 12
 """The largest number of slow elements that the summary names."""
-
-
-def draw_matrix(matrix: Matrix) -> Drawing:
-    """Return a picture of the relative rates between switches or nodes.
-
-    The colours end at 0.5 and 1.1. Pairs that were not measured are white.
-    """
-    names = [visible(name) for name in matrix.names]
-    figure = Figure(figsize=SIZE, layout="constrained", facecolor=PAPER)
-    axes = figure.subplots()
-    colours = matplotlib.colormaps["viridis"].with_extremes(bad=PAPER)
-    image = axes.imshow(matrix.ratio, vmin=0.5, vmax=1.1, cmap=colours, interpolation="nearest")
-    figure.colorbar(image, ax=axes, extend="both", shrink=0.8)
-    every = max(1, math.ceil(len(names) / MOST_NAMES))
-    places = range(0, len(names), every)
-    axes.set_xticks(places, [names[place] for place in places], rotation=90, fontsize=6)
-    axes.set_yticks(places, [names[place] for place in places], fontsize=6)
-    axes.set_xlabel(
-        _("to") if matrix.level == "node" else _("to the {level}").format(level=matrix.level)
-    )
-    axes.set_ylabel(
-        _("from") if matrix.level == "node" else _("from the {level}").format(level=matrix.level)
-    )
-    measured = matrix.ratio[~(matrix.ratio != matrix.ratio)]
-    title = (
-        _("Median rate between nodes, ÷ usual")
-        if matrix.level == "node"
-        else _("Median rate between switches, ÷ usual")
-    )
-    text = _(
-        "{measured} of {all} cells measured; the least {least}, the greatest "
-        "{greatest} × the usual rate of like pairs."
-    ).format(
-        measured=len(measured),
-        all=matrix.ratio.size,
-        least=f"{measured.min():.2f}",
-        greatest=f"{measured.max():.2f}",
-    )
-    return Drawing("links", title, text, figure, ())
 
 
 def matrix_csv(matrix: Matrix) -> str:
@@ -114,9 +59,12 @@ class LinksOfRun(RunAddition):
     def sections(self) -> Iterator[AddedSection]:
         """Yield the section of the links."""
         files: Files = {}
-        picture = _picture(self.fit, files, self.folder)
-        blocks = (*_slow_elements(self.fit), *_bisection(self.fit), *picture)
-        yield AddedSection(Section("links", _("Links"), blocks), "baseline", files)
+        blocks = [*_slow_elements(self.fit), *_bisection(self.fit)]
+        if self.fit.matrix is not None:
+            files["links.csv"] = matrix_csv(self.fit.matrix).encode()
+            data = PageLink(f"{self.folder}/links.csv", _("data as CSV"))
+            blocks.append(Block(links=(data,)))
+        yield AddedSection(Section("links", _("Links"), tuple(blocks)), "baseline", files)
 
     def summary(self) -> Iterator[tuple[str, str]]:
         """Yield the line with the slow links."""
@@ -211,20 +159,3 @@ def _bisection(fit: LinkFit) -> Iterator[Block]:
         )
         shown = titled(caption, columns, rows, rest=translated(REST))
         yield Block(titles=(caption,), paragraphs=(explanation,), tables=(shown,))
-
-
-def _picture(fit: LinkFit, files: Files, folder: str) -> Iterator[Block]:
-    if fit.matrix is None:
-        return
-    with plot_style():
-        drawing = draw_matrix(fit.matrix)
-        svg = svg_file(drawing)
-        files["links.png"] = png_file(drawing)
-    files["links.svg"] = svg.encode()
-    files["links.csv"] = matrix_csv(fit.matrix).encode()
-    links = tuple(
-        PageLink(f"{folder}/links.{ending}", words)
-        for ending, words in (("svg", "SVG"), ("png", "PNG"), ("csv", _("data as CSV")))
-    )
-    picture = Picture(drawing.title, drawing.text, svg_element(drawing, svg), links)
-    yield Block(pictures=(picture,))

@@ -34,18 +34,7 @@ PLUGINS: PluginTable = {
     },
     "proofmark.report.additions": {
         "papers": "claims_of_runs:ClaimsOnPage",
-    },
-    "proofmark.report.plots": {
-        "file_size": "node_plots:FileSize",
-        "p1_hpl": "node_plots:HplOverNodes",
-        "p1_ior": "node_plots:IorOverFileSize",
-        "p1_stream": "node_plots:StreamOverThreads",
-        "p2_threads": "node_plots:PlacementOfThreads",
-        "p3_between": "network_plots:PairsBetween",
-        "p3_contention": "network_plots:SimultaneousPairs",
-        "p3_inside": "network_plots:PairsInside",
-        "p4_btio": "network_plots:BtIo",
-        "p5_placements": "network_plots:CollectivesByPlacement",
+        "plots": "plots_page:PlotsOnPage",
     },
 }
 

@@ -17,7 +17,7 @@ from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.translation import N_
 from proofmark.judge.confidence import quantile_of_t
-from proofmark.report.plots import NodeHardware
+from proofmark.packages.papers.plot import NodeHardware
 
 Found = bool | None
 """A finding: None if the noise hides it."""

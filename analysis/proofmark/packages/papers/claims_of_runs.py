@@ -28,11 +28,11 @@ from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.papers.all_claims import answers
 from proofmark.packages.papers.claim import PAPERS, WORDS, Answer
+from proofmark.packages.papers.plot import NodeHardware
+from proofmark.packages.papers.plots_page import declared_node
 from proofmark.records.stored_readings import stored_or_read
 from proofmark.report.additions import AddedSection, Addition, RunAddition
 from proofmark.report.page import Block, Cell, PageLink, Section, Table, titled
-from proofmark.report.plots import NodeHardware
-from proofmark.report.sections.plots_section import declared_node
 from proofmark.report.words import count
 from proofmark.runs.run import Run, site_of
 from proofmark.site.partition import PREDICTED
@@ -140,7 +140,7 @@ class ClaimsPage(RunAddition):
         content = json.dumps([answer.as_json() for answer in self.answers], indent=1) + "\n"
         yield AddedSection(
             Section("claims", _("Claims of the papers"), (block,)),
-            after="plots",
+            after="baseline",
             files={FILE: content.encode()},
         )
 

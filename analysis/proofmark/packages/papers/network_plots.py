@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 from proofmark.common.translation import N_, _, translated
+from proofmark.packages.papers.charts import Drawing
 from proofmark.packages.papers.claim import Values
 from proofmark.packages.papers.p5 import COLLECTIVES, PLACEMENTS, RATIOS, relative_differences
 from proofmark.packages.papers.panels import (
@@ -18,9 +19,8 @@ from proofmark.packages.papers.panels import (
     lines_by_label,
     machine_of,
 )
-from proofmark.records.columns import Record
-from proofmark.report.drawing.charts import Drawing
-from proofmark.report.drawing.series import (
+from proofmark.packages.papers.plot import Plot, PlotContext, PlotTable
+from proofmark.packages.papers.series import (
     PlotPoint,
     Sample,
     Series,
@@ -30,8 +30,8 @@ from proofmark.report.drawing.series import (
     microseconds,
     parameter,
 )
+from proofmark.records.columns import Record
 from proofmark.report.page import Cell, numeric
-from proofmark.report.plots import Plot, PlotContext, PlotTable
 from proofmark.report.words import count
 
 DISTANCES = {

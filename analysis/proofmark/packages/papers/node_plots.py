@@ -8,6 +8,7 @@ from dataclasses import replace
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.expressions import GRID_RATIO
 from proofmark.common.translation import N_, _, translated
+from proofmark.packages.papers.charts import Drawing, Labels, draw_over_bytes
 from proofmark.packages.papers.panels import (
     Axis,
     Chart,
@@ -21,9 +22,8 @@ from proofmark.packages.papers.panels import (
     scaled,
     with_fit,
 )
-from proofmark.records.columns import Record
-from proofmark.report.drawing.charts import Drawing, Labels, draw_over_bytes
-from proofmark.report.drawing.series import (
+from proofmark.packages.papers.plot import Plot, PlotContext
+from proofmark.packages.papers.series import (
     Sample,
     Series,
     gigaflops,
@@ -31,7 +31,7 @@ from proofmark.report.drawing.series import (
     megabytes_per_second,
     parameter,
 )
-from proofmark.report.plots import Plot, PlotContext
+from proofmark.records.columns import Record
 from proofmark.report.words import count
 
 METRICS = {

@@ -32,7 +32,6 @@ from proofmark.packages.papers.claim import (
     slope_weights,
     steepest_fall,
 )
-from proofmark.report.plots import NodeHardware
 
 ABOUT = 0.10
 """Accepted relative deviation from a figure that the paper calls "about"."""

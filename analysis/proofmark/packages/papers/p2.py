@@ -29,7 +29,6 @@ from proofmark.packages.papers.claim import (
     ratio_curve,
     steepest_fall,
 )
-from proofmark.report.plots import NodeHardware
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from proofmark.common.translation import N_, _, translated
-from proofmark.packages.papers.claim import PAPERS
-from proofmark.records.columns import Record
-from proofmark.report.drawing.charts import (
+from proofmark.packages.papers.charts import (
     COLOURS,
     DASHES,
     INK,
@@ -27,7 +25,9 @@ from proofmark.report.drawing.charts import (
     Style,
     draw_limits,
 )
-from proofmark.report.drawing.series import (
+from proofmark.packages.papers.claim import PAPERS
+from proofmark.packages.papers.plot import NodeHardware, PlotContext
+from proofmark.packages.papers.series import (
     Measure,
     Sample,
     Series,
@@ -37,7 +37,7 @@ from proofmark.report.drawing.series import (
     number_label,
     plot_points_of,
 )
-from proofmark.report.plots import NodeHardware, PlotContext
+from proofmark.records.columns import Record
 from proofmark.report.words import count, number, visible
 
 Scale = Literal["linear", "bytes", "doubling", "log"]

@@ -6,7 +6,7 @@ The first section of the report also states what was not covered.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from proofmark.cases.case import metrics_of
 from proofmark.cases.reference import HardwareRule
+from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import RESOLVED_AXES, KeyFigure
 from proofmark.common.message import localized
 from proofmark.common.nodesets import hosts_of
@@ -23,14 +24,18 @@ from proofmark.judge.headline import BASELINE, CONTRACT, ELSEWHERE, EXPECTED, FL
 from proofmark.judge.references.derived import NOTHING_STATED, derive
 from proofmark.judge.references.judgement import PEERS, JudgedFigure, Judgement
 from proofmark.judge.results import WORDS, Result
+from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Record
-from proofmark.report.drawing.series import Nominal
 from proofmark.report.page import Block, Cell, Section, listed, numeric, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import verdict_cell
 from proofmark.report.words import accepted_text, count, number, pairs
 from proofmark.site.hardware import CURRENT
+from proofmark.site.inventory import Site
+from proofmark.site.node.facts import NodeFacts
 
+Nominal = Callable[[Record], float | None]
+"""Returns the peak of the hardware in the unit of a record; None if it is not known."""
 TITLES: Mapping[str, str] = {
     "hpl": N_("HPL"),
     "dgemm": N_("DGEMM of one core"),
@@ -225,7 +230,11 @@ def _best(key: str, numbers: list[int], run_data: RunData) -> KeyRow | None:
         _figure(worst, word, _deciding(worst) if len(deciding) else None),
         medians[chosen],
         len(places),
-        _share(key, worst.record, nominal(run_data)),
+        _share(
+            key,
+            worst.record,
+            nominal(run_data.verdict, run_data.site, run_data.benchmarks, run_data.facts),
+        ),
     )
 
 
@@ -272,11 +281,12 @@ def _share(key: str, record: Record, peak: Nominal) -> float | None:
     return record.value / limit if record.value is not None and limit else None
 
 
-def nominal(run_data: RunData) -> Nominal:
+def nominal(
+    verdict: Verdict, site: Site, benchmarks: Benchmarks, nodes: Sequence[NodeFacts]
+) -> Nominal:
     """Return the function that gives the hardware limit of a record in its unit."""
-    facts = {each.hostname: each for each in run_data.facts}
-    node = run_data.site.partition.node
-    cases = run_data.benchmarks.cases
+    facts = {each.hostname: each for each in nodes}
+    node, cases = site.partition.node, benchmarks.cases
 
     def of(record: Record) -> float | None:
         keys = cases[record.case].key_figures if record.case in cases else {}
@@ -285,7 +295,7 @@ def nominal(run_data: RunData) -> Nominal:
         hosts = _hosts(record.node) if rules else ()
         if not hosts or not facts.keys() >= set(hosts):
             return None
-        stated = [run_data.verdict.hardware.of_node.get(host, NOTHING_STATED) for host in hosts]
+        stated = [verdict.hardware.of_node.get(host, NOTHING_STATED) for host in hosts]
         nodes = [facts[host] for host in hosts]
         limit = derive(rules[0], nodes, record.parameters, node, stated)
         times = None if isinstance(limit, str) else factor(limit.unit, record.unit)

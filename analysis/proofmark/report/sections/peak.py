@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proofmark.cases.vocabulary import BLAS_KERNEL
+from proofmark.common.text import factor
 from proofmark.common.translation import _
 from proofmark.judge.references.derived import flop_per_cycle, nominal_hz, peak
-from proofmark.report.drawing.series import gigaflops
 from proofmark.report.page import Block, Section, Table, numeric, table, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import figure_cell
@@ -89,11 +89,11 @@ def _efficiencies(run_data: RunData) -> list[Table]:
     rate = peak_of_run(run_data)
     rows = []
     for result in run_data.verdict.about(lambda record: record.metric in ("rmax", "hpl_rmax")):
-        factor = gigaflops(result.record)
+        times = factor(result.record.unit, "GFlop/s")
         value = result.record.value
-        if rate and factor and value is not None:
-            percent = f"{100 * value * factor / rate:.1f} %"
-            shown = f"{number(value * factor)} GFlop/s"
+        if rate and times and value is not None:
+            percent = f"{100 * value * times / rate:.1f} %"
+            shown = f"{number(value * times)} GFlop/s"
             rows.append((figure_cell(result, run_data.benchmarks), shown, percent))
     columns = (_("Figure"), numeric("Rmax"), numeric(_("Rmax ÷ Rpeak")))
     return [table(_("HPL in percent of Rpeak nominal"), columns, rows)] if rows else []

@@ -19,14 +19,13 @@ from proofmark.common.text import factor
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.verdict import Results
 from proofmark.records.columns import Record
+from proofmark.report.sections.main_figures import Nominal
 from proofmark.report.words import number, size_4_digits, visible
 
 Limit = tuple[str, float]
 """The kind of a limit, or `NOMINAL`, and its value."""
 NOMINAL = "nominal"
 """The kind of the peak of the hardware."""
-Nominal = Callable[[Record], float | None]
-"""Returns the peak of the hardware in the unit of a record; None if it is not known."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from proofmark.common.errors import bad_input
 from proofmark.common.translation import ENGLISH, N_, _, language, translated
 from proofmark.judge.headline import CONTRACT, ELSEWHERE, EXPECTED, FLOOR
-from proofmark.report.drawing.series import (
+from proofmark.packages.papers.series import (
     NOMINAL,
     PlotPoint,
     Sample,

@@ -1,17 +1,15 @@
-"""The plots: which records a plot wants, how it draws them, and all plots by their names."""
+"""A plot: which records it wants, and how it draws them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import ClassVar
 
-from proofmark.common.plugins import Plugins
+from proofmark.packages.papers.charts import Drawing
+from proofmark.packages.papers.series import Sample
 from proofmark.records.columns import Record
-from proofmark.report.drawing.charts import Drawing
-from proofmark.report.drawing.series import Sample
 from proofmark.report.page import Cell, Column
 
 
@@ -97,20 +95,3 @@ class PlotTable:
     columns: Sequence[Column | str]
     rows: Sequence[Sequence[Cell | str]]
     csv: Sequence[Sequence[object]]
-
-
-PLOTS = Plugins(Plot, "proofmark.report.plots", "plots", named=True)
-"""All plots: those of the kit, and those of a site by entry points of this group."""
-
-
-def shows(plot: Plot, record: Record) -> bool:
-    """Return whether `plot` shows `record`: it wants it, and no exclusive plot takes it."""
-    taken = not plot.suite and any(each.exclusive and each.wants(record) for each in plots())
-    return plot.wants(record) and not taken
-
-
-@cache
-def plots() -> tuple[Plot, ...]:
-    """Return all plots in the order of the report."""
-    instances = (PLOTS.get(name)() for name in PLOTS.names())
-    return tuple(sorted(instances, key=lambda plot: (plot.position, plot.title)))

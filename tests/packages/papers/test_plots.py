@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from tests.fixtures.kit import results_of
 from tests.fixtures.messages import said
 
+from proofmark.packages.papers.charts import COLOURS, MARKERS, STYLE, Drawing, svg_element, svg_file
+from proofmark.packages.papers.message_plots import Collectives, PointToPoint
 from proofmark.packages.papers.node_plots import FileSize, file_bytes
-from proofmark.records.columns import Record
-from proofmark.report.drawing.charts import COLOURS, MARKERS, STYLE, Drawing, svg_element, svg_file
-from proofmark.report.drawing.series import (
+from proofmark.packages.papers.plot import Plot, PlotContext
+from proofmark.packages.papers.plots_page import csv_of, plots
+from proofmark.packages.papers.series import (
     Sample,
     byte_ticks,
     lines_by_settings,
@@ -27,9 +29,7 @@ from proofmark.report.drawing.series import (
     parameter,
     samples_of,
 )
-from proofmark.report.plots import Plot, PlotContext, plots
-from proofmark.report.plots.core_plots import Collectives, PointToPoint
-from proofmark.report.sections.plots_section import csv_of
+from proofmark.records.columns import Record
 
 NOTHING = PlotContext()
 

@@ -1,17 +1,17 @@
-"""The plots of the kit: times and rates over message and file size."""
+"""The plots of no paper: times and rates over message and file size."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from proofmark.common.translation import N_, _
-from proofmark.records.columns import Record
-from proofmark.report.drawing.charts import (
+from proofmark.packages.papers.charts import (
     Drawing,
     Labels,
     draw_over_bytes,
 )
-from proofmark.report.drawing.series import (
+from proofmark.packages.papers.plot import Plot, PlotContext
+from proofmark.packages.papers.series import (
     Sample,
     is_bandwidth,
     is_collective,
@@ -22,7 +22,7 @@ from proofmark.report.drawing.series import (
     message_bytes,
     microseconds,
 )
-from proofmark.report.plots import Plot, PlotContext
+from proofmark.records.columns import Record
 
 
 class Collectives(Plot):
