@@ -124,7 +124,6 @@ EXPECTED = {
     ),
     r"/verdict\.json/disagreements: new": "repeats that disagree are an issue",
     r"/verdict\.json/(added|disturbed): new": "docs/verdict.md: no picking",
-    r"/verdict\.json/slowdowns: new": "docs/design/validity.md: the slowdown beside a load",
     r"/verdict\.json/results/\d+/interval/[01]: .*": (
         "docs/design/statistics.md: the interval is rank-based"
     ),

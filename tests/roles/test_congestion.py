@@ -12,7 +12,8 @@ import pytest
 from tests.fixtures.kit import Kit, make_kit, steps_of
 
 from proofmark.judge.judging import judge_run
-from proofmark.judge.slowdown import Slowdown
+from proofmark.packages.fabric.rounds import pair_findings
+from proofmark.packages.fabric.slowdown import Slowdown
 
 pytestmark = pytest.mark.root
 
@@ -122,7 +123,7 @@ def measured(folder: Path, near: list[str], load: str) -> dict[str, Slowdown]:
     run = kit.run()
     for step in steps_of(run):
         subprocess.run([*near, "sh", step / "run.sh"], check=True)
-    slowdowns = {each.record.metric: each for each in judge_run(run).slowdowns}
+    slowdowns = {each.record.metric: each for each in pair_findings(judge_run(run)).slowdowns}
     for metric, each in slowdowns.items():
         ratios = ", ".join(f"{ratio:.2f}" for ratio in each.ratios)
         print(f"slowdown of {metric} beside {load!r}: {ratios}")

@@ -568,9 +568,6 @@ MESSAGES: Mapping[str, str] = {
     "cause-client": "the client of this node, or its network",
     "cause-clients": "the client of these nodes, or its network",
     "cause-client-servers": "the client of this node, or its servers, or the network to them",
-    "round-apart": "{step}, execution {execution}: {apart} of {pairs} pairs measured less than "
-    "{share} of the time together with the others, or a clock is wrong: {listed}",
-    "round-unknown": "{step}, execution {execution}: {unknown} of {pairs} pairs have no times",
     "degraded": "degraded: {nodes} of {all} nodes",
     # judge: what was not judged
     "limit-open": "limit of {limit} not evaluated: {text}",

@@ -1,21 +1,18 @@
-"""Findings about executions: crashes, disturbed nodes, pairs that did not measure together.
+"""Findings about executions: crashes, and disturbed nodes.
 
 A repetition of a crashed execution measures the figure. It does not show that the node is sound:
-the fault may come again. The pairs of a round must measure at the same time
-(docs/design/fabric.md). Each node writes when its program ended, by its own clock, and how long it
-ran. So a clock that is wrong by seconds looks like a pair that measured too late.
+the fault may come again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 import numpy as np
 
-from proofmark.cases.vocabulary import TOGETHER
 from proofmark.common.message import Message
 from proofmark.common.message_table import OUTPUT_MESSAGES
 from proofmark.common.nodesets import hosts_of
@@ -25,96 +22,10 @@ from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.repeats import Added, added_executions
 from proofmark.plan.kinds import kind_of
-from proofmark.plan.plan import Plan
-from proofmark.plan.step import StepInstance
-from proofmark.records.columns import EMULATED, Execution, Records
+from proofmark.records.columns import EMULATED, Records
 from proofmark.runs.run import SetAside
 from proofmark.runs.samples import Shares, disturbers, mean_shares
 from proofmark.runs.stage_faults import StageFault
-
-LEAST_TOGETHER = 0.75
-"""The least share of its time, and of its round, in which a pair measures beside others."""
-MAX_PAIRS_NAMED = 8
-
-
-@dataclass(frozen=True)
-class RoundOverlap:
-    """The times of the pairs of one execution of a round.
-
-    Attributes:
-        attempt: the number of the execution, from 1.
-        pairs: the number of pairs with a result.
-        apart: the pairs that measured beside others for less than `LEAST_TOGETHER` of the time.
-        unknown: the number of pairs whose times are not known.
-        overlap: the least part of a pair; None if no time is known.
-    """
-
-    step: str
-    attempt: int
-    pairs: int
-    apart: tuple[str, ...]
-    unknown: int
-    overlap: float | None
-
-    def messages(self) -> Iterator[Message]:
-        """Yield what is wrong with the round; nothing if all pairs measured together."""
-        of: dict[str, str | int] = {
-            "step": self.step,
-            "execution": self.attempt,
-            "pairs": self.pairs,
-        }
-        if self.apart:
-            listed = ", ".join(self.apart[:MAX_PAIRS_NAMED])
-            if (more := len(self.apart) - MAX_PAIRS_NAMED) > 0:
-                listed = Message("listed-and-more", listed=listed, count=more)
-            shown = {"share": f"{LEAST_TOGETHER:.0%}", "listed": listed}
-            yield Message("round-apart", apart=len(self.apart), **shown, **of)
-        if self.unknown:
-            yield Message("round-unknown", unknown=self.unknown, **of)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the form of ``verdict.json``."""
-        return {**vars(self), "apart": list(self.apart)}
-
-
-def round_overlaps(plan: Plan, executions: Iterable[Execution]) -> tuple[RoundOverlap, ...]:
-    """Return the overlap of each execution of the rounds of `plan` whose pairs measure together.
-
-    A repeated execution has only some of the pairs: those that were disturbed, or that a person ran
-    again.
-    """
-    names = {
-        step.id
-        for step in plan.steps_to_run()
-        if step.round and step.round.measured == TOGETHER and step.measurements > 1
-    }
-    found: dict[tuple[str, int], dict[str, Execution]] = {}
-    for each in executions:
-        pair = StepInstance.parse(each.step)
-        if pair.step in names:
-            found.setdefault((pair.step, each.attempt), {})[pair.name] = each
-    return tuple(_overlap(*key, pairs) for key, pairs in sorted(found.items()))
-
-
-def _overlap(step: str, attempt: int, executions: dict[str, Execution]) -> RoundOverlap:
-    names = list(executions)
-    ended = np.array([each.ended for each in executions.values()])
-    seconds = np.array([each.seconds for each in executions.values()])
-    known = np.isfinite(ended) & np.isfinite(seconds) & (seconds > 0)
-    unknown = int((~known).sum())
-    if not known.any():
-        return RoundOverlap(step, attempt, len(names), (), unknown=unknown, overlap=None)
-    end, begin = ended[known], (ended - seconds)[known]
-    first, last = float(np.median(begin)), float(np.median(end))
-    common = np.minimum(end, last) - np.maximum(begin, first)
-    # A slow pair measures longer than the others, and with all of them.
-    share = np.clip(common, 0, None) / np.minimum(end - begin, max(last - first, 1e-9))
-    places = np.flatnonzero(known)
-    apart = tuple(names[place] for place in places[share < LEAST_TOGETHER].tolist())
-    return RoundOverlap(
-        step, attempt, len(names), apart, unknown=unknown, overlap=round(float(share.min()), 3)
-    )
-
 
 CRASHES = frozenset(
     {"killed", "exit-code", "exit-code-said", "output", *OUTPUT_MESSAGES} - {"reader-no-space"}
@@ -289,14 +200,12 @@ class JudgedExecutions:
         crashes: executions that crashed, of steps that another execution measured.
         disturbed: the nodes that something disturbs in most executions.
         added: the steps that were run again although they had a sound execution.
-        rounds: whether the pairs of each round measured at the same time.
         disagreements: the cases with figures whose repeats disagree.
     """
 
     crashes: tuple[Crash, ...] = ()
     disturbed: tuple[DisturbedNode, ...] = ()
     added: tuple[Added, ...] = ()
-    rounds: tuple[RoundOverlap, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()
 
 
@@ -312,7 +221,6 @@ def judged_executions(evidence: Evidence, fleet: Fleet) -> JudgedExecutions:
         crashes=tuple(crashes(records, decided.set_aside)),
         disturbed=disturbed_nodes(records) if own else (),
         added=tuple(added_executions(records, decided.more, decided.refused)) if own else (),
-        rounds=round_overlaps(evidence.plan, records.executions),
         disagreements=disagreements(evidence.figures, fleet.of, evidence.sources),
     )
 

@@ -49,7 +49,6 @@ from proofmark.judge.references.derived import active_ports
 from proofmark.judge.references.typical import builds, programs_of_cases
 from proofmark.judge.repeats import granted_more
 from proofmark.judge.results import WORDS, Results, verdicts_of
-from proofmark.judge.slowdown import slowdowns
 from proofmark.judge.stated_parts import (
     NominalHardware,
     empty_channels,
@@ -157,7 +156,6 @@ def judge(evidence: Evidence) -> Verdict:
         executions=judged_executions(evidence, fleet),
         conditions=conditions,
         over_time=changes,
-        slowdowns=slowdowns(figures, benchmarks, plan),
     )
     faults = node_faults(evidence, stated, fleet, referred.by_reference)
     of_checks: list[NodeFaults] = []

@@ -48,7 +48,6 @@ from proofmark.judge.results import WORDS as WORDS
 from proofmark.judge.results import Result as Result
 from proofmark.judge.results import Results as Results
 from proofmark.judge.results import result_json as result_json
-from proofmark.judge.slowdown import Slowdown
 from proofmark.judge.stated_parts import NominalHardware
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import VIRTUAL, Record
@@ -61,7 +60,7 @@ NODES_AGAIN = "measure-nodes-again"
 """The code of the nodes whose repeats do not agree that they miss a limit."""
 _OPTIONAL = {
     *("excused", "stage_faults", "disturbed", "replaced"),
-    *("items_of_other_suites", "checks", "added", "crashes", "rounds", "baseline"),
+    *("items_of_other_suites", "checks", "added", "crashes", "baseline"),
     *("disagreements", "unlisted"),
 }
 """The keys of ``verdict.json`` that a run without them lacks."""
@@ -87,7 +86,6 @@ class Verdict:
         executions: what they show beside the values of their figures.
         conditions: how the run was made.
         over_time: the comparison of the end of the run with its beginning.
-        slowdowns: how much slower figures are beside a load.
         of_kind: what only a run of its kind has; None for a usual run.
     """
 
@@ -107,7 +105,6 @@ class Verdict:
     executions: JudgedExecutions = field(default_factory=JudgedExecutions)
     conditions: RunConditions = field(default_factory=RunConditions)
     over_time: OverTime = field(default_factory=OverTime)
-    slowdowns: tuple[Slowdown, ...] = ()
     of_kind: KindResult | None = None
 
     @property
@@ -352,13 +349,11 @@ class Verdict:
             "checks": [check.as_json() for check in self.checks],
             "retest": {"steps": list(self.retest()), "command": self.retest_command()},
             "file_systems": [fault.as_json() for fault in self.storage.file_systems],
-            "rounds": [each.as_json() for each in self.executions.rounds],
             "fleet": {**self.fleet.as_json(), **self.bad.as_json()},
             "storage_targets": [target.as_json() for target in self.storage.targets],
             "baseline": self.baseline and self.baseline.as_json(),
             "over_time": self.over_time.as_json(aggregates),
             "disagreements": [each.as_json(aggregates) for each in self.executions.disagreements],
-            "slowdowns": [each.as_json() for each in self.slowdowns],
         }
         head |= {"unlisted": unlisted, **self.of_added}
         return {key: value for key, value in head.items() if value or key not in _OPTIONAL}

@@ -166,7 +166,6 @@ def view(run_data: RunData, products: RunFiles | None = None) -> View:
         "storage-targets": [*faulty_nodes.target_sections(run_data)],
         "file-drivers": [*node_provenance.driver_sections(run_data)],
         "over-time": [*change_in_run.sections(run_data)],
-        "slowdown": [*change_in_run.congestion_sections(run_data)],
         "provenance": [node_provenance.section(run_data)],
         "commands": [*launch_commands.sections(run_data)],
         "all": [figure_tables.all_section(run_data)],

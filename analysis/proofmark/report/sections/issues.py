@@ -215,7 +215,6 @@ def observations(run_data: RunData) -> Iterator[Section]:
         *(Block(paragraphs=(text,)) for text in peak.other_kernels(run_data)),
         *_counters(run_data, invalid=False),
         *_disturbed_executions(run_data),
-        *_rounds(run_data),
         *_disturbances(run_data),
         *_no_provenance(run_data),
     ]
@@ -477,18 +476,6 @@ def _of_one_cause(found: Sequence[Execution]) -> str:
     steps = named_steps(dict.fromkeys(each.step for each in found))
     amount = count(len(found), "disturbed execution")
     return several.format(executions=amount, steps=steps, reason=reason)
-
-
-def _rounds(run_data: RunData) -> Iterator[Block]:
-    """Yield the rounds of pairs that did not measure at the same time."""
-    rounds = run_data.verdict.executions.rounds
-    texts = []
-    for each in rounds:
-        texts += [localized(message) for message in each.messages()]
-    items = tuple(texts)
-    if items:
-        effect = _("A pair that measured without the others had the links for itself.")
-        yield listed(_("Pairs of a round that did not measure together"), items, effect)
 
 
 def _disturbances(run_data: RunData) -> Iterator[Block]:

@@ -11,8 +11,8 @@ from tests.fixtures.finished import judged, write_execution
 from tests.fixtures.kit import Kit, make_kit
 from tests.unit.plan.test_pair_rounds import LEAF, names, plan_of, site_of
 
-from proofmark.judge.executions import RoundOverlap, round_overlaps
 from proofmark.judge.verdict import Verdict
+from proofmark.packages.fabric.rounds import RoundOverlap, pair_findings, round_overlaps
 from proofmark.records.columns import Execution
 from proofmark.runs.run import Run
 
@@ -88,7 +88,7 @@ def test_the_verdict_counts_the_pairs_of_all_rounds_and_names_a_missing_one(run:
     missing = next(iter(steps[0].instances()))
     (found,) = answer.coverage.missing
     assert found.message == f"{steps[0].id}: {missing.name}"
-    assert [each.overlap for each in answer.executions.rounds] == [1.0] * len(steps)
+    assert [each.overlap for each in pair_findings(answer).rounds] == [1.0] * len(steps)
     assert not any(math.isnan(each.ended) for each in answer.results.aggregates.records.executions)
     # Pairs that share links are not compared with each other.
     assert {result.verdict for result in answer.results} == {"UNJUDGED"}

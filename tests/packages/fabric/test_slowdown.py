@@ -12,7 +12,8 @@ import pytest
 from tests.fixtures.finished import judged, write_execution, write_software
 from tests.fixtures.kit import FAKE, make_kit
 
-from proofmark.judge.slowdown import Slowdown
+from proofmark.packages.fabric.rounds import pair_findings
+from proofmark.packages.fabric.slowdown import Slowdown
 from proofmark.plan.step import Step
 from proofmark.report.render import view
 from proofmark.report.run_data import gather
@@ -78,7 +79,7 @@ def _binding(step: Step | None) -> list[dict[str, object]]:
 @pytest.mark.parametrize("better", ["higher", "lower"])
 def test_the_distribution_over_pairs_and_repeats(tmp_path: Path, better: str) -> None:
     run = congested(tmp_path, {1: 1.5, 2: 2.0, 3: 8.0}, better=better)
-    (slowdown,) = judged(run).slowdowns
+    (slowdown,) = pair_findings(judged(run)).slowdowns
     assert (slowdown.pairs, len(slowdown.ratios)) == (PAIRS, PAIRS * REPEATS)
     assert slowdown.percentile(50) == pytest.approx(2.0, rel=0.01)
     assert slowdown.ratios[-1] == pytest.approx(8.0, rel=0.01)
@@ -87,7 +88,7 @@ def test_the_distribution_over_pairs_and_repeats(tmp_path: Path, better: str) ->
 
 
 def test_without_congestion_it_is_near_one(tmp_path: Path) -> None:
-    (slowdown,) = judged(congested(tmp_path, {})).slowdowns
+    (slowdown,) = pair_findings(judged(congested(tmp_path, {}))).slowdowns
     assert slowdown.ratios[0] == pytest.approx(1, abs=0.01)
     assert slowdown.ratios[-1] == pytest.approx(1, abs=0.01)
 
