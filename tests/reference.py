@@ -68,6 +68,7 @@ EXPECTED = {
     r"/verdict\.json/(results/\d+/)?degraded: new": (
         "docs/design/cases.md: a run without nodes is labelled"
     ),
+    r"/verdict\.json/slowdowns: gone": "docs/burnin.md: a run without a load has no slowdowns",
     r"/verdict\.json/claims: gone": "docs/verdict.md: claims only on the systems of the papers",
     r"/verdict\.json/links: new": "docs/packages/fabric.md: the slow elements of the fabric",
     r"/verdict\.json/file_systems: new": "docs/packages/fabric.md: the causes in the file system",

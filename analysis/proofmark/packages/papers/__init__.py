@@ -33,8 +33,8 @@ PLUGINS: PluginTable = {
         "papers": "claims_of_runs:ClaimsJudge",
     },
     "proofmark.report.additions": {
+        "figures": "plots_page:PlotsOnPage",
         "papers": "claims_of_runs:ClaimsOnPage",
-        "plots": "plots_page:PlotsOnPage",
     },
 }
 
