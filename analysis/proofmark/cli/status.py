@@ -16,13 +16,17 @@ from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.cli.plan import plan_summary
 from proofmark.common.kit import kit_folder
 from proofmark.common.text import duration
-from proofmark.runs.overview import (
+from proofmark.runs.progress import (
+    Progress,
+    TimeOfSteps,
     case_progress,
     other_modes,
+    progress,
     span,
+    time_of_cases,
+    time_of_steps,
     unfinished_jobs,
 )
-from proofmark.runs.progress import Progress, TimeOfSteps, progress, time_of_cases, time_of_steps
 from proofmark.runs.run import Run, open_run, read_decisions, with_decisions
 from proofmark.runs.state import is_locked
 from proofmark.runs.step_state import EXECUTIONS, GAVE_UP, RUNNING, Repeat, StepState

@@ -10,8 +10,7 @@ from tests.fixtures.finished import write_execution
 from tests.fixtures.kit import Kit, execution, make_kit, steps_of
 
 from proofmark.cli.main import main
-from proofmark.runs.overview import case_progress, span
-from proofmark.runs.progress import progress
+from proofmark.runs.progress import case_progress, progress, span
 
 NODES = ("n1", "n2", "n3", "n4")
 
