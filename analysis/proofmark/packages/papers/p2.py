@@ -29,6 +29,7 @@ from proofmark.packages.papers.claim import (
     ratio_curve,
     steepest_fall,
 )
+from proofmark.packages.papers.plot import NodeHardware
 
 
 @dataclass(frozen=True)
