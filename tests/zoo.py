@@ -34,10 +34,10 @@ from tests.folders import BENCHMARKS, DATA, PROBES, ROOT
 
 from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
+from proofmark.packages.papers import plots_page
 from proofmark.packages.survey.answers import ListedNode, NodeKind, NodeReport, Survey
 from proofmark.packages.survey.findings import environments_in
 from proofmark.packages.survey.inventory_files import inventory_files
-from proofmark.report.sections import plots_section
 from proofmark.runs.run import Run, open_run
 from proofmark.site.node.facts import parse_probe
 from proofmark.site.rails import ports_of
@@ -389,8 +389,8 @@ def zoo_kit(folder: Path) -> Iterator[Path]:
     os.environ |= {"PROOFMARK_KIT": f"{folder}", "PROOFMARK_STATE": f"{folder / 'state'}"}
     try:
         with pytest.MonkeyPatch.context() as patch:  # the plots take most of the time of a page
-            patch.setattr(plots_section, "svg_file", lambda drawing: NO_PLOT)
-            patch.setattr(plots_section, "png_file", lambda drawing: b"")
+            patch.setattr(plots_page, "svg_file", lambda drawing: NO_PLOT)
+            patch.setattr(plots_page, "png_file", lambda drawing: b"")
             yield folder
     finally:
         for name, value in kept.items():

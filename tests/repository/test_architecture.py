@@ -70,7 +70,7 @@ def test_a_package_has_a_page_of_one_screen(name: str) -> None:
     assert 5 < len(lines) <= 40
 
 
-NO_WORDS = {"proofmark.judge.additions", "proofmark.report.additions", "proofmark.report.plots"}
+NO_WORDS = {"proofmark.judge.additions", "proofmark.report.additions"}
 """The groups in which the names are only those of the packages, or of figures of papers."""
 IN_CORE = {"adopt", "expected", "explain", "gate", "hpl", "imported", "telemetry", "trend", "tune"}
 """Names of packages that are words of the core too: what healthy hardware reaches, the matrix of
