@@ -78,6 +78,7 @@ NO_PROGRAMS = {
     *("conclude", "hold", "next"),  # verbs of the command gate
     "check_dmi_data_match",  # a check of NHC
     "configure",  # a script of a source that was unpacked
+    "ior-4.0.0_posix_wr_b16m_t1m_n2_shared.txt",  # a sample with an option of its program
 }
 """First words of lists with an option that are not commands."""
 TARGETS = {

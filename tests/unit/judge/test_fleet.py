@@ -297,7 +297,7 @@ class TestRun:
         section = page.partition('id="bad-nodes"')[2].partition("</section>")[0]
         assert "n022" in section
         assert "corrected memory errors" in section
-        order = ("attention", "judged", "plots", "bad-nodes", "provenance", "commands")
+        order = ("attention", "judged", "bad-nodes", "provenance", "commands")
         places = [page.index(f'<section id="{name}"') for name in order]
         assert places == sorted(places)
         head = page.partition("</header>")[0]

@@ -84,7 +84,7 @@ def test_a_mode_without_firmware_attributes_is_refused() -> None:
         "modes": {"a": {"settings": {"smt": "off"}}},
     }
     Partition.model_validate(facts)
-    with pytest.raises(ValueError, match="mode a needs 'smt: off'"):
+    with pytest.raises(ValueError, match="the attributes of mode a, which needs 'smt: off'"):
         Partition.model_validate(facts | {"firmware": {"back_end": "manual"}})
 
 

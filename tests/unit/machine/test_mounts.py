@@ -82,9 +82,9 @@ def test_an_unknown_type_is_refused() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"type": None}, "needs type and source"),
-        ({"source": None}, "needs type and source"),
-        ({"path": "/PFSX/acceptance"}, "is not below the mount point"),
+        ({"type": None}, "mount: type and source beside it"),
+        ({"source": None}, "mount: type and source beside it"),
+        ({"path": "/PFSX/acceptance"}, "path: a path below the mount point"),
     ],
 )
 def test_a_mount_that_is_not_unique_is_refused(changes: dict[str, Any], says: str) -> None:

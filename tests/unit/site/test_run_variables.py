@@ -33,9 +33,9 @@ from proofmark.software.software import Package, Software
     ],
 )
 def test_a_name_of_the_kit_or_of_the_system_is_refused_with_the_reason(name: str) -> None:
-    with pytest.raises(ValidationError, match=f"other names than {name}: .{{20}}"):
+    with pytest.raises(ValidationError, match=f"{name}: another name: .{{20}}"):
         LaunchSettings(environment={name: "1"})
-    with pytest.raises(ValidationError, match=f"other names than {name}"):
+    with pytest.raises(ValidationError, match=f"{name}: another name"):
         LaunchSettings(environment_of={"openmpi": {name: "1"}})
 
 

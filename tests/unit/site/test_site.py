@@ -212,7 +212,9 @@ class TestLimit:
         assert refusal(inventory, limit).startswith(f"-l: found {limit!r}: no host; accepted: ")
 
     def test_hosts_of_two_partitions_are_refused(self, inventory: Path) -> None:
-        message = "-l: found 'a:b': hosts of a, b; accepted: hosts of exactly one partition"
+        message = (
+            "-l: found 'a:b': hosts of a, b; accepted: hosts of exactly one partition, as -l a"
+        )
         assert refusal(inventory, "a:b") == message
 
     def test_an_invalid_inventory_is_refused(self, tmp_path: Path) -> None:
@@ -235,18 +237,18 @@ class TestFacts:
             ({"node": "guessed"}, "partition.node"),
             (
                 {"node": {"topology": "pu:1"}},
-                "partition.node: found {'topology': 'pu:1'}; accepted: cpu_model",
+                "partition.node.cpu_model: found nothing; accepted: a name, because topology",
             ),
             (
                 {"node": {"memory": {"modules": 8, "module_bytes": 2**33, "bytes": 2**36}}},
-                "bytes: not with module_bytes",
+                "node.memory.bytes: found 68719476736; accepted: not with module_bytes",
             ),
             (
                 {
                     "node": {"rails": {"rate": 1e9}, "sources": {"rails": "x"}},
                     "fabric": {"rate": 2e9},
                 },
-                "fabric.rate: another rate than node.rails.rate",
+                "fabric.rate: found 2000000000.0; accepted: the rate of node.rails.rate",
             ),
             ({"origin": "predicted"}, "partition.origin: found 'predicted'"),
             ({"limits": []}, "partition.limits: found unknown key; accepted: one of "),
