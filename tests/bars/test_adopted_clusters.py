@@ -41,7 +41,7 @@ def test_control_a_healthy_cluster_of_several_kinds_has_no_fault(folder: Path, s
 
 @pytest.mark.fault("adopted-fault-in-one-kind")
 def test_planted_faults_are_found_alone(folder: Path) -> None:
-    write_cluster(folder, faults=Faults({"x0005": 0.8}, {PAIR: 0.5}), sweeps=2)
+    write_cluster(folder, faults=Faults({"x0005": 0.8}, {PAIR: 0.5}), sweeps=3)
     verdict = judged(folder)
     assert {result.record.node for result in verdict.of("FAIL")} == {"x0005", "w[0003,0007]"}
     failed = {result.record.case for result in verdict.of("FAIL")}

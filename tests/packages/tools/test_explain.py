@@ -160,6 +160,8 @@ NO_CONDITION = {
     "Instance",
     "KindReader",
     "MeasuredStep",
+    "Numbers",
+    "Record",
     "RunFacts",
     "RunParts",
     "run_parts",

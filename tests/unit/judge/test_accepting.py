@@ -605,7 +605,7 @@ def test_the_exit_code_of_unmet_requirements() -> None:
 
 
 def test_values_without_a_source_are_refused() -> None:
-    with pytest.raises(ValueError, match="sources.avx_hz: the document that states avx_hz"):
+    with pytest.raises(ValueError, match=r"sources\.avx_hz: the document that states avx_hz"):
         StatedNode(avx_hz=1e9)
 
 
