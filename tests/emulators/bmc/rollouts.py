@@ -102,15 +102,18 @@ esac
 
 @dataclass
 class FileSlurm:
-    """An scontrol and an sinfo that keep the drained nodes in files, one per node."""
+    """An scontrol and an sinfo that keep the drained nodes in files, one per node.
+
+    Its sbatch takes each job and starts none.
+    """
 
     folder: Path
 
     def __post_init__(self) -> None:
         (self.folder / "slurm").mkdir(parents=True)
-        for name in ("scontrol", "sinfo"):
+        for name in ("scontrol", "sinfo", "sbatch"):
             script = self.folder / name
-            script.write_text(TOOL)
+            script.write_text("#!/bin/sh\n" if name == "sbatch" else TOOL)
             script.chmod(0o755)
 
     @property
