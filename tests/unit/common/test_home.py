@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from tests.folders import ROOT
+from tests.fixtures.place import open_kit
 
 from proofmark.common.errors import BadInput
 from proofmark.common.kit import LOG_IN, SCRIPT, ansible_constants, expanded, provide_home
@@ -167,14 +167,15 @@ def test_commands_work_for_a_user_without_home_and_entry(
     """They use Ansible's library, in a folder that is no checkout."""
     given = {name: value for name, value in os.environ.items() if name not in ("HOME", *LOG_IN)}
     given |= {} if home is None else {"HOME": home}
-    proofmark = Path(sys.executable).parent / "proofmark"
-    site = ["-i", f"{ROOT}/inventory/local", "-l", "local"]
-    playbook = Path(sys.executable).parent / "ansible-playbook"
+    kit, programs = open_kit()
+    proofmark = programs / "proofmark"
+    site = ["-i", f"{kit}/inventory/local", "-l", "local"]
+    playbook = programs / "ansible-playbook"
     # With Python 3.13 Ansible's own program needs the name of the user.
     named = {**given, "LOGNAME": f"{NO_ENTRY}"}
     commands = [(folder_of_all, given, [f"{proofmark}", "plan", *site])]
     if home:
-        commands.append((ROOT, named, [f"{playbook}", "playbooks/validate.yml", *site]))
+        commands.append((kit, named, [f"{playbook}", "playbooks/validate.yml", *site]))
     for folder, environment, words in commands:
         done = subprocess.run(
             ["setpriv", *AS_NO_ENTRY, *words],
@@ -186,4 +187,4 @@ def test_commands_work_for_a_user_without_home_and_entry(
         )
         assert done.returncode == 0, done.stdout + done.stderr
     assert list(folder_of_all.iterdir()) == []
-    assert not (ROOT / "~").exists()
+    assert not (kit / "~").exists()
