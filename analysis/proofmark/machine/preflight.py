@@ -350,8 +350,9 @@ def _exceeded(name: str, limits: QueueLimits, jobs: Sequence[Request]) -> str:
         least, most = duration(longest), duration(limits.max_walltime_s)
         return f"{shown} at most {most}, and a job takes {least}; change `queue.max_walltime_s`"
     if limits.max_nodes and largest > limits.max_nodes:
-        least, most = f"{largest}", f"{limits.max_nodes}"
-        return f"{shown} at most {most} nodes, and a job has {least}; change `nodes_per_job`"
+        return (
+            f"{shown} at most {limits.max_nodes} nodes, a job has {largest}; change `nodes_per_job`"
+        )
     return ""
 
 
@@ -365,8 +366,8 @@ def _trials(chosen: Scheduler, jobs: Sequence[Request]) -> Iterator[Finding]:
             request = replace(job, log=folder / "trial.log")
             try:
                 request.host_file.write_text(chosen.host_list(request))
-                lines = ["#!/bin/sh", *chosen.header(request), ":"]
-                request.script.write_text("".join(f"{line}\n" for line in lines))
+                lines = ["#!/bin/sh", *chosen.header(request), ":", ""]
+                request.script.write_text("\n".join(lines))
                 asked = chosen.trial(request.script, request)
             except SchedulerError as error:
                 silent = isinstance(error, SchedulerUnavailable) and not error.code
@@ -377,23 +378,22 @@ def _trials(chosen: Scheduler, jobs: Sequence[Request]) -> Iterator[Finding]:
 
 
 def scratch_findings(site: Site, plan: Plan) -> list[Finding]:
-    """Return whether the nodes have the scratch directory, its type, its source and its space.
-
-    What the kit mounts itself is checked after the mount.
-    """
+    """Check the scratch directory, its type, its source and its space on the nodes that answer."""
     what, demand = "scratch: path, type, source, space", site.partition.scratch
     if demand.mount:
         return [Finding(what, "NOT_NEEDED", "the stage scratch mounts and checks it")]
     user = site.partition.run_user
     words = [*(("-u", user) if user else ()), *(("-m", demand.source) if demand.source else ())]
     outputs, _ = run_on_nodes(site, site.hosts, ("scratch-probe.sh", [*words, demand.path]))
-    try:
-        facts = [each for text in outputs.values() for each in read_scratch(text, what)]
-    except BadInput as error:
-        return [Finding(what, "UNEXPECTED", str(error))]
+    facts, findings = [], []
+    for node, text in outputs.items():
+        try:
+            facts += read_scratch(text, node)
+        except BadInput as error:
+            findings.append(Finding(what, "UNEXPECTED", str(error), (node,)))
     problems = judge_scratch(facts, demand, plan.totals.scratch_peak_bytes, may_create=True)
-    good = [Finding(what, "OK", demand.path)] if facts else []
-    return [Finding(what, "BAD_SCRATCH", str(each)) for each in problems] or good
+    findings += [Finding(what, "BAD_SCRATCH", str(each)) for each in problems]
+    return findings or ([Finding(what, "OK", demand.path)] if facts else [])
 
 
 def _version(site: Site) -> list[Finding]:

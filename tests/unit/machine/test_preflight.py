@@ -134,6 +134,17 @@ def test_the_scratch_folder_is_checked_on_the_nodes(
     assert f"{finding.outcome}: {shown}".startswith(found)
 
 
+def test_an_odd_answer_about_the_scratch_folder_is_one_of_its_node(
+    kit: Kit, tmp_path: Path
+) -> None:
+    shell = ["sh", "-c", "case $1 in n1) echo odd ;; *) exec sh -s ;; esac", "shell", "{node}"]
+    site = site_with(kit, remote_shell=shell)
+    demand = Scratch(path=f"{tmp_path}", type="lustre")
+    odd, wrong = scratch_findings(with_partition(site, scratch=demand), kit.plan())
+    assert (odd.outcome, odd.nodes) == ("UNEXPECTED", ("n1",))
+    assert (wrong.outcome, "lustre" in wrong.text) == ("BAD_SCRATCH", True)  # of the other node
+
+
 @pytest.mark.parametrize("outcome", [Outcome.UNKNOWN, Outcome.UNREACHABLE])
 def test_a_permission_that_cannot_be_read_is_not_ok(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, outcome: Outcome
