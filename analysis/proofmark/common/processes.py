@@ -119,7 +119,7 @@ LEFT_S = 1.0
 
 
 class Process(subprocess.Popen[bytes]):
-    """A process for whose end nobody waits without a limit after it was killed.
+    """A process. After SIGKILL the kit waits for its end for a limited time only.
 
     Attributes:
         killed: whether SIGKILL was sent.

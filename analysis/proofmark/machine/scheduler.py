@@ -224,7 +224,7 @@ class Scheduler(ABC):
         return False
 
     def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
-        """Return the limits of the partitions or queues; empty if there is no such command.
+        """Return the limits of the queues, by name; empty if the scheduler has no command for it.
 
         Raises:
             NodeError: as `ask`.

@@ -1,4 +1,4 @@
-"""The exports of figures with times: Prometheus, and the performance logs of ReFrame.
+"""Exports of figures with their times: to Prometheus, and as performance logs of ReFrame.
 
 Prometheus: version 0.0.4 of the text exposition format, for the
 textfile collector of node_exporter. All values are gauges in base units. The time of the run is a

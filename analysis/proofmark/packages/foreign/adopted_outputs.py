@@ -232,7 +232,7 @@ RARE = 8
 LEAST_EQUAL = 5
 """The least number of rare values that a copy has in common with its source."""
 SHARE = 0.5
-"""The least part of the values of an output that are equal in a copy. The rest was altered."""
+"""The least share of equal values with which one output counts as an altered copy of another."""
 LEAST_OUTPUTS = 4
 """Fewer outputs do not show how their values follow from each other."""
 AHEAD = 2

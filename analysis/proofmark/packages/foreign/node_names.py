@@ -383,7 +383,9 @@ def _around(scheme: _Scheme, path: str, word: str) -> str:
 def _rivals(best: _Scheme, other: _Scheme) -> bool:
     """Return whether nothing decides between two schemes: whole words of the same paths."""
     same = best.proof is other.proof is _Proof.NAME and max(best.place, other.place) < _PART
-    parts = {part for word in best.words for part in re.split("[-.]", word)}
+    parts: set[str] = set()
+    for word in best.words:
+        parts.update(re.split("[-.]", word))
     return same and bool(best.paths & other.paths) and parts.isdisjoint(other.words)
 
 

@@ -90,8 +90,10 @@ class Banners:
 
     def may_begin(self, text: str) -> bool:
         """Return whether a text has words of a banner: most files of a folder have none."""
-        documents = any(all(f'"{key}"' in text for key in keys) for keys in self._documents)
-        return documents or may_begin(text, self._titles)
+        for keys in self._documents:
+            if all(f'"{key}"' in text for key in keys):
+                return True
+        return may_begin(text, self._titles)
 
     def plain(self, text: str) -> str:
         """Return an output without the marks before its lines, which remain as many."""
@@ -359,7 +361,9 @@ def head_of(outputs: OutputFolder, banners: Banners, path: str) -> OutputHead:
     text = text_of(content)
     text = text[: text.rfind("\n") + 1] if cut else text
     if not banners.may_begin(text):
-        stated = dict.fromkeys(name for each in _statements(text[:_BEGIN]) for name in each.nodes)
+        stated: dict[str, None] = {}
+        for each in _statements(text[:_BEGIN]):
+            stated.update(dict.fromkeys(each.nodes))
         script = bool(_SCRIPT.match(text[:_BEGIN]))
         program = "" if script else other_program(text[:_LINES], ())
         problem = Message("reader-foreign", program=program) if program else NOTHING

@@ -151,10 +151,12 @@ def _virtual_origins(run: Run, verdict: Verdict) -> dict[str, str]:
 def _missing_steps(run: Run, verdict: Verdict) -> dict[str, tuple[int, int]]:
     """Return for each case the number of planned steps without a valid figure, and of all."""
     valid = verdict.sound_steps()
-    planned = [step for step in run.plan.steps() if step.repeat == 1]
-    cases = dict.fromkeys(step.case for step in planned)
-    steps = {case: [step.id for step in planned if step.case == case] for case in cases}
-    return {case: (sum(step not in valid for step in ids), len(ids)) for case, ids in steps.items()}
+    missing: dict[str, tuple[int, int]] = {}
+    for step in run.plan.steps():
+        if step.repeat == 1:
+            without, of_all = missing.get(step.case, (0, 0))
+            missing[step.case] = (without + (step.id not in valid), of_all + 1)
+    return missing
 
 
 def _left_out(verdict: Verdict) -> tuple[str, ...]:

@@ -84,7 +84,7 @@ def stability_options(parser: Parser) -> None:
 
 
 def _days(text: str) -> float | None:
-    """Return a duration in days; None for an empty text."""
+    """Return a duration in days. It is None if the text is empty."""
     from proofmark.packages.stability.terms import MAX_DAYS  # it imports pydantic
 
     match = _DURATION.fullmatch(text)
@@ -95,5 +95,5 @@ def _days(text: str) -> float | None:
 
 
 def _share(text: str) -> float | None:
-    """Return a share of the nodes; None for an empty text."""
+    """Return a share of the nodes. It is None if the text is empty."""
     return above_zero(1.0)(text) if text else None

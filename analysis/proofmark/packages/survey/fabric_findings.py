@@ -207,7 +207,9 @@ def fabric_levels(
     if hosts and [ALL] not in leaves.values():
         table = HostTable.of(hosts)
         own = [leaf for leaf, nodes in leaves.items() if table.found(nodes)]
-        connected = {other for leaf in own for other in leaves if distance(leaf, other)}
+        connected = set()  # other trees of switches are no part of this partition
+        for leaf in own:
+            connected |= {other for other in leaves if distance(leaf, other)}
         leaves = {leaf: nodes for leaf, nodes in leaves.items() if leaf in connected}
     every_distance = set()
     for one, nodes in leaves.items():

@@ -193,7 +193,7 @@ def size_of(text: str) -> int:
 
 
 def vnode_of(name: str, fields: Mapping[str, Any]) -> Vnode:
-    """Return a virtual node; a resource that cannot be read is 0."""
+    """Return a virtual node. It has 0 of a resource whose amount cannot be read."""
     resources = fields.get("resources_available")
     resources = resources if isinstance(resources, dict) else {}
     queues = [str(fields.get("queue", "")), *str(resources.get("Qlist", "")).split(",")]
