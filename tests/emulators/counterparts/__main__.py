@@ -30,6 +30,8 @@ PATHS = (
 """What the tests of counterparts test, and how."""
 ASK_S = 60.0
 FETCH_S = 1800.0
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where a build finds programs. The Python of the kit's environment has no header files."""
 BUILT = ".commit"
 """The file in the folder of an installation that has the commit of its source, written last."""
 
@@ -124,10 +126,13 @@ def _build(name: str, recipe: Recipe, sources: Path | None) -> int:
     command = ["nice", "-n", "10", "sh", recipe.script, f"{source}", recipe.tag, f"{prefix}"]
     log = prefix.with_name(f"{prefix.name}.log")
     prefix.parent.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, "PATH": SYSTEM_PATH}
+    environment.pop("VIRTUAL_ENV", None)
     with log.open("wb") as messages:
-        code = subprocess.run(
-            command, cwd=ROOT, stdout=messages, stderr=messages, check=False
-        ).returncode
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, stdout=messages, stderr=messages, check=False
+        )
+    code = done.returncode
     if code or not (prefix / recipe.program).exists():
         print(f"counterparts: {name}: the build failed with exit code {code}; see {log}")
         return 2
