@@ -22,7 +22,6 @@ from proofmark.site.inventory import Inventory, read_sites
 from proofmark.software.installed import module_variables
 from proofmark.software.spack.lock_check import (
     check,
-    check_externals,
     load_mapping,
     read_spack_yaml,
 )
@@ -141,7 +140,6 @@ def _write_of_site(
         return
     source = folder / "spack.yaml"
     read_spack_yaml(source)
-    check_externals(source, kit / "environments" / name, system)
     make_from(kit, source, folder, checkouts)
     made = read_lock(path)
     built = sorted(spec.label for spec in made.missing(made.roots, ()))

@@ -30,8 +30,8 @@ from proofmark.software.program import LAUNCHERS, Program, parse_programs, unpro
 from proofmark.software.provider import SYSTEM
 from proofmark.software.software import Package, PackageSource, Software, package_of
 from proofmark.software.spack.installation import this_system
-from proofmark.software.spack.lock_check import read_spack_yaml
-from proofmark.software.spack.mpi_and_blas import lock_at, unchosen_variants
+from proofmark.software.spack.lock_file import asked_beside
+from proofmark.software.spack.mpi_and_blas import lock_at, unchosen_variants, virtuals_of
 
 
 def make_software(
@@ -316,10 +316,13 @@ def _stated(environments: Path, site: Site, package: str, programs: Iterable[str
 
 
 def _spack_mpi(folder: Path, site: Site) -> str:
-    """Return the family of the MPI that the environment of the site, or else `folder`, requires."""
-    own = site.inventory / "locks" / folder.name
-    files = [*sorted(own.glob("*/spack.yaml")), folder / "spack.yaml"]
-    return _family(f"{read_spack_yaml(files[0])['packages'].get('mpi', {}).get('require', '')}")
+    """Return the family of the MPI of the lock; without a lock, of what its `spack.yaml` asks."""
+    lock = lock_at(folder.parents[1], site.inventory, folder.name, this_system().name)
+    if lock:
+        return _family(",".join(each.name for each in virtuals_of(lock, "mpi")))
+    files = [*sorted((site.inventory / "locks" / folder.name).glob("*/spack.yaml"))]
+    asked = asked_beside(files[0].parent if files else folder)
+    return _family(f"{asked.get('mpi', {}).get('require', '')}")
 
 
 def _family(words: str) -> str:

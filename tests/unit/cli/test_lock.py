@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,9 @@ from proofmark.software.installed import ProvisionRequest
 from proofmark.software.spack import lock_make, site_choice
 from proofmark.software.spack.install import choose_lock
 from proofmark.software.spack.installation import OperatingSystem, SpackInstallation
-from proofmark.software.spack.lock_check import OVERLAY, overlay_digest
+from proofmark.software.spack.lock_check import OVERLAY, check, overlay_digest
 
-FAKE_SPACK = """#!/bin/sh
+FAKE_SPACK = f"""#!/bin/sh
 # An emulated Spack. It has the commands that `proofmark lock` calls. Its lock has stream only.
 case "$*" in
 *'arch -o') echo debian12 ;;
@@ -34,10 +35,11 @@ case "$*" in
         [ "$1" = --config-scope ] && cp "$2/packages.yaml" "$0.scope"
         shift
     done
-    [ ! -e "$0.fails" ] || [ "${2##*/}" != "$(cat "$0.fails")" ] || exit 1
+    [ ! -e "$0.fails" ] || [ "${{2##*/}}" != "$(cat "$0.fails")" ] || exit 1
     cp "$2/spack.yaml" "$0.used"
     cp "$0.lock" "$2/spack.lock"
     ;;
+*'config get packages') exec {sys.executable} {ROOT}/tests/emulators/spack_config.py "$@" ;;
 *hashes) cat "$0.hashes" ;;
 *' python '*) cat "$0.sources" ;;
 *) exit 2 ;;
@@ -101,7 +103,7 @@ def test_the_parts_of_the_site_are_in_its_spack_yaml_and_the_kit_stays(
     assert "roots: found stream; accepted: hpl, " in printed
     folder = site / "locks/local/debian12"
     assert {path.name for path in folder.iterdir()} == {
-        *("spack.yaml", "spack.lock", "sources.json", "overlay.sha256")
+        *("spack.yaml", "spack.lock", "sources.json", "overlay.sha256", "packages.json")
     }
     assert (folder / "overlay.sha256").read_text().strip() == overlay_digest(ROOT / OVERLAY)
     assert (tmp_path / "spack/bin/spack.used").read_text() == (folder / "spack.yaml").read_text()
@@ -245,20 +247,103 @@ def test_all_of_a_site_without_a_lock_is_refused(
     assert "all: found no lock of debian12" in capfd.readouterr().err
 
 
-def test_the_versions_of_a_site_are_a_scope_of_spack_above_all_others(
+def _recipes(tmp_path: Path, *names: str) -> None:
+    for name in names:
+        (tmp_path / "packages/repos/spack_repo/builtin/packages" / name).mkdir(parents=True)
+
+
+def test_what_a_site_asks_is_a_scope_of_spack_above_all_others(
     system: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """One line in one file is for all environments of the site, also after --find."""
     site = tmp_path / "mysite"
     (site / "locks").mkdir(parents=True)
+    _recipes(tmp_path, "openblas")
     choice = 'packages: {openblas: {require: "@0.3.99"}}\n'
     (site / "locks/packages.yaml").write_text(choice)
-    assert main(["lock", "local", "-i", str(site), "--find"]) == 3
+    assert main(["lock", "local", "-i", str(site), "--find"]) == 3, "the lock has only stream"
     calls = (tmp_path / "spack/bin/spack.calls").read_text()
     assert calls.index("--config-scope ") < calls.index(" -e ")
     assert (tmp_path / "spack/bin/spack.scope").read_text() == choice
-    refused = "openblas.version: found 0.3.28; accepted: 0.3.99, which packages require"
-    assert refused in capfd.readouterr().err
+    made = json.loads((site / "locks/local/debian12/packages.json").read_text())
+    assert made["packages"]["openblas"]["require"] == "@0.3.99"
+    assert made["packages"]["ior"]["require"] == "@4.0.0", "what the kit asks"
+    assert "openblas.version" not in capfd.readouterr().err, "Spack has solved it"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        '{ior: {require: "+lustre"}}',
+        '{ior: {require: ["@4.0.0", "+lustre"]}}',
+        '{ior: {require: "@3.3:4.0"}}',
+        '{ior: {prefer: ["+lustre"]}}',
+        "{ior: {variants: +lustre}}",
+        '{ior: {require: [{any_of: ["@4.0.0", "@3.3.0"]}]}}',
+    ],
+)
+def test_a_lock_is_made_again_for_whatever_the_site_asks(
+    system: Path, tmp_path: Path, asked: str
+) -> None:
+    """Each form counts: a requirement, a list, a range, a preference."""
+    _recipes(tmp_path, "ior")
+    folder = tmp_path / "mysite/locks/local/debian12"
+    folder.mkdir(parents=True)
+    find = ["lock", "local", "-i", str(tmp_path / "mysite"), "--find"]
+    assert main(find) == 3, "the lock has only stream"
+    calls = tmp_path / "spack/bin/spack.calls"
+    solved = len(calls.read_text().splitlines())
+    choice = folder.parents[1] / "packages.yaml"
+    choice.write_text(f"packages: {asked}\n")
+    assert [each.key for each in check(ROOT, "local", "debian12", folder.parents[1])][-1] == (
+        "inputs"
+    )
+    assert main(find) == 3
+    assert len(calls.read_text().splitlines()) == solved + 1
+    keys = [each.key for each in check(ROOT, "local", "debian12", folder.parents[1])]
+    assert "inputs" not in keys, "the lock is of what the site asks"
+    choice.write_text(f"# why\n{choice.read_text()}")
+    assert keys == [each.key for each in check(ROOT, "local", "debian12", folder.parents[1])]
+    (folder / "packages.json").unlink()
+    last = [*check(ROOT, "local", "debian12", folder.parents[1])][-1]
+    assert (last.file, last.found) == (f"{folder / 'packages.json'}", "no such file")
+
+
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [
+        ("{iro: {require: +lustre}}", "packages.yaml: iro: found no recipe of this name"),
+        ("{ior: {require: +lustre}}", "ior.require: found +lustre, which Spack does not take"),
+        (
+            "{ior: {requires: x}}",
+            "spack.yaml: packages: found ==> Error: packages.yaml:1: 'requires'",
+        ),
+    ],
+)
+def test_what_would_have_no_effect_is_refused_before_the_solver(
+    system: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    asked: str,
+    complaint: str,
+) -> None:
+    _recipes(tmp_path, "ior")
+    site = tmp_path / "mysite"
+    (site / "locks").mkdir(parents=True)
+    (site / "locks/packages.yaml").write_text(f"packages: {asked}\n")
+    program = tmp_path / "spack/bin/spack"
+    emulated = program.read_text()
+    answer = "echo 'packages: {ior: {require: \"@4.0.0\"}}'"
+    if "requires" in asked:
+        answer = "echo \"==> Error: packages.yaml:1: 'requires' was unexpected\" >&2; exit 1"
+    program.write_text(
+        emulated.replace(
+            "'config get packages')", f"'config get packages') {answer}; exit ;;\n*no)"
+        )
+    )
+    assert main(["lock", "local", "-i", str(site), "--find"]) == 3
+    assert complaint in capfd.readouterr().err
+    assert not (tmp_path / "spack/bin/spack.calls").exists(), "nothing was solved"
 
 
 def hashes(**changes: str | None) -> dict[str, str | None]:

@@ -11,7 +11,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -255,12 +255,28 @@ class CopiedEnvironment:
         Raises:
             BadInput: it failed; repeats the end of its message.
         """
-        words = [*self.words, "-e", str(self.folder), "python", str(LOCK_SCRIPT), name]
-        done = run_command(words, environment=self.variables)
+        file, accepted = self.folder / "spack.lock", "a lock of these pins"
+        return self._printed(("python", str(LOCK_SCRIPT), name), file, name, accepted)
+
+    def packages(self) -> dict[str, Any]:
+        """Return the configuration of packages that Spack merged from all files.
+
+        Raises:
+            BadInput: a file is no configuration of Spack; repeats the end of its message.
+        """
+        words, accepted = ("config", "get", "packages"), "a configuration that Spack can read"
+        printed = self._printed(words, self.folder / "spack.yaml", "packages", accepted)
+        loaded = yaml.load(printed, Loader=yaml.CSafeLoader)
+        merged: dict[str, Any] = loaded["packages"]
+        return merged
+
+    def _printed(self, words: Sequence[str], file: Path, key: str, accepted: str) -> str:
+        done = run_command(
+            [*self.words, "-e", str(self.folder), *words], environment=self.variables
+        )
         if done.returncode:
             last = " / ".join(done.stderr.strip().splitlines()[-3:])
-            found = last or f"exit code {done.returncode}"
-            raise bad_input(self.folder / "spack.lock", name, found, "a lock of these pins")
+            raise bad_input(file, key, last or f"exit code {done.returncode}", accepted)
         return done.stdout
 
 

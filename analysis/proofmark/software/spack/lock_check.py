@@ -20,10 +20,11 @@ import archspec.cpu
 import yaml
 from archspec.cpu import TARGETS
 
-from proofmark.common.errors import BadInput, InputError, bad_input, nearest
+from proofmark.common.errors import InputError, bad_input, nearest
+from proofmark.common.files import read_json
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.processes import run_command
-from proofmark.software.spack.lock_file import read_lock
+from proofmark.software.spack.lock_file import REQUEST, SiteRequest, asked_beside, read_lock
 from proofmark.software.spack.mirror import check_sources
 
 Json = Any
@@ -261,7 +262,37 @@ OVERLAY = Path("spack-repo/spack_repo/proofmark")
 PINS = Path("environments/common/spack-pins.yaml")
 ONE_VERSION = re.compile(r"@=?([\w.-]+)")
 PACKAGES = "packages.yaml"
-"""The file in the folder of a site's locks with the versions that the site chooses."""
+"""The file in the folder of a site's locks with what the site asks of packages."""
+
+
+def digest_of_inputs(source: Path, directory: Path, operating_system: str) -> str:
+    """Return the SHA-256 of what asks something of the lock of a site; comments do not count.
+
+    Args:
+        source: the ``spack.yaml`` of the site.
+        directory: the folder of the kit's environment, from which its `include` starts.
+
+    Raises:
+        BadInput: a file is missing, or has no mapping.
+    """
+    environment, choice = read_spack_yaml(source), source.parents[2] / PACKAGES
+    asked = [environment, *_included(directory / "spack.yaml", environment, operating_system)]
+    asked += [load_mapping(choice)] if choice.is_file() else []
+    return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def without_effect(asked: Json, merged: Json, key: str) -> Iterator[tuple[str, Json]]:
+    """Yield key and value of each part of a configuration that the merged one does not have."""
+    if isinstance(asked, dict):
+        for name, value in asked.items():
+            name = name.rstrip(":+-")  # Spack: replace, append or prepend
+            found = merged.get(name) if isinstance(merged, dict) else None
+            yield from without_effect(value, found, f"{key}.{name}")
+    elif isinstance(asked, list):
+        if not isinstance(merged, list) or any(each not in merged for each in asked):
+            yield key, asked
+    elif asked != merged:
+        yield key, asked
 
 
 def read_environment(
@@ -277,19 +308,18 @@ def read_environment(
         BadInput: there is no such environment or operating system, or not exactly one target.
     """
     source, environment = _spack_yaml(directory)
-    of_site: list[dict[str, Any]] = []
     if site:
         environment = read_spack_yaml(site)
-        choice = site.parents[2] / PACKAGES
-        of_site = [load_mapping(choice)] if choice.is_file() else []
     scopes = [environment, *_included(source, environment, operating_system)]
     definitions = _definitions(scopes)
+    # With its request, Spack itself has solved the lock of a site by all that the site asks.
+    solved = site and site.with_name(REQUEST).is_file()
     return LockedEnvironment(
-        versions=_versions([*of_site, *scopes]),
+        versions={} if solved else _versions([each.get("packages", {}) for each in scopes]),
         system=operating_system,
         roots=root_names(environment, definitions),
         target=read_target(directory),
-        externals=declared_externals(environment) if site else {},
+        externals=declared_externals(asked_beside(site.parent)) if site else {},
     )
 
 
@@ -307,20 +337,15 @@ def read_spack_yaml(path: Path) -> dict[str, Any]:
     return content
 
 
-def check_externals(source: Path, directory: Path, operating_system: str) -> None:
-    """Refuse externals of a site whose version is not the one that packages require.
+def external_mistakes(source: Path, merged: Mapping[str, Json]) -> Iterator[InputError]:
+    """Yield the externals of the ``spack.yaml`` of a site without the version that is required.
 
     Spack would only say that there is no solution.
 
     Args:
-        directory: the folder of the kit's environment.
-        operating_system: the name that Spack uses for it.
-
-    Raises:
-        BadInput: names each such package.
+        merged: the merged configuration of packages.
     """
-    versions = read_environment(directory, operating_system, source).versions
-    mistakes = []
+    versions = _versions([merged])
     for name, entry in read_spack_yaml(source).get("packages", {}).items():
         specs = [str(each["spec"]) for each in entry.get("externals", ())]
         labels = [each.split()[0].replace("@=", "@") for each in specs]
@@ -328,16 +353,14 @@ def check_externals(source: Path, directory: Path, operating_system: str) -> Non
         if name in versions and specs and wanted not in labels:
             accepted = f'"@VERSION" of the external ({", ".join(labels)}), or `--find` again'
             key = f"packages.{name}.require"
-            mistakes.append(InputError(str(source), key, f"@{versions[name]}", accepted))
-    if mistakes:
-        raise BadInput(*mistakes)
+            yield InputError(str(source), key, f"@{versions[name]}", accepted)
 
 
-def declared_externals(environment: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Return the prefixes of the externals of an environment, by package."""
+def declared_externals(packages: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:
+    """Return the prefixes of the externals of a configuration of packages, by package."""
     return {
         name: tuple(str(each["prefix"]) for each in entry.get("externals", ()))
-        for name, entry in environment.get("packages", {}).items()
+        for name, entry in packages.items()
         if entry.get("externals")
     }
 
@@ -400,10 +423,11 @@ def _versions(scopes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """
     versions: dict[str, str] = {}
     for scope in scopes:
-        for name, entry in scope.get("packages", {}).items():
-            required = entry.get("require")
-            if isinstance(required, str) and (version := ONE_VERSION.fullmatch(required)):
-                versions.setdefault(name, version[1])
+        for name, entry in scope.items():
+            required = entry.get("require", ())
+            for each in [required] if isinstance(required, str) else required:
+                if isinstance(each, str) and (version := ONE_VERSION.fullmatch(each)):
+                    versions.setdefault(name, version[1])
     return versions
 
 
@@ -464,7 +488,23 @@ def check(
         overlay=root / OVERLAY,
         pins=load_mapping(root / PINS),
     )
+    if source:
+        mistakes += _request_mistakes(source, kit, operating_system)
     return [*mistakes, *check_sources(specs)]
+
+
+def _request_mistakes(source: Path, directory: Path, system: str) -> Iterator[InputError]:
+    """Yield a mistake if the lock of a site is not of what its files ask now."""
+    recorded, choice = source.with_name(REQUEST), source.parents[2] / PACKAGES
+    if not recorded.is_file():
+        if choice.is_file():  # a lock of an earlier release may lack some of it
+            accepted = f"what {choice} asks, as Spack merged it"
+            yield InputError(str(recorded), "", "no such file", accepted)
+        return
+    now = digest_of_inputs(source, directory, system)
+    if (made := read_json(recorded, SiteRequest).inputs) != now:
+        accepted = f"{now[:12]}, what {PACKAGES}, spack.yaml and its `include` ask now"
+        yield InputError(str(recorded), "inputs", made[:12], accepted)
 
 
 def guard(target: str, programs: list[Path]) -> list[InputError]:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.common.errors import bad_input
+from proofmark.common.files import read_json
+from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import parse_yaml
 from proofmark.software.installed import DerivedPart
 
@@ -30,6 +32,40 @@ PARALLEL = ("gpfs", "lustre")
 
 COMPILERS = ("gcc", "llvm", "intel-oneapi-compilers", "aocc", "nvhpc", "cce", "acfl", "armgcc")
 """The packages of Spack that are compilers."""
+
+
+REQUEST = "packages.json"
+"""The file beside the lock of a site: a `SiteRequest`."""
+
+
+class SiteRequest(StrictModel):
+    """What the files of a site and of the kit ask of packages, as Spack merged it.
+
+    Attributes:
+        inputs: the digest of these files when the lock was made.
+        packages: the merged configuration; ``spack config get packages`` prints it.
+    """
+
+    inputs: str
+    packages: dict[str, dict[str, Any]]
+
+
+def asked_beside(folder: Path) -> dict[str, Any]:
+    """Return what was asked of packages for the lock in a folder; of the kit, by ``spack.yaml``.
+
+    Empty if the folder has neither file.
+
+    Raises:
+        BadInput: the file is damaged.
+    """
+    if (folder / REQUEST).is_file():
+        return read_json(folder / REQUEST, SiteRequest).packages
+    source = folder / "spack.yaml"
+    if not source.is_file():
+        return {}
+    loaded = parse_yaml(source.read_text(encoding="utf-8"), source)
+    asked: dict[str, Any] = loaded["spack"].get("packages", {})
+    return asked
 
 
 @dataclass(frozen=True)
@@ -151,7 +187,7 @@ def read_lock(path: Path) -> Lock:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         requested = {root["hash"]: root["spec"] for root in raw["roots"]}
-        stated = _stated_externals(path.with_name("spack.yaml"))
+        stated = _stated_externals(path.parent)
         specs = {
             key: _spec(key, _as_stated(spec, stated), requested)
             for key, spec in raw["concrete_specs"].items()
@@ -177,13 +213,10 @@ def states(words: str, variant: str) -> bool:
     return bool(re.search(rf"[+~]{name}(?![\w-])|(?<![\w-]){name}:?=", words))
 
 
-def _stated_externals(source: Path) -> dict[str, str]:
-    """Return the specs of the externals of a ``spack.yaml``, by package; nothing without it."""
-    if not source.is_file():
-        return {}
-    loaded = parse_yaml(source.read_text(encoding="utf-8"), source)
+def _stated_externals(folder: Path) -> dict[str, str]:
+    """Return the specs of the externals that are asked for a lock, by package."""
     found = {}
-    for name, entry in loaded["spack"].get("packages", {}).items():
+    for name, entry in asked_beside(folder).items():
         if externals := entry.get("externals"):
             found[name] = " ".join(str(each["spec"]) for each in externals)
     return found

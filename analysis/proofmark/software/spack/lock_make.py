@@ -9,6 +9,7 @@ and it reads no external: these are no part of the hashes.
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from proofmark.common.errors import bad_input
+from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.processes import environment_of
 from proofmark.common.progress_lines import while_working
 from proofmark.common.shared_models import StrictModel
@@ -39,11 +40,15 @@ from proofmark.software.spack.lock_check import (
     PACKAGES,
     PINS,
     canonicalise,
+    digest_of_inputs,
+    external_mistakes,
     load_mapping,
     output_of,
     overlay_digest,
     read_environment,
+    without_effect,
 )
+from proofmark.software.spack.lock_file import REQUEST, SiteRequest
 from proofmark.software.spack.mirror import SOURCES_FILE, sources_from_spack
 
 
@@ -126,7 +131,9 @@ def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> N
     Raises:
         BadInput: see `make`.
     """
+    of_site = source.parent == folder
     with copied_environment(root, source, folder, checkouts) as copied:
+        request = _site_request(root, source, copied, checkouts) if of_site else None
         words = [*copied.words, "-e", str(copied.folder), "concretize", "--force"]
         with while_working("Spack reads its recipes and solves"):
             done = subprocess.run(words, env=copied.variables, check=False, stdout=sys.stderr)
@@ -143,6 +150,44 @@ def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> N
     (folder / "spack.lock").write_text(canonicalise(lock))
     (folder / SOURCES_FILE).write_text(sources)
     (folder / "overlay.sha256").write_text(digest + "\n")
+    if request:
+        text = json.dumps(request.model_dump(), indent=1, sort_keys=True)
+        (folder / REQUEST).write_text(f"{text}\n")
+
+
+def _site_request(
+    root: Path, source: Path, copied: CopiedEnvironment, checkouts: Checkouts
+) -> SiteRequest:
+    """Return what a site asks, as Spack merged it; refuse what would be without an effect.
+
+    Raises:
+        BadInput: Spack cannot read a file, knows no such package, or lets another file decide; or
+            an external has not the version that is required.
+    """
+    arch, system = source.parent.parts[-2:]
+    merged = copied.packages()
+    mistakes = [*external_mistakes(source, merged)]
+    choice = source.parents[2] / PACKAGES
+    if choice.is_file():
+        asked = load_mapping(choice).get("packages", {})
+        recipes = (
+            checkouts.packages / "repos/spack_repo/builtin/packages",
+            root / OVERLAY / "packages",
+        )
+        known = {each.name.strip("_").replace("_", "-") for at in recipes for each in at.glob("*")}
+        known |= {"all", *merged.get("all", {}).get("providers", {})}  # all, and virtual packages
+        for name in sorted(asked.keys() - known):
+            found = f"no recipe of this name{nearest(name, known)}"
+            mistakes.append(InputError(f"{choice}", name, found, "a package of Spack"))
+        possible = {name: each for name, each in asked.items() if name in known}
+        for key, value in without_effect(possible, merged, "packages"):
+            accepted = "what no other file of the site decides, such as its spack.yaml"
+            found = f"{value}, which Spack does not take"
+            mistakes.append(InputError(f"{choice}", key, found, accepted))
+    if mistakes:
+        raise BadInput(*mistakes)
+    inputs = digest_of_inputs(source, root / "environments" / arch, system)
+    return SiteRequest(inputs=inputs, packages=merged)
 
 
 @contextmanager

@@ -27,12 +27,12 @@ from proofmark.common.message import Message
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.processes import run_command
 from proofmark.software import mpi
-from proofmark.software.spack.lock_check import read_spack_yaml
 from proofmark.software.spack.lock_file import (
     PARALLEL,
     VIRTUALS,
     Lock,
     Spec,
+    asked_beside,
     read_lock,
     states,
 )
@@ -289,27 +289,16 @@ def lock_at(kit: Path, site: Path, arch: str, system: str) -> Lock | None:
     return read_lock(found / "spack.lock") if found else None
 
 
-def environment_of(lock: Lock) -> dict[str, Any]:
-    """Return the ``spack`` mapping from which a lock was made; empty if its file is gone.
-
-    Raises:
-        BadInput: the file is damaged.
-    """
-    beside = lock.source.with_name("spack.yaml")
-    source = beside if beside.is_file() else lock.source.parents[1] / "spack.yaml"
-    return read_spack_yaml(source) if source.is_file() else {}
-
-
 def parts_of_mpi(lock: Lock) -> Collection[str] | None:
     """Return ``romio`` if the MPI of a lock has it; None if that is not known."""
-    known = {spec.hash: spec.variants.get(ROMIO) for spec in _virtuals(lock, "mpi")}
+    known = {spec.hash: spec.variants.get(ROMIO) for spec in virtuals_of(lock, "mpi")}
     values = set(known.values())
     if values == {True}:
         return (ROMIO,)
     return () if False in values else None
 
 
-def _virtuals(lock: Lock, *names: str) -> list[Spec]:
+def virtuals_of(lock: Lock, *names: str) -> list[Spec]:
     """Return the MPI and the BLAS of the programs of a lock."""
     hashes = {
         virtuals[name]
@@ -330,11 +319,12 @@ def unchosen_variants(lock: Lock, packages: Iterable[str] | None = None) -> list
     Raises:
         BadInput: the file from which the lock was made is missing.
     """
-    environment = environment_of(lock)
+    folder = lock.source.parent
+    asked = asked_beside(folder) or asked_beside(folder.parent)  # the kit: of its environment
     roots = lock.roots if packages is None else {name: lock.roots[name] for name in packages}
     found = []
     for spec in _below(Lock(lock.source, lock.specs, dict(roots))):
-        words = " ".join(_words(environment, spec.name))
+        words = " ".join(_words(asked, spec.name))
         deciding = DECIDING[spec.name]
         free = [each for each in deciding if not states(words, each)]
         default = [_text(each, spec.variants[each]) for each in free if each in spec.variants]
@@ -359,7 +349,7 @@ def _drivers(spec: Spec) -> Collection[str]:
 
 def _below(lock: Lock) -> Iterator[Spec]:
     """Yield MPI and BLAS of a lock, and what they load of `DECIDING`, each once."""
-    waiting = _virtuals(lock, *VIRTUALS)
+    waiting = virtuals_of(lock, *VIRTUALS)
     seen: dict[str, Spec] = {}
     while waiting:
         spec = waiting.pop(0)
@@ -369,15 +359,15 @@ def _below(lock: Lock) -> Iterator[Spec]:
     yield from seen.values()
 
 
-def _words(environment: Mapping[str, Any], package: str) -> Iterator[str]:
-    """Yield the requirements and externals of an environment about a package."""
-    packages = environment.get("packages", {})
+def _words(packages: Mapping[str, Any], package: str) -> Iterator[str]:
+    """Yield the requirements and externals of a configuration about a package."""
     own = packages.get(package, {})
     for key in ("require", "prefer", "variants"):
         yield from _listed(own.get(key, ()))
     yield from (str(each["spec"]) for each in own.get("externals", ()))
     for virtual in VIRTUALS:
-        for text in _listed(packages.get(virtual, {}).get("require", ())):
+        asked = packages.get(virtual, {})
+        for text in (*_listed(asked.get("require", ())), *_listed(asked.get("prefer", ()))):
             if re.match(rf"{re.escape(package)}(?![\w-])", text):
                 yield text
 

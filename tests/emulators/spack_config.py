@@ -1,0 +1,43 @@
+"""Emulates ``spack -e ENV config get packages``: prints the merged configuration of packages.
+
+Mappings are merged, lists of the stronger scope stand before others, and other values replace. The
+strongest scope is that of ``--config-scope``, then the environment, then what it includes.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+def merged(strong: Any, weak: Any) -> Any:
+    if isinstance(strong, dict) and isinstance(weak, dict):
+        both = {name: merged(strong[name], weak[name]) for name in strong.keys() & weak.keys()}
+        return {**weak, **strong, **both}
+    if isinstance(strong, list) and isinstance(weak, list):
+        return [*strong, *(each for each in weak if each not in strong)]
+    return strong
+
+
+def packages_in(path: Path) -> dict[str, Any]:
+    loaded = yaml.safe_load(path.read_text())
+    found: dict[str, Any] = loaded.get("spack", loaded).get("packages", {})
+    return found
+
+
+def main(words: list[str]) -> None:
+    environment = Path(words[words.index("-e") + 1])
+    content = yaml.safe_load((environment / "spack.yaml").read_text())["spack"]
+    files = [environment / "spack.yaml"]
+    for name in content.get("include", []):
+        files.append(environment / name.replace("$operating_system", "debian12"))
+    if "--config-scope" in words:
+        files.insert(0, Path(words[words.index("--config-scope") + 1]) / "packages.yaml")
+    found: dict[str, Any] = {"all": {"providers": {"mpi": ["openmpi"], "blas": ["openblas"]}}}
+    for path in reversed(files):
+        found = merged(packages_in(path), found)
+    yaml.safe_dump({"packages": found}, sys.stdout)
+
+
+main(sys.argv[1:])
