@@ -11,7 +11,6 @@ import numpy as np
 
 from proofmark.cases.case import BENCHMARK, CLOCK, POWER, TELEMETRY, TEMPERATURE, THROTTLED
 from proofmark.cases.reader.engine import Reading, read_output
-from proofmark.cases.reader.output_text import output_text
 from proofmark.cases.reader.settings import StartedCommand
 from proofmark.cases.vocabulary import SENSOR
 from proofmark.common.message import NOTHING, Message
@@ -126,7 +125,7 @@ class MeasuredStep(StepRecords):
         """Add the records of one execution and of the sensors; see the base class."""
         step, case, facts = self._step, self._case, self._facts
         content, unread = read_output_file(attempt, step.output)
-        text = output_text(content)
+        text = content.decode(errors="replace")
         readings = read_output(case.reader(), step.case, text, self._request)
         planned, names = hosts or step.nodes, facts.names
         nodes = hosts or sorted({names.node(planned, h) for h in attempt.binding_report.hosts})

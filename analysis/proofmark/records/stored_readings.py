@@ -38,8 +38,8 @@ from proofmark.records.run_facts import RunParts, run_parts
 from proofmark.runs.nodes import Node
 from proofmark.runs.run import Run
 
-READERS = ("common", "cases", "site", "plan", "runs", "software", "records")
-"""The rooms whose code and data decide what is read from an output."""
+READERS = ("common", "cases", "site", "plan", "runs", "software", "records", "packages")
+"""The rooms, and the packages, whose code and data decide what is read from an output."""
 _NUMBERS = ("execution", "measurand", "node", "value", "reason")
 _MESSAGES = ("disturbed", "unsteady")
 _EXECUTION: Mapping[str, Any] = {

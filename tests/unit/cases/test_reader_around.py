@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.fixtures.outputs import read, text_of, valid
+from tests.fixtures.outputs import read, read_of_others, text_of, valid
 
 ALLTOALL = "osu_alltoall_job-script-lines.txt"
 BARRIER = "# OSU MPI Barrier Latency Test v7.4\n# Avg Latency(us)\n            12.77\n"
@@ -124,7 +124,7 @@ def tagged(text: str, form: str) -> str:
 @pytest.mark.parametrize(("case", "name"), SAMPLES)
 def test_rank_tags_of_every_line_are_removed(case: str, name: str, form: str) -> None:
     text = text_of(name).rstrip("\n") + "\n"
-    assert read(case, tagged(text, form)) == read(case, text)
+    assert read_of_others(case, tagged(text, form)) == read(case, text)
 
 
 @pytest.mark.parametrize("form", TAGS)
@@ -132,7 +132,7 @@ def test_ranks_may_differ(form: str) -> None:
     text = text_of("osu-7.4_latency_n2.txt")
     lines = text.rstrip("\n").split("\n")
     ranks = "\n".join(TAGS[form](index % 12) + line for index, line in enumerate(lines))
-    assert valid(read("osu-latency", ranks + "\n")) == valid(read("osu-latency", text))
+    assert valid(read_of_others("osu-latency", ranks + "\n")) == valid(read("osu-latency", text))
 
 
 @pytest.mark.fault("rank-tags")
@@ -141,14 +141,14 @@ def test_ranks_may_differ(form: str) -> None:
 def test_a_single_line_without_a_tag_leaves_the_output_as_it_is(form: str, place: int) -> None:
     lines = tagged(text_of("osu-7.4_latency_n2.txt"), form).rstrip("\n").split("\n")
     lines[place] = "a line of another program"
-    readings = read("osu-latency", "\n".join(lines) + "\n")
+    readings = read_of_others("osu-latency", "\n".join(lines) + "\n")
     assert [(r.value, r.valid) for r in readings] == [(None, False)]
 
 
 def test_tags_of_different_forms_are_no_tags() -> None:
     lines = text_of("osu-7.4_latency_n2.txt").rstrip("\n").split("\n")
     both = [TAGS["srun" if index % 2 else "mpich"](0) + line for index, line in enumerate(lines)]
-    assert valid(read("osu-latency", "\n".join(both) + "\n")) == []
+    assert valid(read_of_others("osu-latency", "\n".join(both) + "\n")) == []
 
 
 @pytest.mark.parametrize("header", ["Size  Avg Latency(us)", "  Size      Bandwidth (MB/s)"])

@@ -11,8 +11,8 @@ import pytest
 from tests.fixtures.outputs import SAMPLES, WILD, benchmarks, read
 
 from proofmark.cases.reader.engine import Reading
-from proofmark.cases.reader.output_text import output_text
 from proofmark.cases.reader.reader import Reader
+from proofmark.packages.foreign.output_text import output_text
 
 AFTER = (
     "srun: error: n1: task 3: Segmentation fault",

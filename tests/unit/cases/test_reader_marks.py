@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fixtures.kit import examples
-from tests.fixtures.outputs import SAMPLES, WILD, benchmarks, read, text_of, valid
+from tests.fixtures.outputs import SAMPLES, WILD, benchmarks, read, read_of_others, text_of, valid
 
-from proofmark.cases.reader.output_text import output_text
 from proofmark.packages.foreign.output_heads import Banners
+from proofmark.packages.foreign.output_text import output_text
 
 Form = Callable[[str], str]
 STAMPS = {
@@ -78,7 +78,7 @@ def test_marks_before_lines_change_no_figure(form: Form) -> None:
     assert len(outputs()) > 60
     for name, (case, text) in outputs().items():
         marked = form(text)
-        assert read(case, marked) == read(case, text), name
+        assert read_of_others(case, marked) == read(case, text), name
         assert [each.case for each in banners.parts(banners.plain(marked))] == [case], name
 
 
@@ -107,7 +107,7 @@ def test_lines_of_hosts_in_any_order_are_the_outputs_of_each(data: st.DataObject
     for host, numbers in lines.items():
         case, text = texts[host]
         own = "".join(f"{every[number]}\n" for number in numbers)
-        assert read(case, own) == read(case, text)
+        assert read_of_others(case, own) == read(case, text)
 
 
 def test_words_with_a_colon_are_no_hosts() -> None:
@@ -141,7 +141,9 @@ def test_lines_with_another_mark_stay() -> None:
     text = text_of("osu-7.4_latency_m8_n2.txt")
     broken = stamped(text, STAMPS["ts"]).replace("Nov 28 00:15:04 ", "Dec ")
     assert valid(read("osu-latency", text))
-    assert len(valid(read("osu-latency", broken))) <= len(valid(read("osu-latency", text)))
+    assert len(valid(read_of_others("osu-latency", broken))) <= len(
+        valid(read("osu-latency", text))
+    )
 
 
 STREAM_IN_FORTRAN = """\
@@ -244,13 +246,13 @@ def test_a_small_bandwidth_beside_its_time_is_a_rounded_number() -> None:
     "line", ["BabelStream", "Final Score:    1.2000e+05 GFLOPS ", "HPCG-Benchmark"]
 )
 def test_an_output_of_another_program_has_this_reason(case: str, line: str) -> None:
-    readings = read(case, f"{line}\nVersion: 5.0\n8 1.0\n")
+    readings = read_of_others(case, f"{line}\nVersion: 5.0\n8 1.0\n")
     assert [reading.reason.code for reading in readings] == ["reader-foreign"]
 
 
 def test_a_line_of_another_program_changes_no_sound_output() -> None:
     text = text_of("hpl-2.3_N2048-6144_NB128-192_P1Q2.txt")
-    assert read("hpl", f"{text}Final Score:    3.4390e+01 GFLOPS \n") == read("hpl", text)
+    assert read_of_others("hpl", f"{text}Final Score:    3.4390e+01 GFLOPS \n") == read("hpl", text)
 
 
 def test_a_line_of_hdf5_in_a_table_of_ior_is_no_row() -> None:

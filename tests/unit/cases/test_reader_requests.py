@@ -15,12 +15,12 @@ from tests.fixtures.outputs import benchmarks, read, text_of, valid
 
 from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.engine import program_runs
-from proofmark.cases.reader.line_marks import without_tags
 from proofmark.cases.reader.programs.ior import exact_sizes, has_requested_rows
 from proofmark.cases.reader.programs.osu import missing_sizes
 from proofmark.cases.reader.settings import StartedCommand
 from proofmark.cases.reader.values import rounds_to, scaled
 from proofmark.common.message import Message
+from proofmark.packages.foreign.output_text import without_tags
 
 ALLTOALL = text_of("osu_alltoall_job-script-lines.txt")
 

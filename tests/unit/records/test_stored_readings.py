@@ -274,7 +274,7 @@ def test_each_change_of_the_reader_changes_its_digest(
     assert before == digest()
     for name in (
         "cases/reader/engine.py",
-        "cases/data/other_programs.yml",
+        "packages/foreign/data/other_programs.yml",
         "records/measured_step.py",
     ):
         path = tmp_path / name

@@ -8,58 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import NamedTuple
 
 from proofmark.cases.reader.agreement import check, refuse_zero_rates
 from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder
 from proofmark.cases.reader.documents import first_document, read_documents
-from proofmark.cases.reader.line_marks import first_line, program_text
-from proofmark.cases.reader.own_rules import Pattern
 from proofmark.cases.reader.reader import Reader, read_text
 from proofmark.cases.reader.settings import StartedCommand
 from proofmark.cases.reader.values import Parameter
 from proofmark.common.message import NOTHING, Message, joined
-from proofmark.common.shared_models import StrictModel
-from proofmark.common.yaml_models import shipped_data
-
-
-class OtherPrograms(StrictModel):
-    """The content of the file: program → its lines."""
-
-    programs: Mapping[str, tuple[Pattern, ...]]
-
-
-def other_program(text: str, own: Iterable[re.Pattern[str]]) -> str:
-    """Return the program that no case reads and that printed a line of `text`, or nothing.
-
-    Args:
-        own: the lines that begin an output of the case.
-    """
-    for match in _any_line().finditer(f"\n{text}"):
-        if not any(banner.fullmatch(match[0].strip()) for banner in own):
-            return _names()[int(f"{match.lastgroup}"[1:])]
-    return ""
-
-
-@cache
-def _names() -> list[str]:
-    return list(_content().programs)
-
-
-@cache
-def _content() -> OtherPrograms:
-    return shipped_data("proofmark.cases", "other_programs.yml", OtherPrograms)
-
-
-@cache
-def _any_line() -> re.Pattern[str]:
-    each = (
-        f"(?P<p{number}>{'|'.join(line.pattern for line in lines)})"
-        for number, lines in enumerate(_content().programs.values())
-    )
-    return re.compile(rf"\n(?:{'|'.join(each)})[ \t\r]*(?=\n|\Z)", re.ASCII)
-
 
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # ECMA-48 control sequences: colours, cursor
 
@@ -115,13 +72,16 @@ def readings_of(reader: Reader, case: str, runs: Iterable[ProgramRun]) -> list[R
     return readings
 
 
+def without_colours(text: str) -> str:
+    """Return `text` without control sequences of a terminal."""
+    return _ANSI.sub("", text) if "\x1b" in text else text
+
+
 def program_runs(
     reader: Reader, text: str, request: StartedCommand | None = None
 ) -> Sequence[ProgramRun]:
     """Return the runs of the program in `text`; see `read_output`."""
-    if "\x1b" in text:
-        text = _ANSI.sub("", text)
-    text = program_text(text, reader.begins)
+    text = without_colours(text)
     runs: Sequence[ProgramRun]
     start = first_document(reader.documents, text) if reader.documents else None
     if reader.documents and start is not None and not _begins_before(reader, text, start):
@@ -137,19 +97,18 @@ def program_runs(
         # The copy of a case in an old run can lack a metric that the program prints.
         run.builders = [each for each in run.builders if each.metric in reader.units]
         refuse_zero_rates(reader.units, run.builders)
-    if not any(map(_has_number, runs)) and (program := other_program(text, reader.begins)):
-        return [ProgramRun(problems=[Message("reader-foreign", program=program)])]
     return runs
 
 
 def _begins_before(reader: Reader, text: str, start: int) -> bool:
     """Return whether a banner begins the output, before a document or inside of one of Ansible."""
-    banner = first_line(text, (reader.starts,)) if reader.starts else None
-    return banner is not None and (banner < start or "stdout" in text[start:banner])
-
-
-def _has_number(run: ProgramRun) -> bool:
-    return any(builder.value is not None for builder in run.builders)
+    if reader.starts is None:
+        return False
+    line = re.compile(rf"^(?:{reader.starts.pattern})[ \t\r]*$", re.ASCII | re.MULTILINE)
+    banner = line.search(text)
+    return banner is not None and (
+        banner.start() < start or "stdout" in text[start : banner.start()]
+    )
 
 
 def _readings(reader: Reader, case: str, run: ProgramRun) -> list[Reading]:

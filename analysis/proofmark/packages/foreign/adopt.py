@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from proofmark.cases.reader.engine import Reading, program_runs, readings_of
-from proofmark.cases.reader.output_text import output_text
+from proofmark.cases.reader.engine import Reading, readings_of
 from proofmark.cases.reader.settings import StartedCommand as Arguments
 from proofmark.cli import completion
 from proofmark.cli.command import (
@@ -39,6 +38,7 @@ from proofmark.packages.foreign.adopted_outputs import with_settings
 from proofmark.packages.foreign.adoption import Counted, adopt_folder
 from proofmark.packages.foreign.adoption_request import Adoption, AdoptionRequest, planned
 from proofmark.packages.foreign.output_folder import HEAD, OutputFolder, opened
+from proofmark.packages.foreign.output_text import output_text, runs_of_others
 from proofmark.packages.foreign.path_rules import MOST_PATTERNS, LabelRule, PathRule
 from proofmark.plan.expansion import limit_mistakes
 from proofmark.runs.run import Run
@@ -165,7 +165,7 @@ def _print_figures(options: Namespace) -> int:
             text = output_text(read_bytes(path.resolve()))
         except OSError as error:
             raise bad_input(path, "", error.strerror or "unreadable", "a readable file") from None
-        runs = program_runs(spec, text, arguments)
+        runs = runs_of_others(spec, text, arguments)
         if any(run.unproven for run in runs):
             say(
                 f"{path}: the command line is not known, so missing last rows are not found; "

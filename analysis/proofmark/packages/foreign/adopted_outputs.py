@@ -23,8 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from proofmark.cases.reader.engine import Reading, read_output
-from proofmark.cases.reader.output_text import output_text
+from proofmark.cases.reader.engine import Reading
 from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.expressions import variables_in
@@ -45,6 +44,7 @@ from proofmark.judge.references.elsewhere import ElsewhereReference
 from proofmark.judge.references.judgement import Judgement, Terms, judging_bounds, traits
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.foreign.adopted import KIND, AdoptedFile, adopted_files, lines_of
+from proofmark.packages.foreign.output_text import output_text, read_others
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import Step, StepInstance
 from proofmark.records.binding import HostNames
@@ -145,7 +145,7 @@ class AdoptedStep(StepRecords):
         content, unread = read_output_file(attempt, step.output)
         file = self._adopted.get(name)
         text = lines_of(output_text(content), file.lines if file else ())
-        readings = with_settings(read_output(self._case.reader(), step.case, text, None))
+        readings = with_settings(read_others(self._case.reader(), step.case, text))
         nodes = hosts or step.nodes
         why = adoption_error(file, content, nodes, readings, names) or unread
         for number, repeat in enumerate(repeats_in_output(readings)):

@@ -11,7 +11,6 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from proofmark.cases.reader.output_text import output_text
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import write_atomic
@@ -32,6 +31,7 @@ from proofmark.packages.foreign.adopted import (
 )
 from proofmark.packages.foreign.adoption_request import Adoption, AdoptionRequest, Output, planned
 from proofmark.packages.foreign.output_folder import OutputFolder, opened
+from proofmark.packages.foreign.output_text import output_text
 from proofmark.plan.expansion import content_digest
 from proofmark.plan.plan import Group, Job, Plan, Totals
 from proofmark.plan.step import Step

@@ -15,8 +15,6 @@ from itertools import chain, pairwise
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from proofmark.cases.reader.engine import read_output
-from proofmark.cases.reader.output_text import output_text
 from proofmark.cases.reader.values import Printed, shorten
 from proofmark.cases.suite import Benchmarks
 from proofmark.cli.command import Command
@@ -28,6 +26,7 @@ from proofmark.common.message import Message
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 from proofmark.packages.foreign.output_folder import OutputFolder, opened
+from proofmark.packages.foreign.output_text import output_text, read_others
 
 MAX_SCORE = 1e9
 """GiB/s, kIOPS or score. The largest of the lists has some million kIOPS."""
@@ -301,7 +300,7 @@ def score_of_output(submission: Submission, phase: str, benchmarks: Benchmarks) 
     rule, output = rules().phases.get(phase), submission.outputs.get(phase)
     if output is None or rule is None:
         return None
-    readings = read_output(benchmarks.case(rule.case).reader(), rule.case, output)
+    readings = read_others(benchmarks.case(rule.case).reader(), rule.case, output)
     values = [each.value for each in readings if each.metric == rule.metric and each.value]
     return max(values) / rule.divisor if values else None
 

@@ -11,11 +11,11 @@ from fnmatch import translate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from proofmark.cases.reader.output_text import output_text
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_bytes
 from proofmark.common.input_limits import MAX_GIVEN_FILES, MAX_OUTPUT_BYTES
 from proofmark.packages.foreign.adopted import shown
+from proofmark.packages.foreign.output_text import output_text
 from proofmark.packages.foreign.packed import NotUnpacked, is_archive, unpack, unpacked
 
 MOST_NAMED = 10

@@ -10,8 +10,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from proofmark.cases.reader.engine import other_program
-from proofmark.cases.reader.line_marks import lines_of_hosts, may_begin, program_text
 from proofmark.cases.reader.reader import DOCUMENT, Reader
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import NOTHING, Message
@@ -20,6 +18,12 @@ from proofmark.common.processes import parallel_map
 from proofmark.packages.foreign.adopted import Lines, lines_of
 from proofmark.packages.foreign.node_names import is_node
 from proofmark.packages.foreign.output_folder import HEAD, OutputFolder, text_of
+from proofmark.packages.foreign.output_text import (
+    lines_of_hosts,
+    may_begin,
+    other_program,
+    program_text,
+)
 
 _DOCUMENT = re.compile(r"\n\{")
 _Cases = list[tuple[str, re.Pattern[str] | None]]
@@ -100,7 +104,7 @@ class Banners:
         return program_text(text, self._starts)
 
     def lines_of_hosts(self, text: str) -> dict[str, list[int]]:
-        """Return the lines of each host that pdsh or clush print before them; see `line_marks`."""
+        """Return the lines of each host that pdsh or clush print before them."""
         return lines_of_hosts(text, self._starts)
 
     def parts(self, text: str, *, cut: bool = False) -> list[Part]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.cases.reader.output_text import program_lines
+from proofmark.packages.foreign.output_text import program_lines
 
 DEEP = 200_000
 

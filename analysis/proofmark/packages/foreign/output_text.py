@@ -1,19 +1,158 @@
-"""Marks before the lines of an output: rank tags, time stamps, hosts, containers, indentation.
-
-Launchers print the rank before each line, pdsh and clush the host, compose and kubectl the
-container. Logs of Ansible and of CI systems, and ``ts``, print the time, or indent the lines.
-"""
+"""The text of an output of others: compression, encoding, Ansible, marks before its lines."""
 
 from __future__ import annotations
 
+import codecs
+import json
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import yaml
+
+from proofmark.cases.reader.builder import ProgramRun
+from proofmark.cases.reader.engine import Reading, program_runs, readings_of, without_colours
+from proofmark.cases.reader.own_rules import Pattern
+from proofmark.cases.reader.reader import Reader
+from proofmark.cases.reader.settings import StartedCommand
+from proofmark.common.input_limits import MAX_OUTPUT_BYTES
+from proofmark.common.message import Message
 from proofmark.common.nodesets import NAME
+from proofmark.common.yaml_models import shipped_data
 
+_ITEM = r'[ \t]*"(?:[^"\\\n]|\\.)*",?[ \t]*'
+_JSON = re.compile(rf'(stdout_lines": \[)\n((?:{_ITEM}\n)+)')
+_YAML = re.compile(r"((?:^|\n) *[\w.]*stdout_lines:[ ]*)\n((?:[ ]*- .*\n|[ ]*-\n)+)")
+_TEXT = re.compile(r'"(?:[\w.]+\.)?stdout": ("(?:[^"\\\n]|\\.)*")')
+_RESULT = re.compile(r"^(\w+: \[[^\]\n]+\][^{\n]*=> )(\{.*\})$", re.MULTILINE)
+_MARK = "stdout"
+_UNREADABLE = (ValueError, RecursionError)
+"""What `json` raises for a text that is damaged, or that has too many levels."""
+
+
+def program_lines(text: str) -> str:
+    """Return `text` with the lines of registered outputs as the programs printed them.
+
+    A result has its output twice, as a text and as a list of lines. The list counts.
+    """
+    if _MARK not in text:
+        return text
+    text = _RESULT.sub(_of_result, text)
+    text, lists = _JSON.subn(lambda match: f"{match[1]}\n{_of_json(match[2])}", text)
+    text, more = _YAML.subn(lambda match: f"{match[1]}\n{_of_yaml(match[2])}", text)
+    return text if lists or more else _TEXT.sub(_of_text, text)
+
+
+def _of_result(match: re.Match[str]) -> str:
+    """Return a result in one line as the lines of its output; unchanged if it has none."""
+    try:
+        result = json.loads(match[2])
+    except _UNREADABLE:
+        return match[0]
+    # A loop has a result for each item.
+    items = result.get("results")
+    results: list[Any] = items if isinstance(items, list) else [result]
+    texts = [each["stdout"] for each in results if isinstance(each, dict) and _has_output(each)]
+    return "\n".join([match[1], *texts]) if texts else match[0]
+
+
+def _has_output(result: dict[str, Any]) -> bool:
+    return isinstance(result.get("stdout"), str)
+
+
+def _of_json(items: str) -> str:
+    """Return the items of a list as lines; a damaged item is unchanged."""
+    return "".join(f"{_text(line)}\n" for line in items[:-1].split("\n"))
+
+
+def _text(line: str) -> str:
+    """Return the text that a line states as JSON; the line itself if it is damaged."""
+    try:
+        text: str = json.loads(line.strip(" \t").removesuffix(","), strict=False)
+    except _UNREADABLE:
+        return line
+    return text
+
+
+def _of_yaml(items: str) -> str:
+    """Return the items of a list as lines. An item in several lines is not recognised as a list."""
+    lines = []
+    for item in items[:-1].split("\n"):
+        try:
+            read = yaml.load(item, Loader=yaml.CBaseLoader)  # makes texts, lists and mappings only
+        except (yaml.YAMLError, RecursionError):
+            read = item
+        lines.append(
+            read[0] if isinstance(read, list) and read and isinstance(read[0], str) else item
+        )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _of_text(match: re.Match[str]) -> str:
+    text = _text(match[1])
+    return f'"stdout":\n{text}\n' if "\n" in text else match[0]
+
+
+_GZIP = b"\x1f\x8b"
+_GZIP_WINDOW = 31
+_ENCODINGS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_SAMPLE = 512
+_DAMAGED = "\ngzip: unexpected end of file\n"
+
+
+def output_text(content: bytes, limit: int = MAX_OUTPUT_BYTES) -> str:
+    """Return the text in `content`: UTF-8, or UTF-16 (PowerShell), and both may be in gzip.
+
+    Bytes that are not of the encoding are replaced. A gzip file that is damaged, or has more than
+    `limit` bytes of text, ends with the message of gzip, which no finished output has. The lines
+    of registered results are those of their programs.
+    """
+    content, damaged = _unpacked(content, limit)
+    if content.startswith(b"\0\0"):  # a log that was truncated while it was open
+        content = content.lstrip(b"\0")
+    text = _decoded(content).replace("\xa0", " ")  # a blank of a word processor
+    return program_lines(f"{text}{damaged}")
+
+
+def _decoded(content: bytes) -> str:
+    for mark, encoding in _ENCODINGS.items():
+        if content.startswith(mark):
+            return content.decode(encoding, "replace")
+    sample = content[:_SAMPLE]
+    if sample and sample.count(0) * 3 > len(sample):  # ASCII in UTF-16 without a mark
+        little = sample[1::2].count(0) > sample[::2].count(0)
+        return content.decode("utf-16-le" if little else "utf-16-be", "replace")
+    return content.decode("utf-8", "replace")
+
+
+def _unpacked(content: bytes, limit: int) -> tuple[bytes, str]:
+    """Return the content of all members of a gzip file, and the words that mark a damaged one."""
+    parts: list[bytes] = []
+    rest = content
+    while rest.startswith(_GZIP):
+        unpacker = zlib.decompressobj(_GZIP_WINDOW)
+        try:
+            parts.append(unpacker.decompress(rest, limit + 1))
+        except zlib.error:
+            return b"".join(parts), _DAMAGED
+        limit -= len(parts[-1])
+        if limit < 0 or not unpacker.eof:
+            return b"".join(parts), _DAMAGED
+        rest = unpacker.unused_data
+    return (b"".join(parts) if parts else content), ""
+
+
+# Marks before the lines of an output: rank tags, time stamps, hosts, containers, indentation.
+#
+# Launchers print the rank before each line, pdsh and clush the host, compose and kubectl the
+# container. Logs of Ansible and of CI systems, and ``ts``, print the time, or indent the lines.
 # A tag is recognised only if every line has one. A single line without it means that the numbers
 # before the other lines may be output of the program.
 
@@ -27,7 +166,7 @@ _TAGS = (
 )
 
 
-def program_text(text: str, banners: Sequence[re.Pattern[str]]) -> str:
+def program_text(text: str, banners: Sequence[Pattern]) -> str:
     """Return `text` as the program printed it: without rank tags, time stamps, host, indentation.
 
     Args:
@@ -36,7 +175,7 @@ def program_text(text: str, banners: Sequence[re.Pattern[str]]) -> str:
     return without_tags(without_marks(without_host(without_tags(text), banners), banners))
 
 
-def lines_of_hosts(text: str, banners: Sequence[re.Pattern[str]]) -> dict[str, list[int]]:
+def lines_of_hosts(text: str, banners: Sequence[Pattern]) -> dict[str, list[int]]:
     """Return the numbers of the lines of each host that is printed before them, from 0.
 
     A word is a host if a colon and a banner follow it. Lines without one are of no host.
@@ -55,7 +194,7 @@ def lines_of_hosts(text: str, banners: Sequence[re.Pattern[str]]) -> dict[str, l
     return lines
 
 
-def without_host(text: str, banners: Sequence[re.Pattern[str]]) -> str:
+def without_host(text: str, banners: Sequence[Pattern]) -> str:
     """Return `text` without the host before its lines; unchanged if they have several hosts."""
     hosts = lines_of_hosts(text, banners)
     if len(hosts) != 1:
@@ -111,7 +250,7 @@ class _Mark(NamedTuple):
     blanks: int
 
 
-def without_marks(text: str, banners: Sequence[re.Pattern[str]]) -> str:
+def without_marks(text: str, banners: Sequence[Pattern]) -> str:
     """Return `text` without time stamps or indentation before its lines.
 
     The mark is what stands before the first banner. It is one if it is indentation or has a time
@@ -137,12 +276,12 @@ def without_marks(text: str, banners: Sequence[re.Pattern[str]]) -> str:
     return text
 
 
-def may_begin(text: str, banners: Sequence[re.Pattern[str]]) -> bool:
+def may_begin(text: str, banners: Sequence[Pattern]) -> bool:
     """Return whether `text` has the fixed words of a banner: one pass over text of others."""
     return bool(_likely(tuple(banners)).search(text))
 
 
-def first_line(text: str, banners: Sequence[re.Pattern[str]]) -> int | None:
+def first_line(text: str, banners: Sequence[Pattern]) -> int | None:
     """Return the place of the first banner that is a whole line, or None."""
     found = _any_line(tuple(banners)).search(f"\n{text}")
     return found.start() if found else None
@@ -193,7 +332,7 @@ def _plain(banners: tuple[re.Pattern[str], ...]) -> str:
     return "|".join(re.sub(r"\(\?P<\w+>", "(?:", each.pattern) for each in banners)
 
 
-def _begins(banners: Sequence[re.Pattern[str]], line: str, start: int) -> bool:
+def _begins(banners: Sequence[Pattern], line: str, start: int) -> bool:
     rest = line[start:].rstrip()
     return any(banner.fullmatch(rest) for banner in banners)
 
@@ -250,3 +389,48 @@ def _bare(lines: Sequence[str], form: re.Pattern[str], banner: int) -> Iterator[
     for line in lines:
         own = _mark(form, line)
         yield line[own.length + min(own.blanks, least) :] if own else line
+
+
+def other_program(text: str, own: Iterable[re.Pattern[str]]) -> str:
+    """Return the program that no case reads and that printed a line of `text`, or nothing.
+
+    Args:
+        own: the lines that begin an output of the case.
+    """
+    for match in _any_other().finditer(f"\n{text}"):
+        if not any(banner.fullmatch(match[0].strip()) for banner in own):
+            return [*_other_programs()][int(f"{match.lastgroup}"[1:])]
+    return ""
+
+
+@cache
+def _other_programs() -> Mapping[str, tuple[Pattern, ...]]:
+    """Return the lines of each program that no case reads."""
+    kind = dict[str, tuple[Pattern, ...]]
+    return shipped_data("proofmark.packages.foreign", "other_programs.yml", kind)
+
+
+@cache
+def _any_other() -> re.Pattern[str]:
+    each = (
+        f"(?P<p{number}>{'|'.join(line.pattern for line in lines)})"
+        for number, lines in enumerate(_other_programs().values())
+    )
+    return re.compile(rf"\n(?:{'|'.join(each)})[ \t\r]*(?=\n|\Z)", re.ASCII)
+
+
+def runs_of_others(
+    reader: Reader, text: str, request: StartedCommand | None = None
+) -> Sequence[ProgramRun]:
+    """Return the runs of the program in an output of others; see `program_runs`."""
+    runs = program_runs(reader, program_text(without_colours(text), reader.begins), request)
+    for run in runs:
+        if any(builder.value is not None for builder in run.builders):
+            return runs
+    program = other_program(text, reader.begins)
+    return [ProgramRun(problems=[Message("reader-foreign", program=program)])] if program else runs
+
+
+def read_others(reader: Reader, case: str, text: str) -> list[Reading]:
+    """Return the readings of an output of others; see `read_output`."""
+    return readings_of(reader, case, runs_of_others(reader, text))

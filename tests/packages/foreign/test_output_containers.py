@@ -6,11 +6,10 @@ import json
 from collections.abc import Callable
 
 import pytest
-from tests.fixtures.outputs import read, text_of
+from tests.fixtures.outputs import read, read_of_others, text_of
 
-from proofmark.cases.reader.line_marks import may_begin
-from proofmark.cases.reader.output_text import output_text
 from proofmark.cases.reader.own_rules import reader_of
+from proofmark.packages.foreign.output_text import may_begin, output_text
 
 OUTPUTS = {
     "hpl": "hpl-2.3_N2048-6144_NB128-192_P1Q2.txt",
@@ -46,13 +45,13 @@ MARKS: dict[str, Callable[[str], str]] = {
 def test_marks_around_an_output_change_no_figure(case: str, mark: str) -> None:
     text = text_of(OUTPUTS[case])
     marked = output_text(MARKS[mark](text).encode())
-    values = [(each.metric, each.value, each.valid) for each in read(case, marked)]
+    values = [(each.metric, each.value, each.valid) for each in read_of_others(case, marked)]
     assert values == [(each.metric, each.value, each.valid) for each in read(case, text)]
 
 
 def test_a_line_of_another_program_hides_no_reason() -> None:
     text = text_of(OUTPUTS["osu-bw"]).replace("\n1024 ", "\n1024 x ")
-    found = read("osu-bw", f"sysbench 1.0.20 (using system LuaJIT 2.1.0)\n{text}")
+    found = read_of_others("osu-bw", f"sysbench 1.0.20 (using system LuaJIT 2.1.0)\n{text}")
     assert len(found) > 1
     assert "reader-foreign" not in {each.reason.code for each in found}
 
