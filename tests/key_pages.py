@@ -81,14 +81,17 @@ PAGES = (
         "case-keys.md",
         "# Keys of a case\n\nThe keys of `benchmarks/<id>.yml` and of `benchmarks/suites.yml`, "
         "made from the models that read them.\n[Cases](cases.md) explains how they work together. "
-        "`make docs` writes this page.\n",
+        "`make docs` writes this page.\n\n```yaml\n"
+        "title: Read rate of a file\nprogram: mytool\nmetrics:\n  read: {unit: MiB/s, better: "
+        "higher, bound: universal, what: the rate of reading}\nread: {program: mytool}\n```\n",
         [Root(Case, "case"), Root(Axes, "case Axes"), Root(Suite, "suites.yml: suites.NAME")],
     ),
     KeyPage(
         "site-keys.md",
         "# Keys of an inventory\n\nThe keys of the variable `partition` of a group, made from the "
         "models that read them. [A new site](new-site.md)\nexplains how to fill them. `make docs` "
-        "writes this page.\n",
+        "writes this page.\n\n```yaml\npartition:\n  environment: skylake\n  scheduler: slurm\n  "
+        "provision_from: spack\n  scratch: {path: /scratch/proofmark-{uid}}\n```\n",
         [
             Root(Partition, "partition"),
             Root(Contract, "contract.yml"),
@@ -104,7 +107,7 @@ def page_of_packages() -> KeyPage:
     head = (
         "# Keys of packages\n\nThe keys that an optional package adds to an inventory or a "
         "contract, by their place. Without the package they are refused\nas unknown keys. "
-        "`make docs` writes this page.\n"
+        "`make docs` writes this page.\n\n```yaml\nstability: {days: 14, load: 0.9}\n```\n"
     )
     roots = [Root(point.load(), place, of_package=True) for place, point in points]
     return KeyPage("packages/site-keys.md", head, roots)

@@ -238,24 +238,28 @@ class Undisturbed(StrictModel):
 class Case(Axes):
     """One benchmark: its command, sweep and output, and how the output is read and judged.
 
-    ``copies`` is the number of commands that are started at the same time, each with its share of
-    the ranks (of 2n ranks copy i has i and i + n). ``concurrent`` is an expression for the seconds
-    that a copy measured: all copies must measure at the same time. The parameter ``pair`` of the
-    output is the number of a copy, and a metric ``<metric>_spread`` is the difference between the
-    copies. ``labels`` are parameters that are computed from the machine. ``constraints``
-    are conditions for every point, each with the text for what is accepted: a suite with another
-    point is refused, while ``where`` leaves the point out. ``undisturbed`` defines when a repeat
-    is disturbed. ``stagger`` is the number of seconds over which the starts are spread if each node
-    runs the step alone. ``inputs`` are the files that the program reads; one without text is not
-    written. ``writes`` is what its files in scratch must reach: with less, or on another file
-    system, a record is INVALID. If no text of the case names ``{scratch}``, the program writes
-    relative file names, and each rank runs in scratch; else in the folder of the step.
-    ``network_bytes`` is the least number of bytes that the program moves to and from a node that it
-    uses, if it runs on several; 0 is not known. ``facts`` are the conditions on facts of the
-    partition that ``proofmark check`` checks, as ``constraints``. ``defaults`` are the values of
-    names that the facts of the partition need not have. ``key_figures`` are the metrics with which
-    a report begins. ``launch: counted`` is a case without a program: the kit counts its figures
-    from the jobs of a run of a stated time.
+    ``launch: counted`` is a case without a program: the kit counts its figures from the jobs of a
+    run of a stated time. If no text of the case names ``{scratch}``, the program writes relative
+    file names, and each rank runs in scratch; else in the folder of the step.
+
+    Attributes:
+        inputs: the files that the program reads; one without text is not written.
+        writes: what its files in scratch must reach: with less, or on another file system, a record
+            is INVALID.
+        network_bytes: the least number of bytes that the program moves to and from a node that it
+            uses, if it runs on several; 0 is not known.
+        labels: parameters that are computed from the machine.
+        facts: the conditions on facts of the partition that ``proofmark check`` checks.
+        defaults: the values of names that the facts of the partition need not have.
+        constraints: conditions for every point, each with the text for what is accepted: a suite
+            with another point is refused, while ``where`` leaves the point out.
+        copies: the number of commands that are started at the same time, each with its share of the
+            ranks (of 2n ranks copy i has i and i + n). The parameter ``pair`` of the output is the
+            number of a copy, and a metric ``<metric>_spread`` the difference between the copies.
+        concurrent: the seconds that a copy measured: all copies must measure at the same time.
+        undisturbed: when a repeat is disturbed.
+        stagger: the seconds over which the starts are spread if each node runs the step alone.
+        key_figures: the metrics with which a report begins.
     """
 
     title: Text

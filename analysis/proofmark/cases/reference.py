@@ -65,18 +65,18 @@ LATENCY_UNITS = ("us", "usec")
 class Metric(StrictModel):
     """A quantity that a case measures, in the unit that its program prints.
 
-    ``bound`` is the largest value that is physically possible if higher is better, else the
-    smallest. It is in the base unit of ``unit`` (byte/s, flop/s, s; 1 for 100 %): a number, an
-    expression over the ceilings of the nodes and the values of the step, or `UNIVERSAL`.
-    ``type`` is ``digits`` for a result of computation: it is not a speed, and each run of the same
-    program prints the same digits. Other digits show wrong computation, if repeats agree. It is
-    ``extreme`` for a value such as the longest of many times: like nodes differ much in it, so that
-    they are not compared. It is ``one-way`` for the rate of a pair of nodes whose data flow only
-    from the first node to the second.
-    ``judged_with`` are the labels with which a figure shows how good the machine is. A figure with
-    other values of them is compared only with floors, and with a limit whose ``where`` names them.
-    ``noise`` is the standard deviation of one repeat, as a part of the value. It judges a figure
-    that was measured once and has no like nodes and no baseline: the default is `NOISE`.
+    Attributes:
+        bound: the largest value that is physically possible if higher is better, else the smallest.
+            It is in the base unit of ``unit`` (byte/s, flop/s, s; 1 for 100 %): a number, an
+            expression over the ceilings of the nodes and the values of the step, or `UNIVERSAL`.
+        type: ``digits`` for a result of computation: it is not a speed, and each run of the same
+            program prints the same digits. ``extreme`` for a value such as the longest of many
+            times: like nodes differ much in it, so that they are not compared. ``one-way`` for the
+            rate of a pair of nodes whose data flow only from the first node to the second.
+        judged_with: the labels with which a figure shows how good the machine is. A figure with
+            other values is compared only with floors, and with a limit whose ``where`` names them.
+        noise: the standard deviation of one repeat, as a part of the value. It judges a figure that
+            was measured once and has no like nodes and no baseline.
     """
 
     unit: str

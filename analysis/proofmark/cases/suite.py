@@ -50,14 +50,15 @@ class Alternative(StrictModel):
 class Suite(StrictModel):
     """A named selection of cases, and the number of repeats of each step.
 
-    An acceptance by the suite needs PASS or FAIL for each of its planned ``required_metrics``.
-    Of its ``kind``, ``acceptance`` measures a machine for an acceptance. ``sanity`` only looks for
-    faults: floors and peers suffice for exit code 0. ``practice`` finds nothing about a machine: it
-    is never offered in place of another suite on a real machine. ``study`` repeats the measurements
-    of a paper. Lists of suites have neither of the last two; they run by their names.
-    ``within_s`` is the expected time in seconds in which the suite ends on each machine: for it the
-    plan repeats steps less often (`SuiteUse.least_repeats`).
-    ``alternatives`` are for the origins of programs (`proofmark.cases.suite`).
+    Attributes:
+        kind: ``acceptance`` measures a machine for an acceptance. ``sanity`` only looks for faults:
+            floors and peers suffice for exit code 0. ``practice`` finds nothing about a machine: it
+            is never offered in place of another suite. ``study`` repeats the measurements of a
+            paper. Lists of suites have neither of the last two; they run by their names.
+        within_s: the seconds in which the suite ends on each machine: for it the plan repeats steps
+            less often (`SuiteUse.least_repeats`).
+        required_metrics: each needs PASS or FAIL in an acceptance by the suite.
+        alternatives: for the origins of programs (`proofmark.cases.suite`).
     """
 
     title: Text
