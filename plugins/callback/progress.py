@@ -71,6 +71,12 @@ class CallbackModule(Default):  # type: ignore[misc]  # Ansible ships no types
         for line in text if isinstance(text, list) else f"{text}".splitlines():
             self._display.display(f"    {line}")
 
+    def _handle_exception(self, result: Any, use_stderr: bool = False) -> None:
+        """Print no part of the playbook: the line of the failure has its message."""
+        if self._display.verbosity:
+            super()._handle_exception(result, use_stderr)
+        result.pop("exception", None)
+
     def v2_playbook_on_stats(self, stats: Any) -> None:
         """Print the recap after a failure: the last lines else are those of the verdict."""
         if stats.failures or stats.dark:

@@ -18,7 +18,7 @@ PAGES = (
 )
 MOST_WORDS = 100
 SCREENS = 2 * 45
-"""Lines of two screens, before which a page has its first example: commands, a file or an output."""
+"""Lines of two screens, before which a page has its first example: commands or a file."""
 WITHOUT = {"docs/index.md"}
 """Lists of the other pages."""
 _ITEM = re.compile(r"(?:[-*+]|\d+\.) ")

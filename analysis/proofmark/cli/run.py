@@ -106,7 +106,10 @@ def stage(run: Run, site: Site) -> Run:
         add_decisions(run.files, not_run=lost)
         for step, why in lost.items():
             say(f"{step}: INVALID: {why}")
+    every = sum(1 for _ in run.plan.steps())
     run = leave_out(run, repeated)
+    if repeated:
+        say(f"{len(repeated)} of the {every} planned steps are not needed: the others are counted")
     for step, why in repeated.items():
         say(f"{step}: not needed: {why}")
     made = Scripts.of(site.partition, software, reported_names(run, site), benchmarks_of(run))

@@ -76,16 +76,15 @@ def _folder(options: Namespace) -> Path:
 
 def _watch(run: Run) -> int:
     """Print the line of the progress at each change until the run ends."""
-    last = ""
     current: Progress | None = None
+    said: Progress | None = None
     while True:
         active = is_locked(run.folder)
         current = progress(run, active=active, before=current)
-        line = f"{run.id}: {current.line()}"
-        if line != last:
+        if said is None or current.line(current) != said.line(said):
             _print_decisions(run)
-            print_line(line)
-            last = line
+            print_line(f"{run.id}: {current.line(said)}")
+            said = current
         if not active:
             return 0
         time.sleep(1)

@@ -465,6 +465,7 @@ class ProgressReporter:
         self._ready, self._jobs, self._say, self._warns = ready, jobs, say, warns
         self._warned: set[tuple[str, int]] = set()
         self._current: Progress | None = None
+        self._said: Progress | None = None
         self._last: object = None
         self._moment = 0.0
 
@@ -484,7 +485,8 @@ class ProgressReporter:
         if key == self._last and time.monotonic() - self._moment < _REPORT_EVERY_S:
             return
         self._last, self._moment = key, time.monotonic()
-        self._say(" · ".join(filter(None, (current.line(), jobs))))
+        self._say(" · ".join(filter(None, (current.line(self._said), jobs))))
+        self._said = current
 
     def _warn(self) -> None:
         """Report the other processes that the nodes of a job reported, once for each attempt."""

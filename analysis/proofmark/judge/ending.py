@@ -116,7 +116,7 @@ def ending(
         measured=coverage.measured, expected=coverage.expected
     )
     several = len(verdict.measured()) > 1
-    figures = (_described(each, several=several) for each in worst_results(verdict))
+    figures = _of_each_kind(verdict, several=several)
     every = chain(faults(verdict), figures, open_points(verdict))
     worst = " | ".join(islice(every, MAX_FIGURES_NAMED)) or _nothing_worse(verdict)
     labels = [verdict.of_kind.last_line] if verdict.of_kind else []
@@ -257,6 +257,21 @@ def worst_results(verdict: Verdict) -> Iterator[Result]:
         if key not in seen:
             yield result
         seen.add(key)
+
+
+def _of_each_kind(verdict: Verdict, *, several: bool) -> Iterator[str]:
+    """Yield the worst result of each kind, with the number of the others.
+
+    A kind of FAIL is a metric with the code of its reason, one of INVALID a case with its cause.
+    """
+    kinds: dict[tuple[str, ...], list[Result]] = {}
+    for each in (*sorted(verdict.of("FAIL"), key=_miss, reverse=True), *verdict.of("INVALID")):
+        metric = each.record.metric if each.verdict == "FAIL" else ""
+        kind = (each.verdict, each.record.case, metric, f"{each.cause or each.reason.code}")
+        kinds.setdefault(kind, []).append(each)
+    for first, *others in kinds.values():
+        more = _(" and {count} more").format(count=len(others)) if others else ""
+        yield _described(first, several=several) + more
 
 
 def faults(verdict: Verdict) -> Iterator[str]:

@@ -173,8 +173,12 @@ class Progress:
         """The running steps."""
         return [step for step in self.steps if step.state == "running"]
 
-    def line(self) -> str:
-        """Return one line: done steps, running steps, rate, remaining time."""
+    def line(self, before: Progress | None = None) -> str:
+        """Return one line: done steps, running steps, rate, remaining time.
+
+        Args:
+            before: the progress of the line before, which named what disturbed its steps.
+        """
         if not self.executed:
             outputs = sum(step.step.measurements for step in self.steps)
             return f"{outputs} outputs that others produced; nothing runs"
@@ -183,6 +187,8 @@ class Progress:
             parts.append(f"{self.failed} failed (exit code not 0)")
         parts += [f"running {step.step.id}" for step in self.running]
         parts += self._repeat_parts()
+        if self.disturbed_by and (before is None or self.repeats != before.repeats):
+            parts.append(f"disturbed by {self.disturbed_by}")
         if self.done < len(self.steps):
             parts.append(f"{self.steps_per_hour:.0f} steps/h" if self.done else "no rate yet")
         if not self.complete:
@@ -192,7 +198,7 @@ class Progress:
         return " · ".join(parts)
 
     def _repeat_parts(self) -> list[str]:
-        """Return what is repeated, what waits for it, what stays disturbed, and by what."""
+        """Return what is repeated, what waits for it, what stays disturbed."""
         unfinished = self.pending_repeats
         parts = [
             f"repeating {each.step} (execution {each.execution} of {EXECUTIONS})"
@@ -204,7 +210,7 @@ class Progress:
             "disturbed in all executions": len(self.repeats) - len(unfinished),
         }
         parts += [f"{_steps(count)} {text}" for text, count in counts.items() if count]
-        return [*parts, f"disturbed by {self.disturbed_by}"] if self.disturbed_by else parts
+        return parts
 
 
 def progress(

@@ -30,6 +30,7 @@ from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import check_files, key_at, top_keys
 from proofmark.site.access import CONNECTION, Access, AnsibleAccess, HostAccess, access
 from proofmark.site.choice import BESIDE_HOSTS, named_hosts, parts_of, selected
+from proofmark.site.contract_document import CONTRACT
 from proofmark.site.hardware import NODE
 
 MARK = "QUESTION:"
@@ -57,25 +58,37 @@ def required(inventory: Path) -> Iterator[tuple[str, str]]:
     The text begins with the key below ``partition``.
     """
     for file in sorted(inventory.rglob("*.yml")):
-        above: list[tuple[int, str]] = []
-        lines = text_or_empty(file, MAX_YAML_BYTES).splitlines()
-        for number, line in enumerate(lines, start=1):
-            if not (found := _KEY.match(line)):
-                continue
-            depth = len(found[1])
-            above = [*(each for each in above if each[0] < depth), (depth, found[2])]
-            if question := _VALUE.match(found[3]):
-                key = ".".join(name for _, name in above).removeprefix("partition.")
+        for number, key, value in _keys(text_or_empty(file, MAX_YAML_BYTES).splitlines()):
+            if question := _VALUE.match(value):
                 text = question[2].replace("''", "'") if question[1] == "'" else question[2]
                 yield f"{file}:{number}", f"{key}: {text}"
 
 
+def _keys(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
+    """Yield the line, the dotted key below ``partition`` and the text behind each key."""
+    above: list[tuple[int, str]] = []
+    for number, line in enumerate(lines, start=1):
+        if found := _KEY.match(line):
+            depth = len(found[1])
+            above = [*(each for each in above if each[0] < depth), (depth, found[2])]
+            key = ".".join(name for _, name in above).removeprefix("partition.")
+            yield number, key, found[3]
+
+
 def comments(inventory: Path) -> Iterator[tuple[str, str]]:
-    """Yield ``file:line`` and the text of each question in the comments of an inventory."""
+    """Yield ``file:line`` and the text of each question in the comments of an inventory.
+
+    A question that begins with a key is answered once its file has the key, and the question of the
+    contract once there is one.
+    """
     for file in sorted(inventory.rglob("*.yml")):
         lines = text_or_empty(file, MAX_YAML_BYTES).splitlines()
+        answered = {key for _, key, _ in _keys(lines)}
+        if (inventory / CONTRACT).exists():
+            answered.add(Path(CONTRACT).stem)
         for number, line in enumerate(lines, start=1):
-            if match := _COMMENT.match(line):
+            match = _COMMENT.match(line)
+            if match and match[1].partition(":")[0] not in answered:
                 yield f"{file}:{number}", match[1]
 
 

@@ -40,6 +40,7 @@ from proofmark.packages.survey.collection import (
 from proofmark.packages.survey.findings import environments_in
 from proofmark.packages.survey.inventory_files import inventory_files, write_files
 from proofmark.site.access import Access, HostAccess
+from proofmark.site.groups import comments
 from proofmark.site.inventory import load_sites
 from proofmark.site.node.facts import parse_probe
 
@@ -49,7 +50,6 @@ NODE = "skl0007"
 SHOW_NODE = "--all --oneliner show node"
 SHOW_PARTITION = "--all --oneliner show partition"
 SHOW_TOPOLOGY = "--oneliner show topology"
-PROVIDERS = "the default of the kit; preinstalled and easybuild are the others"
 Run = Callable[[str, str], str]
 Reads = Callable[[Run], None]
 Called = Callable[..., tuple[int, str, str]]
@@ -193,10 +193,6 @@ class TestSlurmAndLustre:
             "memory": {"bytes": 196000000 * 1024},
             "llc_bytes": 2 * 28160 * 1024,
             "sources": sources,
-            "assumed": {
-                "provision_from": PROVIDERS,
-                "facts.hpl_nb": "a usual block size; a search measures a better",
-            },
         }
         place = "scontrol show topology"
         assert facts == {
@@ -504,7 +500,7 @@ def answer_about_array(inventory: Path, called: Called) -> bool:
     """
     (file,) = inventory.glob("group_vars/*/partition.yml")
     text = file.read_text(encoding="utf-8")
-    asked = "QUESTION: facts.stream_array_size: an array has " in text
+    asked = "QUESTION: facts.array: an array has " in text
     code, _, said = called("check", "-i", inventory)
     assert code == (3 if asked else 0), said
     if asked:
@@ -536,7 +532,7 @@ def test_questions_that_need_no_answer_are_printed_by_validate(
     assert code == 0
     asked = [line for line in printed.splitlines() if line.startswith("question: ")]
     keys = [re.sub(r"^question: \S+: ([a-z_.]+).*", r"\1", line) for line in asked]
-    assert {"queue.account", "fabric.levels", "firmware.bmc", "contract"} <= set(keys)
+    assert {"queue.account", "fabric.levels", "firmware", "contract"} <= set(keys)
     written = "".join(path.read_text() for path in inventory.rglob("*.yml"))
     assert written.count("# QUESTION: ") == len(asked)
 
@@ -826,7 +822,7 @@ class TestBmc:
         other = inventory.with_name("other")
         called("init", other, "--from-node", NODE, "--bmc-port", "1")  # no service root answers
         text = (other / "group_vars/normal/partition.yml").read_text()
-        assert "# QUESTION: firmware.bmc: which addresses do the BMCs have?" in text
+        assert "# QUESTION: firmware: which addresses do the BMCs have?" in text
 
     @pytest.mark.fault("init-tool-fails")
     def test_a_bmc_that_does_not_answer_has_the_manufacturer_of_ipmi(
@@ -969,3 +965,15 @@ def test_the_pages_are_true_on_each_processor(
         assert (code, said) == (0, ""), printed
     code, printed, said = called("check", "-i", inventory, "--suite", "quick")
     assert (code, said) == (0, ""), printed
+
+
+def test_an_answered_question_is_asked_no_more(tmp_path: Path) -> None:
+    """A key of the file answers its question, and a contract that of the contract."""
+    file = tmp_path / "partition.yml"
+    asked = "  # QUESTION: node.clock_hz: which?\n  # QUESTION: contract: which figures?\n"
+    file.write_text(f"partition:\n{asked}  node:\n    cores: 2\n  # node:\n  #   clock_hz: 1\n")
+    assert [place for place, _ in comments(tmp_path)] == [f"{file}:2", f"{file}:3"]
+    file.write_text(f"partition:\n{asked}  node:\n    clock_hz: 2.0e9\n")
+    assert [place for place, _ in comments(tmp_path)] == [f"{file}:3"]
+    (tmp_path / "contract.yml").write_text("title: x\n")
+    assert not [*comments(tmp_path)]

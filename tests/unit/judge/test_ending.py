@@ -119,8 +119,8 @@ def test_the_order_is_failed_then_invalid_then_missing() -> None:
     )
     worst, command = lines(judged)
     assert worst == (
-        "FAIL fake rate 80 MB/s: 80.0 is not enough | INVALID fake rate no value: exit code 9 | "
-        "not measured: 0004-fake: n2"
+        "FAIL fake rate 80 MB/s: 80.0 is not enough | INVALID fake rate no value: exit code 9 "
+        "and 1 more | not measured: 0004-fake: n2"
     )
     assert command == "run the same ansible-playbook command again: it measures the missing steps"
 
@@ -278,3 +278,17 @@ def test_reasons_with_control_characters_or_excess_length_become_one_line() -> N
     assert worst.startswith("INVALID fake rate no value: [31mred worst: w w")
     assert worst.endswith("w (and more)")
     assert len(worst) < LINE_CHARACTERS + 60
+
+
+def test_a_sentence_is_said_once() -> None:
+    """Three figures that one disturbance made INVALID are one, with the number of the others."""
+    judged = verdict(
+        *(
+            figure("INVALID", cause=InvalidCause.DISTURBED, parameters={"step": step})
+            for step in range(3)
+        ),
+        *(figure("FAIL", 80.0 - step, node=f"n{step}") for step in range(4)),
+    )
+    worst, _ = lines(judged)
+    assert worst.count("INVALID fake") == worst.count("FAIL fake") == 1
+    assert "and 3 more | INVALID" in worst and worst.endswith("and 2 more")

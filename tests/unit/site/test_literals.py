@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.folders import PACKAGE
 
-from proofmark.packages.survey.answers import Assumed, Entry, Fact, Question
+from proofmark.packages.survey.answers import Entry, Fact, Question
 from proofmark.packages.survey.inventory_files import _section
 from proofmark.site.groups import UNSAFE, Tuned, is_template, literal_yaml
 
@@ -64,11 +64,10 @@ def test_sources_questions_and_assumptions_of_init_are_literals(tmp_path: Path) 
     entries: dict[str, Entry] = {
         "fact": Fact("x", evil),
         "question": Question(evil),
-        "assumed": Assumed("x", evil),
     }
     lines: list[str] = []
     for name, entry in entries.items():
-        section = _section("node", {"node.cpu_model": entry}, {"node.x": evil})
+        section = _section("node", {"node.cpu_model": entry})
         lines += [f"{name}:", *(f"  {line}" for line in section)]
     found = read_by_ansible(tmp_path, "\n".join(lines), f"[{', '.join(entries)}]")
     assert len(found) == len(entries) and all(evil in repr(each) for each in found)

@@ -24,18 +24,10 @@ from proofmark.site.node.probe_text import read_stream
 
 @dataclass(frozen=True)
 class Fact:
-    """A value that was found, and its source."""
+    """A value that was found, or a usual one, and its source."""
 
     value: Any
     source: str
-
-
-@dataclass(frozen=True)
-class Assumed:
-    """A usual value without a source; `reason` states it."""
-
-    value: Any
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -50,7 +42,7 @@ class Question:
     answer: tuple[str, ...] = ()
 
 
-Entry = Fact | Assumed | Question
+Entry = Fact | Question
 Found = dict[str, Entry]
 """Entries by dotted key below ``partition``."""
 

@@ -407,7 +407,7 @@ def _levels(survey: Survey, kind: NodeKind) -> Found:
     named = table.found(unfold(own[top].values()))
     if missing := [host for host in kind.names if host not in named]:
         found["fabric.missing"] = Question(
-            f"fabric.levels: which switches have {folded(missing)}? {source} does not name them."
+            f"fabric.missing: which switches have {folded(missing)}? {source} does not name them."
         )
     return {**found, "fabric.top": Fact(top, source), "fabric.source": Fact(source, source)}
 

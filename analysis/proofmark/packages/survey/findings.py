@@ -22,7 +22,6 @@ from proofmark.common.text import one_line, size
 from proofmark.machine.scheduler import QueueLimits
 from proofmark.packages.survey.answers import (
     RATES,
-    Assumed,
     Entry,
     Fact,
     Found,
@@ -223,13 +222,13 @@ def scratch_found(survey: Survey, facts: NodeFacts | None, report: NodeReport | 
         }
         if others:
             found["scratch.others"] = Question(
-                f"scratch: is {_mount(chosen)} the one to accept? Mounted too: "
+                f"scratch.others: is {_mount(chosen)} the one to accept? Mounted too: "
                 f"{', '.join(map(_mount, others))}."
             )
         return found
     if survey.local:
         reason = f"no parallel file system is mounted on {report.node}"
-        return {"scratch.path": Assumed(LOCAL_SCRATCH, reason)}
+        return {"scratch.path": Fact(LOCAL_SCRATCH, reason)}
     shared = ", ".join(_mount(each) for each in facts.mounts if each.kind in SHARED) or "none"
     return {
         "scratch.path": Question(
@@ -296,8 +295,8 @@ MEMORY_SHARE = 0.95
 def parts_question(facts: NodeFacts, node: str) -> Found:
     """Return the question for the parts that were bought, with those of `node` as the answer."""
     found, row = parts_of(facts), processor(facts.cpu_model)
-    text = f"node: does the offer state these parts? {node} has them. A node with less has a fault."
-    text += " If so, add these keys to those of node."
+    text = f"node.sockets: does the offer state these parts? {node} has them. A node with less has "
+    text += "a fault. If so, add these keys to those of node."
     memory: dict[str, Any] = {"bytes": found.memory_bytes}
     if found.dimms:
         size_of_each = min(found.dimm_bytes or (0,))
@@ -492,31 +491,31 @@ def _programs(
         found["provision_from"] = Fact("system", f"the node runs {one_line(facts.os)}")
     else:
         reason = "the default of the kit; preinstalled and easybuild are the others"
-        found["provision_from"] = Assumed("spack", reason)
+        found["provision_from"] = Fact("spack", reason)
         if not environment.has_lock(facts.os):
             locks = ", ".join(environment.locks) or "none"
             command = PrintedCommand(
                 "proofmark", "lock", of_person(chosen, "ARCH"), "-i", "SITE", "--find"
             )
             found["provision_from.lock"] = Question(
-                f"provision_from: which lock for Spack? environments/{chosen} has {locks}. The "
-                f"node runs {one_line(facts.os)}. There, `{command}` makes one."
+                f"provision_from.lock: which lock for Spack? environments/{chosen} has {locks}. "
+                f"The node runs {one_line(facts.os)}. There, `{command}` makes one."
             )
     if not exact:
         found["environment.exact"] = Question(
-            f"environment: is the generic target {environment.target} enough? No environment is "
-            f"for {facts.architecture}. Its programs run, but may be slower."
+            f"environment.exact: is the generic target {environment.target} enough? No environment "
+            f"is for {facts.architecture}. Its programs run, but may be slower."
         )
     array = environment.stream_array_size
     found["facts.stream_array_size"] = Fact(array, f"environments/{chosen}/spack.yaml")
     found["facts.threaded_blas"] = Fact(
         int(environment.threaded_blas), f"environments/{chosen}/spack.yaml"
     )
-    found["facts.hpl_nb"] = Assumed(USUAL_NB, "a usual block size; a search measures a better")
+    found["facts.hpl_nb"] = Fact(USUAL_NB, "a usual block size; a search measures a better")
     caches = facts.last_level_bytes or 0
     if array * 8 < 4 * caches:
         found["facts.array"] = Question(
-            f"facts.stream_array_size: an array has {size(array * 8)}, less than four times the "
+            f"facts.array: an array has {size(array * 8)}, less than four times the "
             f"last caches ({size(caches)}). Which environment has a larger one?"
         )
     return found
@@ -542,7 +541,7 @@ def _scheduler(survey: Survey, kind: NodeKind) -> Found:
         found["queue.name"] = Fact(chosen, source)
         found |= _limits(survey.limits.get(chosen, QueueLimits()), kind)
         if others:
-            text = f"queue.name: is {chosen} right? {', '.join(others)} have all the nodes too."
+            text = f"queue.others: is {chosen} right? {', '.join(others)} have all the nodes too."
             found["queue.others"] = Question(one_line(text))
     else:
         found["queue.name"] = Question(
@@ -590,7 +589,7 @@ def _bmc(report: NodeReport) -> Found:
     bmc = report.bmc
     if not bmc.address:
         reason = one_line(report.problems.get("bmc", "the node does not report it"))
-        return {"firmware": Question(f"firmware.bmc: which addresses do the BMCs have? {reason}.")}
+        return {"firmware": Question(f"firmware: which addresses do the BMCs have? {reason}.")}
     vendor = f", {one_line(bmc.vendor)} ({bmc.vendor_source})" if bmc.vendor else ""
     text = (
         f"firmware: does the kit change firmware modes? The BMC of {report.node} has the address "

@@ -17,7 +17,6 @@ from proofmark.common.nodesets import folded, is_name, unfold
 from proofmark.common.text import one_line
 from proofmark.common.yaml_models import NOT_YAML, check_files, placed
 from proofmark.packages.survey.answers import (
-    Assumed,
     Entry,
     Fact,
     Found,
@@ -148,16 +147,14 @@ def _partition(kind: NodeKind, found: Found, report: NodeReport | None) -> str:
     ]
     for head in dict.fromkeys(key.partition(".")[0] for key in found):
         entries = {key: entry for key, entry in found.items() if key.partition(".")[0] == head}
-        reasons = {key: each.reason for key, each in found.items() if isinstance(each, Assumed)}
-        assumed = reasons if head == NODE else {}
-        lines += (f"  {line}" for line in _section(head, entries, assumed))
+        lines += (f"  {line}" for line in _section(head, entries))
     return "\n".join([*lines, ""])
 
 
-def _section(head: str, entries: Found, assumed: Mapping[str, str]) -> Iterator[str]:
+def _section(head: str, entries: Found) -> Iterator[str]:
     """Yield the lines of one key below ``partition``, its open questions first.
 
-    The sources of the facts of a node are a key of their own, and so are all assumptions.
+    The sources of the facts of a node are a key of their own.
     """
     values: dict[str, Entry] = {}
     for key, entry in entries.items():
@@ -181,9 +178,8 @@ def _section(head: str, entries: Found, assumed: Mapping[str, str]) -> Iterator[
         comment = entry.source if isinstance(entry, Fact) and head != NODE else ""
         indent = "  " * (len(parts) - 1)
         yield from (f"{indent}{line}" for line in _value(parts[-1], entry, comment))
-    for key, texts in (("sources", sources), ("assumed", assumed)):
-        if texts:
-            yield from (f"  {line}" for line in _block({key: texts}))
+    if sources:
+        yield from (f"  {line}" for line in _block({"sources": sources}))
 
 
 def _value(key: str, entry: Entry, comment: str) -> Iterator[str]:
