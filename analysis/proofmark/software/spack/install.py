@@ -67,7 +67,7 @@ from proofmark.software.spack.mpi_and_blas import (
     check_linked,
     unchosen_variants,
 )
-from proofmark.software.target import controller_gcc, gcc_flags
+from proofmark.software.target import controller_gcc, gcc_flags, guard
 
 POLL_S = 0.5
 """The time between two attempts to take the lock."""
@@ -477,7 +477,7 @@ def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Install
     """Return the installed packages of the request.
 
     Raises:
-        BadInput: a package or a program is missing.
+        BadInput: a package or a program is missing, or was built for another processor.
     """
     prefixes = installation_in(request.prefixes, request.sources).installed()
     spelling = spellings(request.kit / "environments").spack
@@ -491,6 +491,8 @@ def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Install
         files = spelling[name].programs if name in spelling else {}
         parts = chosen.site_parts(name)
         paths = find_programs(prefix, programs, files)
+        if signs := [*guard(root.target, map(Path, paths.values()))]:
+            raise BadInput(*signs)
         findings = (
             *check_linked(chosen.lock, name, paths.values()),
             *unchosen_variants(chosen.lock, [name]),
