@@ -15,7 +15,7 @@ import numpy as np
 from proofmark.cases.case import metrics_of
 from proofmark.cases.reference import HardwareRule
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.vocabulary import RESOLVED_AXES, KeyFigure
+from proofmark.cases.vocabulary import MEASURED, RESOLVED_AXES, KeyFigure
 from proofmark.common.message import localized
 from proofmark.common.nodesets import hosts_of
 from proofmark.common.text import factor, percent
@@ -31,6 +31,7 @@ from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import verdict_cell
 from proofmark.report.words import accepted_text, count, number, pairs
 from proofmark.site.hardware import CURRENT
+from proofmark.site.hardware_limits import processor, typical_shares
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts
 
@@ -86,6 +87,7 @@ class KeyRow:
         share: of the hardware limit, for the worst node; None if that is not known.
         figure: that of the worst node, with its judgement by the first of the kinds of limits that
             has one. Its outcome is the worst verdict of all nodes.
+        answers: all judgements of that node.
     """
 
     key: str
@@ -93,6 +95,7 @@ class KeyRow:
     middle: float | None
     nodes: int
     share: float | None
+    answers: Sequence[Judgement] = ()
 
 
 @dataclass(frozen=True)
@@ -235,6 +238,7 @@ def _best(key: str, numbers: list[int], run_data: RunData) -> KeyRow | None:
             worst.record,
             nominal(run_data.verdict, run_data.site, run_data.benchmarks, run_data.facts),
         ),
+        worst.references,
     )
 
 
@@ -355,7 +359,75 @@ def section(run_data: RunData) -> Section:
     plain = () if run_data.verdict.contract else (_sanity(),)
     figures = Block(paragraphs=(*plain, note), tables=(shown,)) if rows else Block(paragraphs=plain)
     scope = listed(_("Not covered"), not_covered(run_data, measured))
-    return Section(MAIN_FIGURES, caption, (figures, scope) if scope.items else (figures,))
+    blocks = (figures, *_usual_figures(rows, run_data.facts), *((scope,) if scope.items else ()))
+    return Section(MAIN_FIGURES, caption, blocks)
+
+
+def _usual_figures(rows: Sequence[KeyRow], nodes: Sequence[NodeFacts]) -> Iterator[Block]:
+    """Yield the table of what UNJUDGED figures usually are, and what would judge each of them."""
+    facts, cells = {each.hostname: each for each in nodes}, []
+    for row in rows:
+        record = row.figure.record
+        if row.figure.outcome != "UNJUDGED" or record is None or record.origin != MEASURED:
+            continue
+        texts, hosts = key_texts(row), _hosts(record.node)
+        usual, source = _known_value(row, record)
+        if not usual and len(hosts) == 1 and hosts[0] in facts:
+            usual, source = _of_processor(row.key, facts[hosts[0]])
+        lacking = next((each.missing_key for each in row.answers if each.missing_key), "")
+        step = _("an item of contract.yml: case {case}, metric {metric}").format(
+            case=record.case, metric=record.metric
+        )
+        if lacking:
+            step = _("state {key}").format(key=lacking)
+        cells.append(
+            (
+                Cell(texts.title, "strong", (texts.case,)),
+                Cell(texts.value, NUMBER),
+                Cell(usual or "–", NUMBER),
+                source or "–",
+                step,
+            )
+        )
+    if cells:
+        columns = (_("Figure"), numeric(_("Worst node")), numeric(_("Usual")), _("Source"))
+        title = _("What these figures usually are")
+        note = _("This table judges nothing: the conditions of its sources are not all those here.")
+        shown = titled(title, (*columns, _("Next step")), cells)
+        yield Block(titles=(title,), paragraphs=(note,), tables=(shown,))
+
+
+def _known_value(row: KeyRow, record: Record) -> tuple[str, str]:
+    """Return the accepted or expected value of a figure and its source; empty if none is known."""
+    unit, times = unit_of(row.key, record.unit)
+    for kind in (BASELINE, ELSEWHERE, EXPECTED):
+        for each in row.answers:
+            if each.kind == kind and each.value:
+                return f"{number(each.value * times)} {unit}", localized(each.source)
+    return "", ""
+
+
+def _of_processor(key: str, facts: NodeFacts) -> tuple[str, str]:
+    """Return what a whole node with this processor reaches by the table, and whose value it is.
+
+    A virtual machine has a part of the cores of such a node: the source states which part.
+    """
+    row = processor(facts.cpu_model)
+    known = typical_shares(row, "hpl" if key == "hpl" else "triad") if row else ()
+    if row is None or not known or key not in ("hpl", "triad"):
+        return "", ""
+    of_cores = (row.cores, row.flop_per_cycle, row.base_hz, 1e-9)
+    peak = math.prod(each or 0 for each in of_cores)
+    if key == "triad":
+        peak = math.prod(each or 0 for each in (row.channels, row.ddr, 8e-3))
+    value = f"{number(known[0].ratio * peak)} {UNITS[key]}" if peak else ""
+    source = _("a socket of {processor} ({cores} cores): {system}").format(
+        processor=row.name, cores=row.cores or "?", system=known[0].conditions.system
+    )
+    if facts.virtual and row.cores:
+        part = _("this virtual machine has {cores} of them").format(cores=facts.cores)
+        source = f"{source}; {part}"
+    return value, source
 
 
 def _sanity() -> str:
