@@ -124,7 +124,7 @@ def _read_document(reader: Reader, documents: Documents, document: object) -> Pr
 def _builders(reader: Reader, documents: Documents, item: Item) -> Iterator[ReadingBuilder]:
     """Yield the readings of one item."""
     problems = [Message("reader-rule", problem=reason) for reason in item.problems]
-    parameters: dict[str, Parameter] = {}
+    parameters = {}
     for name, found in item.parameters.items():
         lacks = (found is None or found is False) and name not in documents.stated
         if lacks or name not in reader.types:  # 0 is a value

@@ -36,7 +36,7 @@ from proofmark.site.node.topology import Topology
 
 def cpu_quota(limits: Mapping[str, str], unread: Unread) -> float | None:
     """Return the processors' time that the control groups grant, None if it is not limited."""
-    quotas: list[float | None] = []
+    quotas = []
     for name, value in limits.items():
         group, _, kind = name.rpartition(" ")
         if kind == "cpu.max" and not value.startswith("max"):

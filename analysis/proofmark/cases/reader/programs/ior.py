@@ -149,7 +149,7 @@ def _items(document: object) -> Iterator[Item]:
     for test in tests if isinstance(tests, list) else []:
         parameters = _parameters(test, _command(document))
         options, given = at(test, "Options"), at(test, "Parameters")
-        settings: Mapping[str, object] = {}
+        settings = {}
         if isinstance(options, Mapping) and given is not None:
             settings = {
                 **options,
