@@ -28,7 +28,7 @@ from proofmark.common.input_limits import MAX_YAML_BYTES
 from proofmark.common.kit import ansible_constants, kit_folder
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import check_files, key_at, top_keys
-from proofmark.site.access import CONNECTION, Access, AnsibleAccess, HostAccess, access
+from proofmark.site.access import CONNECTION, Access, AnsibleAccess, access
 from proofmark.site.choice import BESIDE_HOSTS, named_hosts, parts_of, selected
 from proofmark.site.contract_document import CONTRACT
 from proofmark.site.hardware import NODE

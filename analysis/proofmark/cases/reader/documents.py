@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder, messages_in, set_aside
 from proofmark.cases.reader.reader import Documents, Item, Reader
 from proofmark.cases.reader.settings import of_mapping
-from proofmark.cases.reader.values import Parameter, measured, parameter, shorten
+from proofmark.cases.reader.values import measured, parameter, shorten
 from proofmark.common.message import Message
 
 _START = re.compile(r"^\{", re.MULTILINE)
