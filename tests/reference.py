@@ -35,7 +35,7 @@ from proofmark.runs.run import open_run
 FOLDER = DATA / "runs"
 ENDING = ".tar.xz"
 NOT_COMPARED = {
-    *("figures", "junit.xml", "lock", "manifest.json", "report.html"),
+    *("figures", "lock", "manifest.json", "report.html"),
     *("SHA256SUMS", "trace.log"),
 }
 """Names in the folder of a run that an archive does not contain."""

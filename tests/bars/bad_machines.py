@@ -243,7 +243,7 @@ def _bound_elsewhere(run: Run) -> None:
         seal(folder)
 
 
-PRODUCTS = ("report.html", "junit.xml", "records.parquet")
+PRODUCTS = ("report.html", "rma.csv", "records.parquet")
 
 
 def forged(run: Run) -> None:

@@ -98,7 +98,7 @@ class TestFlow:
 
     def test_the_run_has_the_files_of_the_contract(self, flow: tuple[Kit, Played]) -> None:
         run = flow[0].run()
-        for name in ("plan.json", "records.parquet", "verdict.json", "junit.xml", "report.html"):
+        for name in ("plan.json", "records.parquet", "verdict.json", "report.html"):
             assert (run / name).stat().st_size > 0
         for step in (run / "workdir/steps").iterdir():
             assert (step / "run.sh").exists()

@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 from typing import Any, get_args
 
 from proofmark.cases.vocabulary import MEASURED
+from proofmark.common.grouping import gathered
 from proofmark.common.host_names import HostTable
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.nodesets import HostName, folded, hosts_of
@@ -95,9 +96,6 @@ def differences(runs: Sequence[JudgedRun]) -> Iterator[tuple[str, bool, Message]
 
     A program that a run did not have was then that of the newest run before it. A node that the
     newest run does not have is compared with those of it that have the same processor.
-
-    Args:
-        runs: of one partition, the newest first.
     """
     newest, usual = newest_configuration(runs), dict[tuple[str, str], set[str]]()
     latest = runs[0].configuration if runs else {}
@@ -126,12 +124,8 @@ class JudgedRun:
     """A sealed run of the site, judged.
 
     Attributes:
-        sealed: when its newest evidence was sealed, UTC.
         evidence: the SHA-256 of its newest archive.
-        mode_now: the mode of the partition as the inventory has it.
-        kept: what the state keeps of it.
         earlier: the SHA-256 of the archives before the newest one.
-        configuration: its software and settings.
     """
 
     plan: Plan
@@ -181,12 +175,7 @@ class Part(StrictModel):
 
 @dataclass(frozen=True)
 class Terms:
-    """What an acceptance needs besides its runs.
-
-    Attributes:
-        partitions: the nodes and the mode of each.
-        waivers: those for this contract.
-    """
+    """What an acceptance needs besides its runs."""
 
     site: str
     contract: Contract
@@ -293,10 +282,7 @@ class AcceptedItem(ItemOutcome):
     """An item of the contract on one partition, by the runs that decide about it.
 
     Attributes:
-        deciding: the figures that decide.
-        others: what other runs found and no longer decides.
         unmeasured: the nodes of the partition that no run measured, of an item for each node.
-        waivers: the newest waiver of each signer.
         unsigned: the signers without whom these waive nothing.
         differs: in what the runs that decide differ from the newest configuration.
     """
@@ -413,9 +399,7 @@ class AcceptedItem(ItemOutcome):
     @cached_property
     def evidence(self) -> tuple[RunEvidence, ...]:
         """The runs that decide, the newest first."""
-        found: dict[str, list[Deciding]] = {}
-        for each in self.deciding:
-            found.setdefault(each.run.id, []).append(each)
+        found = gathered((each.run.id, each) for each in self.deciding)
         return tuple(
             RunEvidence(run, of[0].run.date, _steps(of), _nodes(each.figure for each in of))
             for run, of in found.items()
@@ -482,9 +466,6 @@ class AcceptedPhase:
 
     Attributes:
         date: of the newest run that decides about it; empty if none does.
-        met: the number of its items that are met.
-        waived: the number of its items that are waived.
-        total: the number of its items.
     """
 
     phase: str
@@ -501,8 +482,6 @@ class RunFault:
 
     Attributes:
         word: of the acceptance while it stands: FAIL, or UNJUDGED if a stage failed.
-        hosts: the nodes that have it.
-        stands: whether no newer run measured these nodes.
     """
 
     run: str
@@ -528,11 +507,8 @@ class Acceptance:
     """An acceptance.
 
     Attributes:
-        items: the items of the contract, for each partition that they are for.
         runs: the runs that could decide, the newest first.
         limited: those of `runs` that decide only some of the items that they measure.
-        left_out: the runs that could not.
-        configurations: what is there now, by partition.
     """
 
     site: str
@@ -677,7 +653,6 @@ def acceptance(
     """Return the acceptance of a site.
 
     Args:
-        partitions: the nodes of each partition.
         runs: its sealed runs with this contract, in any order.
         left_out: further runs, which decide nothing.
     """
@@ -719,7 +694,6 @@ def acceptance(
 def _item(
     item: Item, partition: str, nodes: Sequence[str], runs: Sequence[JudgedRun]
 ) -> AcceptedItem:
-    """Return an item by the runs of its partition, the newest first."""
     found: list[list[JudgedFigure]] = []
     for run in runs:
         of_run = _figures(item, run.verdict)
@@ -761,7 +735,6 @@ class _Judged:
     A node with a figure that nothing judged is left out: another run can have judged that figure.
 
     Attributes:
-        hosts: the nodes whose figures, or those of their pairs, are all judged.
         together: the largest number of nodes that measured one figure together; 0 if none did, or
             if nothing judged one of these figures.
     """

@@ -21,11 +21,8 @@ class Gap:
     """Items without an outcome that one suite measures.
 
     Attributes:
-        suite: the suite; empty if no suite can measure them.
-        items: their numbers.
         repeats: the number of repeats, if that of the suite is not enough; else 0.
         seconds: the expected time of the suite on the whole partition; 0 without a suite.
-        command: the command; empty without a suite.
     """
 
     partition: str
@@ -60,10 +57,6 @@ def gaps(
 
     The order finds faults early: nodes, links, the whole machine. If the suite plans too few
     repeats, it needs more of them.
-
-    Args:
-        planned: the suites that measure each item of the contract.
-        times: of the suites that can run, in their order.
     """
     by_item = {(each.partition, each.item.number): each.repeats for each in planned}
     found: dict[tuple[str, str, str, int], list[str]] = {}
@@ -84,7 +77,18 @@ def gaps(
     for partition, nodes, suite, repeats in sorted(found, key=place):
         numbers = tuple(found[partition, nodes, suite, repeats])
         seconds = times[partition, suite] if suite else 0.0
-        command = _command(inventory, nodes, suite, repeats) if suite else ""
+        command = (
+            PrintedCommand(
+                "ansible-playbook",
+                "acceptance.yml",
+                of_person(inventory, "SITE", "-i"),
+                of_person(nodes, "NODES", "-l"),
+                of_person(f"suite={suite}", "SUITE", "-e"),
+                *([of_person(f"repeats={repeats}", "REPEATS", "-e")] if repeats else []),
+            )
+            if suite
+            else ""
+        )
         yield Gap(
             partition=partition,
             suite=suite,
@@ -93,15 +97,3 @@ def gaps(
             seconds=seconds,
             command=command,
         )
-
-
-def _command(inventory: str, nodes: str, suite: str, repeats: int) -> str:
-    """Return the command that measures; `repeats` is 0 for those of the suite."""
-    return PrintedCommand(
-        "ansible-playbook",
-        "acceptance.yml",
-        of_person(inventory, "SITE", "-i"),
-        of_person(nodes, "NODES", "-l"),
-        of_person(f"suite={suite}", "SUITE", "-e"),
-        *([of_person(f"repeats={repeats}", "REPEATS", "-e")] if repeats else []),
-    )

@@ -23,9 +23,6 @@ class Suspect:
 
     Attributes:
         problem, action: what is wrong, and what to do, in the language of the reader.
-        nodes: the nodes behind the part, as a node set.
-        figures: the number of slow figures.
-        measured: the nodes and pairs of these figures, as records name them.
     """
 
     problem: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import nextafter
@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from proofmark.common.grouping import gathered
 from proofmark.common.nodesets import hosts_of
-from proofmark.records.columns import Execution, Floats, Measurand, Numbers, Record, Records
+from proofmark.records.columns import Execution, Floats, Numbers, Record, Records
 from proofmark.records.disturbance import DISTURBED, RATE_CHANGED
 from proofmark.records.parquet_table import table
 
@@ -35,15 +36,9 @@ class Aggregates:
     `order` have the shape (figures,), in the order of the first measurement.
 
     Attributes:
-        records: all records of the run.
-        order: the numbers of the records that count, grouped by figure.
-        first, count: the first place of a figure in `order`, and the number of its records.
         identity: the number of the measured quantity on any node.
-        node: the number of the figure's node in `records.nodes`.
         invalid: the place in `order` of the first invalid record; -1 if all are valid.
-        median: of the records; NaN for an invalid figure.
         duplicates: the number of figures that one execution gave twice.
-        disturbed: the number of disturbed repeats of the figure that do not count.
     """
 
     records: Records
@@ -165,9 +160,6 @@ class Aggregates:
         """Return the records of the valid figures, with the columns of records.parquet.
 
         Its texts are Categorical, which takes less memory.
-
-        Args:
-            systems: of other systems the table has one record of each measurand only.
         """
         members = self.order[np.repeat(self.valid, self.count)]
         measurand = self.records.measurand[members]
@@ -208,10 +200,20 @@ def aggregate(records: Records) -> Aggregates:
     count unless they are most of its repeats. If the rate of the machine changed in some of these
     repeats, they do not count if more than a third of the repeats are steady.
     """
-    identity = _identities(records.measurands)
+    names = ("case", "benchmark", "metric", "origin", "mode", "placement", "environment_hash")
+    known: dict[tuple[str, ...], int] = {}
+    numbers = [
+        known.setdefault((*(getattr(one, name) for name in names), one.parameters), len(known))
+        for one in records.measurands
+    ]
+    identity = np.asarray(numbers, dtype=np.int64)
     figure = identity[records.measurand] * len(records.nodes) + records.node
     by_execution = np.sort(figure * max(1, len(records.executions)) + records.execution)
-    order = _ordered(records)
+    executions = records.executions
+    by_name = sorted(range(len(executions)), key=lambda number: executions[number][:2])
+    rank = np.empty(len(executions), dtype=np.int64)
+    rank[by_name] = np.arange(len(executions))
+    order = np.argsort(rank[records.execution], kind="stable")
     order = order[counting(records)[records.execution[order]]]
     order, disturbed = _undisturbed(records, order, figure, DISTURBED, nextafter(HALF, 1))
     order, unsteady = _undisturbed(records, order, figure, RATE_CHANGED, UNSTEADY)
@@ -226,6 +228,13 @@ def aggregate(records: Records) -> Aggregates:
     invalid = np.full(len(first), -1, dtype=np.int64)
     invalid_places = np.flatnonzero(~records.valid[order])[::-1]
     invalid[group[invalid_places]] = invalid_places
+    values = records.value[order]
+    by_value = np.argsort(values)
+    ordered = values[by_value[np.argsort(group[by_value], kind="stable")]]
+    low, high = first + (count - 1) // 2, first + count // 2
+    with np.errstate(over="ignore"):  # a value may be as large as a float can be
+        middle: Floats = (ordered[low] + ordered[high]) / 2
+    middle = np.where(low == high, ordered[low], middle)
     return Aggregates(
         records=records,
         order=order,
@@ -234,7 +243,7 @@ def aggregate(records: Records) -> Aggregates:
         identity=identity[records.measurand[order[first]]],
         node=records.node[order[first]],
         invalid=invalid,
-        median=_medians(records.value[order], group, first, count, invalid),
+        median=np.where(invalid < 0, middle, np.nan),
         duplicates=int((np.diff(by_execution) == 0).sum()),
         disturbed=left_out[order[first]],
     )
@@ -251,10 +260,11 @@ def of_undisturbed(executions: Iterable[tuple[Execution, float]]) -> dict[str, f
 
 def by_repeat(records: Iterable[Record]) -> dict[int, float]:
     """Return the median of the valid values of each repeat."""
-    by_number: dict[int, list[float]] = {}
-    for record in records:
-        if record.valid and record.value is not None:
-            by_number.setdefault(record.repeat, []).append(record.value)
+    by_number = gathered(
+        (record.repeat, record.value)
+        for record in records
+        if record.valid and record.value is not None
+    )
     return {repeat: median(values) for repeat, values in by_number.items()}
 
 
@@ -264,10 +274,7 @@ def _undisturbed(
     """Leave out the disturbed records of figures of which enough records are undisturbed.
 
     Args:
-        order: numbers of the records that count.
         figure: the number of the figure of each record; shape (records,).
-        code: the code of the reason of the disturbed records.
-        below: the records of a figure are left out if their share is below this number.
 
     Returns:
         The rest of `order`, and for each record the number of records of its figure that were left
@@ -283,29 +290,6 @@ def _undisturbed(
     left_out = np.where(bad_of < below * all_of, bad_of, 0)[group]
     counts[order] = left_out
     return order[~(bad & (left_out > 0))], counts
-
-
-def _identities(measurands: Sequence[Measurand]) -> Numbers:
-    """Return the number of each measured quantity.
-
-    Unit, system and partition do not distinguish figures.
-    """
-    names = ("case", "benchmark", "metric", "origin", "mode", "placement", "environment_hash")
-    known: dict[tuple[str, ...], int] = {}
-    numbers = [
-        known.setdefault((*(getattr(one, name) for name in names), one.parameters), len(known))
-        for one in measurands
-    ]
-    return np.asarray(numbers, dtype=np.int64)
-
-
-def _ordered(records: Records) -> Numbers:
-    """Return the numbers of the records, sorted by step and attempt, else in their order."""
-    executions = records.executions
-    by_name = sorted(range(len(executions)), key=lambda number: executions[number][:2])
-    rank = np.empty(len(executions), dtype=np.int64)
-    rank[by_name] = np.arange(len(executions))
-    return np.argsort(rank[records.execution], kind="stable")
 
 
 def counting(records: Records) -> NDArray[np.bool_]:
@@ -342,15 +326,3 @@ def disturbed_records(records: Records) -> NDArray[np.bool_]:
     reasons = [number for number, each in enumerate(records.reasons) if each.code == DISTURBED]
     mask: NDArray[np.bool_] = np.isin(records.reason, reasons)
     return mask
-
-
-def _medians(
-    values: Floats, group: Numbers, first: Numbers, count: Numbers, invalid: Numbers
-) -> Floats:
-    by_value = np.argsort(values)
-    ordered = values[by_value[np.argsort(group[by_value], kind="stable")]]
-    low, high = first + (count - 1) // 2, first + count // 2
-    with np.errstate(over="ignore"):  # a value may be as large as a float can be
-        middle: Floats = (ordered[low] + ordered[high]) / 2
-    middle = np.where(low == high, ordered[low], middle)
-    return np.where(invalid < 0, middle, np.nan)

@@ -69,8 +69,6 @@ class NodeChange:
     """A difference since the newest accepted run: a candidate cause of slower figures.
 
     Attributes:
-        what: the trait of nodes or programs.
-        before, after: its values; empty if there is none.
         nodes: the node set on which it changed; empty for the software of the run.
     """
 
@@ -149,7 +147,6 @@ def changes(
     """Return what differs since the newest accepted run: nodes, and packages that both runs use.
 
     Args:
-        traits: of each node of the run.
         libraries: the result of `judge.stated_parts.software_traits` for the run.
     """
     states = baseline.states()
@@ -180,8 +177,6 @@ class Compared:
     """Figures that were compared with one part of the baseline.
 
     Attributes:
-        with_what: that part, for the reason of a judgement.
-        limits: the changes and their noise.
         largest: the largest change (logarithm) that is accepted; NaN if the noise is not known.
         proved: whether the programs of the figures are known. Without that no figure passes.
         again: mask of the figures that are worse, and whose repeats do not show it; None: of none.
@@ -269,12 +264,6 @@ class BaselineComparison:
     """The comparison of a run with a baseline.
 
     Attributes:
-        baseline: the accepted runs.
-        parts: the comparison with the same nodes, and with like nodes.
-        figures: the number of figures of the run.
-        other_program: the number of figures that the baseline has of other programs only.
-        other_hardware: the number of figures that the baseline has of other hardware only.
-        unknown: the number of comparable figures that the baseline does not have.
         unmeasured: the number of figures of the baseline, of the cases and nodes of the run, that
             the run does not have.
         changes: what differs between the newest accepted run and this one.
@@ -391,8 +380,6 @@ def compare_with_baseline(
 
     Args:
         run: the values of the run (`proofmark.judge.change_limits`).
-        accepted: the figures of these runs.
-        figures: the number of figures of the run, with those that are not in `run`.
         family_level: probability that any figure of an unchanged machine fails.
         changes: what differs between the newest accepted run and this one.
     """
@@ -406,42 +393,28 @@ def compare_with_baseline(
         Compared(
             name,
             limits,
-            np.maximum(limits.largest(family_level, tests), _least(limits)),
+            np.maximum(
+                limits.largest(family_level, tests),
+                np.where(limits.lower, math.log1p(LEAST_CHANGE), -math.log1p(-LEAST_CHANGE)),
+            ),
             proved=not baseline.label,
         )
         for name, limits in of_parts
     )
-    return BaselineComparison(
-        baseline,
-        parts,
-        figures,
-        *_unlike(run, accepted, parts),
-        _unmeasured(run, accepted),
-        changes,
-    )
-
-
-def _least(limits: Limits) -> Floats:
-    """Return the logarithm of a worsening by `LEAST_CHANGE`."""
-    return np.where(limits.lower, math.log1p(LEAST_CHANGE), -math.log1p(-LEAST_CHANGE))
-
-
-def _unlike(
-    run: pl.DataFrame, accepted: pl.DataFrame, parts: tuple[Compared, ...]
-) -> tuple[int, int, int]:
-    """Return the numbers of figures with another program, with other hardware, and unknown ones."""
     known = np.unique(np.concatenate([part.limits.figure for part in parts]))
     left = run.filter(~pl.col(FIGURE).is_in(known.tolist())).unique(FIGURE)
     same_program = left.join(accepted, on=[*QUANTITY, "program"], how="semi")
     rest = left.join(accepted, on=[*QUANTITY, "program"], how="anti")
     same_hardware = rest.join(accepted, on=[*QUANTITY, "kind"], how="semi")
-    return len(same_hardware), len(same_program), len(rest) - len(same_hardware)
-
-
-def _unmeasured(run: pl.DataFrame, accepted: pl.DataFrame) -> int:
-    """Return the number of figures of the cases and nodes of a run that only the baseline has."""
     planned = accepted.join(run, on=["case", "node"], how="semi")
-    return len(planned.join(run, on=list(OWN), how="anti").unique(list(OWN)))
+    return BaselineComparison(
+        baseline,
+        parts,
+        figures,
+        *(len(same_hardware), len(same_program), len(rest) - len(same_hardware)),
+        len(planned.join(run, on=list(OWN), how="anti").unique(list(OWN))),
+        changes,
+    )
 
 
 def _with_open(part: Compared, figures: Aggregates) -> Compared:

@@ -78,7 +78,6 @@ class Acceptance:
     """What the person who accepts a run states, and who signed it.
 
     Attributes:
-        signer: the principal that signed the run.
         checksums: SHA-256 of the signed checksums.
         reason: why a run is accepted whose verdict is UNJUDGED.
         label: who made the figures, if this kit did not.
@@ -96,15 +95,8 @@ class JudgedFigures(StrictModel):
     """What a baseline takes from a run. The owner of the folder of the run can write all of it.
 
     Attributes:
-        origin: of the partition of the run.
-        origins: of its figures.
-        code: the exit code of its verdict.
-        word: its verdict in a word.
-        libraries: the traits of the programs and their libraries, each with its value.
         programs: what decides the figures of the programs, by the value of the column ``program``.
         network: the technology between its nodes, as the site states it; else empty.
-        nodes: the state of its nodes.
-        figures: their values, with the columns `COLUMNS`.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -147,9 +139,6 @@ def accepted_baseline(
     run: str, judged: JudgedFigures, site: Site, stated: Acceptance
 ) -> tuple[Baseline, pl.DataFrame]:
     """Return a baseline of one run, without the digest of its figures, and the figures.
-
-    Args:
-        stated: what the person who accepts it states.
 
     Raises:
         BadInput: the figures are predicted, the verdict is FAIL or INVALID, a reason or a label is
@@ -285,11 +274,6 @@ def exported(
 ) -> Exported:
     """Return what a baseline has for other sites.
 
-    Args:
-        figures: of these runs, with the columns of a baseline.
-        hosts: each name of the hosts of the site, in small letters (`names_of_hosts`).
-        label: who made the figures, as the site states it.
-
     Raises:
         BadInput: the figures are not measured by the kit, a run was accepted by an earlier version,
             the label names a host, or no figure is left.
@@ -377,7 +361,6 @@ def _no_export(row: Mapping[str, Any], benchmarks: Benchmarks) -> Message | None
 
 
 def _model(states: Sequence[AcceptedNodes | None], hosts: Collection[str]) -> StatedModel | Message:
-    """Return the one model of the nodes of a figure, or why there is none."""
     models: dict[StatedModel, None] = {}
     for state in states:
         if state is None or not (name := state.traits.get("processor")):
@@ -413,7 +396,6 @@ def _texts_of_programs(programs: Programs) -> Iterator[str]:
 def _figure(
     key: _Key, values: Mapping[str, Sequence[float]], hosts: Collection[str]
 ) -> AcceptedFigure | Message:
-    """Return a figure of the file, or why it is not in it."""
     medians = [median(each) for each in values.values()]
     middle = median(medians)
     repeats = min(map(len, values.values()))

@@ -81,7 +81,6 @@ def pooled_noise(
     Args:
         variance: the variance of each figure. Shape (figures,).
         freedom: the degrees of freedom of each variance. Shape (figures,).
-        least: the least number of figures from which the scatter is estimated.
         caution: standard errors that are added to the scatter. With them, few figures that differ
             by chance less than they should do not share their noise.
     """
@@ -217,18 +216,13 @@ class Limits:
     """Figures of a run that the baseline has too. All arrays have the shape (compared,).
 
     Attributes:
-        figure: the number of the figure in the run.
         reference: the level in the baseline, in the unit of the figure: the geometric mean.
         change: the logarithm of the level in the run ÷ that in the baseline, with the sign that
             makes a worse figure positive.
         noise: the standard deviation of one value, as a part of it; NaN if it is not known.
         error: the standard error of `change`; NaN if the noise is not known.
-        freedom: the degrees of freedom of `error`.
-        lower: whether a lower value is better.
         material: the least change that matters, as a part of the value.
         per_repeat: the variance of `change` that repeats of the run make smaller, for one repeat.
-        repeats: the number of repeats of the run.
-        count: the number of runs or nodes of the baseline.
     """
 
     figure: Floats
@@ -248,7 +242,6 @@ class Limits:
 
         Args:
             family_level: probability that any of `tests` figures is worse by chance.
-            tests: the number of figures that are tested.
         """
         return quantile_of_t(level_of_one(family_level, tests), self.freedom) * self.error
 
@@ -265,20 +258,41 @@ class Limits:
 
 def limits_of(run: pl.DataFrame, baseline: pl.DataFrame) -> tuple[Limits, Limits]:
     """Return the figures of `run` that `baseline` has of the same nodes, and of like nodes."""
-    resolution = _resolutions(pl.concat([run.select(baseline.columns), baseline]))
+    digits = pl.col("value").cast(pl.String).str.extract(r"\.(\d+)$").str.len_chars()
+    decimals = pl.when(pl.col("value") == pl.col("value").floor()).then(0).otherwise(digits)
+    resolution = (
+        pl.concat([run.select(baseline.columns), baseline])
+        .group_by("case", "metric")
+        .agg((10.0 ** -decimals.fill_null(99).max().cast(pl.Float64)).alias("resolution"))
+    )
     now = _levels(run, (*OWN, FIGURE, LOWER, MATERIAL), resolution)
     runs = _levels(baseline, (*OWN, "run"), resolution)
     repeats = pl.concat([each.select(*POOL, _VARIANCE, _REST) for each in (now, runs)])
-    return _own_limits(now, runs, repeats), _peer_limits(now, runs, repeats)
+    nodes = runs.group_by(OWN, maintain_order=True).agg(pl.col(_MEAN).mean())
+    before = (
+        nodes.group_by(LIKE, maintain_order=True)
+        .agg(
+            pl.col(_MEAN).mean().alias("level"),
+            pl.col(_MEAN).var().alias("between"),
+            pl.len().cast(pl.Float64).alias("nodes"),
+        )
+        .filter(pl.col("nodes") >= LEAST_NODES)
+    )
+    both = now.join(before, on=LIKE, how="inner", maintain_order="left")
+    count = _array(both, "nodes")
+    scatter = before.select(*POOL, pl.col("between").alias(_VARIANCE), pl.col("nodes") - 1)
+    between, freedom = _moderated(
+        both, _array(both, "between"), count - 1, scatter.rename({"nodes": _REST})
+    )
+    within, _ = _moderated(both, _array(both, _VARIANCE), _array(both, _REST), repeats)
+    # The levels of the baseline contain the noise of their repeats.
+    error = between * (1 + 1 / count) + np.nan_to_num(within) / _array(both, _COUNT)
+    noise = _Noise(np.sqrt(between), np.sqrt(error), freedom, np.nan_to_num(within))
+    return _own_limits(now, runs, repeats), _limits(both, noise, count)
 
 
 def _own_limits(now: pl.DataFrame, runs: pl.DataFrame, repeats: pl.DataFrame) -> Limits:
-    """Return the figures of the run that the same nodes have in the baseline.
-
-    Args:
-        runs: the levels of each accepted run.
-        repeats: the noise of the repeats of all figures of both.
-    """
+    """Return the figures of the run that the same nodes have in the baseline."""
     before = runs.group_by(OWN, maintain_order=True).agg(
         pl.col(_MEAN).mean().alias("level"),
         pl.col(_MEAN).var().fill_null(0.0).alias("between"),
@@ -311,31 +325,6 @@ def _own_limits(now: pl.DataFrame, runs: pl.DataFrame, repeats: pl.DataFrame) ->
         ),
         several,
     )
-
-
-def _peer_limits(now: pl.DataFrame, runs: pl.DataFrame, repeats: pl.DataFrame) -> Limits:
-    """Return the figures that `LEAST_NODES` like nodes or more have; arguments as above."""
-    nodes = runs.group_by(OWN, maintain_order=True).agg(pl.col(_MEAN).mean())
-    before = (
-        nodes.group_by(LIKE, maintain_order=True)
-        .agg(
-            pl.col(_MEAN).mean().alias("level"),
-            pl.col(_MEAN).var().alias("between"),
-            pl.len().cast(pl.Float64).alias("nodes"),
-        )
-        .filter(pl.col("nodes") >= LEAST_NODES)
-    )
-    both = now.join(before, on=LIKE, how="inner", maintain_order="left")
-    count = _array(both, "nodes")
-    scatter = before.select(*POOL, pl.col("between").alias(_VARIANCE), pl.col("nodes") - 1)
-    between, freedom = _moderated(
-        both, _array(both, "between"), count - 1, scatter.rename({"nodes": _REST})
-    )
-    within, _ = _moderated(both, _array(both, _VARIANCE), _array(both, _REST), repeats)
-    # The levels of the baseline contain the noise of their repeats.
-    error = between * (1 + 1 / count) + np.nan_to_num(within) / _array(both, _COUNT)
-    noise = _Noise(np.sqrt(between), np.sqrt(error), freedom, np.nan_to_num(within))
-    return _limits(both, noise, count)
 
 
 class _Noise(NamedTuple):
@@ -385,23 +374,12 @@ def _levels(table: pl.DataFrame, key: Sequence[str], resolution: pl.DataFrame) -
     )
 
 
-def _resolutions(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the last printed digit of the values of each case and metric."""
-    digits = pl.col("value").cast(pl.String).str.extract(r"\.(\d+)$").str.len_chars()
-    decimals = pl.when(pl.col("value") == pl.col("value").floor()).then(0).otherwise(digits)
-    return table.group_by("case", "metric").agg(
-        (10.0 ** -decimals.fill_null(99).max().cast(pl.Float64)).alias("resolution")
-    )
-
-
 def _moderated(
     both: pl.DataFrame, variance: Floats, freedom: Floats, known: pl.DataFrame
 ) -> tuple[Floats, Floats]:
     """Return the moderated variance of each row of `both`, and its degrees of freedom.
 
     Args:
-        variance: the variance of each row, from its own values.
-        freedom: the degrees of freedom of `variance`.
         known: the columns `POOL`, `_VARIANCE` and `_REST` of all like figures. The noise of a row
             is pooled with those that share the first key of `POOLS` for which there are enough.
     """

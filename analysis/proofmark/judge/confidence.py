@@ -103,7 +103,6 @@ def noncentrality(critical: Floats, freedom: Floats, power: float) -> Floats:
     Args:
         critical: the value of t from which the test finds a difference; shape (tests,).
         freedom: degrees of freedom of each test; shape (tests,). NaN or 0 gives NaN.
-        power: probability that the test finds the distance.
     """
     from scipy.special import nctdtrinc
 
@@ -143,8 +142,6 @@ def nth_ratio(first: Floats, later: Floats, rank: int) -> float:
     bisection: within rounding of a pair's ratio, and exact if that ratio is 1.
 
     Args:
-        first: sorted positive values.
-        later: sorted positive values.
         rank: 1 for the smallest.
     """
     if len(first) * len(later) <= EXACT_PAIRS:
@@ -214,7 +211,6 @@ def too_noisy(
         material: the least change that matters, as a part of the value.
         repeats: with how many repeats it would be seen. Infinite if no number is enough; NaN if
             that is not known, because the noise of a repeat is not.
-        what: the code that says what is repeated.
     """
     if change <= material:
         return NOTHING
@@ -262,11 +258,6 @@ def repeats_needed(
 
     The variance of the comparison is a + b ÷ repeats. The change that is seen is proportional to
     its root. Infinite if a alone is too large; NaN if `per_repeat` is NaN. Arrays of one shape.
-
-    Args:
-        ratio: the wanted change ÷ the change that would be seen.
-        per_repeat: b, the part of one repeat.
-        repeats: the number of repeats that were measured.
     """
     ratio, per_repeat = np.asarray(ratio, dtype=float), np.asarray(per_repeat, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -336,9 +327,7 @@ def repeats_agree(values: Sequence[float], limit: float, level: float, *, below:
 
     Args:
         values: of the repeats, in one unit, not negative.
-        limit: the least value that is accepted, or the greatest.
         level: what the level of the figure differs from: the limit, or what it follows from.
-        below: whether the figure is below `limit`, not above.
     """
     missed = missing(values, limit, below=below)
     if missed < min(AGREEING, max(len(values), 1)):
@@ -385,10 +374,7 @@ def possible_miss(
     `limit`, the noise of a repeat of 0 is not known: it has no logarithm.
 
     Args:
-        ratios: measured ÷ reference of each repeat.
         middle: the ratio that is judged.
-        limit: the limit of the ratio.
-        least: whether the ratio must be at least `limit`, not at most.
         once: the noise of a single repeat; None if it is not known. Without noise, as of a number
             of jobs, nothing can be missed.
     """

@@ -15,6 +15,7 @@ from statistics import fmean, stdev
 from proofmark.cases.case import Scope
 from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks
+from proofmark.common.grouping import gathered
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.text import percent
@@ -51,11 +52,7 @@ def compared_with(reference: Reference, figure: Figure) -> Figure:
 
 
 def compared_value(item: ContractItem, median: float, values: Sequence[float]) -> float:
-    """Return the value of a figure that an item compares.
-
-    Args:
-        median: of the values.
-    """
+    """Return the value of a figure that an item compares."""
     if item.of == "median":
         return median
     largest = (item.of == "best") == (item.at_least is not None)
@@ -98,11 +95,7 @@ def with_repeats(reference: Reference, values: Sequence[float], judged: Judgemen
 
 
 def nodes_met(figures: Iterable[tuple[str | int, str]]) -> tuple[int, int]:
-    """Return the number of nodes, or pairs, whose figures all meet an item, and of all nodes.
-
-    Args:
-        figures: the node and the outcome of each.
-    """
+    """Return the number of nodes, or pairs, whose figures all meet an item, and of all nodes."""
     by_node: dict[str | int, bool] = {}
     for node, outcome in figures:
         by_node[node] = by_node.get(node, True) and outcome == "PASS"
@@ -144,9 +137,7 @@ def with_misses(
         if not misses:
             continue
         excused = _excuse(of, judged, figures) is not None
-        groups: dict[int, list[Judgement]] = {}
-        for figure, one in judged:
-            groups.setdefault(int(figures.measurand[figure]), []).append(one)
+        groups = gathered((int(figures.measurand[figure]), one) for figure, one in judged)
         agreed = {number for number, group in groups.items() if _agreed(group)}
         for place in misses:
             figure, one = judged[place]
@@ -179,11 +170,7 @@ def excused(by_item: ByItem, figures: Aggregates) -> Iterator[tuple[int, Judgeme
 
 @dataclass(frozen=True)
 class ItemOutcome(ABC):
-    """The outcome of an item of the contract, or of another limit: of a run, or of its site.
-
-    Attributes:
-        item: None for a limit that is no item.
-    """
+    """The outcome of an item of the contract, or of another limit: of a run, or of its site."""
 
     item: Item | None
 
@@ -232,11 +219,9 @@ class ItemEvidence:
     """What a run has for an item of the contract.
 
     Attributes:
-        judgements: the valid figures that the item is for, each with its judgement.
         invalid: the INVALID figures that it would judge.
         rows: the numbers of the measurands that the item is for, by the step that printed them.
         steps: the planned steps whose figures it can select, of the modes that the run entered.
-        together: those that all of their nodes measure together.
     """
 
     judgements: Sequence[tuple[int, Judgement]] = ()
@@ -263,18 +248,23 @@ class ItemEvidence:
 def item_figures(
     item: ContractItem, evidence: ItemEvidence, figures: Aggregates
 ) -> Iterator[JudgedFigure]:
-    """Yield the figures of a run that `item` is for, then the planned ones that are missing.
-
-    Args:
-        evidence: what the run has for it.
-    """
+    """Yield the figures of a run that `item` is for, then the planned ones that are missing."""
     for number, judgement in evidence.judgements:
         yield judged_figure(item, figures, number, judgement, evidence)
     for number in evidence.invalid:
         record, steps = figures.record(number), _steps(figures, number)
         scope = evidence.scope(record.node, steps)
         yield JudgedFigure(record.node, steps, "INVALID", record.reason, scope=scope)
-    yield from _missing(evidence)
+    for step in evidence.steps:
+        instances = step.instances()
+        rows = {each: evidence.rows.get(str(each), set[int]()) for each in instances}
+        expected = set[int]().union(*rows.values())
+        for each, nodes in instances.items():
+            if not rows[each] or not expected <= rows[each]:
+                shown = folded(nodes)
+                why = Message("not-measured-on", step=step.id, nodes=shown)
+                scope = evidence.scope(shown, (str(each),))
+                yield JudgedFigure(shown, (str(each),), "UNJUDGED", why, scope=scope)
 
 
 def measured_together(step: Step, plan: Plan, benchmarks: Benchmarks) -> bool:
@@ -322,23 +312,6 @@ def worst_figure(
 
 def _steps(figures: Aggregates, number: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.step for each in figures.executions(number)))
-
-
-def _missing(evidence: ItemEvidence) -> Iterator[JudgedFigure]:
-    """Yield the planned measurements without a row, or with fewer rows than others of their step.
-
-    A row that one node printed is expected of all nodes of the step.
-    """
-    for step in evidence.steps:
-        instances = step.instances()
-        rows = {each: evidence.rows.get(str(each), set[int]()) for each in instances}
-        expected = set[int]().union(*rows.values())
-        for each, nodes in instances.items():
-            if not rows[each] or not expected <= rows[each]:
-                shown = folded(nodes)
-                why = Message("not-measured-on", step=step.id, nodes=shown)
-                scope = evidence.scope(shown, (str(each),))
-                yield JudgedFigure(shown, (str(each),), "UNJUDGED", why, scope=scope)
 
 
 NO_EVIDENCE = ItemEvidence()

@@ -49,11 +49,7 @@ MOST_NODES = 8
 
 
 def of_like_nodes(found: Iterable[tuple[str, Message]]) -> dict[Message, tuple[str, ...]]:
-    """Return the hosts by message, in which the name of its node is ``the node``.
-
-    Args:
-        found: the node or nodes, as records name them, with what is stated about them.
-    """
+    """Return the hosts by message, in which the name of its node is ``the node``."""
     groups: dict[Message, dict[str, None]] = {}
     for node, message in found:
         names = hosts_of(node)
@@ -149,11 +145,10 @@ def next_command(
     """Return the next action after a verdict with this exit code; its command names `run`.
 
     Args:
-        known: the command of the acceptance; empty if it is not known.
         figures: the command that prints the judged figures; None: `proofmark verdict`.
     """
     coverage = verdict.coverage
-    figures = figures or _verdict(run)
+    figures = figures or PrintedCommand("proofmark", "verdict", of_person(run, "RUN"))
     if not verdict.conditions.executed:
         return _sign(run) if code == 0 else figures
     again = known or _("run the same ansible-playbook command again")
@@ -206,7 +201,6 @@ def _with_all_steps(invalid: Sequence[NextStep]) -> NextStep:
 def _advised(
     step: NextStep, verdict: Verdict, run: str, known: PrintedCommand, figures: PrintedCommand
 ) -> str:
-    """Return the action of a next step and its command, if it has one."""
     command: str = ""
     if step.again is Again.RERUN:
         command = _rerun(run, verdict.rerun(step.steps), figures)
@@ -221,10 +215,6 @@ def _advised(
 
 def _sign(run: str) -> PrintedCommand:
     return PrintedCommand("proofmark", "sign", of_person(run, "RUN"), "--key", "FILE")
-
-
-def _verdict(run: str) -> PrintedCommand:
-    return PrintedCommand("proofmark", "verdict", of_person(run, "RUN"))
 
 
 def _rerun(run: str, steps: Collection[str], otherwise: PrintedCommand) -> str:

@@ -79,7 +79,6 @@ class DecidedExecutions:
     Attributes:
         more: the number of executions that ``repeats=auto`` planned, by step.
         refused: why others that the file has are not planned, by step.
-        set_aside: the executions that the site sets aside, by the folder of the step.
     """
 
     more: Mapping[str, int] = field(default_factory=dict)
@@ -92,7 +91,6 @@ class Elsewhere:
     """What other sites accepted.
 
     Attributes:
-        files: those that the site takes.
         programs: what decides the figures of each case of the run.
         network: the technology between the nodes, as the site states it; else empty.
     """
@@ -107,28 +105,17 @@ class Evidence:
     """What a run and its site show. No judge reads anything else.
 
     Attributes:
-        plan: the planned steps.
-        benchmarks: the cases with their references.
-        limits: the items of the contract for the partition.
         facts: the hardware of each node, as far as it is known.
-        probes: the reports of each node, by host.
         family_level: probability that any node is flagged as an outlier on a healthy machine.
         stopped: jobs that ended before their last step.
-        node: what the inventory states about each node.
-        judge_expected: whether expected values judge, and with which tolerance.
         builds: how the program of each case was built.
-        hosts: the nodes of the partition.
-        network: between these nodes.
-        baseline: the accepted runs of the site; None if there are none.
         decided: the executions that the controller or a person added or set aside.
         sources: the path of each output that others produced, by the folder of its step.
         terms: of figures whose conditions are not proved; None: each valid figure has proofs.
         groups: of hosts, if nothing states that those of different groups are alike.
         faults: of nodes, which the judge of a kind of run finds beside the figures.
-        stage_faults: what failed in stages that start no job.
         replaced: the values of the inventory that options replaced, and their values, by option.
         doubts: of figures, by case and metric.
-        checks: the functional items of the contract.
         looks: what the scheduler said about the nodes during the run.
         elsewhere: what other sites accepted, and what figures are compared with it by.
         read_from: the run, for the judges of packages; None for evidence of no folder.

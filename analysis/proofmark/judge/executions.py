@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from proofmark.common.grouping import gathered
 from proofmark.common.message import Message
 from proofmark.common.message_table import OUTPUT_MESSAGES
 from proofmark.common.nodesets import hosts_of
@@ -39,11 +40,7 @@ class Crash:
     """The crashed executions of one step on the same nodes, of which another one was sound.
 
     Attributes:
-        node: the node or nodes, as records name them.
         step: the folder of the step, below ``steps/``.
-        crashed: the number of these executions.
-        executions: the number of all executions of the step.
-        reason: of the first crashed one.
         set_aside: why the site sets them aside; empty if it does not. They are a fault then.
     """
 
@@ -124,7 +121,6 @@ class DisturbedNode:
     """A node of which most executions are disturbed.
 
     Attributes:
-        disturbed, executions: the number of its disturbed executions, and of all.
         by: what took CPU time from its ranks, the largest share first.
         peers: the median share of disturbed executions of the other nodes; None if fewer than
             `LEAST_DISTURBED` other nodes measured.
@@ -182,11 +178,8 @@ def disturbed_nodes(records: Records) -> tuple[DisturbedNode, ...]:
 
 
 def _by_node(records: Records) -> Iterator[tuple[str, list[int]]]:
-    """Yield the numbers of the executions on each single node."""
     pairs = np.unique(np.stack([records.node, records.execution], axis=1), axis=0)
-    by_node: dict[int, list[int]] = {}
-    for node, execution in pairs.tolist():
-        by_node.setdefault(node, []).append(execution)
+    by_node = gathered(pairs.tolist())
     for node, numbers in by_node.items():
         if len(hosts_of(records.nodes[node])) == 1:
             yield records.nodes[node], numbers
@@ -198,7 +191,6 @@ class JudgedExecutions:
 
     Attributes:
         crashes: executions that crashed, of steps that another execution measured.
-        disturbed: the nodes that something disturbs in most executions.
         added: the steps that were run again although they had a sound execution.
         disagreements: the cases with figures whose repeats disagree.
     """
@@ -235,7 +227,6 @@ class RunConditions:
         sanity: whether the suite only looks for faults, so that floors and peers suffice.
         rehearsed: the number of emulated figures that are like those of their peers. They stand for
             PASS in a run that only rehearses.
-        replaced: the values of the inventory that options of the run replaced.
         stage_faults: what failed in stages that start no job, for example a mode or scratch. Steps
             that lack a record because of it are missing in the coverage.
     """

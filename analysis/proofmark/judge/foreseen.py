@@ -117,8 +117,6 @@ def unjudged_of(
     Figures of virtual and of predicted nodes only have to be valid.
 
     Args:
-        benchmarks: all cases and suites.
-        machines: its machine in each mode.
         probe: the output of the probe of a node; empty if the hardware is declared.
         baseline: as `chosen_baseline` takes it. Accepted runs judge the required metrics.
 
@@ -146,7 +144,6 @@ def facts_of_modes(
     """Return the facts of a node in each mode of a plan.
 
     Args:
-        machines: its machine in each mode.
         probe: the output of the probe of a node; empty if the hardware is declared.
     """
     return {
@@ -194,7 +191,11 @@ class PlannedJudgements:
             if not each.traits.keys().isdisjoint(PART_AXES):
                 continue  # a part of a node is compared with its other parts
             if all(each.traits[key].allows(value) for key, value in where if key in each.traits):
-                members = classes.setdefault(self._class(each), [])
+                several = ["several nodes"] if _nodes(each.step) > 1 else []
+                mode = [f"mode {each.mode}"] if len(self.plan.groups) > 1 else []
+                known = each.step.recorded
+                parts = [f"{axis} {known[axis]}" for axis in RESOLVED_AXES if axis in known]
+                members = classes.setdefault(", ".join([*several, *mode, *parts]), [])
                 members += [each] if required.where.keys() <= each.traits.keys() else []
         found: dict[tuple[Message, str], tuple[dict[str, None], dict[str, None]]] = {}
         for metric in required.metrics:
@@ -316,17 +317,8 @@ class PlannedJudgements:
                 reasons.insert(0, Message("conditions-open", text=text, conditions=open_))
         return reasons[0]
 
-    def _class(self, figures: StepFigures) -> str:
-        """Return the nodes, the mode and the part that a figure is about, in words."""
-        several = ["several nodes"] if _nodes(figures.step) > 1 else []
-        mode = [f"mode {figures.mode}"] if len(self.plan.groups) > 1 else []
-        known = figures.step.recorded
-        parts = [f"{axis} {known[axis]}" for axis in RESOLVED_AXES if axis in known]
-        return ", ".join([*several, *mode, *parts])
-
 
 def _with_printed(figures: StepFigures, accepted: AcceptedFigure) -> dict[str, Scalar]:
-    """Return the planned settings of `figures`, and those of `accepted` that they can print."""
     found: dict[str, Scalar] = dict(figures.step.recorded)
     for name, value in accepted.settings.items():
         trait = figures.traits.get(name)

@@ -49,10 +49,7 @@ class Judged:
     """What one kind of limits judged: limits of the contract and floors, else figures.
 
     Attributes:
-        total: of the limits or figures that apply to the run.
         met: of those that are PASS; of floors and peers, those without a fault.
-        failed: of those that are FAIL.
-        minor: of the items of the contract that are not met, the minor ones.
     """
 
     total: int = 0
@@ -114,11 +111,9 @@ def exit_code(
     judged, or not everything that must be judged, or a stage failed. 0: PASS.
 
     Args:
-        counts: the number of results by verdict.
         coverage: the planned and the measured steps.
         unmet: the limits and required metrics that were not judged, and the stages that failed.
         enough: whether floors and peers suffice, and judged a figure.
-        faults: the faults of nodes that no figure has.
     """
     if counts.get("INVALID") or coverage.measured < coverage.expected or coverage.duplicate:
         return 2
@@ -160,7 +155,6 @@ def line_of(word: str, kinds: Mapping[str, Judged], counts: Mapping[str, int]) -
     """Return a verdict with its counts, as in the last lines of an acceptance.
 
     Args:
-        kinds: what each kind of limits judged.
         counts: of results by verdict, and of steps: ``expected`` and ``measured``.
     """
     return Message(
@@ -182,7 +176,6 @@ class NodeClass:
 
     Attributes:
         hardware: the processor, sockets and cores; empty if they are not known.
-        nodes: the number of nodes that measured together.
         part: the memory, the distance and the file system that were measured, if they were chosen.
     """
 
@@ -220,7 +213,6 @@ def unjudged(
     its speed is not that of a real machine. With `sanity` it has to be compared with a floor.
 
     Args:
-        required: the required metrics of the suite.
         sanity: whether the suite only looks for faults.
     """
     for each in required:

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
-from typing import NamedTuple, TextIO, TypeVar
+from typing import NamedTuple, TypeVar
 
 from proofmark.common.archive import Change
 from proofmark.common.errors import bad_input
 from proofmark.common.files import is_folder, replacing, write_atomic, write_atomic_bytes
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.plugins import Plugins
-from proofmark.common.processes import gc_paused, parallel_map
+from proofmark.common.processes import gc_paused
 from proofmark.common.text import one_line
 from proofmark.judge.additions import added_findings
 from proofmark.judge.baseline import BaselineOfRun, Circumstances
@@ -60,7 +59,7 @@ from proofmark.judge.stated_parts import (
     unread_parts,
 )
 from proofmark.judge.verdict import Verdict
-from proofmark.judge.verdict_files import write_junit, write_verdict
+from proofmark.judge.verdict_files import write_verdict
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
 from proofmark.plan.selection import required_metrics
@@ -166,12 +165,7 @@ def judge(evidence: Evidence) -> Verdict:
 
 
 def _diagnosed(evidence: Evidence, verdict: Verdict, faults: NodeFaults) -> Verdict:
-    """Return the verdict with the bad nodes and the faults of storage that explain it.
-
-    Args:
-        verdict: without them.
-        faults: the faults of each node that no figure has.
-    """
+    """Return the verdict with the bad nodes and the faults of storage that explain it."""
     slow_ends: dict[str, str] = {}
     for finding in verdict.added.values():
         slow_ends |= finding.slow_ends()
@@ -221,10 +215,6 @@ KIND_JUDGES = Plugins(KindJudge, "proofmark.judge.judging", "plan.json", "kind")
 """The judges of kinds of runs; a kind without one has the usual verdict."""
 
 
-MIN_RESULTS_OF_PROCESSES = 20_000
-"""From this number of results on, each file is written by another process."""
-
-
 Read = Callable[[Run, Collection[str] | None], tuple[RunParts, Records]]
 """How a run is read: `read_parts`, or `stored_or_read`."""
 
@@ -246,29 +236,17 @@ def judge_run(run: Run, read: Read = read_parts) -> Verdict:
 def write_results(
     run: Run, records: Records, verdict: Verdict, target: RunFiles | None = None
 ) -> None:
-    """Write records.parquet, verdict.json, junit.xml and rma.csv.
+    """Write records.parquet, verdict.json and rma.csv.
 
     They are written into the folder of `target`; None: where the products of the run are.
     """
     target = target or run.products
-    _ = verdict.of_added  # the process that writes the verdict has what the page needs too
-    files: dict[Path, Callable[[TextIO], None]] = {
-        target.junit: lambda file: write_junit(file, verdict),
-        target.verdict: lambda file: write_verdict(file, verdict, all_figures=False),
-    }
-
-    def write(path: Path) -> None:
-        with replacing(path) as file:
-            files[path](file)
-
-    writing = parallel_map(write, files, large=len(verdict.results) > MIN_RESULTS_OF_PROCESSES)
-    next(writing)  # the verdict takes longer: its process still works
+    with replacing(target.verdict) as file:
+        write_verdict(file, verdict, all_figures=False)
     write_atomic_bytes(target.records, parquet_of(records))
     bad = some_nodes(run, {each.host for each in verdict.bad.nodes})
     facts = {host: node.newest for host, node in bad.items() if node.jobs}
     write_atomic(target.vendor_list, as_csv(rma(verdict.bad.nodes, facts)))
-    for _ in writing:
-        pass
 
 
 def read_and_judge(run: Run, read: Read = read_parts) -> tuple[Records, Verdict]:
@@ -390,7 +368,6 @@ def _changes(run: Run) -> Iterator[StageFault]:
 
 
 def _nodes_of_file(plan: Plan, path: str) -> Sequence[str]:
-    """Return the nodes of the step of a file of the run; all nodes if it is of no step."""
     _, *names = path.split("/")
     for step in plan.steps() if path.startswith(f"{RunFiles.work_folder.path}/steps/") else ():
         if step.id == names[1]:

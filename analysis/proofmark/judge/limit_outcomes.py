@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from proofmark.cases.reference import Reference
+from proofmark.common.grouping import gathered
 from proofmark.common.host_names import HostTable
 from proofmark.common.message import Message, joined
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
@@ -57,7 +58,6 @@ class Uncovered:
     """A planned step without a complete measurement.
 
     Attributes:
-        message: the step, its nodes, and why it has no measurement.
         nodes: its nodes without a measurement; empty if that is not the reason.
         mode: the mode of the machine that it needs; empty if that is not the reason.
     """
@@ -75,8 +75,6 @@ class Coverage:
     A step that each node measures by itself counts once for each node.
 
     Attributes:
-        expected: the number of planned steps.
-        measured: the number of steps with a record.
         duplicate: the number of figures that one execution gave twice.
         missing: the steps without a record, with their nodes.
         not_run: the steps that need another mode of the machine. They are not expected.
@@ -129,7 +127,6 @@ def coverage(
     Args:
         seen: the steps with a record, as records name them.
         duplicate: the number of figures that one execution gave twice.
-        stopped: the jobs that ended early.
     """
     expected = measured = 0
     missing: list[Uncovered] = []
@@ -177,9 +174,6 @@ class Degraded:
     """A run with figures of fewer nodes than intended.
 
     Attributes:
-        nodes: the number of nodes of the run or of its largest step.
-        of: the number of nodes that were intended.
-        missing: the intended nodes without a result.
         steps: the label of each step that was to measure all nodes of the partition together.
         limit: the value of ``-l`` for a run without the missing nodes, which a planned step needs;
             empty if no step needs them.
@@ -222,7 +216,6 @@ def degraded(
 
     Args:
         measured: the nodes with a result, as records name them.
-        missing_steps: the steps without a record.
     """
     planned = dict.fromkeys(chain.from_iterable(step.nodes for step in plan.steps_to_run()))
     intended = list(partition) if plan.fewer_nodes else list(planned)
@@ -280,21 +273,15 @@ class LimitOutcome(ItemOutcome):
     """What a limit of the contract, or a reference of a case, judged.
 
     Attributes:
-        of: the limit or reference, with its case.
         steps: the number of planned steps whose figures it can select; 0 if it is not for the
             suite.
-        outcomes: the number of valid figures by the outcome of their judgement.
-        compared: the number of figures that were compared with it.
         checked: the number of them that are not virtual: the speed of virtual nodes fails no floor.
-        invalid: the number of INVALID figures that it would judge.
         accepted: the bounds that judged its figures, or that would judge them, without repetition;
             empty for a typical value that no figure was compared with.
-        worst: the worst figure of an item of the contract; None if none was compared.
         not_evaluated: why it did not judge other planned figures, with their nodes; empty for a
             reference that is no limit of the contract.
         nodes: the number of nodes, or pairs, that meet an item of the contract, and of all nodes.
         excused: the figures that miss the item and fail no acceptance.
-        evidence: what the run has for an item of the contract.
     """
 
     item: ContractItem | None
@@ -392,11 +379,7 @@ class LimitOutcome(ItemOutcome):
 def limit_outcomes(
     evidence: Evidence, covered: Coverage, judged: Judged
 ) -> tuple[LimitOutcome, ...]:
-    """Return the outcomes of all limits of the contract, then of the references for the plan.
-
-    Args:
-        judged: the figures that each limit applies to.
-    """
+    """Return the outcomes of all limits of the contract, then of the references for the plan."""
     references = evidence.references
     invalid = _invalid(evidence.figures, references)
     found = []
@@ -474,11 +457,11 @@ def _accepted(
 def _invalid(
     figures: Aggregates, references: Sequence[CaseReference]
 ) -> dict[CaseReference, list[int]]:
-    """Return the INVALID figures to which each reference applies."""
     invalid: dict[CaseReference, list[int]] = {each: [] for each in references}
-    of_measurand: dict[int, list[int]] = {}
-    for figure in np.flatnonzero(~figures.valid).tolist():
-        of_measurand.setdefault(int(figures.measurand[figure]), []).append(figure)
+    of_measurand = gathered(
+        (int(figures.measurand[figure]), figure)
+        for figure in np.flatnonzero(~figures.valid).tolist()
+    )
     for measurand, applying in applying_references(figures.records, references):
         for each in applying:
             invalid[each] += of_measurand.get(measurand, [])
@@ -488,12 +471,7 @@ def _invalid(
 def _open(
     of_item: ItemEvidence, ids: Collection[str], evidence: Evidence, covered: Coverage
 ) -> Iterator[Message]:
-    """Yield why a limit did not judge planned figures, each reason with its nodes.
-
-    Args:
-        of_item: what the run has for the limit.
-        ids: the planned steps whose figures it can select.
-    """
+    """Yield why a limit did not judge planned figures, each reason with its nodes."""
     figures, running, rows = evidence.figures, of_item.steps, of_item.rows
     hosts: dict[Message, set[str]] = {}
     for figure, answer in of_item.judgements:

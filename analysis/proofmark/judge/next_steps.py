@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import get_args
 
+from proofmark.common.grouping import gathered
 from proofmark.common.message import Message, joined, localized
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.common.text import one_line
@@ -36,14 +37,8 @@ class NextStep:
 
     Attributes:
         word: the verdict of its figures, one of the four words.
-        problem: what failed.
-        nodes: where, as a node set; empty if it is not about nodes.
         action: the next step, as sentences without the last full stop.
-        again: the command that follows.
-        steps: the steps that it runs again.
         figures: the number of figures with the problem; 0 for a problem without figures.
-        cause: of INVALID figures; None for all others.
-        command: the text of the command, where `again` has one and the reader can run it.
     """
 
     word: str
@@ -209,9 +204,7 @@ def _of_nodes(verdict: Verdict) -> Iterator[NextStep]:
 
     A node with a fault that no figure has counts as one figure for the order.
     """
-    groups: dict[tuple[str, str], list[BadNode]] = {}
-    for node in verdict.bad.nodes:
-        groups.setdefault(node_advice(node), []).append(node)
+    groups = gathered((node_advice(node), node) for node in verdict.bad.nodes)
     most = sorted(groups.items(), key=lambda group: -sum(len(n.results) or 1 for n in group[1]))
     for (problem, action), nodes in most:
         results: list[Result] = []
@@ -262,10 +255,11 @@ def _of_storage(verdict: Verdict) -> Iterator[NextStep]:
 def _failed(verdict: Verdict) -> Iterator[NextStep]:
     """Yield the FAIL figures that neither a node, a link nor a storage target explains."""
     explained = _explained(verdict)
-    groups: dict[tuple[str, str], list[Result]] = {}
-    for result in verdict.of(FAIL):
-        if (result.record.step, result.record.node) not in explained:
-            groups.setdefault(_failure_advice(result), []).append(result)
+    groups = gathered(
+        (_failure_advice(result), result)
+        for result in verdict.of(FAIL)
+        if (result.record.step, result.record.node) not in explained
+    )
     for (problem, action), results in groups.items():
         yield _group(FAIL, problem, action, results, Again.RERUN)
 

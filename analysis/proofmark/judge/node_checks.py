@@ -13,6 +13,7 @@ from functools import partial
 from math import isclose
 from typing import Any
 
+from proofmark.common.grouping import gathered
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
 from proofmark.judge.contract_items import ItemOutcome, enough_nodes, nodes_met
@@ -52,7 +53,6 @@ def _traits(*names: str) -> Callable[[NodeFacts], Readings]:
 
 
 def _settings(facts: NodeFacts) -> Readings:
-    """Return the settings of the processor and of the kernel."""
     # The command line of the kernel names the disk of a node: it differs on purpose.
     names = ("governor", "turbo", "SMT", "transparent huge pages")
     known = configuration(facts)
@@ -68,7 +68,6 @@ def _number(name: str, of: Callable[[NodeFacts], float | None]) -> Callable[[Nod
 
 
 def _modules(facts: NodeFacts) -> float | None:
-    """Return the number of memory modules; a virtual node has none of its own."""
     return parts_of(facts).dimms
 
 
@@ -169,11 +168,7 @@ OPTIONAL = ("firmware", "links", "settings", "drivers", "mounts")
 
 @dataclass(frozen=True)
 class CheckOutcome(ItemOutcome):
-    """What the nodes report for a functional item.
-
-    Attributes:
-        figures: one for each node; one for all nodes of the check ``nodes``.
-    """
+    """What the nodes report for a functional item."""
 
     item: CheckItem
     figures: tuple[JudgedFigure, ...]
@@ -194,10 +189,9 @@ class CheckOutcome(ItemOutcome):
     @property
     def not_evaluated(self) -> tuple[Message, ...]:
         """Why nodes are not judged, each reason with its nodes."""
-        groups: dict[Message, list[str]] = {}
-        for each in self.figures:
-            if each.outcome == "UNJUDGED":
-                groups.setdefault(each.reason, []).append(each.node)
+        groups = gathered(
+            (each.reason, each.node) for each in self.figures if each.outcome == "UNJUDGED"
+        )
         return tuple(
             Message("limit-open-on", text=why, nodes=folded(nodes)) for why, nodes in groups.items()
         )
@@ -247,8 +241,6 @@ def check_outcomes(
     """Return what the nodes of a run report for each functional item.
 
     Args:
-        items: the items for the partition.
-        facts: what each node reported.
         looks: what the scheduler said about the nodes, each time that the controller asked.
     """
     outcomes = []
@@ -358,7 +350,6 @@ def _of_nodes(
 
 
 def _most(readings: Iterator[Readings] | Any, name: str) -> Reading | None:
-    """Return the value that more than half of the nodes with one have; None if there is none."""
     values = [each[name] for each in readings if each.get(name) is not None]
     sizes = sorted(each for each in values if isinstance(each, Size))
     middle = sizes[len(sizes) // 2] if 2 * len(sizes) > len(values) else None
@@ -369,12 +360,7 @@ def _most(readings: Iterator[Readings] | Any, name: str) -> Reading | None:
 
 
 def _wrong(item: CheckItem, name: str, value: Reading, usual: Reading | None) -> Message:
-    """Return why a value misses an item; `NOTHING` if it meets it.
-
-    Args:
-        value: what a node reports.
-        usual: what most nodes report; None if more than half of them do not agree.
-    """
+    """Return why a value misses an item; `NOTHING` if it meets it."""
     found = {"name": name, "found": _shown(value)}
     if item.equal and not _same(value, usual):
         if usual is None:

@@ -42,12 +42,7 @@ from proofmark.judge.repeats import Measured, judge_executions, slow_ratios
 
 @dataclass
 class ReferenceJudgements:
-    """The judgements by references.
-
-    Attributes:
-        of_figure: the judgements of each figure to which a reference applies.
-        by_reference: the figures that a reference judged, each with its judgement.
-    """
+    """The judgements by references."""
 
     of_figure: dict[int, tuple[Judgement, ...]] = field(default_factory=dict)
     by_reference: dict[CaseReference, list[tuple[int, Judgement]]] = field(default_factory=dict)
@@ -71,7 +66,6 @@ def judge_by_references(
     The repeats of figures without proofs are not paired: it is not known which ran together.
 
     Args:
-        stated: the stated parts of each node.
         fleet: like nodes, whose spread is the noise of a figure that was measured once.
         baseline: the accepted runs, whose noise is that of a figure without like nodes; None: there
             are none.
@@ -173,7 +167,6 @@ def _once(figure: int, fleet: Fleet, baseline: BaselineComparison | None) -> One
 
 
 def _judge_item(comparison: Comparison, figure: Figure, reference: Reference) -> Judgement:
-    """Return the judgement of a figure by a reference, or by the rules of an item."""
     judged = comparison.judge(compared_with(reference, figure), reference)
     return with_repeats(reference, figure.values, judged)
 
@@ -206,7 +199,6 @@ def _judge_some(
     clear: float,
     measured: Measured,
 ) -> Judgement:
-    """Return the judgement of a figure by some of its executions."""
     values = [value for _, value in measured]
     repeats = {about.repeat: value for about, value in measured} if figure.repeats else {}
     some = replace(figure, value=median(values), values=values, repeats=repeats)

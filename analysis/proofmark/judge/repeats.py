@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from proofmark.cases.suite import Benchmarks
+from proofmark.common.grouping import gathered
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import percent
 from proofmark.judge.aggregate import Aggregates
@@ -55,7 +56,6 @@ class Added:
         step: its folder, below ``steps/``.
         planned: the number of its executions up to the first sound one, and of those of
             ``repeats=auto``.
-        added: the number of later ones.
         refused: why they are not planned, although ``decisions.json`` says that they are.
     """
 
@@ -75,9 +75,6 @@ def granted_more(plan: Plan, said: Mapping[str, int]) -> tuple[dict[str, int], d
 
     A run can be a copy that another person changed. Only a plan of ``repeats=auto`` has further
     executions, of steps that run again alone, and within the time that it has for them.
-
-    Args:
-        said: the number of further executions, by step.
     """
     steps = {step.id: step for step in plan.steps() if not step.reads and not step.kept}
     granted: dict[str, int] = {}
@@ -138,8 +135,6 @@ def judge_executions(
     It is that of its median if no step was run again and the figure has no `slow_ratios`.
 
     Args:
-        figure: the place of a valid figure.
-        compare: judges some executions of the figure by the same reference.
         material: the least change of its metric that matters, as a part of its value.
         more: the number of executions that ``repeats=auto`` planned, by step.
     """
@@ -155,36 +150,7 @@ def judge_executions(
     virtual = figures.record(figure).origin in VIRTUAL
     if virtual or not judged.value or not (judged.outcome == "PASS" or judged.reason.code in _MET):
         return judged
-    return _with_slow(judged, [value for _, value in measured], material)
-
-
-def planned_of(measured: Measured, more: Mapping[str, int]) -> Measured:
-    """Return the first counting execution of each step, and those that ``repeats=auto`` planned."""
-    attempts: dict[str, list[int]] = {}
-    for about, _ in measured:
-        attempts.setdefault(about.step, []).append(about.attempt)
-    planned = {step: sorted(found)[: 1 + _more(step, more)] for step, found in attempts.items()}
-    return [each for each in measured if each[0].attempt in planned[each[0].step]]
-
-
-def slow_ratios(judged: Judgement, values: Sequence[float], material: float) -> tuple[float, ...]:
-    """Return the ratios of repeats that miss the limit of `judged` by more than `material`."""
-    low, high = judged.bounds
-    expected = judged.value
-    ratios = judged.ratios or [value / expected for value in values if expected]
-    clearly = Bounds(
-        None if low is None else low * (1 - material),
-        None if high is None else high * (1 + material),
-    )
-    return tuple(ratio for ratio in ratios if clearly.missed_by(ratio))
-
-
-def _with_slow(judged: Judgement, values: Sequence[float], material: float) -> Judgement:
-    """Return a judgement with the executions that miss its limit by more than `material`, if any.
-
-    At least `CONFIRMING` executions, and a share of `MIN_SHARE_OF_MISSES`, are a FAIL with their
-    ratio. Fewer are stated beside a PASS.
-    """
+    values = [value for _, value in measured]
     slow = slow_ratios(judged, values, material)
     repeats = len(judged.ratios or values)
     many = len(slow) >= CONFIRMING and len(slow) >= MIN_SHARE_OF_MISSES * repeats
@@ -203,12 +169,30 @@ def _with_slow(judged: Judgement, values: Sequence[float], material: float) -> J
     return replace(judged, outcome="FAIL", reason=reason, ratio=median(slow), ratios=slow)
 
 
+def planned_of(measured: Measured, more: Mapping[str, int]) -> Measured:
+    """Return the first counting execution of each step, and those that ``repeats=auto`` planned."""
+    attempts = gathered((about.step, about.attempt) for about, _ in measured)
+    planned = {step: sorted(found)[: 1 + _more(step, more)] for step, found in attempts.items()}
+    return [each for each in measured if each[0].attempt in planned[each[0].step]]
+
+
+def slow_ratios(judged: Judgement, values: Sequence[float], material: float) -> tuple[float, ...]:
+    """Return the ratios of repeats that miss the limit of `judged` by more than `material`."""
+    low, high = judged.bounds
+    expected = judged.value
+    ratios = judged.ratios or [value / expected for value in values if expected]
+    clearly = Bounds(
+        None if low is None else low * (1 - material),
+        None if high is None else high * (1 + material),
+    )
+    return tuple(ratio for ratio in ratios if clearly.missed_by(ratio))
+
+
 @dataclass(frozen=True)
 class RepeatNeed:
     """The repeats of one measurement, on all of its nodes.
 
     Attributes:
-        steps: the steps that repeat it.
         more: the number of further executions with which a material change would be seen in each of
             its figures. Infinite if no number is enough.
         seconds: the expected time of one execution.
@@ -231,7 +215,6 @@ def needs(results: Results, benchmarks: Benchmarks, steps: Mapping[str, Step]) -
     with others cannot be repeated alone. Both are left out.
 
     Args:
-        results: of the run so far.
         steps: the steps that may run again, by id.
     """
     figures = results.aggregates
@@ -280,7 +263,6 @@ class RepeatRound:
     """The next executions, and what is left.
 
     Attributes:
-        executions: the number of further executions, by step.
         unaffordable: the measurements that cost more than is left of the budget, or whose noise
             no number of repeats makes small enough. They are not repeated: more would show nothing.
     """

@@ -65,7 +65,6 @@ class Advice(NamedTuple):
     Attributes:
         text: one or two sentences without the last full stop, for `translated`. ``{processes}``
             stands for what disturbed the figures.
-        again: the command that follows.
     """
 
     text: str
@@ -166,7 +165,6 @@ class Result:
         record: the first record of the figure, with the median as value; the first invalid record
             of an INVALID figure.
         values: the values of its valid records, in the unit of `record`.
-        references: the judgement of each reference, and of the fleet comparison.
         interval: the interval of the median, with its confidence; None for a single measurement.
         retest: whether it is measured again before it counts against a node, because too few
             undisturbed executions show it, or because they do not agree.
@@ -208,10 +206,6 @@ class Results(Sequence[Result]):
     """The results of a run. A result is made when it is read.
 
     Attributes:
-        aggregates: the figures, one for each result.
-        verdict: the verdict of each figure, as its number in `WORDS`.
-        answers: the judgements of references, by figure.
-        fleet: the comparison of like nodes.
         degraded: the label of each step with fewer nodes than intended.
         baseline: the comparison with the accepted runs; None if there are none.
     """
@@ -273,7 +267,12 @@ class Results(Sequence[Result]):
             degraded=fewer,
         )
         if result.verdict == "FAIL":
-            result = _with_confirmation(result, self.aggregates.undisturbed(figure))
+            undisturbed = self.aggregates.undisturbed(figure)
+            failed = [answer for answer in result.references if answer.outcome == "FAIL"]
+            shown = [
+                n for n, value in undisturbed.items() if any(each.misses(value) for each in failed)
+            ]
+            result = replace(result, shown_by=tuple(shown), retest=len(shown) < CONFIRMING)
         elif figure in self.again:
             result = replace(result, retest=True)
         disturbed = int(self.aggregates.disturbed[figure])
@@ -334,7 +333,6 @@ class Results(Sequence[Result]):
 
     @property
     def _limited(self) -> NDArray[np.bool_]:
-        """Mask of the results that a limit, a reference or a baseline is for."""
         mask: NDArray[np.bool_] = np.zeros(len(self), dtype=bool)
         mask[list(self.answers)] = True
         if self.baseline:
@@ -346,7 +344,6 @@ class Results(Sequence[Result]):
 
         Args:
             wanted: gets a record without node, execution and value.
-            limited: only those that are judged by more than their peers.
         """
         chosen = self.aggregates.about(wanted)
         for figure in np.flatnonzero(chosen & self._limited if limited else chosen):
@@ -404,18 +401,6 @@ def reason_of(verdict: str, answers: Sequence[Judgement]) -> Message:
     if verdict == "UNJUDGED":
         return joined(answer.reason for answer in answers) or Message("no-reference")
     return joined(answer.reason for answer in answers if answer.outcome == verdict)
-
-
-def _with_confirmation(result: Result, undisturbed: Mapping[str, float]) -> Result:
-    """Return a FAIL with the undisturbed executions that show it; too few are measured again.
-
-    Args:
-        result: one that fails.
-        undisturbed: the value of each execution.
-    """
-    failed = [answer for answer in result.references if answer.outcome == "FAIL"]
-    shown = [n for n, value in undisturbed.items() if any(each.misses(value) for each in failed)]
-    return replace(result, shown_by=tuple(shown), retest=len(shown) < CONFIRMING)
 
 
 def measured_again(

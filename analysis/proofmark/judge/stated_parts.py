@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any, TypeVar, get_args
 
 from proofmark.cases.reference import Rule
+from proofmark.common.grouping import gathered
 from proofmark.common.message import NOTHING, Message, Term
 from proofmark.common.nodesets import folded
 from proofmark.judge.references.derived import Nominal, active_ports
@@ -203,7 +204,6 @@ class NominalHardware:
     """The parts of nodes from which limits follow.
 
     Attributes:
-        of_node: the stated parts of each node.
         basis: which limits follow from the parts that nodes show, because nothing states them.
     """
 
@@ -212,7 +212,6 @@ class NominalHardware:
 
 
 def _with_related(parts: Collection[str]) -> set[str]:
-    """Return the names of parts, and of those that follow from them."""
     return {*parts, *chain.from_iterable(ROWS[part].related for part in parts)}
 
 
@@ -224,11 +223,6 @@ def statements(
     A part that is declared is not compared with other nodes: the site knows that some have less.
     Nor is a processor that was accepted: the site knows that some are others. Without either, the
     processor of almost all nodes was ordered.
-
-    Args:
-        nodes: the facts of the nodes of a partition.
-        declared: the parts that the inventory states.
-        accepted: the parts of nodes in an accepted run.
     """
     found = {host: parts_of(facts) for host, facts in nodes.items()}
     known = {each.name for each in fields(declared) if getattr(declared, each.name) is not None}
@@ -281,10 +275,11 @@ def unknown_orders(
     nodes: Mapping[str, NodeFacts], stated: Mapping[str, Statements]
 ) -> Iterable[Message]:
     """Yield that nodes have several processors, and nothing states which of them was ordered."""
-    models: dict[str, list[str]] = {}
-    for host, facts in nodes.items():
-        if ordered_processor(stated[host]) is None and parts_of(facts).processor:
-            models.setdefault(facts.cpu_model, []).append(host)
+    models = gathered(
+        (facts.cpu_model, host)
+        for host, facts in nodes.items()
+        if ordered_processor(stated[host]) is None and parts_of(facts).processor
+    )
     if len(set(map(product_name, models))) > 1:
         found = ", ".join(f"{len(hosts)} × {name}" for name, hosts in models.items())
         yield Message("order-unknown", nodes=folded(chain(*models.values())), found=found)
@@ -363,7 +358,6 @@ def nominal_parts(
     """Return the parts of each node from which its limits are computed.
 
     Args:
-        stated: what is stated about each.
         ports: those of each node that carry messages, as far as it is stated.
     """
     found: dict[str, Nominal] = {}
@@ -419,8 +413,6 @@ def shown_basis(
 
     Args:
         rules: the rules of the limits that judged figures, each with the nodes of the figures.
-        nominal: the stated parts of each node.
-        node: what the inventory states.
     """
     shown: dict[str, set[str]] = {}
     values = {

@@ -71,22 +71,14 @@ class Verdict:
     """The verdict of a run.
 
     Attributes:
-        counts: the number of results by verdict.
         coverage: the planned steps, and which were measured.
-        results: the result of each figure.
-        added: what the judges of other packages found, by their names.
-        limits: what each limit of the contract and each reference judged.
         checks: what the nodes report for each functional item.
         required: the required metrics that were not judged, each with the class of nodes and the
             reason.
         required_keys: the keys of the inventory that would enable them.
-        degraded: the nodes that the run lacks; None if it lacks none.
         storage: slow storage targets, and the faults of file systems.
-        hardware: the parts of nodes from which limits follow.
         executions: what they show beside the values of their figures.
-        conditions: how the run was made.
         over_time: the comparison of the end of the run with its beginning.
-        of_kind: what only a run of its kind has; None for a usual run.
     """
 
     run: str
@@ -319,11 +311,7 @@ class Verdict:
         return found
 
     def head(self, *, unlisted: int = 0) -> dict[str, Any]:
-        """Return the part of ``verdict.json`` before the results.
-
-        Args:
-            unlisted: the number of results that the file does not list.
-        """
+        """Return the part of ``verdict.json`` before the results."""
         aggregates = self.results.aggregates
         basis = self.hardware.basis.as_json("basis") if self.hardware.basis else {}
         head = {

@@ -161,9 +161,9 @@ def linked(
     Raises:
         BadInput: a reading step has several writing steps.
     """
-    common = {}
+    common: dict[int, set[str]] = {}
     kept: set[str] = set()
-    result = []
+    result: list[Draft] = []
     for draft in drafts:
         if not draft.use.reads:
             result.append(draft)
@@ -465,7 +465,7 @@ def steps_of_rounds(
         site: the site, with more than two hosts.
         leave_out: called with what the rounds do not measure.
     """
-    steps = []
+    steps: list[Step] = []
     limit = site.partition.nodes_per_job
     groups = node_groups(site, limit)
     if len(groups) > 1:

@@ -103,7 +103,8 @@ class BindingCheck:
         Args:
             binding: the content of ``binding.json``.
         """
-        names = self._reported(hosts)
+        short = {host: short_name(host) for host in hosts}
+        names = [short[host] if self.names.accepts(host, short[host]) else host for host in hosts]
         anonymous = _anonymous(names, binding)
         if anonymous in self._passed:
             return NOTHING
@@ -119,11 +120,6 @@ class BindingCheck:
         if not reason and own_names and anonymous is not None and len(self._passed) < _CACHE_SIZE:
             self._passed |= {anonymous, key}
         return reason
-
-    def _reported(self, hosts: Sequence[str]) -> list[str]:
-        """Return the name that each host usually reports: the one without its domain."""
-        short = {host: short_name(host) for host in hosts}
-        return [short[host] if self.names.accepts(host, short[host]) else host for host in hosts]
 
 
 _CACHE_SIZE = 1000
@@ -141,7 +137,6 @@ def _entries(content: bytes) -> list[bytes]:
 
 
 def _anonymous(hosts: Sequence[str], binding: bytes) -> bytes | None:
-    """Return `binding` with numbers for host names; None if a name is part of another text."""
     if b"@" in binding or len(hosts) > 2:
         return None
     names = [host.encode() for host in hosts]
@@ -162,10 +157,8 @@ def binding_error(
     """Return the first difference between the planned and the reported binding, or `NOTHING`.
 
     Args:
-        step: the step, with the planned CPUs of each rank.
         hosts: the nodes of the measurement: those of the step, or of one instance.
         host_cpus: the CPUs of the machine below virtual nodes.
-        names: the names that the nodes may report.
     """
     names = names or HostNames()
     counts = Counter(entry.rank for entry in report.ranks)

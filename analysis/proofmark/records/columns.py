@@ -27,6 +27,7 @@ VIRTUAL = (EMULATED, PREDICTED)
 Word = TypeVar("Word")
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,6 @@ class Execution(NamedTuple):
 
     Attributes:
         step: id of the step, with the folder of the instance if there is one.
-        attempt: number of the execution, from 1.
         repeat: number of the planned repeat, from 1.
         steal: the share of its CPU time that a hypervisor withheld; NaN if it is not known.
         others: the share of the CPU time that other processes used; NaN if it is not known.
@@ -168,10 +168,7 @@ class Records(Sequence[Record]):
     """The records of a run: a sequence that makes each `Record` when it is accessed.
 
     Attributes:
-        run: id of the run.
         executions, measurands, nodes, reasons: the entries that the numbers below refer to.
-        execution, measurand, node: the numbers of each record.
-        value: the value of each record; NaN if it has none.
         reason: the number of the reason why a record is INVALID; -1 for a valid record.
     """
 
@@ -310,7 +307,6 @@ class Records(Sequence[Record]):
 
 
 def _merged(numbers: dict[Word, int], words: Iterable[Word]) -> Numbers:
-    """Return the number of each of `words` in `numbers`; new words are added to it."""
     return _numbers([intern(numbers, word) for word in words])
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -117,7 +116,6 @@ Rates = dict[tuple[int, int, int], list[tuple[int, int, float]]]
 def _rates(
     records: Records, of_case: np.ndarray[tuple[int], np.dtype[np.bool_]], undisturbed: Undisturbed
 ) -> Rates:
-    """Return the rates of the undisturbed executions of a case; `of_case` masks its records."""
     rates: Rates = {}
     metric = undisturbed.metric
     of_metric = np.array([each.metric == metric for each in records.measurands], dtype=bool)
@@ -204,13 +202,15 @@ def load_error(
     Args:
         hosts: the nodes of the instance; empty for a step without instances.
         host_cpus: the CPUs of the machine below virtual nodes.
-        names: the names that nodes report.
     """
     path = attempt.files.load_report
     case = load.step.case
     try:
         report = parse_json(read_bytes(path, MAX_BINDING_BYTES))
-        ranks, running = int(report["ranks"]), _flag(report["running"])
+        value = report["running"]
+        if not isinstance(value, bool):
+            raise TypeError(f"running: found {value!r}; accepted: true or false")
+        ranks, running = int(report["ranks"]), value
         binding = read_binding(report["binding"])
     except FileNotFoundError:
         return Message("load-not-started", case=case)
@@ -222,9 +222,3 @@ def load_error(
         return Message("load-ended", case=case)
     wrong = binding_error(load.step, hosts or load.step.nodes, binding, host_cpus, names)
     return Message("load-binding", case=case, problem=wrong) if wrong else NOTHING
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"running: found {value!r}; accepted: true or false")
-    return value

@@ -22,6 +22,7 @@ from statistics import median
 from proofmark.cases.reader.engine import Reading
 from proofmark.common.expressions import render
 from proofmark.common.files import parse_json, read_bytes
+from proofmark.common.grouping import gathered
 from proofmark.common.input_limits import MAX_LAYOUT_BYTES, MAX_SMALL_BYTES
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.nodesets import folded
@@ -56,8 +57,6 @@ def concurrency_error(
 
     Args:
         measured_s: the expression of the case for the seconds that a copy measured.
-        folder: that of the execution.
-        file: that of the case, for messages.
 
     Raises:
         BadInput: the case's expression for the seconds cannot be computed.
@@ -151,7 +150,6 @@ def invalid_reason(
     Its outputs, its end, its nodes and the reported binding are checked.
 
     Args:
-        binding_check: the check of the binding of `step`.
         hosts: the nodes of the instance; empty for a step without instances.
     """
     return (
@@ -174,29 +172,23 @@ def _end_invalid_reason(step: Step, attempt: Attempt) -> Message:
     if attempt.rc - 128 in _SIGNALS:
         return Message("killed", signal=_SIGNALS[attempt.rc - 128])
     if attempt.rc:
-        return _exit_code_reason(step, attempt.rc, last_words(attempt.files.stderr))
+        rc = attempt.rc
+        message = last_words(attempt.files.stderr)
+        fields: dict[str, str | int] = {"code": rc}
+        if message:
+            fields["message"] = message
+        if code := {126: "no-execution", 127: "no-program"}.get(rc):
+            fields["program"] = step.program
+        else:
+            code = "exit-code"
+        if code == "exit-code" and any(
+            os.strerror(number) in message for number in (errno.ENOSPC, errno.EDQUOT)
+        ):
+            return Message("no-space", code=rc, message=message)
+        return Message(f"{code}-said" if message else code, **fields)
     if attempt.survivors:
         return Message("processes-left", processes=", ".join(attempt.survivors))
     return NOTHING
-
-
-def _exit_code_reason(step: Step, rc: int, message: str) -> Message:
-    """Return the reason for the exit code `rc`, not 0; `message` is the last one of the program."""
-    fields: dict[str, str | int] = {"code": rc}
-    if message:
-        fields["message"] = message
-    if code := {126: "no-execution", 127: "no-program"}.get(rc):
-        fields["program"] = step.program
-    else:
-        code = "exit-code"
-    if code == "exit-code" and _says_no_space(message):
-        return Message("no-space", code=rc, message=message)
-    return Message(f"{code}-said" if message else code, **fields)
-
-
-def _says_no_space(message: str) -> bool:
-    """Return whether the message of a program is about a full file system or a quota."""
-    return any(os.strerror(number) in message for number in (errno.ENOSPC, errno.EDQUOT))
 
 
 def layout_error(layout: FileLayout | None, content: bytes) -> Message:
@@ -242,15 +234,10 @@ def _size_of_word(word: str) -> int:
 
 
 def file_system_reason(reports: Mapping[str, FilesReport]) -> Message:
-    """Return what failed in the scratch folder, and on which nodes; `NOTHING` if nothing failed.
-
-    Args:
-        reports: the reports after the failure, by node.
-    """
-    problems: dict[Message, list[str]] = {}
-    for host, report in reports.items():
-        if report.problem:
-            problems.setdefault(report.problem, []).append(host)
+    """Return what failed in the scratch folder, and on which nodes; `NOTHING` if nothing failed."""
+    problems = gathered(
+        (report.problem, host) for host, report in reports.items() if report.problem
+    )
     sound = [host for host, report in reports.items() if not report.problem]
     if not problems:
         return NOTHING
@@ -296,11 +283,7 @@ class Executed:
 
 
 class ExecutionChecks:
-    """Checks the executions of one step.
-
-    Args:
-        mode: the mode in which the step is planned.
-    """
+    """Checks the executions of one step."""
 
     def __init__(self, facts: RunFacts, mode: str, step: Step) -> None:
         self._facts, self._mode, self._step = facts, mode, step

@@ -13,6 +13,7 @@ from proofmark.cases.case import BENCHMARK, CLOCK, POWER, TELEMETRY, TEMPERATURE
 from proofmark.cases.reader.engine import Reading, read_output
 from proofmark.cases.reader.settings import StartedCommand
 from proofmark.cases.vocabulary import SENSOR
+from proofmark.common.grouping import gathered
 from proofmark.common.message import NOTHING, Message
 from proofmark.plan.plan import Step
 from proofmark.records.columns import intern
@@ -43,14 +44,8 @@ no processor. Throttling counts at any time."""
 
 
 def sensor_readings(case: str, intervals: Iterable[TelemetryInterval]) -> Iterator[Reading]:
-    """Yield the figures of each node: mean power and clock, highest temperature, sum of events.
-
-    Args:
-        intervals: those of all nodes of an execution.
-    """
-    by_host: dict[str, list[TelemetryInterval]] = {}
-    for interval in intervals:
-        by_host.setdefault(interval.host, []).append(interval)
+    """Yield the figures of each node: mean power and clock, highest temperature, sum of events."""
+    by_host = gathered((interval.host, interval) for interval in intervals)
     for host, of_host in by_host.items():
         for metric, sensor, value in _figures(of_host):
             unit = TELEMETRY[metric].unit

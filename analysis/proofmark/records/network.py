@@ -53,7 +53,6 @@ def adapters_that_moved(
 
 
 def _sampled(files: RunFiles, steps: Mapping[str, Step]) -> Iterator[tuple[Path, Step]]:
-    """Yield the folders with the samples of `steps`."""
     for job in _listed(files.work.jobs):
         for attempt in files.job(job).attempts():
             for name in _listed(attempt / "network"):
@@ -93,9 +92,6 @@ class NetworkCheck:
         The reason is `NOTHING` if the named network carried them.
 
         An execution that was started by hand has no samples: it is not checked.
-
-        Args:
-            nodes: its planned nodes, or those of the instance.
         """
         if not step.network_bytes or not execution.job_attempt:
             return NOTHING
@@ -147,26 +143,20 @@ class NetworkCheck:
             before, after = _samples(folder, host)
         except (OSError, ValueError) as error:
             return Message("node-networks-unread", node=node, problem=one_line(str(error)))
-        return _other_network(step, node, self._network, before, after)
-
-
-def _other_network(
-    step: Step, node: str, network: Network, before: Sequence[CounterSample], after: CounterSample
-) -> Message:
-    division = divided(carried(before, after), network, after)
-    other = sum(each.bytes for each in division.others)
-    if other < max(LEAST_SHARE * step.network_bytes, LEAST_OF_INTENDED * division.intended):
-        return NOTHING
-    largest = max(division.others, key=lambda each: each.bytes)
-    return Message(
-        "other-network",
-        node=node,
-        network=f"{largest.name} ({largest.kind})",
-        bytes=f"{largest.bytes / 1e6:.1f}",
-        planned=f"{network}",
-        intended=f"{division.intended / 1e6:.1f}",
-        least=f"{step.network_bytes / 1e6:.1f}",
-    )
+        division = divided(carried(before, after), self._network, after)
+        other = sum(each.bytes for each in division.others)
+        if other < max(LEAST_SHARE * step.network_bytes, LEAST_OF_INTENDED * division.intended):
+            return NOTHING
+        largest = max(division.others, key=lambda each: each.bytes)
+        return Message(
+            "other-network",
+            node=node,
+            network=f"{largest.name} ({largest.kind})",
+            bytes=f"{largest.bytes / 1e6:.1f}",
+            planned=f"{self._network}",
+            intended=f"{division.intended / 1e6:.1f}",
+            least=f"{step.network_bytes / 1e6:.1f}",
+        )
 
 
 def _listed(folder: Path) -> tuple[str, ...]:

@@ -41,10 +41,6 @@ def read_run(parts: RunParts, steps: Collection[str] | None = None) -> Records:
     A step that was not run because its files were not written has INVALID records.
 
     A large run is read by one process per processor.
-
-    Args:
-        parts: the run, and what it is read with.
-        steps: the ids of the steps to read; None: all steps.
     """
     reader = _Reader(RunFacts(parts))
     tasks = [task for task in _tasks(parts.run) if steps is None or task[1].id in steps]
@@ -166,9 +162,6 @@ def figures_of(run: Run, search: Search, steps: Collection[str]) -> Figures:
     """Return the figure of each of `steps`: of the newest execution without INVALID values.
 
     A job that still runs has no probe of its end yet.
-
-    Args:
-        search: the search; its metric is read.
 
     Raises:
         BadInput: a file of the run is damaged.

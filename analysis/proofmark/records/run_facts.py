@@ -26,6 +26,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.archive import Change
 from proofmark.common.errors import BadInput
 from proofmark.common.files import parse_json
+from proofmark.common.grouping import gathered
 from proofmark.common.host_names import HostTable, canonical, same_host, shared_domain
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.text import one_line, size
@@ -57,13 +58,10 @@ class ScratchFiles:
     """The files of an execution in its scratch folder.
 
     Attributes:
-        folder: the scratch folder, as the script names it.
         real: the folder of the largest file, without symbolic links; that of the scratch folder if
             there is no file.
         mount: the mount of `real` while the program ran; its texts are empty if no mount contains
             it, as in a chroot whose ``/`` is no mount point.
-        bytes: the sizes of the files together, in bytes.
-        files: their number.
         most: the number of files at which the script stopped to count.
     """
 
@@ -101,7 +99,6 @@ def scratch_error(
 
     Args:
         content: ``scratch.json`` of the execution.
-        partition: the partition; it names the intended file system.
         recorded: the mounts that the node reported before the job; empty if it did not.
     """
     if step.writes is None:
@@ -112,21 +109,17 @@ def scratch_error(
         seen = read_scratch_files(content)
     except UNREADABLE as error:
         return damage(StepFiles.scratch_files.path, error)
-    planned = _planned(step, partition)
-    if not PurePosixPath(seen.folder).is_relative_to(planned.path):
-        return Message("scratch-elsewhere", found=one_line(seen.folder), planned=planned.path)
-    if not seen.files:
-        return Message("scratch-empty", folder=seen.folder)
-    return _other_mount(planned, seen, partition, recorded) or _too_small(step.writes, seen)
-
-
-def _planned(step: Step, partition: Partition) -> FileSystem:
     scratch = partition.scratch
     default = FileSystem(
         name="scratch", path=scratch.path, type=scratch.type, source=scratch.source
     )
     further = {each.name: each for each in partition.file_systems}
-    return further.get(step.file_system, default)
+    planned = further.get(step.file_system, default)
+    if not PurePosixPath(seen.folder).is_relative_to(planned.path):
+        return Message("scratch-elsewhere", found=one_line(seen.folder), planned=planned.path)
+    if not seen.files:
+        return Message("scratch-empty", folder=seen.folder)
+    return _other_mount(planned, seen, partition, recorded) or _too_small(step.writes, seen)
 
 
 def _other_mount(
@@ -207,9 +200,7 @@ def probe_gaps(nodes: Mapping[str, Node]) -> Gaps:
         for host, of_host in jobs.items()
     }
     always = {host: set.intersection(*map(set, each)) for host, each in lacking.items()}
-    alike: dict[str, list[str]] = {}
-    for host in jobs:
-        alike.setdefault(nodes[host].newest.cpu_model, []).append(host)
+    alike = gathered((nodes[host].newest.cpu_model, host) for host in jobs)
     gaps: dict[tuple[str, str], tuple[Message, ...]] = {}
     for hosts in alike.values():
         missing: Counter[str] = Counter()
@@ -317,7 +308,6 @@ class Conditions:
             yield self._unproven(mode, host, boots, execution)
 
     def _nodes_of(self, host: str) -> list[Node]:
-        """Return the reports of `host`, which may be a planned or a reported name."""
         own = self._table.found([host, *self._further.get(host, ())])
         others = () if own else self._reporting.get(canonical(host))
         if others is None:
@@ -465,10 +455,7 @@ class RunFacts:
     """The cases, the programs and the nodes of a run.
 
     Attributes:
-        names: the names that its nodes report.
-        conditions: the check of the nodes of an execution.
         emulated: whether the speed of a node is that of the machine below it, or of a model.
-        looks: what the BMCs showed.
         other_scripts: the paths of scripts that were not those of the run when it was sealed.
         network_check: the check of the network; None: the site declares none.
     """
@@ -504,10 +491,7 @@ class RunFacts:
 
 def names_of_hosts(run: Run, site: Site, nodes: Mapping[str, Node]) -> HostNames:
     """Return the names that the nodes of a run may report."""
-    reported = (_reported(host, node) for host, node in nodes.items())
+    reported = (
+        ((node.newest.reported if node.jobs else "") or host) for host, node in nodes.items()
+    )
     return HostNames(reported_names(run, site), site.partition_hosts, shared_domain(reported))
-
-
-def _reported(host: str, node: Node) -> str:
-    """Return the name that a node reports: the domain of the hosts is that of their own names."""
-    return (node.newest.reported if node.jobs else "") or host

@@ -188,8 +188,6 @@ class Instance(NamedTuple):
     Attributes:
         name: its folder, below ``steps/``.
         hosts: the nodes of the instance; empty for a step without instances.
-        nodes: the nodes that measured, as far as they are known.
-        repeat: the number of the repeat.
     """
 
     name: str
@@ -208,13 +206,7 @@ class LikeNodes(NamedTuple):
 
 
 class StepRecords(ABC):
-    """Makes the records of one step; the measurands are the same for all of its nodes.
-
-    Args:
-        facts: the run.
-        mode: the mode in which the step is planned.
-        step: the step.
-    """
+    """Makes the records of one step; the measurands are the same for all of its nodes."""
 
     def __init__(self, facts: RunFacts, mode: str, step: Step) -> None:
         self.builder = RecordBuilder()
@@ -250,12 +242,7 @@ class StepRecords(ABC):
         invalid: Message,
         disturbed: Disturbance = UNDISTURBED,
     ) -> None:
-        """Add an execution and its readings.
-
-        Args:
-            invalid: why the execution is INVALID, or `NOTHING`.
-            disturbed: why it was disturbed, and by what.
-        """
+        """Add an execution and its readings."""
         step, builder = self._step, self.builder
         nodes, attempt = instance.nodes, instance.attempt
         predicted = self._facts.origin == PREDICTED  # by a machine that is none of its nodes
@@ -303,7 +290,6 @@ class StepRecords(ABC):
         return self._machines.setdefault(key, LikeNodes(len(self._machines), *key))
 
     def _bounds_of(self, measurand: int, reading: Reading, machine: LikeNodes) -> ValueBounds:
-        """Return the bounds of a reading; like nodes share them."""
         key = measurand, machine.number
         if key not in self._bounds:
             self._bounds[key] = self._step_bounds.of(reading, machine.ceilings, machine.nodes)
@@ -367,12 +353,7 @@ def _node_set(hosts: tuple[str, ...]) -> str:
 def _reason(
     reading: Reading, invalid: Message, contradiction: Message, attempt: Attempt
 ) -> Message | None:
-    """Return why a reading is INVALID; None for a valid one.
-
-    Args:
-        invalid: why the execution is INVALID; `NOTHING` if it is valid.
-        contradiction: how the output contradicts the plan; `NOTHING` if it does not.
-    """
+    """Return why a reading is INVALID; None for a valid one."""
     if not reading.valid:
         return joined((invalid, reading.reason))
     if invalid or contradiction:

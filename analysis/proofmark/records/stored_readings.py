@@ -56,14 +56,7 @@ _UNUSABLE = (
 
 
 class _Words(StrictModel):
-    """What the numbers of the columns refer to.
-
-    Attributes:
-        measurands: see `Records`.
-        nodes: see `Records`.
-        reasons: the number of the messages that are reasons of records; they are the first ones.
-        messages: the reasons, and why executions were disturbed or unsteady.
-    """
+    """What the numbers of the columns refer to."""
 
     measurands: list[tuple[str, ...]]
     nodes: list[str]
@@ -130,7 +123,6 @@ def _is_stored(run: Run) -> bool:
 
 
 def _stored(run: Run) -> Readings | Message | None:
-    """Return the stored readings; the reason if they cannot be used; None if there are none."""
     path = run.products.readings
     try:
         with open_regular(path) as file:
@@ -141,7 +133,32 @@ def _stored(run: Run) -> Readings | Message | None:
                     return Message("readings-stale", path=f"{path}")
                 if any(each.compress_type for each in archive.infolist()):
                     raise ValueError("compressed: its size is not that of its members")
-                return Readings(_records(run.id, archive), _nodes(archive))
+                nodes = {}
+                for host, node in shared_models.read(archive.read(_NODES)).items():
+                    if not isinstance(node, Node):
+                        raise ValueError(host)
+                    nodes[host] = node
+                words = _Words.model_validate_json(archive.read("words.json"))
+                about = pl.read_parquet(archive.read("executions.parquet")).to_dict(as_series=False)
+                columns = pl.read_parquet(archive.read("records.parquet"))
+                messages = [*words.messages, NOTHING]
+                for name in _MESSAGES:
+                    about[name] = [messages[number] for number in about[name]]
+                about["disturbers"] = [
+                    tuple((name, share) for name, share in json.loads(shares))
+                    for shares in about["disturbers"]
+                ]
+                return Readings(
+                    Records(
+                        run.id,
+                        [*map(Execution, *(about[name] for name in Execution._fields))],
+                        [Measurand(*each) for each in words.measurands],
+                        words.nodes,
+                        words.messages[: words.reasons],
+                        **{name: np.array(columns[name]) for name in _NUMBERS},
+                    ),
+                    nodes,
+                )
     except FileNotFoundError:
         return None
     except _UNUSABLE as error:
@@ -206,34 +223,3 @@ def _parquet(frame: pl.DataFrame) -> bytes:
     content = BytesIO()
     frame.write_parquet(content)
     return content.getvalue()
-
-
-def _nodes(archive: zipfile.ZipFile) -> Mapping[str, Node]:
-    """Return the stored nodes. They share their equal parts."""
-    nodes = {}
-    for host, node in shared_models.read(archive.read(_NODES)).items():
-        if not isinstance(node, Node):
-            raise ValueError(host)
-        nodes[host] = node
-    return nodes
-
-
-def _records(run: str, archive: zipfile.ZipFile) -> Records:
-    """Return stored records. The archive has a checksum of each member."""
-    words = _Words.model_validate_json(archive.read("words.json"))
-    about = pl.read_parquet(archive.read("executions.parquet")).to_dict(as_series=False)
-    columns = pl.read_parquet(archive.read("records.parquet"))
-    messages = [*words.messages, NOTHING]
-    for name in _MESSAGES:
-        about[name] = [messages[number] for number in about[name]]
-    about["disturbers"] = [
-        tuple((name, share) for name, share in json.loads(shares)) for shares in about["disturbers"]
-    ]
-    return Records(
-        run,
-        [*map(Execution, *(about[name] for name in Execution._fields))],
-        [Measurand(*each) for each in words.measurands],
-        words.nodes,
-        words.messages[: words.reasons],
-        **{name: np.array(columns[name]) for name in _NUMBERS},
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from proofmark.common.grouping import gathered
 from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
 from proofmark.common.text import duration, percent
@@ -45,7 +46,62 @@ def acceptance_page(found: Acceptance, terms: Terms, digest: str) -> str:
     Args:
         digest: the SHA-256 of ``acceptance.json``, in hexadecimal digits.
     """
-    view = _view(found, terms, digest)
+    contract = terms.contract
+    nodes = (
+        f"{name}: {folded(part.hosts)}" + (f" ({part.mode})" if part.mode else "")
+        for name, part in terms.partitions.items()
+    )
+    parties = "; ".join(f"{role}: {name}" for role, name in contract.parties.items())
+    dates = [each.date for each in found.runs]
+    about = (
+        (_("Contract"), f"{visible(contract.title)} (SHA-256 {digest_of(contract)})"),
+        (_("Parties"), visible(parties)),
+        (_("Nodes"), visible("; ".join(nodes))),
+        (_("Dates"), " – ".join(dict.fromkeys([dates[-1], dates[0]])) if dates else "–"),
+    )
+    rows = [
+        (
+            Cell(translated(each.phase), "strong"),
+            Cell(phase_text(each), f"word {each.word}"),
+            each.date or "–",
+            _("{met} of {total} items met").format(met=each.met, total=each.total),
+        )
+        for each in found.phases
+    ]
+    columns = (
+        *(_("Item"), _("Phase"), _("Partition"), numeric(_("Figure")), numeric(_("Limit"))),
+        *(numeric(_("Visible change")), _("Outcome"), _("Evidence")),
+    )
+    tables: list[tuple[str, str, list[Table]]] = [
+        (
+            "phases",
+            _("Phases"),
+            [titled(_("Phases"), (_("Phase"), _("Outcome"), _("Date"), _("Items")), rows)],
+        ),
+        (
+            "items",
+            _("Items of the contract"),
+            [titled(_("Items of the contract"), columns, [_row(each) for each in found.items])],
+        ),
+        ("accepted", _("What was accepted"), [*_configuration(found)]),
+        ("faults", _("Nodes with a fault"), [_faults(found)] if found.faults else []),
+        ("signatures", _("Signatures"), [signature_table(contract)]),
+        ("runs", _("Runs"), [*_runs(found)]),
+    ]
+    view = AcceptanceView(
+        word=found.word,
+        title=_("Acceptance of {system}").format(system=found.site),
+        sentence=f"{localized(found.text)}.",
+        about=about,
+        sections=tuple(
+            Section(name, title, (Block(tables=tuple(shown)),))
+            for name, title, shown in tables
+            if shown
+        ),
+        digest=f"{AcceptanceFiles.data.path}: SHA-256 {digest}",
+        kit=_("Proofmark acceptance"),
+        footer=_("Everything here is in acceptance.json, SHA-256 {digest}.").format(digest=digest),
+    )
     return page("acceptance.html", view, "style.css", "acceptance.css")
 
 
@@ -101,65 +157,6 @@ def gap_text(gap: Gap) -> str:
     return duration(gap.seconds) if gap.suite else "–"
 
 
-def _view(found: Acceptance, terms: Terms, digest: str) -> AcceptanceView:
-    contract = terms.contract
-    nodes = (
-        f"{name}: {folded(part.hosts)}" + (f" ({part.mode})" if part.mode else "")
-        for name, part in terms.partitions.items()
-    )
-    parties = "; ".join(f"{role}: {name}" for role, name in contract.parties.items())
-    dates = [each.date for each in found.runs]
-    about = (
-        (_("Contract"), f"{visible(contract.title)} (SHA-256 {digest_of(contract)})"),
-        (_("Parties"), visible(parties)),
-        (_("Nodes"), visible("; ".join(nodes))),
-        (_("Dates"), " – ".join(dict.fromkeys([dates[-1], dates[0]])) if dates else "–"),
-    )
-    tables: list[tuple[str, str, list[Table]]] = [
-        ("phases", _("Phases"), [_phases(found)]),
-        ("items", _("Items of the contract"), [_items(found)]),
-        ("accepted", _("What was accepted"), [*_configuration(found)]),
-        ("faults", _("Nodes with a fault"), [_faults(found)] if found.faults else []),
-        ("signatures", _("Signatures"), [signature_table(contract)]),
-        ("runs", _("Runs"), [*_runs(found)]),
-    ]
-    return AcceptanceView(
-        word=found.word,
-        title=_("Acceptance of {system}").format(system=found.site),
-        sentence=f"{localized(found.text)}.",
-        about=about,
-        sections=tuple(
-            Section(name, title, (Block(tables=tuple(shown)),))
-            for name, title, shown in tables
-            if shown
-        ),
-        digest=f"{AcceptanceFiles.data.path}: SHA-256 {digest}",
-        kit=_("Proofmark acceptance"),
-        footer=_("Everything here is in acceptance.json, SHA-256 {digest}.").format(digest=digest),
-    )
-
-
-def _phases(found: Acceptance) -> Table:
-    rows = [
-        (
-            Cell(translated(each.phase), "strong"),
-            Cell(phase_text(each), f"word {each.word}"),
-            each.date or "–",
-            _("{met} of {total} items met").format(met=each.met, total=each.total),
-        )
-        for each in found.phases
-    ]
-    return titled(_("Phases"), (_("Phase"), _("Outcome"), _("Date"), _("Items")), rows)
-
-
-def _items(found: Acceptance) -> Table:
-    columns = (
-        *(_("Item"), _("Phase"), _("Partition"), numeric(_("Figure")), numeric(_("Limit"))),
-        *(numeric(_("Visible change")), _("Outcome"), _("Evidence")),
-    )
-    return titled(_("Items of the contract"), columns, [_row(each) for each in found.items])
-
-
 def _row(each: AcceptedItem) -> tuple[Cell | str, ...]:
     item, (met, total) = each.item, each.nodes
     text = (visible(item.text), *([_("minor")] if item.severity == "minor" else []))
@@ -208,9 +205,7 @@ def _faults(found: Acceptance) -> Table:
 
 
 def _runs(found: Acceptance) -> Iterator[Table]:
-    limits: dict[str, list[str]] = {}
-    for limited in found.limited:
-        limits.setdefault(limited.run, []).append(localized(limited.reason))
+    limits = gathered((limited.run, localized(limited.reason)) for limited in found.limited)
     rows = [
         (
             Cell(

@@ -153,8 +153,6 @@ def table(
 
     Args:
         caption: shown above the table, or read by screen readers only (`TITLED`).
-        columns: columns, or titles of columns.
-        rows: cells of each row; the first cell is its head.
         rest: added to the note about rows that are left out: where these are.
         total: number of rows. With it, `rows` is read only as far as rows are shown.
     """

@@ -41,13 +41,7 @@ LIBRARIES = ("jinja2", "matplotlib", "numpy", "polars")
 
 
 class Made(StrictModel):
-    """``report.json``: how the files of a report were written.
-
-    Attributes:
-        written: the time of the report, UTC.
-        language: of the texts for people.
-        versions: of the kit and of `LIBRARIES`.
-    """
+    """``report.json``: how the files of a report were written."""
 
     written: datetime
     language: str
@@ -63,12 +57,6 @@ def write_page(run_data: RunData, target: RunFiles | None = None) -> Path:
     """Write ``report.html``, ``report.json`` and ``figures/`` of a run.
 
     With SOURCE_DATE_EPOCH set, the same run gives the same bytes.
-
-    Args:
-        target: the files to write; None: those of the run.
-
-    Returns:
-        The path of the page.
     """
     files = target or run_data.run.products
     content = view(run_data, files)
@@ -98,11 +86,7 @@ _VERSION = re.compile(
 
 @dataclass(frozen=True)
 class Written:
-    """The products that were written.
-
-    Attributes:
-        run_data: what the report was written from.
-    """
+    """The products that were written."""
 
     run_data: RunData
     page: Path
@@ -173,9 +157,6 @@ def differing(signed: Path, names: Iterable[str], folder: Path) -> Iterator[Mess
     """Yield each product in `folder`, a run or an acceptance, that is not the one in `signed`.
 
     Files of other lengths are not read.
-
-    Args:
-        folder: where people open them.
     """
     products, known = RunFiles(folder), set(names)
     for name in sorted(known):

@@ -26,7 +26,6 @@ from proofmark.report.sections import (
     launch_commands,
     main_figures,
     node_provenance,
-    peak,
     signed_sheets,
 )
 from proofmark.report.summary import Summary, summary, title
@@ -132,7 +131,6 @@ class View:
     Attributes:
         digest: the foot of each sheet of paper: the SHA-256 of the newest archive of the evidence;
             may be empty.
-        plot_files: contents of the files in the folder of the plots, by name.
     """
 
     title: str
@@ -160,7 +158,6 @@ def view(run_data: RunData, products: RunFiles | None = None) -> View:
         "attention": [issues.section(run_data)],
         "judged": [figure_tables.judged_section(run_data)],
         "baseline": [*accepted_runs.sections(run_data)],
-        "information": [peak.section(run_data)],
         "bad-nodes": [*faulty_nodes.sections(run_data)],
         "observations": [*issues.observations(run_data)],
         "storage-targets": [*faulty_nodes.target_sections(run_data)],

@@ -45,8 +45,6 @@ class RunData:
     """The contents of a run.
 
     Attributes:
-        nodes: nodes with provenance of at least one job.
-        states: state of each step, in the order of the plan.
         commands: command that starts the program, by step, from its ``run.sh``.
         kernels: names of kernels that the BLAS printed, by choice of the variant ``blas_kernel``.
         drivers: the drivers of MPI-IO that wrote, by case; an empty tuple: unknown.
@@ -105,6 +103,25 @@ def gather(
     path = run.files.software
     software = read_json(path, Software) if exists(path) else None
     site, benchmarks = site_of(run), benchmarks_of(run)
+    commands = {}
+    for state in states[:MOST_COMMANDS]:
+        script = run.files.scripts.step(state.step.id).program_script
+        if launch := launch_command(text_or_empty(script)):
+            commands[state.step.id] = launch
+    reported: dict[str, set[str]] = {}
+    for state in states:
+        step = state.step
+        package = software.packages.get(step.package) if software else None
+        program = package.programs.get(step.program) if package else None
+        if BLAS_KERNEL not in step.variants or program is None or program.blas is None:
+            continue
+        executions = finished_executions(run.files.step(step.id))
+        kernels: list[Path] = []
+        for each in executions:
+            kernels += (each.stdout, each.stderr)
+        for path in kernels:
+            names = reported_kernels(program.blas.family, text_or_empty(path))
+            reported.setdefault(step.variants[BLAS_KERNEL], set()).update(names)
     return RunData(
         run=run,
         verdict=verdict,
@@ -113,8 +130,8 @@ def gather(
         software=software,
         nodes=[node for node in (nodes_of(run) if nodes is None else nodes).values() if node.jobs],
         states=states,
-        commands=_commands(run, states),
-        kernels=_kernels(run, states, software),
+        commands=commands,
+        kernels={choice: tuple(sorted(names)) for choice, names in reported.items()},
         drivers=drivers_that_wrote(run, states, software),
         started=min(times, default=None),
         ended=max(times, default=None),
@@ -135,36 +152,6 @@ def _times(files: StepFiles) -> list[datetime]:
         return [moment_of(when[key]) for key in ("start", "end")]
     except (OSError, *UNREADABLE):
         return []
-
-
-def _commands(run: Run, states: Sequence[StepState]) -> dict[str, str]:
-    commands = {}
-    for state in states[:MOST_COMMANDS]:
-        script = run.files.scripts.step(state.step.id).program_script
-        if launch := launch_command(text_or_empty(script)):
-            commands[state.step.id] = launch
-    return commands
-
-
-def _kernels(
-    run: Run, states: Sequence[StepState], software: Software | None
-) -> dict[str, tuple[str, ...]]:
-    """Return the kernels that the BLAS printed into the outputs, by choice of the variant."""
-    reported: dict[str, set[str]] = {}
-    for state in states:
-        step = state.step
-        package = software.packages.get(step.package) if software else None
-        program = package.programs.get(step.program) if package else None
-        if BLAS_KERNEL not in step.variants or program is None or program.blas is None:
-            continue
-        executions = finished_executions(run.files.step(step.id))
-        kernels: list[Path] = []
-        for each in executions:
-            kernels += (each.stdout, each.stderr)
-        for path in kernels:
-            names = reported_kernels(program.blas.family, text_or_empty(path))
-            reported.setdefault(step.variants[BLAS_KERNEL], set()).update(names)
-    return {choice: tuple(sorted(names)) for choice, names in reported.items()}
 
 
 def drivers_that_wrote(

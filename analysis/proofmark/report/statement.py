@@ -48,10 +48,7 @@ class SignedRun(StrictModel):
     """A run of which a signed folder has the evidence.
 
     Attributes:
-        run: its id.
         evidence: the SHA-256 of its newest archive.
-        sealed: when that was sealed, UTC.
-        sealed_by: the user who sealed it.
         run_by: the user who ran the programs.
     """
 
@@ -83,16 +80,7 @@ class Predicate(StrictModel):
     the evidence has neither the present nodes of the site nor the runs that cannot decide.
 
     Attributes:
-        kind: which checks are made.
-        id: of the run, or the name of the folder of the acceptance.
-        site: its name.
-        partitions: the nodes and the mode of each.
-        runs: the runs whose evidence is there.
-        left_out: the runs that decide nothing in an acceptance.
-        waivers: of items of an acceptance, each with its own signature.
         contract: the SHA-256 of the contract; empty without one.
-        word: the verdict.
-        kinds: what each kind of limits judged in a run.
         counts: of results by verdict and of steps in a run; of items in an acceptance.
         made: time, language and versions of the products.
     """
@@ -135,9 +123,6 @@ def against_evidence(folder: Path, statement: Statement, predicate: Predicate) -
     """Return what of a signed folder is not what its evidence gives.
 
     If other versions made it, only the evidence itself is compared.
-
-    Args:
-        folder: its files are as the statement lists them.
 
     Raises:
         BadInput: a run has no evidence or damaged evidence, or a version is none of a release.
@@ -213,48 +198,30 @@ def made_again(runs: Sequence[Run], asked: Predicate, target: Path) -> Predicate
     """Write all that the evidence gives into `target`; return what is to be stated.
 
     Args:
-        runs: those in a signed folder.
-        asked: the kind, and what the evidence does not have.
         target: the signed folder itself while it is made, or another folder.
 
     Raises:
         BadInput: a file of a run is damaged, or a run decides nothing here.
     """
     if asked.kind == "run":
-        return _made_of_run(runs[0], asked, target)
-    return _made_of_acceptance(runs, asked, target)
-
-
-def products_of(folder: Path) -> list[str]:
-    """Return the files of a signed folder that people open beside ``signed/`` too."""
-    names = (name for name in files_of(folder) if name != CONTRACT)
-    return [name for name in names if not name.startswith(f"{RUNS}/") and not name.endswith(".tar")]
-
-
-def acceptance_name(site: str, partitions: Iterable[str] = ()) -> str:
-    """Return the name of the folder of an acceptance; no partition: of the whole site."""
-    return "-".join(["acceptance", site, *partitions])
-
-
-def _made_of_run(run: Run, asked: Predicate, target: Path) -> Predicate:
-    files = RunFiles(target)
-    verdict = write_again(run, asked.made, files).verdict
-    headline, coverage = verdict.headline(), verdict.coverage
-    return Predicate(
-        kind="run",
-        id=run.id,
-        site=run.plan.site,
-        partitions={run.plan.partition: Part(hosts=run.plan.nodes(), mode=run.plan.current_mode)},
-        runs=[SignedRun.of(run)],
-        contract=_contract(site_of(run).contract, target),
-        word=headline.word,
-        kinds=dict(headline.kinds),
-        counts={**verdict.counts, "measured": coverage.measured, "expected": coverage.expected},
-        made=made_of(files),
-    )
-
-
-def _made_of_acceptance(runs: Sequence[Run], asked: Predicate, target: Path) -> Predicate:
+        run = runs[0]
+        files = RunFiles(target)
+        verdict = write_again(run, asked.made, files).verdict
+        headline, coverage = verdict.headline(), verdict.coverage
+        return Predicate(
+            kind="run",
+            id=run.id,
+            site=run.plan.site,
+            partitions={
+                run.plan.partition: Part(hosts=run.plan.nodes(), mode=run.plan.current_mode)
+            },
+            runs=[SignedRun.of(run)],
+            contract=_contract(site_of(run).contract, target),
+            word=headline.word,
+            kinds=dict(headline.kinds),
+            counts={**verdict.counts, "measured": coverage.measured, "expected": coverage.expected},
+            made=made_of(files),
+        )
     contract = site_of(runs[0]).contract
     known = acceptance_name(asked.site), acceptance_name(asked.site, asked.partitions)
     if asked.id not in known:
@@ -289,6 +256,17 @@ def _made_of_acceptance(runs: Sequence[Run], asked: Predicate, target: Path) -> 
     )
 
 
+def products_of(folder: Path) -> list[str]:
+    """Return the files of a signed folder that people open beside ``signed/`` too."""
+    names = (name for name in files_of(folder) if name != CONTRACT)
+    return [name for name in names if not name.startswith(f"{RUNS}/") and not name.endswith(".tar")]
+
+
+def acceptance_name(site: str, partitions: Iterable[str] = ()) -> str:
+    """Return the name of the folder of an acceptance; no partition: of the whole site."""
+    return "-".join(["acceptance", site, *partitions])
+
+
 def acceptance_files(found: Acceptance, terms: Terms) -> dict[str, str]:
     """Return the page of an acceptance and its data, by the names of the files."""
     text = json.dumps(acceptance_data(found, terms), indent=1) + "\n"
@@ -311,7 +289,6 @@ def acceptance_data(found: Acceptance, terms: Terms) -> dict[str, Any]:
 
 
 def _contract(contract: Contract | None, target: Path) -> str:
-    """Write the contract, in the form that its digest is of; return the digest, empty if none."""
     if contract is None:
         return ""
     write_atomic(target / CONTRACT, contract.model_dump_json())

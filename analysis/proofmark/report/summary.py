@@ -54,7 +54,61 @@ def summary(run_data: RunData) -> Summary:
         VerdictCount(word, grouped(verdict.counts[word]), translated(MEANINGS[word]))
         for word in WORDS
     )
-    return Summary(overall(verdict), headline(verdict), tuple(tallies), _about(run_data))
+    plan, coverage = run_data.run.plan, run_data.verdict.coverage
+    suite = run_data.benchmarks.suites.get(plan.suite)
+    twice = count(coverage.duplicate, "figure") if coverage.duplicate else _("no figure")
+    skipped = len(coverage.not_needed)
+    not_needed = _(", {steps} not needed").format(steps=count(skipped, "step")) if skipped else ""
+    hosts = set()
+    for step in run_data.run.plan.steps():
+        hosts.update(step.nodes)
+    return Summary(
+        overall(verdict),
+        headline(verdict),
+        tuple(tallies),
+        (
+            (
+                (_("Machine"), _machines(run_data)),
+                (
+                    _("Site"),
+                    _("{site}, partition {partition}, {nodes}").format(
+                        site=plan.site, partition=plan.partition, nodes=count(len(hosts), "node")
+                    ),
+                ),
+                (_("Suite"), f"{plan.suite} – {translated(suite.title)}" if suite else plan.suite),
+                (
+                    _("Coverage"),
+                    _("{nodes}{measured} of {steps} measured, {twice} measured twice{more}").format(
+                        nodes=_nodes(run_data),
+                        measured=grouped(coverage.measured),
+                        steps=count(coverage.expected, "step"),
+                        twice=twice,
+                        more=not_needed,
+                    ),
+                ),
+                *_degraded(run_data.verdict),
+                *_bad(run_data.verdict),
+                *(
+                    (_("Slow storage target"), localized(target.message))
+                    for target in run_data.verdict.storage.targets[:MOST_NAMED]
+                ),
+                *chain.from_iterable(each.summary() for each in run_data.additions),
+                (_("Measured"), when(run_data)),
+                *_planned_time(run_data),
+                (
+                    _("Origin"),
+                    localized(Message(f"origin-{origin_of(run_data.run.plan, run_data.site)}")),
+                ),
+                (_("Run"), run_data.run.id),
+                (
+                    _("Report"),
+                    _("written {time} by Proofmark {version}").format(
+                        time=_minute(run_data.written), version=__version__
+                    ),
+                ),
+            )
+        ),
+    )
 
 
 def title(run_data: RunData) -> str:
@@ -120,51 +174,6 @@ def headline(verdict: Verdict) -> str:
     return sentence(parts)
 
 
-def _about(run_data: RunData) -> tuple[tuple[str, str], ...]:
-    plan, coverage = run_data.run.plan, run_data.verdict.coverage
-    suite = run_data.benchmarks.suites.get(plan.suite)
-    twice = count(coverage.duplicate, "figure") if coverage.duplicate else _("no figure")
-    skipped = len(coverage.not_needed)
-    not_needed = _(", {steps} not needed").format(steps=count(skipped, "step")) if skipped else ""
-    return (
-        (_("Machine"), _machines(run_data)),
-        (
-            _("Site"),
-            _("{site}, partition {partition}, {nodes}").format(
-                site=plan.site, partition=plan.partition, nodes=count(len(_hosts(run_data)), "node")
-            ),
-        ),
-        (_("Suite"), f"{plan.suite} – {translated(suite.title)}" if suite else plan.suite),
-        (
-            _("Coverage"),
-            _("{nodes}{measured} of {steps} measured, {twice} measured twice{more}").format(
-                nodes=_nodes(run_data),
-                measured=grouped(coverage.measured),
-                steps=count(coverage.expected, "step"),
-                twice=twice,
-                more=not_needed,
-            ),
-        ),
-        *_degraded(run_data.verdict),
-        *_bad(run_data.verdict),
-        *(
-            (_("Slow storage target"), localized(target.message))
-            for target in run_data.verdict.storage.targets[:MOST_NAMED]
-        ),
-        *chain.from_iterable(each.summary() for each in run_data.additions),
-        (_("Measured"), when(run_data)),
-        *_planned_time(run_data),
-        (_("Origin"), localized(Message(f"origin-{origin_of(run_data.run.plan, run_data.site)}"))),
-        (_("Run"), run_data.run.id),
-        (
-            _("Report"),
-            _("written {time} by Proofmark {version}").format(
-                time=_minute(run_data.written), version=__version__
-            ),
-        ),
-    )
-
-
 MOST_NAMED = 12
 """The largest number of bad nodes that the head of a report names."""
 
@@ -215,13 +224,6 @@ def _nodes(run_data: RunData) -> str:
     return _("{measured} of {nodes}, ").format(
         measured=grouped(len(measured)), nodes=count(len(wanted), "node")
     )
-
-
-def _hosts(run_data: RunData) -> set[str]:
-    hosts = set()
-    for step in run_data.run.plan.steps():
-        hosts.update(step.nodes)
-    return hosts
 
 
 def _machines(run_data: RunData) -> str:

@@ -159,12 +159,7 @@ def limit_text(item: ContractItem) -> str:
 
 
 def reference_text(reference: Reference, case: str, unit: str = "") -> str:
-    """Return what figures are compared with: ``85 GB/s``, ``hpcc dgemm_star at bytes 8 × ranks``.
-
-    Args:
-        reference: the reference or limit.
-        unit: that of the figures, for a value that states none.
-    """
+    """Return what figures are compared with, as ``hpcc dgemm_star at bytes 8 × ranks``."""
     if reference.value is not None:
         return f"{number(reference.value)} {reference.unit or unit}".rstrip()
     if reference.rule is not None:

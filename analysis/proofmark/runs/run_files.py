@@ -288,8 +288,6 @@ class RunFiles(Files):
     """All records as a table."""
     verdict = RunFile("verdict.json", SealRule.UNSEALED)
     """The verdict."""
-    junit = RunFile("junit.xml", SealRule.UNSEALED)
-    """The verdict in JUnit's form."""
     vendor_list = RunFile("rma.csv", SealRule.UNSEALED)
     """The bad nodes for the vendor."""
     trace = RunFile("trace.log", SealRule.UNSEALED)

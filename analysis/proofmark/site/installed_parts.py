@@ -467,7 +467,7 @@ def usual_parts(nodes: Sequence[Parts]) -> Parts:
     """
     if len(nodes) < LEAST_NODES:
         return Parts()
-    usual = {}
+    usual: dict[str, Any] = {}
     for name, row in ROWS.items():
         if row.usual:
             usual[name] = row.usual([getattr(node, name) for node in nodes])

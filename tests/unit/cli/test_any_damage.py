@@ -62,7 +62,7 @@ class Finished:
 
     def files(self) -> list[str]:
         """Return the files that a person or a job can damage: all but scripts and products."""
-        made = {"verdict.json", "report.html", "records.parquet", "junit.xml", "rma.csv"}
+        made = {"verdict.json", "report.html", "records.parquet", "rma.csv"}
         found = (path for path in sorted(self.kept.rglob("*")) if path.is_file())
         return [
             f"{path.relative_to(self.kept)}"

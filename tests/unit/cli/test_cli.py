@@ -12,7 +12,6 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -23,6 +22,7 @@ from tests.processes import running
 
 from proofmark.cli.main import main
 from proofmark.cli.parser import COMMANDS, GROUPS, MEANT, OF_PERSONS, WIDTH_OF_COLUMN, parser
+from proofmark.packages.exports.junit import suite_of
 from proofmark.runs.run import Run
 
 SAMPLES = ROOT / "benchmarks" / "samples"
@@ -454,8 +454,7 @@ class TestVerdict:
         assert "exit code 9" in printed
         assert "[bold]" in printed
         assert json.loads(called(capsys, "verdict", run.folder, "--json")[1])
-        written_verdict(run)
-        suite = ElementTree.parse(run.folder / "junit.xml").getroot()
+        suite = suite_of(written_verdict(run))
         assert "exit code 9" in next(suite.iter("error")).get("message", "")
 
     @pytest.mark.parametrize("damaged", ["plan.json", "software.json", "inputs/site.json"])

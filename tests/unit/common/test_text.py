@@ -19,7 +19,7 @@ from proofmark.common.processes import TRACE, trace
 from proofmark.common.progress_lines import say
 from proofmark.common.text import csv_cell, one_line
 from proofmark.judge.diagnosis.bad_nodes import as_csv
-from proofmark.judge.verdict_files import _attributes
+from proofmark.packages.exports.junit import allowed
 from proofmark.report.words import visible
 
 FORGED = "powered off\nproofmark: PASS\r\x1b[2J\x85\u2028\u2029\u202e\u2066\x9b31m\x00end"
@@ -56,7 +56,7 @@ EDGES: dict[str, Callable[[str], str]] = {
     "error": lambda text: str(bad_input(text, text, text, text)),
     "trace": traced,
     "table": lambda text: table_text(["a"], [[text]], None).partition("\n")[2],
-    "junit": lambda text: _attributes([("message", text)]),
+    "junit": allowed,
     "rma.csv": lambda text: as_csv([(text, "", "", "")]).partition("\n")[2].removesuffix("\n"),
 }
 """The functions that every text of others passes before it is printed or written."""
@@ -104,4 +104,5 @@ def test_a_number_stays_a_number(text: str) -> None:
 
 @given(st.text(max_size=40))
 def test_junit_is_xml(text: str) -> None:
-    assert ElementTree.fromstring(f"<a{_attributes([('b', text)])}/>").get("b") is not None
+    made = ElementTree.tostring(ElementTree.Element("a", b=allowed(text)))
+    assert ElementTree.fromstring(made).get("b") == allowed(text)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -23,7 +21,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.cli.main import main
 from proofmark.judge.ending import ending
 from proofmark.judge.judging import judge_run
-from proofmark.judge.verdict_files import write_junit
+from proofmark.packages.exports.junit import suite_of
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Record
 from proofmark.report.run_data import gather
@@ -116,9 +114,7 @@ class TestRules:
         assert written["excused"] == [named]
         assert written["limits"][0]["excused"][0]["node"] == "n2"
         assert any("n2: fake rate" in line for line in ending(found, "r", "f"))
-        text = io.StringIO()
-        write_junit(text, found)
-        suite = ElementTree.fromstring(text.getvalue())
+        suite = suite_of(found)
         (of_item,) = [each for each in suite if each.get("classname") == "contract"]
         assert [child.tag for child in of_item] == ["system-out"]
         assert named in (of_item[0].text or "")
@@ -181,7 +177,7 @@ def test_twenty_items_in_every_product(run: Run, capsys: pytest.CaptureFixture[s
     assert answer.counts["FAIL"] == 3
     assert len(answer.unmet) == 1 and "4.20" in answer.unmet[0]
 
-    suite = ElementTree.parse(run.products.junit).getroot()
+    suite = suite_of(answer)
     cases = [each for each in suite if each.get("classname") == "contract"]
     kinds = [child.tag for each in cases for child in each]
     assert (len(cases), kinds.count("failure"), kinds.count("skipped")) == (20, 3, 2)

@@ -146,7 +146,7 @@ def test_a_run_without_a_failed_node_is_labelled(kit: Kit, tmp_path: Path) -> No
     verdict = json.loads(run.files.verdict.read_text(encoding="utf-8"))
     stated = {"label": LABEL, "nodes": 4, "of": 5, "missing": "n5", "limit": ""}
     assert verdict["degraded"] == stated
-    suite = ElementTree.parse(run.files.junit).getroot()
+    suite = ElementTree.parse(tmp_path / "junit" / "junit.xml").getroot()
     assert [each.get("value") for each in suite.findall("properties/property")] == [LABEL]
     report = run.files.report.read_text(encoding="utf-8")
     assert "<dt>Degraded</dt><dd>4 of 5 nodes; without n5</dd>" in report

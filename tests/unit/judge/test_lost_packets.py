@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from io import StringIO
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -27,7 +27,7 @@ from proofmark.judge.ending import ending, failed_nodes
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judging import judge
 from proofmark.judge.verdict import Verdict
-from proofmark.judge.verdict_files import write_junit
+from proofmark.packages.exports.junit import suite_of
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
 from proofmark.report.summary import headline
@@ -182,6 +182,4 @@ def test_a_lossy_link_is_never_accepted(judged: tuple[Verdict, Plan]) -> None:
 
 
 def junit(verdict: Verdict) -> str:
-    file = StringIO()
-    write_junit(file, verdict)
-    return file.getvalue()
+    return ElementTree.tostring(suite_of(verdict), encoding="unicode")

@@ -6,10 +6,8 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Sequence
-from io import StringIO
 from statistics import median
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -24,7 +22,7 @@ from proofmark.judge.evidence import Evidence
 from proofmark.judge.judging import judge
 from proofmark.judge.limit_outcomes import Uncovered
 from proofmark.judge.verdict import WORDS, Coverage, Verdict
-from proofmark.judge.verdict_files import write_junit
+from proofmark.packages.exports.junit import suite_of
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Record, Records
 from proofmark.site.contract_document import ContractItem
@@ -384,9 +382,7 @@ class TestRun:
     ) -> None:
         records = [record(1), record(2, value=1), invalid(3, reason='<&"'), record(4)]
         references = [reference(where={"size": 1}), reference(where={"size": 2})]
-        text = StringIO()
-        write_junit(text, judged(known, records, references))
-        suite = ElementTree.fromstring(text.getvalue().encode())
+        suite = suite_of(judged(known, records, references))
         assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
             "tests": "4",
             "failures": "1",

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -25,7 +24,7 @@ from proofmark.common.message import NOTHING
 from proofmark.common.processes import parallel_map
 from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import WORDS, Verdict, result_json
-from proofmark.judge.verdict_files import _testcase, write_junit, write_verdict
+from proofmark.judge.verdict_files import write_verdict
 from proofmark.plan.plan import Step
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records import read as records
@@ -137,17 +136,6 @@ def test_result_lines_from_a_template_equal_lines_made_one_by_one(tmp_path: Path
     singly = [json.loads(json.dumps(result_json(result))) for result in verdict.results]
     assert written["results"] == singly
     assert written.keys() == {*verdict.as_json()}
-
-
-def test_junit_from_a_template_equals_test_cases_made_one_by_one(tmp_path: Path) -> None:
-    _, _, verdict = judged(tmp_path)
-    one = StringIO()
-    write_junit(one, verdict)
-    written = one.getvalue().splitlines(keepends=True)
-    singly = [_testcase(result) for result in verdict.results]
-    faults = len(verdict.faults)
-    assert "".join(written[2 + faults : -1]) == "".join(singly)
-    assert len(ElementTree.fromstring(one.getvalue().encode())) == 30 + faults
 
 
 def test_several_processes_read_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ CONTRACT: dict[str, Any] = {
     ],
 }
 PRODUCTS = (
-    *("report.html", "junit.xml", "records.parquet", "rma.csv"),
+    *("report.html", "records.parquet", "rma.csv"),
     *("verdict.json", "figures/*.csv", "figures/*.svg", "figures/*.png"),
     "report.json",
 )
@@ -358,7 +358,7 @@ def test_each_forged_product_is_named_and_neither_signed_nor_verified(
 
 
 @pytest.mark.fault("product-forged")
-@pytest.mark.parametrize("name", ["verdict.json", "report.json", "junit.xml"])
+@pytest.mark.parametrize("name", ["verdict.json", "report.json", "rma.csv"])
 def test_one_forged_product_is_neither_signed_nor_verified(
     run: Path, keys: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -618,7 +618,7 @@ SMUGGLED: dict[str, Callable[[Path], Any]] = {
     "page in a folder": lambda folder: (folder / "evidence/report.html").write_text("PASS"),
     "edited page": lambda folder: forge(folder / "report.html"),
     "edited verdict": lambda folder: forge(folder / "verdict.json"),
-    "removed product": lambda folder: os.remove(folder / "junit.xml"),  # noqa: PTH107
+    "removed product": lambda folder: os.remove(folder / "rma.csv"),  # noqa: PTH107
     "further archive": lambda folder: (folder / "evidence/0002.tar").write_text("PASS"),
     "another contract": lambda folder: (folder / "contract.json").write_text("{}"),
     "no evidence": lambda folder: shutil.rmtree(folder / "evidence"),

@@ -25,6 +25,7 @@ from proofmark.common.errors import (
 from proofmark.judge.ending import ending, failed_nodes
 from proofmark.judge.headline import SANITY
 from proofmark.judge.judging import judge_run
+from proofmark.packages.exports.junit import suite_of
 from proofmark.runs.journal import Journal
 from proofmark.runs.play_variables import acceptance_command, restore_command, write_play_variables
 from proofmark.runs.run import Run, enter_mode, open_run, site_of
@@ -168,8 +169,9 @@ def test_a_run_with_a_stage_that_failed_is_no_pass(
     assert first.startswith("UNJUDGED: ")
     assert worst.startswith(f"worst: localhost: {stage}: NO_ANSWER: the BMC does not answer")
     assert "next: Solve the cause on these nodes" in following
-    junit = run.files.junit.read_text(encoding="utf-8")
-    assert f'<testcase classname="stage" name="localhost"><skipped message="{stage}: ' in junit
+    (case,) = suite_of(verdict).findall("testcase[@classname='stage']")
+    assert case.get("name") == "localhost"
+    assert str(case[0].get("message")).startswith(f"{stage}: ") and case[0].tag == "skipped"
     assert main(["verdict", f"{run.folder}"]) == 4
     with noting_faults(run.folder, stage):
         pass

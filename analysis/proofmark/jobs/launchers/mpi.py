@@ -113,9 +113,7 @@ class OpenMpi(Launcher):
             "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
             "fi",
             launch.hostfile(hosts),
-            # Debian's mpirun is an alternative, which can be that of MPICH.
-            f"suffix=; [ ! -x {mpirun}.openmpi ] || suffix=.openmpi",
-            f"exec {mpirun}$suffix -np {len(launch.cpus)} {shlex.join(options)} "
+            f"exec {mpirun} -np {len(launch.cpus)} {shlex.join(options)} "
             f"{launch.ranked(bind=True)}",
         ]
 

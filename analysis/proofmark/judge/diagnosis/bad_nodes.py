@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from proofmark.cases.vocabulary import PART_AXES
+from proofmark.common.grouping import gathered
 from proofmark.common.message import NOTHING, Message, Term, joined
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.common.text import csv_cell
@@ -135,12 +136,7 @@ class Cause:
 
     Attributes:
         trait: its name (``rack``, ``microcode``, …).
-        bad: the number of bad nodes with the value.
-        nodes: the number of nodes with the value.
-        all_bad: the number of all bad nodes.
-        all_nodes: the number of all nodes.
         p: probability of `bad` or more by chance, corrected for the number of values tried.
-        members: the bad nodes with the value.
     """
 
     trait: str
@@ -179,7 +175,6 @@ def causes(
     A value that all nodes have, or a single node, explains nothing and is not tried.
 
     Args:
-        nodes: the traits of all measured nodes.
         level: probability that any cause is named if there is none.
     """
     bad_hosts = set(bad) & set(nodes)
@@ -216,13 +211,7 @@ def causes(
 
 
 def hypergeometric_tail(least: int, population: int, marked: int, drawn: int) -> float:
-    """Return the probability of `least` or more marked members in a sample without replacement.
-
-    Args:
-        least: the least number of marked members in the sample.
-        population: the number of members.
-        marked: the number of marked members.
-    """
+    """Return the probability of `least` or more marked members in a sample without replacement."""
     most = min(marked, drawn)
     counts = np.arange(max(least, drawn + marked - population, 0), most + 1)
     if not len(counts):
@@ -243,13 +232,7 @@ def _choose(n: int, k: int) -> float:
 
 @dataclass(frozen=True)
 class Drift:
-    """One setting in which nodes differ.
-
-    Attributes:
-        usual: the most frequent value.
-        nodes: the number of nodes with this value.
-        values: each other value with its nodes, the rarest first.
-    """
+    """One setting in which nodes differ."""
 
     trait: str
     usual: str
@@ -269,10 +252,11 @@ def drift(nodes: Mapping[str, Traits]) -> tuple[Drift, ...]:
         if len(counts) < 2 or len(counts) > max(2, len(nodes) // 2):
             continue
         (common, number), *_ = counts.most_common(1)
-        others: dict[str, list[str]] = {}
-        for host in sorted(nodes):
-            if (value := nodes[host].get(trait, common)) != common:
-                others.setdefault(value, []).append(host)
+        others = gathered(
+            (value, host)
+            for host in sorted(nodes)
+            if (value := nodes[host].get(trait, common)) != common
+        )
         values = ((value, tuple(hosts)) for value, hosts in others.items())
         ordered = sorted(values, key=lambda item: (len(item[1]), item[0]))
         drifts.append(Drift(trait, common, number, tuple(ordered)))
@@ -293,12 +277,7 @@ TOP = 0.75
 
 @dataclass(frozen=True)
 class Loss:
-    """The share of the TCP segments of a node that were sent again during the jobs of a run.
-
-    Attributes:
-        usual: the median of the nodes.
-        nodes: the number of nodes with enough segments.
-    """
+    """The share of the TCP segments of a node that were sent again during the jobs of a run."""
 
     share: float
     usual: float
@@ -353,8 +332,6 @@ class BadNode:
         slow: the figures that fail, the worst first; empty if only counters show a fault.
         retest: whether it is measured again before it is named for return: each of its figures
             has to be, and nothing else shows a fault.
-        causes: the traits that it shares with other bad nodes.
-        rare_settings: the settings that few other nodes have.
         counters: the changes of its error counters while the benchmarks ran.
         digits: the results whose digits differ from those of its peers: it computes wrongly.
         loss: the packets that its link loses; None if it loses no more than usual.
@@ -444,11 +421,7 @@ class BadNodes:
     """The bad nodes and links of a run.
 
     Attributes:
-        nodes: the bad nodes, the worst first.
         links: the slow links between two nodes that are not bad themselves, with the worst figure.
-        causes: the traits that bad nodes share.
-        drift: the settings in which nodes differ.
-        measured: the number of nodes that were measured.
     """
 
     nodes: tuple[BadNode, ...] = ()
@@ -479,7 +452,6 @@ class Suspects:
         judged: those of `measured` with a figure that was judged; None: all of them.
         slow_ends: the pairs that a slow element of the fabric explains, with the node whose port it
             is; an empty text if it is no port.
-        faults: the faults of each node that no figure has.
     """
 
     measured: Collection[str]
@@ -508,10 +480,7 @@ def bad_nodes(
     Another link that fails is listed as a link, unless a slow element of the fabric explains it.
 
     Args:
-        failed: the results that fail.
-        nodes: the facts and counters of each node.
         location: switches and rack by host.
-        suspects: what other judges found.
     """
     facts = {host: node.newest for host, node in nodes.items() if node.jobs}
     settings = {host: configuration(node_facts) for host, node_facts in facts.items()}
@@ -600,9 +569,6 @@ def rma(nodes: Iterable[BadNode], facts: Mapping[str, NodeFacts]) -> list[Row]:
     """Return a row for each slot with error counters, and a row for each slow node.
 
     A node that has to be measured again first has no row.
-
-    Args:
-        facts: the facts of each node, with the serial numbers.
     """
     rows: list[Row] = []
     for node in nodes:
@@ -613,12 +579,15 @@ def rma(nodes: Iterable[BadNode], facts: Mapping[str, NodeFacts]) -> list[Row]:
 
 def _rows(node: BadNode, facts: NodeFacts | None) -> Iterator[Row]:
     serial = serial_number(facts)
-    by_slot: dict[str, list[str]] = {}
-    for change in node.counters:
-        if change.place:
-            by_slot.setdefault(change.place, []).append(str(change))
+    by_slot = gathered((change.place, str(change)) for change in node.counters if change.place)
     for slot, changes in by_slot.items():
-        yield node.host, _dimm_serial(facts, slot) or serial, slot, "; ".join(changes)
+        dimms = facts.dimms if facts else ()
+        yield (
+            node.host,
+            next((dimm.serial for dimm in dimms if dimm.locator == slot), None) or serial,
+            slot,
+            "; ".join(changes),
+        )
     no_slot = [str(change) for change in node.counters if change.is_fault and not change.place]
     digits = [_digits(result) for result in node.digits[:_MOST]]
     slow = [figure for figure in node.slow if not figure.result.retest] or node.slow
@@ -647,12 +616,6 @@ def serial_number(facts: NodeFacts | None) -> str:
     """Return the serial number of a node; ``not reported`` if its firmware reports none."""
     firmware = facts.firmware if facts else {}
     return next((firmware[key] for key in _SERIALS if firmware.get(key)), "not reported")
-
-
-def _dimm_serial(facts: NodeFacts | None, place: str) -> str | None:
-    """Return the serial number of the memory module in the slot that the firmware calls `place`."""
-    dimms = facts.dimms if facts else ()
-    return next((dimm.serial for dimm in dimms if dimm.locator == place), None)
 
 
 def as_csv(rows: Sequence[Row]) -> str:

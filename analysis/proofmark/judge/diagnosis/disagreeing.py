@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proofmark.cases.vocabulary import DATE
+from proofmark.common.grouping import gathered
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.critical_values import MAD_TO_SIGMA
 from proofmark.records.columns import Execution, Measurand, Numbers
@@ -57,9 +58,6 @@ class Disagreement:
         spread: the standard deviation of like nodes in one repeat, as a share of their median; None
             if it is not known.
         states: its two states, the one with the lower values first.
-        figures: the number of figures of the case whose repeats disagree.
-        compared: the number of figures of the case with several repeats.
-        dates: whether the values are those of several dates, and not of repeats.
     """
 
     figure: int
@@ -130,7 +128,8 @@ def _worst(
 
     found: dict[str, list[tuple[float, int, _Compared]]] = {}
     for each in candidates:
-        difference = _difference(each.values)
+        largest = max(each.values.values())
+        difference = (largest - min(each.values.values())) / largest
         large = (
             MIN_DIFFERENCE
             if each.spread is None
@@ -141,7 +140,14 @@ def _worst(
     several = Counter(map(case, compared))
     for name, of_case in sorted(found.items(), key=lambda item: -max(item[1])[0]):
         difference, figure, each = max(of_case)
-        states = _states(each.values)
+        ordered = sorted(each.values.items(), key=lambda item: item[1])
+        gaps = [after[1] - before[1] for before, after in pairwise(ordered)]
+        cut = gaps.index(max(gaps)) + 1
+        low, high = (
+            LikeExecutions(tuple(sorted(name for name, _ in part)), part[0][1], part[-1][1])
+            for part in (ordered[:cut], ordered[cut:])
+        )
+        states = (low, high)
         yield Disagreement(
             figure=figure,
             difference=difference,
@@ -156,7 +162,6 @@ def _worst(
 def _repeats(
     figures: Aggregates, like: Numbers, sources: Mapping[str, str], several: NDArray[np.bool_]
 ) -> Iterator[_Compared]:
-    """Yield the figures of `several`, a mask, whose repeats may disagree."""
     least, greatest = figures.ranges
     with np.errstate(divide="ignore", invalid="ignore"):
         candidates = several & ((greatest - least) / greatest > MIN_DIFFERENCE_BESIDE_PEERS)
@@ -198,14 +203,7 @@ def _without_date(measurand: Measurand) -> tuple[Measurand, str]:
     return measurand._replace(parameters=json.dumps(parameters, sort_keys=True)), date
 
 
-def _difference(values: Values) -> float:
-    """Return the difference of the extremes as a share of the largest value."""
-    largest = max(values.values())
-    return (largest - min(values.values())) / largest
-
-
 def _named(measured: Sequence[tuple[Execution, float]], sources: Mapping[str, str]) -> Values:
-    """Return the value of each execution, by a name that no other one has."""
     if not sources:
         return {f"{each.step}#{each.attempt}": value for each, value in measured}
     unlike = _unlike([sources[each.step] for each, _ in measured])
@@ -230,7 +228,6 @@ def _unlike(paths: Sequence[str]) -> list[str]:
 
 
 def _shared(parts: Sequence[Sequence[str]]) -> int:
-    """Return how many of their first parts all have."""
     return sum(1 for _ in takewhile(lambda each: len(set(each)) == 1, zip(*parts, strict=False)))
 
 
@@ -241,9 +238,7 @@ def _by_repeat(measured: Sequence[tuple[Execution, float]], sources: Mapping[str
         if sources
         else [f"{each.repeat}" for each, _ in measured]
     )
-    found: dict[str, list[float]] = {}
-    for name, (_, value) in zip(names, measured, strict=True):
-        found.setdefault(name, []).append(value)
+    found = gathered((name, value) for name, (_, value) in zip(names, measured, strict=True))
     return {name: median(values) for name, values in found.items()}
 
 
@@ -260,15 +255,3 @@ def _spread(nodes: Sequence[Values]) -> float | None:
             deviations = [abs(value - middle) for value in values]
             spreads.append(MAD_TO_SIGMA * median(deviations) / middle)
     return median(spreads) if spreads else None
-
-
-def _states(values: Values) -> tuple[LikeExecutions, LikeExecutions]:
-    """Divide the executions at the largest gap between two neighbouring values."""
-    ordered = sorted(values.items(), key=lambda item: item[1])
-    gaps = [after[1] - before[1] for before, after in pairwise(ordered)]
-    cut = gaps.index(max(gaps)) + 1
-    low, high = (
-        LikeExecutions(tuple(sorted(name for name, _ in part)), part[0][1], part[-1][1])
-        for part in (ordered[:cut], ordered[cut:])
-    )
-    return low, high

@@ -213,9 +213,6 @@ def _nearly_equal(outputs: Floats) -> bool:
 
     Outputs that are equal by chance come with such pairs: there are twice as many for each value.
     A copy comes without them.
-
-    Args:
-        outputs: outputs × values; no two rows are equal.
     """
     rounded = np.rint(outputs * 10.0 ** np.array([_decimals(each) for each in outputs.T]))
     for column, values in enumerate(rounded.T):

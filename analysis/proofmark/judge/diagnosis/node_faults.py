@@ -18,6 +18,7 @@ import numpy as np
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import ALL_RAILS, DOMAIN, PART_AXES, RAIL
 from proofmark.common.files import moment_of
+from proofmark.common.grouping import gathered
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.judge.aggregate import Aggregates
@@ -57,11 +58,6 @@ def rail_faults(
     most like nodes have it active, and a card without an active port is down if
     another card of the same model is active. A slot that is slower than that of almost all like
     nodes is a fault.
-
-    Args:
-        nodes: the facts of the nodes of a partition.
-        declared: the parts that the inventory states.
-        hardware: what was ordered for each node.
     """
     alike: dict[str, dict[str, dict[str, Rail]]] = {}
     for host, facts in nodes.items():
@@ -120,7 +116,6 @@ def narrow_slots(nodes: Mapping[str, NodeFacts]) -> Iterator[Message]:
 
 
 def _usual(group: Mapping[str, Mapping[str, Rail]]) -> dict[str, float]:
-    """Return the usual rate of each rail that most of the nodes have active."""
     if len(group) < LEAST_NODES:
         return {}
     active: list[tuple[str, Rail]] = []
@@ -238,10 +233,7 @@ def _usual_of_parts(groups: Iterable[Sequence[_Figure]]) -> dict[int, float]:
 def _compared(
     figures: Aggregates, benchmarks: Benchmarks
 ) -> Iterator[tuple[_Figure, Message | None]]:
-    """Yield each figure of a part, with the message if it is slow."""
-    pools: dict[tuple[object, ...], list[_Figure]] = {}
-    for each in _of_parts(figures, benchmarks):
-        pools.setdefault(each.alike, []).append(each)
+    pools = gathered((each.alike, each) for each in _of_parts(figures, benchmarks))
     for pool in pools.values():
         about = compared_metric(benchmarks, pool[0].record.case, pool[0].record.metric)
         of_node: dict[str, list[_Figure]] = {}
@@ -384,13 +376,7 @@ def node_faults(
     fleet: Fleet,
     judged: Mapping[CaseReference, Sequence[tuple[int, Judgement]]],
 ) -> Iterator[NodeFaults]:
-    """Yield what each judge finds.
-
-    Args:
-        stated: what is stated about the parts of each node.
-        fleet: the comparison of like nodes.
-        judged: the figures that each reference judged.
-    """
+    """Yield what each judge finds."""
     figures, benchmarks, facts = evidence.figures, evidence.benchmarks, evidence.facts
     yield part_faults(facts, stated)
     yield rail_faults(facts, declared_parts(evidence.node), ordered_hardware(facts, stated))

@@ -49,13 +49,9 @@ class ChangeOverTime:
     """The change of one figure from the beginning of the run to its end.
 
     Attributes:
-        figure: the number of the figure.
         first, last: the values of the first and the last part, in the unit of the figure.
-        ratio: the last ÷ the first values.
         noise: the standard deviation of one repeat, as a part of its value.
         least: the least ratio change that counts: further from 1 is no chance.
-        worse: whether it became worse by more than that.
-        evidence: how the sensors of the node changed in the same time.
     """
 
     figure: int
@@ -207,7 +203,6 @@ def over_time(
 def _series(
     figures: Aggregates, chosen: NDArray[np.bool_], times: Floats
 ) -> Iterator[tuple[int, tuple[Floats, Floats]]]:
-    """Yield number, times and values of each chosen figure; `times` is in the order of all."""
     for number in np.flatnonzero(chosen).tolist():
         first, members = int(figures.first[number]), figures.members(number)
         own = times[first : first + len(members)]
@@ -242,7 +237,6 @@ def _noise(figures: Aggregates, series: Series) -> dict[int, tuple[float, int]]:
 def _parts(
     times: Floats, values: Floats, first_end: float, last_begin: float
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the values of the first and of the last part, at least three of each."""
     first = max(_LEAST_OF_PART, int((times <= first_end).sum()))
     last = max(_LEAST_OF_PART, int((times >= last_begin).sum()))
     half = len(values) // 2

@@ -34,8 +34,6 @@ class FileSystemFault:
 
     Attributes:
         folder: the scratch folder of a step that failed, or of the partition.
-        problem: what happened.
-        others: the nodes that could use the file system at the same time.
         measurands: the figures that are slow on all nodes because of it, each with its parameters.
     """
 
@@ -114,10 +112,6 @@ def slow_alike(results: Iterable[Result], scratch: str) -> tuple[FileSystemFault
     """Return a fault for each figure of files that misses a limit on every node that measured it.
 
     A node that is slower than its peers is listed as a bad node instead.
-
-    Args:
-        results: the results of the cases that write files.
-        scratch: the scratch folder of the partition.
     """
     slow: dict[_Measurand, dict[str, bool]] = {}
     for result in results:
@@ -177,10 +171,7 @@ class SlowTarget:
     """A storage target that is slower than the others.
 
     Attributes:
-        target: its index in the file system.
-        file_system: the name of the file system in the inventory.
         results: the figures that fail by the comparison of the targets, the worst first.
-        targets: the number of targets that were compared.
     """
 
     target: int

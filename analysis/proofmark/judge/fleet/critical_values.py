@@ -109,7 +109,6 @@ def critical_value(nodes: int, level: float) -> float:
     """Return the distance from the centre, in spreads, that healthy nodes exceed with `level`.
 
     Args:
-        nodes: number of like nodes, at least `LEAST_NODES`.
         level: probability that any of `nodes` healthy nodes exceeds it.
 
     Raises:
@@ -225,7 +224,6 @@ class FleetLimit:
     """The limit for a figure of a node, from the values of like nodes.
 
     Attributes:
-        nodes: the number of like nodes that were measured.
         centre: their median, in the unit of the figure.
         spread: their robust standard deviation, as a part of the centre.
         critical: the accepted distance from the centre, in spreads.
@@ -287,7 +285,6 @@ def fleet_limit(
 
     Args:
         values: one for each node, in one unit.
-        better: whether a higher or a lower value is better.
         level: probability that any of the nodes is flagged if all are healthy.
         members: like nodes (``peers``), pairs of nodes or storage targets; for the reasons.
     """

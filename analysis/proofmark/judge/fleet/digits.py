@@ -35,12 +35,8 @@ class Digits:
     """The digits of like nodes.
 
     Attributes:
-        nodes: the number of nodes.
         value: the value that more than half of the nodes have in all executions; None if there is
             none.
-        agreeing: the number of these nodes.
-        repeated: the number of nodes with two executions or more.
-        constant: the number of these whose executions all have the same value.
         proven: whether more than half of the repeated nodes are constant, and one of them has
             `value`.
     """

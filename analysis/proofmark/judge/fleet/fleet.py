@@ -66,7 +66,6 @@ def spikes(figures: Aggregates, sizes: Sequence[Off], level: float) -> Numbers:
     that are off confirm a figure at any size.
 
     Args:
-        sizes: one entry for each message size.
         level: the probability that spikes alone name any node.
     """
     if len(sizes) < LEAST_SIZES:
@@ -87,7 +86,6 @@ def spikes(figures: Aggregates, sizes: Sequence[Off], level: float) -> Numbers:
 
 
 def _needed(sizes: int, rate: float, level: float) -> int:
-    """Return the number of `sizes` that spikes of this rate reach with at most `level`."""
     tail, needed = 0.0, sizes + 1
     while needed > 2:
         tail += comb(sizes, needed - 1) * rate ** (needed - 1) * (1 - rate) ** (sizes - needed + 1)
@@ -111,12 +109,9 @@ class FleetFigure:
     """One figure of like nodes.
 
     Attributes:
-        record: the record of one of the nodes.
         kind: the hardware of the nodes, and the distance of a pair.
         better: whether a higher or a lower value is better (``higher``, ``lower``).
-        fleet_limit: the limit for all nodes.
         flagged: the nodes that miss the limit, or the indexes of storage targets.
-        members: what is compared: `LIKE_NODES` or `LIKE_TARGETS`.
         noise: why a material change of a node would not be seen; `NOTHING` if it would be.
         needed: with how many repeats it would be seen (`repeats_needed`).
     """
@@ -208,12 +203,10 @@ class Fleet:
 
     Attributes:
         level: probability that any node is flagged on a healthy machine.
-        figures: the figures of like nodes.
         alike, failed: the numbers of the results that keep or miss the limit of their fleet.
         spiked: those that miss it at single message sizes only. They are measured again.
         again: those that miss it, and whose repeats do not agree.
         of: the place of each result in `figures`; -1 if it has no like nodes.
-        median: of each result.
     """
 
     level: float = FAMILY_LEVEL

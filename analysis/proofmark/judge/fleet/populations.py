@@ -67,7 +67,6 @@ class Kinds:
     Args:
         hardware: of each node, as a text: that which was ordered, never that which was found, or a
             node with a wrong part is compared with itself. A node that it lacks is like no other.
-        distance: of a pair; None if it is not known.
         groups: of hosts of unknown hardware, as a text (`measured_groups`).
     """
 
@@ -118,7 +117,6 @@ def like_targets(figures: Aggregates) -> Iterator[Numbers]:
 
 
 def _without_target(measurand: Measurand) -> Measurand | None:
-    """Return `measurand` without its storage target; None if it has none."""
     if f'"{STORAGE_TARGET}"' not in measurand.parameters:
         return None
     parameters = json.loads(measurand.parameters)
@@ -148,10 +146,8 @@ class PeerGroup:
     """Figures that are compared with each other.
 
     Attributes:
-        members: their numbers.
         compared: `LIKE_NODES` or `LIKE_TARGETS`.
         fact: what separates them from other figures of like nodes; empty for all of these.
-        why: why they are not compared, or `NOTHING`.
     """
 
     members: Numbers
@@ -196,14 +192,7 @@ def populations_of(
 
 
 def several(values: Floats, smaller: Mask, unit: str, *, alone: bool) -> Message:
-    """Return why figures are not compared: some of them may be another kind.
-
-    Args:
-        values: of the figures, in `unit`.
-        smaller: those that may be another kind.
-        unit: of the values.
-        alone: whether they are figures of single nodes.
-    """
+    """Return why figures are not compared: some of them may be another kind."""
     few, many = (float(np.median(values[mask])) for mask in (smaller, ~smaller))
     code = "nodes-populations" if alone else "pairs-populations"
     numbers = {"many": int((~smaller).sum()), "few": int(smaller.sum())}
@@ -305,7 +294,6 @@ def of_bad_hosts(names: Sequence[str], slow: Mask) -> bool:
 
 
 def _share_of_bad_hosts(names: Sequence[str], slow: Mask) -> float | None:
-    """Return the share of the hosts with only slow pairs; None if a slow pair has no such host."""
     pairs = [hosts_of(name) for name in names]
     fast = set(hosts_of_nodes(name for name, bad in zip(names, slow, strict=True) if not bad))
     if not all(set(of_pair) - fast for of_pair, bad in zip(pairs, slow, strict=True) if bad):
@@ -318,8 +306,6 @@ def separating(names: Sequence[str], slow: Mask, places: Places) -> tuple[str, l
     """Return the fact that separates two populations, with its value for each member, or None.
 
     Args:
-        names: the nodes or pairs.
-        slow: the members of the slower population.
         places: switches and rack, by host.
     """
     best, found = EXPLAINED * min(slow.sum(), len(slow) - slow.sum()), None

@@ -9,6 +9,7 @@ from typing import cast
 
 from proofmark.cases.reference import UNIT_OF, Rule
 from proofmark.cases.vocabulary import ALL_RAILS, RAIL, Scalar
+from proofmark.common.grouping import gathered
 from proofmark.common.message import Field, Message
 from proofmark.site.ceilings import SideCache, only_in_package, side_cache
 from proofmark.site.hardware import MEMORY, NODE, RAILS, StatedNode
@@ -59,12 +60,8 @@ class Nominal:
     """The stated parts of a node, where they are more than it shows; None: those that it shows.
 
     Attributes:
-        processor: the ordered one, if the node has another.
-        cores, sockets, dimms: their numbers.
         dimm_mt_per_s: the speed of the memory modules.
-        gbit_per_s: the rate of a port of the network.
         ports: the names of the ports that carry messages; empty if nothing states them.
-        rails: the number of ports of the network.
         sources: who states each part: ``declared``, ``accepted`` or ``usual``.
     """
 
@@ -133,9 +130,7 @@ def derive(
     The reason names the key of the inventory that gives the missing fact.
 
     Args:
-        nodes: the facts of each node, at least one.
         parameters: of the figure; ``memory`` is the memory that was used (``ddr``, ``mcdram``).
-        node: what the inventory states about each node.
         stated: the stated parts of each node; empty if nothing is stated.
     """
     each: list[Derived] = []
@@ -203,9 +198,10 @@ def _of_all_rails(limit: Derived, facts: NodeFacts, nominal: Nominal) -> Derived
     """
     rates = [rail.gbit_per_s for rail in rails_of(facts).values() if rail.active]
     count = nominal.rails or rates.count(max(rates, default=0.0)) or 1
-    cards: dict[str, list[Port]] = {}
-    for port in active_ports(facts, nominal):
-        cards.setdefault((port.slot or name_of(port)).partition(".")[0], []).append(port)
+    cards = gathered(
+        ((port.slot or name_of(port)).partition(".")[0], port)
+        for port in active_ports(facts, nominal)
+    )
     part, source = 1.0, ""
     for ports in cards.values():
         least = min(parts_after(ports[0]), default=None)
@@ -333,10 +329,6 @@ def _cached(
     """Return the bandwidth of memory behind a memory-side cache: that of the cache.
 
     It is not known for data beyond the cache: a part of them is in it.
-
-    Args:
-        modules: the bandwidth of the memory modules, which is that of a cache of them.
-        node: what the inventory states.
     """
     array, rate = parameters.get(ARRAY), node.memory.fast_bytes_per_s or cache.bytes_per_s
     sizes = {"node": facts.hostname, "cache": f"{cache.bytes / 2**30:.3g}"}

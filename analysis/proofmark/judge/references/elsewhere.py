@@ -72,8 +72,6 @@ class Measured:
     """What a figure was measured on and with.
 
     Attributes:
-        facts: of each of its nodes; empty if those of one are not known.
-        stated: the stated parts of each node.
         programs: of its case; None if they are not known yet.
         network: the technology between the nodes, as the site states it; else empty.
     """
@@ -88,7 +86,6 @@ class ElsewhereValue(NamedTuple):
     """The value of another site in the unit of a figure.
 
     Attributes:
-        value: in that unit.
         unheld: the conditions that do not hold, or are not known to hold.
     """
 
@@ -189,19 +186,18 @@ def value_elsewhere(
 
     Of several values with its settings it takes the one with the fewest conditions that do not
     hold.
-
-    Args:
-        measured: what it was measured on and with.
-        tolerance: the part by which the figure may be worse.
     """
     differing = [(settings.other(each.figure), each) for each in reference.figures]
     same = [each for names, each in differing if not names]
     if not same:
         names, nearest = min(differing, key=lambda pair: len(pair[0]))
+        figure = nearest.figure
+        own = {each: getattr(figure, each) for each in ("mode", "placement", "benchmark", "unit")}
+        known: Mapping[str, Scalar] = {**own, "nodes": figure.nodes, **figure.settings}
         return Message(
             "elsewhere-settings",
             settings=", ".join(names),
-            source=_shown(nearest.figure, names),
+            source=", ".join(f"{known.get(name, '–')}" for name in names),
             found=_found(settings, names),
         )
     tried = []
@@ -222,12 +218,6 @@ def value_elsewhere(
     return ElsewhereValue(best.figure.value * times, reference.source, unheld_of_best)
 
 
-def _shown(figure: AcceptedFigure, names: Sequence[str]) -> str:
-    own = {each: getattr(figure, each) for each in ("mode", "placement", "benchmark", "unit")}
-    known: Mapping[str, Scalar] = {**own, "nodes": figure.nodes, **figure.settings}
-    return ", ".join(f"{known.get(name, '–')}" for name in names)
-
-
 def _found(settings: Settings, names: Sequence[str]) -> str:
     own = {each: getattr(settings, each) for each in ("mode", "placement", "benchmark", "unit")}
     known: Mapping[str, Scalar] = {**own, "nodes": settings.nodes, **settings.found}
@@ -235,7 +225,6 @@ def _found(settings: Settings, names: Sequence[str]) -> str:
 
 
 def _other_nodes(known: KnownFigure, measured: Measured) -> Iterator[Message]:
-    """Yield that the nodes are of another model, or that this is not known."""
     if not measured.facts:
         yield Message("condition-hardware", source=f"{known.model}")
         return
@@ -281,7 +270,6 @@ def other_parts(source: NodeModel, found: NodeModel, *, ports: bool) -> Iterator
     know them: how much of it a kernel keeps differs.
 
     Args:
-        found: that of the node.
         ports: whether the figure depends on the ports of the network.
     """
     for name in ("processor", "sockets", "cores", "virtual"):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from proofmark.cases.reference import MATERIAL, Against, Reference, Rule
 from proofmark.cases.vocabulary import Scalar
 from proofmark.common.expressions import render
+from proofmark.common.grouping import gathered
 from proofmark.common.message import Message, joined, shared
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.text import factor, percent
@@ -81,10 +82,11 @@ class Figures:
         """Return the valid records of a metric by node and mode; cached."""
         key = (case, metric)
         if key not in self._by_metric:
-            by_node: dict[tuple[str, str], list[Record]] = {}
-            for record in self._figures.measuring(case, metric):
-                if record.valid:
-                    by_node.setdefault((record.node, record.mode), []).append(record)
+            by_node = gathered(
+                ((record.node, record.mode), record)
+                for record in self._figures.measuring(case, metric)
+                if record.valid
+            )
             self._by_metric[key] = by_node
         return self._by_metric[key]
 
@@ -130,7 +132,6 @@ class Figure:
 
     Attributes:
         value: its median, in the unit of `record`.
-        values: its valid values.
         repeats: its value in each repeat; empty if it is not known which figures ran together.
         material: the least change that matters, as a part of the value.
         once: the noise of a figure that was measured once; None if it is not known.
@@ -148,9 +149,7 @@ class ReferenceValue(NamedTuple):
     """What a figure is compared with, in its unit.
 
     Attributes:
-        value: None if it is not known.
         name: of the value; the reason if a derived value is not known.
-        repeats: the value in each repeat, if it was measured.
         unheld: the conditions of a typical value that do not hold.
     """
 
@@ -198,15 +197,9 @@ class Comparison:
     """What references are compared with, besides the value of a figure.
 
     Attributes:
-        figures: the figures of the run, for references that are measured in it.
-        nodes: the hardware of each node, for references that are derived from it.
-        node: what the inventory states about each node.
-        builds: how the program of each case was built.
         tolerance: the site's tolerance of expected values; None is that of each value.
-        stated: the stated parts of each node.
         programs: what decides the figures of each case; for the figures of other sites.
         network: the technology between the nodes, as the site states it; for them too.
-        largest_ratio: as of `Terms`.
     """
 
     figures: Figures
@@ -329,7 +322,6 @@ class Comparison:
         return _Outcome("UNJUDGED", reason, visible, possible_repeats(needed))
 
     def _against(self, record: Record, reference: Reference) -> ReferenceValue:
-        """Return what a figure is compared with."""
         source = reference.source
         if isinstance(reference, ElsewhereReference):
             return self._elsewhere(record, reference)
@@ -425,7 +417,6 @@ class Comparison:
 
 
 def _not_known(against: ReferenceValue) -> Message:
-    """Return why there is no value to compare with."""
     if against.value is None and isinstance(against.name, Message):
         return against.name
     code = "not-measured" if against.value is None else "reference-zero"

@@ -15,6 +15,7 @@ from typing import ClassVar, NamedTuple, Self
 from proofmark.cases.reference import OF_EXPECTED, TYPICAL, Reference
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import Scalar
+from proofmark.common.grouping import gathered
 from proofmark.common.message import Message
 from proofmark.judge.confidence import AGAIN
 from proofmark.judge.references.elsewhere import elsewhere_references
@@ -60,7 +61,6 @@ def judging_bounds(
     else the tolerance of its source: without both, its bounds are not known.
 
     Args:
-        reference: the reference or limit.
         of_site: the tolerance that the site states for expected values; None if it states none.
         of_source: the tolerance of the source of a typical value; None if it is not known.
     """
@@ -191,14 +191,10 @@ class JudgedFigure:
     """A figure, its limit and its outcome; or a planned figure that has no value.
 
     Attributes:
-        node: the node or the nodes that measured it, as records name them.
-        steps: the steps that measured it.
         outcome: one of the four words. A figure that is missing is UNJUDGED.
-        reason: why it has this outcome.
         value: the value that the limit compares, in `unit`; None if there is no valid one.
         found: what a node reports for an item that compares no number.
         record: the first record of the figure, with the median as value; None if it has none.
-        judgement: by the limit; None if it was not compared.
     """
 
     node: str
@@ -260,8 +256,6 @@ class CaseReference:
     """A reference of a case, or a limit of the contract. Equal ones are one and the same.
 
     Attributes:
-        case: the case of the figures that it judges.
-        reference: the reference or limit.
         judged_with: the labels of its metric with which figures are compared.
     """
 
@@ -309,9 +303,7 @@ def applying_references(
     records: Records, references: Iterable[CaseReference]
 ) -> Iterator[tuple[int, list[CaseReference]]]:
     """Yield the number of each measurand to which references apply, with these references."""
-    candidates: dict[tuple[str, str], list[CaseReference]] = {}
-    for each in references:
-        candidates.setdefault((each.case, each.reference.metric), []).append(each)
+    candidates = gathered(((each.case, each.reference.metric), each) for each in references)
     for number, measurand in enumerate(records.measurands):
         about = records.of_measurand(number)
         chosen = candidates.get((measurand.case, measurand.metric), ())
@@ -366,12 +358,7 @@ class Terms(ABC):
     def judge(
         self, record: Record, reference: Reference, compared: Callable[[], Judgement]
     ) -> Judgement:
-        """Return the judgement of a figure.
-
-        Args:
-            reference: a reference that applies to it.
-            compared: returns the judgement of a figure with this value and all proofs.
-        """
+        """Return the judgement of a figure."""
 
 
 def uses_all_cores(record: Record, nodes: Nodes) -> bool:

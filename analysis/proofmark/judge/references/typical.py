@@ -39,7 +39,6 @@ from proofmark.site.hardware_limits import (
     typical_shares,
 )
 from proofmark.site.node.facts import NodeFacts
-from proofmark.software.mpi import same_release
 from proofmark.software.software import Package, Software
 
 PEAK: Mapping[Rule, HardwareRule] = {
@@ -93,8 +92,6 @@ class Setting:
     """What a figure was measured with.
 
     Attributes:
-        nodes: the facts of each node, at least one.
-        node: what the inventory states about each node.
         stated: the stated parts of each node; empty if nothing is stated.
     """
 
@@ -147,9 +144,6 @@ def typical_value(
     """Return the value that healthy nodes of this kind reach together, or why it is not known.
 
     Of several shares it takes the first one with the fewest conditions that do not hold.
-
-    Args:
-        setting: what the figure was measured with.
     """
     values: list[float] = []
     shares: list[_Share] = []
@@ -290,15 +284,13 @@ def other_programs(
     """Yield what decides figures and differs, or is not known here.
 
     Args:
-        source: the programs of the value that a figure is compared with.
         stores: whether the figure depends on whether stores pass the caches.
-        messages: whether the figure has messages between nodes.
     """
-    if _differ(source.version, here.version):
+    if source.version != here.version:
         yield Message("condition-version", source=source.version, version=here.version or "?")
-    if _differ(source.blas, here.blas):
+    if source.blas != here.blas:
         yield Message("condition-blas", source=source.blas or "?", blas=here.blas or "?")
-    if _differ(source.mpi, here.mpi):
+    if source.mpi != here.mpi:
         yield Message("condition-mpi", source=source.mpi or "?", mpi=here.mpi or "?")
     if source.mpi and source.transport != here.transport:
         yield Message(
@@ -311,11 +303,6 @@ def other_programs(
     elif stores and source.streaming_stores != here.streaming_stores:
         code = "condition-stores" if source.streaming_stores else "condition-stores-cached"
         yield Message(code)
-
-
-def _differ(one: str, other: str) -> bool:
-    """Return whether two releases, each perhaps after the name of its program, differ."""
-    return one != other and not same_release(one, other)
 
 
 def _shown(transport: Mapping[str, str]) -> str:

@@ -9,6 +9,7 @@ from proofmark.common.plugins import PluginTable
 
 PLUGINS: PluginTable = {
     "proofmark.report.exports": {
+        "junit": "junit:Junit",
         "hpl": "submission:HplSubmission",
         "nhc": "nhc:NodeHealthCheck",
         "perflog": "time_series:Perflog",

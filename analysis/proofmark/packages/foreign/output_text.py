@@ -6,7 +6,7 @@ import codecs
 import json
 import re
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -259,11 +259,12 @@ def without_marks(text: str, banners: Sequence[Pattern]) -> str:
     Args:
         banners: the lines that begin an output. If one stands in `text` as it is, there is no mark.
     """
-    if not may_begin(text, banners) or first_line(text, banners) is not None:
+    likely = _likely(tuple(banners))
+    if not likely.search(text) or first_line(text, banners) is not None:
         return text
     lines = text.split("\n")
     for number, line in enumerate(lines):
-        if not may_begin(line, banners):
+        if not likely.search(line):
             continue
         place = next((start for start in _starts(line) if _begins(banners, line, start)), 0)
         form = _form(line[:place]) if place else None
@@ -276,29 +277,24 @@ def without_marks(text: str, banners: Sequence[Pattern]) -> str:
 
 
 def may_begin(text: str, banners: Sequence[Pattern]) -> bool:
-    """Return whether `text` has the fixed words of a banner, which are found fast."""
-    return any(words in text for words in _likely(tuple(banners)))
+    """Return whether `text` has the fixed words of a banner: one pass over text of others."""
+    return bool(_likely(tuple(banners)).search(text))
 
 
 def first_line(text: str, banners: Sequence[Pattern]) -> int | None:
     """Return the place of the first banner that is a whole line, or None."""
-    return _first_line(text, tuple(banners))
-
-
-@lru_cache(maxsize=2)
-def _first_line(text: str, banners: tuple[re.Pattern[str], ...]) -> int | None:
-    found = _any_line(banners).search(f"\n{text}")
+    found = _any_line(tuple(banners)).search(f"\n{text}")
     return found.start() if found else None
 
 
 @lru_cache(maxsize=64)
-def _likely(banners: tuple[re.Pattern[str], ...]) -> Collection[str]:
-    """Return the longest fixed words of each banner."""
+def _likely(banners: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
+    """Return a pattern of the longest fixed words of each banner; it is searched fast."""
     found: dict[str, None] = {}
     for banner in banners:
         for alternative in re.split(r"\|(?![^(]*\))", banner.pattern):
             found[max(_fixed_words(alternative), key=len, default="")] = None
-    return found
+    return re.compile("|".join(map(re.escape, found)) if found else "(?!)")
 
 
 def _fixed_words(pattern: str) -> Iterator[str]:

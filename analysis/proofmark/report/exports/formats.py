@@ -8,13 +8,11 @@ import polars as pl
 
 from proofmark.common.files import (
     parquet,
-    replacing,
     write_atomic,
     write_atomic_bytes,
 )
 from proofmark.common.text import csv_cell
 from proofmark.judge.verdict import Verdict
-from proofmark.judge.verdict_files import write_junit
 from proofmark.records.columns import Records
 from proofmark.report.exports import Export, labelled
 from proofmark.runs.run import Run
@@ -31,20 +29,6 @@ class Csv(Export):
         path = folder / "records.csv"
         texts = pl.col(pl.String).map_elements(csv_cell, return_dtype=pl.String)
         write_atomic(path, labelled(run, records, verdict).with_columns(texts).write_csv())
-        return [path]
-
-
-class Junit(Export):
-    """Writes the verdict of each figure as a test case."""
-
-    name = "junit"
-    content = "the verdict of each figure as a test case"
-
-    def write(self, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
-        """Write one file."""
-        path = folder / run.files.junit.name
-        with replacing(path) as file:
-            write_junit(file, verdict)
         return [path]
 
 

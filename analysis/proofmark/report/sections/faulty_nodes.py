@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from proofmark.common.files import is_regular, sha256_of
+from proofmark.common.grouping import gathered
 from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
 from proofmark.common.translation import N_, _, translated
@@ -61,7 +62,7 @@ def _nodes(run_data: RunData) -> Iterator[Block]:
     rows = [
         (
             Cell(node.host, "strong"),
-            _worst(node),
+            (_percent(node.worst) if node.slow else "–"),
             Cell(
                 localized(node.likely),
                 "reason",
@@ -87,10 +88,6 @@ def _nodes(run_data: RunData) -> Iterator[Block]:
         tables=(titled(caption, columns, rows, rest=translated(REST)),),
         links=(PageLink("rma.csv", _("rma.csv, the list for the vendor")),),
     )
-
-
-def _worst(node: BadNode) -> str:
-    return _percent(node.worst) if node.slow else "–"
 
 
 def _percent(fraction: float) -> str:
@@ -189,10 +186,9 @@ def _detection_power(run_data: RunData) -> Iterator[Block]:
         return
     seen = [figure for figure in fleet.figures if figure.fleet_limit.limit is not None]
     rows = [_power(figure) for figure in seen]
-    powerless: dict[str, list[FleetFigure]] = {}
-    for figure in fleet.figures:
-        if why := figure.fleet_limit.powerless:
-            powerless.setdefault(why.code, []).append(figure)
+    powerless = gathered(
+        (why.code, figure) for figure in fleet.figures if (why := figure.fleet_limit.powerless)
+    )
     rows += [_powerless(figures) for figures in powerless.values()]
     columns = (
         _("Figure"),

@@ -7,6 +7,7 @@ from itertools import chain
 
 from proofmark.cases.case import metrics_of
 from proofmark.cases.suite import Benchmarks
+from proofmark.common.grouping import gathered
 from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
 from proofmark.common.translation import N_, _, translated
@@ -23,8 +24,6 @@ from proofmark.report.page import (
     Fold,
     PageLink,
     Section,
-    Table,
-    listed,
     numeric,
     table,
     tabled,
@@ -87,26 +86,6 @@ def limit_blocks(run_data: RunData) -> Iterator[Block]:
     yield tabled(caption, columns, rows, *notes)
 
 
-def idle_limits(run_data: RunData) -> Iterator[Block]:
-    """Yield the contract limits of this suite that judged no figure."""
-    items = tuple(
-        _("{limit}: {unjudged} UNJUDGED, {invalid} INVALID").format(
-            limit=_text(each),
-            unjudged=count(sum(each.outcomes.values()), "figure"),
-            invalid=count(each.invalid, "figure"),
-        )
-        for each in run_data.verdict.limits
-        if each.reference.kind == "contract" and each.steps and not each.judged
-    )
-    if items:
-        yield listed(_("Contract limits that judged no figure"), items)
-
-
-def _text(each: LimitOutcome) -> str:
-    name = _name(each)
-    return f"{' '.join((name.text, *name.details))} ({each.reference.source})"
-
-
 def _name(each: LimitOutcome) -> Cell:
     reference = each.reference
     mode = _("mode {mode}").format(mode=reference.mode) if reference.mode else ""
@@ -160,10 +139,11 @@ def _checked(each: CheckOutcome) -> tuple[Cell | str, ...]:
     """Return the row of a functional item."""
     item, (met, total) = each.item, each.nodes
     text = (visible(item.text), *([_("minor")] if item.severity == "minor" else []))
-    reasons: dict[str, list[str]] = {}
-    for figure in each.figures:
-        if figure.outcome != "PASS":
-            reasons.setdefault(localized(figure.reason), []).append(figure.node)
+    reasons = gathered(
+        (localized(figure.reason), figure.node)
+        for figure in each.figures
+        if figure.outcome != "PASS"
+    )
     lines = [f"{folded(nodes)}: {why}" for why, nodes in reasons.items()]
     return (
         Cell(item.number, "strong", details=text),
@@ -260,7 +240,9 @@ def repeats_text(result: Result) -> str:
 
 def judged_section(run_data: RunData) -> Section:
     """Return the section of the figures that a reference applies to."""
-    listed = _listed(run_data)
+    comparison = run_data.verdict.baseline
+    left_out = comparison.judgements - comparison.failures if comparison else 0
+    listed = run_data.verdict.judgements() - left_out
     if not listed:
         none = _("No reference applies to a figure of this run: all figures are UNJUDGED.")
         only = _("Only accepted runs judge this run. No figure is worse.")
@@ -274,40 +256,6 @@ def judged_section(run_data: RunData) -> Section:
     )
     accepted = _("Figures that are not worse than accepted are in the comparison with these runs.")
     paragraphs = (explanation, accepted) if run_data.verdict.baseline else (explanation,)
-    return Section(
-        "judged",
-        _("Judged figures"),
-        (
-            *limit_blocks(run_data),
-            Block(paragraphs=paragraphs, tables=(_judged_table(run_data, listed),)),
-        ),
-    )
-
-
-def _listed(run_data: RunData) -> int:
-    """Return the number of judgements of the table: all but those of a baseline that are no FAIL.
-
-    A baseline judges hundreds of figures, which would hide the others.
-    """
-    comparison = run_data.verdict.baseline
-    left_out = comparison.judgements - comparison.failures if comparison else 0
-    return run_data.verdict.judgements() - left_out
-
-
-def _with(verdict: Verdict, outcome: str) -> Iterable[Result]:
-    """Return the results that can contain a judgement with this outcome.
-
-    The verdict of a result is the worst outcome of its judgements. A miss that the repeats do not
-    show is worse than a PASS.
-    """
-    if outcome == "FAIL":
-        return verdict.of("FAIL")
-    if outcome == "PASS":
-        return chain(verdict.of("FAIL", "PASS"), verdict.again)
-    return verdict.of("FAIL", "PASS", "UNJUDGED")
-
-
-def _judged_table(run_data: RunData, total: int) -> Table:
     verdict = run_data.verdict
     rows: Iterator[tuple[Cell | str, ...]] = (
         (
@@ -340,7 +288,32 @@ def _judged_table(run_data: RunData, total: int) -> Table:
         _("Source"),
     )
     rest = _("The complete list is in verdict.json.")
-    return table(_("Figures with a reference"), columns, rows, rest=rest, total=total)
+    return Section(
+        "judged",
+        _("Judged figures"),
+        (
+            *limit_blocks(run_data),
+            Block(
+                paragraphs=paragraphs,
+                tables=(
+                    table(_("Figures with a reference"), columns, rows, rest=rest, total=listed),
+                ),
+            ),
+        ),
+    )
+
+
+def _with(verdict: Verdict, outcome: str) -> Iterable[Result]:
+    """Return the results that can contain a judgement with this outcome.
+
+    The verdict of a result is the worst outcome of its judgements. A miss that the repeats do not
+    show is worse than a PASS.
+    """
+    if outcome == "FAIL":
+        return verdict.of("FAIL")
+    if outcome == "PASS":
+        return chain(verdict.of("FAIL", "PASS"), verdict.again)
+    return verdict.of("FAIL", "PASS", "UNJUDGED")
 
 
 def _reference(result: Result, judgement: Judgement) -> str:
@@ -390,7 +363,6 @@ def all_section(run_data: RunData) -> Section:
     links = (
         PageLink("records.parquet", "records.parquet"),
         PageLink("verdict.json", "verdict.json"),
-        PageLink("junit.xml", "junit.xml"),
     )
     sealed = run_data.run.seal
     evidence = _(

@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+from proofmark.cases.vocabulary import BLAS_KERNEL
 from proofmark.common.files import is_regular
+from proofmark.common.grouping import gathered
 from proofmark.common.message import Message, localized
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.common.text import dates_in, one_line, percent
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.diagnosis.disagreeing import Disagreement, LikeExecutions
 from proofmark.judge.ending import named_nodes, named_steps, of_like_nodes
-from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.judge.results import CONFIRMING, Result
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.kinds import kind_of
@@ -33,10 +34,8 @@ from proofmark.report.page import (
     tabled,
 )
 from proofmark.report.run_data import RunData
-from proofmark.report.sections import peak
 from proofmark.report.sections.figure_tables import (
     figure_cell,
-    idle_limits,
     median_text,
     name,
     settings,
@@ -197,7 +196,6 @@ def section(run_data: RunData) -> Section:
         *_excused(run_data),
         *fleet_blocks(run_data),
         *_retest(run_data),
-        *idle_limits(run_data),
         *_not_run(run_data),
         *_stopped(run_data),
         *_counters(run_data, invalid=True),
@@ -212,7 +210,7 @@ def observations(run_data: RunData) -> Iterator[Section]:
     blocks = [
         *_other_modes(run_data),
         *_findings(run_data),
-        *(Block(paragraphs=(text,)) for text in peak.other_kernels(run_data)),
+        *(Block(paragraphs=(text,)) for text in other_kernels(run_data)),
         *_counters(run_data, invalid=False),
         *_disturbed_executions(run_data),
         *_disturbances(run_data),
@@ -279,9 +277,7 @@ def _crashes(run_data: RunData) -> Iterator[Block]:
     if found := run_data.verdict.executions.crashes:
         caption = _("Executions that crashed beside a sound one")
         columns = (_("Node"), _("Crashes"), _("Set aside, because"))
-        groups: dict[str, list[tuple[str, Message]]] = {}
-        for each in found:
-            groups.setdefault(each.set_aside, []).append((each.node, each.message))
+        groups = gathered((each.set_aside, (each.node, each.message)) for each in found)
         rows = []
         for why, crashes in groups.items():
             rows += [
@@ -359,9 +355,7 @@ def _other_modes(run_data: RunData) -> Iterator[Block]:
     if not_run := run_data.verdict.coverage.not_run:
         caption = _("Steps for other firmware modes")
         why = _("These steps need a mode that is entered only if a reboot is confirmed.")
-        modes: dict[str, list[str]] = {}
-        for each in not_run:
-            modes.setdefault(each.mode, []).append(each.step)
+        modes = gathered((each.mode, each.step) for each in not_run)
         text = _("mode {mode}: {count}, {steps}")
         items = (
             text.format(mode=mode, count=count(len(steps), "step"), steps=named_steps(steps))
@@ -446,7 +440,6 @@ def _counters(run_data: RunData, *, invalid: bool) -> Iterator[Block]:
 
 
 def _disturbed_executions(run_data: RunData) -> Iterator[Block]:
-    """Yield all executions that were disturbed, also those that do not count."""
     executions = run_data.verdict.results.aggregates.records.executions
     cases = {state.step.id: state.step.case for state in run_data.states}
     groups: dict[tuple[str, ...], list[Execution]] = {}
@@ -506,10 +499,11 @@ _POPULATIONS = ("pairs-populations", "nodes-populations")
 def fleet_blocks(run_data: RunData) -> Iterator[Block]:
     """Yield one line for the populations of a case, and one for each node with single values."""
     fleet = run_data.verdict.fleet
-    apart: dict[tuple[str, ...], list[FleetFigure]] = {}
-    for figure in fleet.figures:
-        if figure.fleet_limit.powerless.code in _POPULATIONS:
-            apart.setdefault(_what(figure.record), []).append(figure)
+    apart = gathered(
+        (_what(figure.record), figure)
+        for figure in fleet.figures
+        if figure.fleet_limit.powerless.code in _POPULATIONS
+    )
     if apart:
         lines = (
             f"{' '.join(what)}, {count(len(figures), 'figure')}: "
@@ -539,3 +533,21 @@ def _what(record: Record) -> tuple[str, ...]:
 def _value(result: Result) -> str:
     record = result.record
     return f"{number(record.value)} {record.unit} ({pairs(record.parameters)})"
+
+
+def other_kernels(run_data: RunData) -> Iterator[str]:
+    """Yield each choice of a BLAS kernel that the output of its program does not confirm."""
+    wanted: dict[str, str] = {}
+    for package in run_data.software.packages.values() if run_data.software else ():
+        blas = next((each.blas for each in package.programs.values() if each.blas), None)
+        default = (blas.chosen or blas.built_for or "") if blas else ""
+        for choice, environment in package.variants.get(BLAS_KERNEL, {}).items():
+            if kernel := ", ".join(environment.values()) or default:
+                wanted.setdefault(choice, kernel)
+    for choice, kernel in wanted.items():
+        names = run_data.kernels.get(choice, ())
+        if names and {name.casefold() for name in names} != {kernel.casefold()}:
+            printed = _(" and ").join(names)
+            yield _("{choice}: {wanted} was wanted, the output reports {printed}.").format(
+                choice=choice, wanted=kernel, printed=printed
+            )

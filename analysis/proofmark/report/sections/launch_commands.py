@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from proofmark.common.files import is_regular, sha256_of
+from proofmark.common.grouping import gathered
 from proofmark.common.message import localized
 from proofmark.common.printed_command import SCRIPT, PrintedCommand, of_run
 from proofmark.common.text import duration
@@ -48,9 +49,7 @@ def sections(run_data: RunData) -> Iterator[Section]:
         paragraphs=(_("To use both executions in the next verdict and report:"),),
         codes=(f"{again}\n{PrintedCommand('proofmark', 'report', folder)}",),
     )
-    by_case: dict[str, list[StepState]] = {}
-    for state in run_data.states[:LONGEST_TABLE]:
-        by_case.setdefault(state.step.case, []).append(state)
+    by_case = gathered((state.step.case, state) for state in run_data.states[:LONGEST_TABLE])
     blocks = [_case(run_data, case, states) for case, states in by_case.items()]
     yield Section(
         "commands",
@@ -95,7 +94,6 @@ def _fold(run_data: RunData, state: StepState) -> Fold:
 
 
 def _name(step_files: StepFiles, path: Path) -> str:
-    """Return the path of a file in its step; an input of the step has its own name."""
     inside = path.is_relative_to(step_files.folder)
     return path.relative_to(step_files.folder).as_posix() if inside else path.name
 
@@ -122,9 +120,7 @@ def _outcome(state: StepState) -> str:
 
 def _not_needed(run_data: RunData) -> list[Block]:
     """Return the steps that were not run, by reason, and the results of the searches."""
-    by_reason: dict[str, list[str]] = {}
-    for step, reason in run_data.run.plan.not_needed.items():
-        by_reason.setdefault(reason, []).append(step)
+    by_reason = gathered((reason, step) for step, reason in run_data.run.plan.not_needed.items())
     items = tuple(
         f"{', '.join(steps[:3])}{_more(len(steps) - 3)}: {localized(reason)}"
         for reason, steps in by_reason.items()

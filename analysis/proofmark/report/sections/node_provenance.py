@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ClusterShell.RangeSet import RangeSet
 
+from proofmark.common.grouping import gathered
 from proofmark.common.message import NOTHING, localized
 from proofmark.common.nodesets import folded
 from proofmark.common.translation import _
+from proofmark.judge.references.derived import peak
 from proofmark.report.page import (
     TITLED,
     Block,
@@ -27,8 +29,9 @@ from proofmark.report.page import (
 from proofmark.report.run_data import RunData, facts_of
 from proofmark.report.words import count, number, size_4_digits
 from proofmark.runs.nodes import JobOnNode, Node
+from proofmark.site.hardware import StatedNode
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.node.parts import Dimm, MountedFileSystem, Nic, Port, ReportedDomain
+from proofmark.site.node.parts import Dimm, Nic, Port, ReportedDomain
 from proofmark.software.program import Program
 from proofmark.software.software import Package
 
@@ -56,33 +59,14 @@ def module(dimm: Dimm) -> str:
 
 def details(node: NodeFacts) -> Iterable[Table]:
     """Yield NUMA domains, caches, vulnerabilities and limits."""
-    domains = [
-        (
-            str(domain.index),
-            _cpus(domain.cpus),
-            size_4_digits(domain.memory_bytes),
-            " ".join(map(str, domain.distances)) or "–",
-        )
-        for domain in node.numa
-    ]
-    yield table(_("NUMA domains"), (_("Domain"), "CPUs", _("Memory"), _("Distances")), domains)
-    caches = [
-        (f"L{cache.level}", cache.kind, size_4_digits(cache.bytes), str(cache.instances))
-        for cache in node.caches
-    ]
-    yield table(_("Caches"), (_("Level"), _("Kind"), _("Size"), numeric(_("Number"))), caches)
-    yield facts(
-        _("Vulnerabilities of the processor"), sorted(node.vulnerabilities.items()), kind="dense"
-    )
-    yield facts(
-        _("Resource limits of the shell that ran the probe"),
-        sorted(node.limits.items()),
-        kind="dense",
-    )
-
-
-def _cpus(cpus: Sequence[int]) -> str:
-    return str(RangeSet.fromlist([str(cpu) for cpu in cpus])) or _("none")
+    columns = {"index": _("Domain"), "cpus": "CPUs", "memory_bytes": _("Memory")}
+    yield _parts(_("NUMA domains"), node.numa, columns | {"distances": _("Distances")})
+    columns = {"level": _("Level"), "kind": _("Kind"), "bytes": _("Size")}
+    yield _parts(_("Caches"), node.caches, columns | {"instances": _("Number")})
+    vulnerabilities = sorted(node.vulnerabilities.items())
+    yield facts(_("Vulnerabilities of the processor"), vulnerabilities, kind="dense")
+    limits = sorted(node.limits.items())
+    yield facts(_("Resource limits of the shell that ran the probe"), limits, kind="dense")
 
 
 def devices(node: NodeFacts) -> Iterable[Table]:
@@ -91,78 +75,39 @@ def devices(node: NodeFacts) -> Iterable[Table]:
         (dimm.locator, module(dimm), dimm.serial or _("not reported")) for dimm in node.dimms
     ]
     yield table(_("Memory modules"), (_("Slot"), _("Module"), _("Serial number")), modules)
-    nics = [
-        (
-            nic.name,
-            nic.driver or "–",
-            nic.firmware or _("not reported"),
-            number(nic.megabits) if nic.megabits else _("not reported"),
-            nic.state or "–",
-            str(nic.mtu or "–"),
-            nic.link or "–",
-            nic.link_best or "–",
-        )
-        for nic in node.nics
-    ]
-    columns = (
-        _("Name"),
-        _("Driver"),
-        _("Firmware"),
-        "Mb/s",
-        _("State"),
-        "MTU",
-        _("PCIe link"),
-        _("Best PCIe link"),
-    )
-    yield table(_("Network interfaces"), columns, nics)
-    ports = [
-        tuple(
-            str(value or _("not reported"))
-            for value in (
-                f"{port.adapter}/{port.port}",
-                port.kind,
-                port.firmware,
-                port.board,
-                port.rate,
-                port.state,
-            )
-        )
-        for port in node.ports
-    ]
-    yield table(
-        _("Fabric ports"),
-        (_("Port"), _("Kind"), _("Firmware"), _("Board"), _("Rate"), _("State")),
-        ports,
-    )
-    accelerators = [
-        (
-            each.slot,
-            each.kind,
-            each.driver or "–",
-            number(each.lanes) if each.lanes else _("not reported"),
-            number(each.gt_per_s) if each.gt_per_s else _("not reported"),
-            {True: _("on"), False: _("off"), None: _("not reported")}[each.ecc],
-        )
-        for each in node.accelerators or ()
-    ]
-    named = (_("Slot"), _("Kind"), _("Driver"), _("PCIe lanes"), "GT/s", "ECC")
-    yield table(_("Accelerators"), named, accelerators)
-    mounts = [
-        (
-            mount.target,
-            mount.kind,
-            mount.source,
-            "–" if mount.bytes is None else size_4_digits(mount.bytes),
-            mount.options,
-        )
-        for mount in node.mounts
-    ]
-    yield table(
-        _("Mounts"),
-        (_("Mount point"), _("Type"), _("Source"), _("Size"), _("Options")),
-        mounts,
-    )
+    of_driver = {"driver": _("Driver"), "firmware": _("Firmware")}
+    of_link = {"mtu": "MTU", "link": _("PCIe link"), "link_best": _("Best PCIe link")}
+    columns = {"name": _("Name"), **of_driver, "megabits": "Mb/s", "state": _("State"), **of_link}
+    yield _parts(_("Network interfaces"), node.nics, columns)
+    columns = {"adapter": _("Name"), "port": _("Port"), "kind": _("Kind")}
+    columns |= {"firmware": _("Firmware"), "board": _("Board"), "rate": _("Rate")}
+    yield _parts(_("Fabric ports"), node.ports, columns | {"state": _("State")})
+    columns = {"slot": _("Slot"), "kind": _("Kind"), "driver": _("Driver")}
+    columns |= {"lanes": _("PCIe lanes"), "gt_per_s": "GT/s", "ecc": "ECC"}
+    yield _parts(_("Accelerators"), node.accelerators or (), columns)
+    columns = {"target": _("Mount point"), "kind": _("Type"), "source": _("Source")}
+    yield _parts(_("Mounts"), node.mounts, columns | {"bytes": _("Size"), "options": _("Options")})
     yield facts(_("Serial numbers and firmware"), sorted(node.firmware.items()), kind="dense")
+
+
+def _parts(caption: str, parts: Iterable[object], columns: Mapping[str, str]) -> Table:
+    """Return one row for each part of a node; `columns` are titles by the name of a property."""
+    rows = [[_value(name, getattr(part, name)) for name in columns] for part in parts]
+    return table(caption, [*columns.values()], rows)
+
+
+def _value(name: str, value: object) -> str:
+    if value is None or value in ("", ()):
+        return _("not reported")
+    if isinstance(value, tuple):
+        return (
+            str(RangeSet.fromlist(map(str, value))) if name == "cpus" else " ".join(map(str, value))
+        )
+    if isinstance(value, bool):
+        return _("on") if value else _("off")
+    if isinstance(value, (int, float)):
+        return size_4_digits(int(value)) if name.endswith("bytes") else number(value)
+    return str(value)
 
 
 def counters(node: Node) -> Iterable[Table]:
@@ -257,34 +202,38 @@ def _folds(run_data: RunData) -> Iterator[Fold]:
     packages = run_data.software.packages if run_data.software else {}
     for name, package in packages.items():
         for program in package.programs.values():
+            rows: list[tuple[Cell | str, ...]] = [
+                (
+                    Cell(library.name, "code"),
+                    library.package or "–",
+                    Cell(library.path, "code"),
+                    Cell(library.sha256 or _("not reported"), "code"),
+                )
+                for library in program.libraries
+            ]
+            rows += [
+                (Cell(missing, "code"), "–", _("not found"), "–") for missing in program.missing
+            ]
+            columns = (_("Library"), _("Package"), _("File"), "SHA-256")
             yield Fold(
                 _("Libraries of {program}").format(program=program.name),
-                Block(tables=(_libraries(program),)),
+                Block(
+                    tables=(
+                        table(
+                            _("Libraries that {program} is linked with").format(
+                                program=program.name
+                            ),
+                            columns,
+                            rows,
+                            kind="dense",
+                        ),
+                    )
+                ),
             )
         yield Fold(
             _("Environment of {package}").format(package=name),
             Block(tables=(_environment(package),)),
         )
-
-
-def _libraries(program: Program) -> Table:
-    rows: list[tuple[Cell | str, ...]] = [
-        (
-            Cell(library.name, "code"),
-            library.package or "–",
-            Cell(library.path, "code"),
-            Cell(library.sha256 or _("not reported"), "code"),
-        )
-        for library in program.libraries
-    ]
-    rows += [(Cell(missing, "code"), "–", _("not found"), "–") for missing in program.missing]
-    columns = (_("Library"), _("Package"), _("File"), "SHA-256")
-    return table(
-        _("Libraries that {program} is linked with").format(program=program.name),
-        columns,
-        rows,
-        kind="dense",
-    )
 
 
 def _environment(package: Package) -> Table:
@@ -312,9 +261,9 @@ Facts = tuple[tuple[str, str], ...]
 
 def section(run_data: RunData) -> Section:
     """Return the section: the nodes, grouped by equal facts, then the programs."""
-    kinds: dict[Facts, list[Node]] = {}
-    for node in run_data.nodes:
-        kinds.setdefault(described(facts_of(node)), []).append(node)
+    kinds = gathered(
+        (described(facts_of(node), run_data.site.partition.node), node) for node in run_data.nodes
+    )
     ordered = sorted(kinds.items(), key=lambda item: -len(item[1]))
     blocks = [_kind(rows, members) for rows, members in ordered[:MOST_KINDS]]
     if len(ordered) > MOST_KINDS:
@@ -354,7 +303,7 @@ def _kind(rows: Facts, members: Sequence[Node]) -> Block:
     )
 
 
-def described(node: NodeFacts) -> Facts:
+def described(node: NodeFacts, stated: StatedNode) -> Facts:
     """Return the facts that define a kind of node, as names and values.
 
     A missing fact is shown as ``not reported``, with the reason if it is known.
@@ -396,7 +345,12 @@ def described(node: NodeFacts) -> Facts:
                 threads=count(node.threads_per_core, "thread"),
             ),
         ),
-        (_("Differs between CPUs"), _differing(node)),
+        (
+            _("Differs between CPUs"),
+            "; ".join(
+                f"{key}: {', '.join(values)}" for key, values in sorted(node.differing.items())
+            ),
+        ),
         ("SMT", reported(node.smt, "smt.control", "smt")),
         ("NUMA", _numa(node.numa)),
         (
@@ -409,6 +363,7 @@ def described(node: NodeFacts) -> Facts:
         (_("Memory modules"), reported(_dimms(node), "dimms")),
         (_("Governor"), reported(node.governor, "frequency.governor", "frequency")),
         (_("Frequency"), _frequency(node)),
+        (_("Rpeak nominal"), f"{number(rate)} GFlop/s" if (rate := peak(node, stated)) else ""),
         (
             _("Transparent huge pages"),
             _("{value}, defrag {defrag}").format(
@@ -428,7 +383,17 @@ def described(node: NodeFacts) -> Facts:
         (_("Board"), reported(board, "dmi", "dmi.board_name")),
         (_("System"), reported(system, "dmi", "dmi.product_name")),
         (_("Network"), reported(_nics(node.nics, node.ports), "nics")),
-        (_("File systems"), reported(_mounts(node.mounts), "mounts")),
+        (
+            _("File systems"),
+            reported(
+                ", ".join(
+                    f"{mount.target} {mount.kind}"
+                    for mount in node.mounts
+                    if mount.target == "/" or mount.kind not in IGNORED
+                ),
+                "mounts",
+            ),
+        ),
         (
             _("Settings"),
             ", ".join(f"{key} {value}" for key, value in sorted(node.settings.items())),
@@ -436,12 +401,6 @@ def described(node: NodeFacts) -> Facts:
         (_("Not known: the value cannot be read"), unread),
     )
     return tuple((name, value) for name, value in rows if value)
-
-
-def _differing(node: NodeFacts) -> str:
-    return "; ".join(
-        f"{key}: {', '.join(values)}" for key, values in sorted(node.differing.items())
-    )
 
 
 def _numa(domains: Iterable[ReportedDomain]) -> str:
@@ -497,14 +456,6 @@ def _nics(nics: Iterable[Nic], ports: Iterable[Port]) -> str:
         for port in ports
     ]
     return "; ".join(plain + fabric)
-
-
-def _mounts(mounts: Iterable[MountedFileSystem]) -> str:
-    return ", ".join(
-        f"{mount.target} {mount.kind}"
-        for mount in mounts
-        if mount.target == "/" or mount.kind not in IGNORED
-    )
 
 
 def driver_sections(run_data: RunData) -> tuple[Section, ...]:

@@ -31,11 +31,7 @@ from proofmark.site.contract_document import Contract
 
 
 def signatures(run_data: RunData, products: RunFiles) -> tuple[Section, ...]:
-    """Return the section; nothing without a contract, because there is nothing to accept.
-
-    Args:
-        products: the files that were made from the run.
-    """
+    """Return the section; nothing without a contract, because there is nothing to accept."""
     contract = run_data.site.contract
     if not run_data.verdict.contract or contract is None:
         return ()
@@ -43,7 +39,18 @@ def signatures(run_data: RunData, products: RunFiles) -> tuple[Section, ...]:
         "The parties have read the verdict {word}, the items and what limits it on these pages. "
         "The full report and all outputs are in the run {run}."
     ).format(word=translated(run_data.verdict.headline().word), run=run_data.run.id)
-    tables = (signature_table(contract), _digests(run_data, products))
+    files, seal, software = run_data.run.files, run_data.run.seal, run_data.software
+    written = (products.verdict, products.records)
+    rows = (
+        *(((seal.archive, seal.digest),) if seal else ()),
+        *((products.link(path), sha256_of(path)) for path in written if is_regular(path)),
+        *((files.link(path), sha256_of(path)) for path in (files.plan, files.site)),
+        (_("Steps of the plan"), run_data.run.plan.digest),
+        (_("Programs"), software.environment_hash if software else _("not recorded")),
+    )
+    caption = _("Digests (SHA-256)")
+    cells = [(name, Cell(digest, "code")) for name, digest in rows]
+    tables = (signature_table(contract), titled(caption, (_("File"), "SHA-256"), cells))
     block = Block(paragraphs=(declaration,), tables=tables)
     return (Section("signatures", _("Signatures"), (block,)),)
 
@@ -56,25 +63,6 @@ def signature_table(contract: Contract) -> Table:
     ]
     columns = (_("Party"), _("Name"), _("Place, date"), _("Signature"))
     return titled(_("Signatures"), columns, rows)
-
-
-def _digests(run_data: RunData, products: RunFiles) -> Table:
-    """Return the digests of the evidence and of what was made from it in `products`.
-
-    The first file has all inputs and outputs of the run, and the digest of the archive before it.
-    """
-    files, seal, software = run_data.run.files, run_data.run.seal, run_data.software
-    written = (products.verdict, products.records)
-    rows = (
-        *(((seal.archive, seal.digest),) if seal else ()),
-        *((products.link(path), sha256_of(path)) for path in written if is_regular(path)),
-        *((files.link(path), sha256_of(path)) for path in (files.plan, files.site)),
-        (_("Steps of the plan"), run_data.run.plan.digest),
-        (_("Programs"), software.environment_hash if software else _("not recorded")),
-    )
-    caption = _("Digests (SHA-256)")
-    cells = [(name, Cell(digest, "code")) for name, digest in rows]
-    return titled(caption, (_("File"), "SHA-256"), cells)
 
 
 MOST_SHOWN = 20
@@ -128,7 +116,6 @@ def _figures(count: int) -> tuple[str, ...]:
 
 
 def _command(step: NextStep, run_data: RunData) -> str:
-    """Return the command of a next step; empty if it has none, or no step can run."""
     run, site = run_data.run, run_data.site
     if not run.executed:
         return ""
@@ -179,14 +166,6 @@ def exceptions(run_data: RunData) -> Iterator[Row]:
         missing = folded(verdict.degraded.missing)
         label = localized(verdict.degraded.label)
         yield DEGRADED, label, _("without {nodes}").format(nodes=missing)
-    yield from _not_run(run_data)
-    yield from _stand_ins(run_data)
-    yield from _provenance(run_data)
-    yield from _noise(run_data)
-
-
-def _not_run(run_data: RunData) -> Iterator[Row]:
-    """Yield the steps of other modes, and the jobs that ended early."""
     coverage = run_data.verdict.coverage
     modes = sorted({each.mode for each in coverage.not_run})
     if modes:
@@ -197,10 +176,6 @@ def _not_run(run_data: RunData) -> Iterator[Row]:
         text = _("{count} jobs ended before their last step: {first}")
         first = localized(coverage.stopped[0])
         yield NOT_RUN, text.format(count=len(coverage.stopped), first=first), ""
-
-
-def _stand_ins(run_data: RunData) -> Iterator[Row]:
-    """Yield what stands for the real machine: virtual nodes, emulated figures, assumed facts."""
     partition = run_data.site.partition
     of_kind = run_data.verdict.of_kind
     if of_kind and of_kind.note:
@@ -217,6 +192,8 @@ def _stand_ins(run_data: RunData) -> Iterator[Row]:
     if assumed := run_data.run.plan.assumed:
         text = _("Facts of the hardware without a source: {keys}")
         yield NOTE, text.format(keys=", ".join(assumed)), ""
+    yield from _provenance(run_data)
+    yield from _noise(run_data)
 
 
 def _provenance(run_data: RunData) -> Iterator[Row]:

@@ -106,17 +106,11 @@ def write_release(folder: Path, system: OperatingSystem) -> None:
 
 
 def release_variables(folder: Path) -> dict[str, str]:
-    """Return the variables with which Spack reads the ``os-release`` of `write_release`.
+    """Return the variable with which Spack reads the ``os-release`` of `write_release`.
 
-    Spack has a copy of the Python package distro, which reads it in the folder UNIXCONFDIR. Its git
-    reads the commit for the lock, also in a checkout of another user.
+    Spack has a copy of the Python package distro, which reads it in the folder UNIXCONFDIR.
     """
-    return {
-        "UNIXCONFDIR": str(folder / "release"),
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": "safe.directory",
-        "GIT_CONFIG_VALUE_0": "*",
-    }
+    return {"UNIXCONFDIR": str(folder / "release")}
 
 
 def this_system() -> OperatingSystem:
@@ -262,8 +256,7 @@ class CopiedEnvironment:
             BadInput: it failed; repeats the end of its message.
         """
         file, accepted = self.folder / "spack.lock", "a lock of these pins"
-        with while_working(f"Spack reads the lock and its recipes: {name}"):
-            return self._printed(("python", str(LOCK_SCRIPT), name), file, name, accepted)
+        return self._printed(("python", str(LOCK_SCRIPT), name), file, name, accepted)
 
     def packages(self) -> dict[str, Any]:
         """Return the configuration of packages that Spack merged from all files.

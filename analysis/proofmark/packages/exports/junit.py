@@ -1,0 +1,83 @@
+"""Exports a verdict in the form of JUnit, for CI servers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from proofmark.common.files import write_atomic_bytes
+from proofmark.common.text import one_line
+from proofmark.judge.contract_items import ItemOutcome
+from proofmark.judge.verdict import Verdict
+from proofmark.judge.verdict_files import SINGLE_RUN, figure_name
+from proofmark.records.columns import Records
+from proofmark.report.exports import Export
+from proofmark.runs.run import Run
+
+_ELEMENTS = {"FAIL": "failure", "INVALID": "error", "UNJUDGED": "skipped"}
+_CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Junit(Export):
+    """The verdict of each figure and item of the contract, and each fault, as a test case."""
+
+    name = "junit"
+    content = "the verdict of each figure as a test case"
+
+    def write(self, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
+        """Write ``junit.xml``."""
+        path = folder / "junit.xml"
+        content = tostring(suite_of(verdict), encoding="utf-8", xml_declaration=True)
+        write_atomic_bytes(path, content + b"\n")
+        return [path]
+
+
+def suite_of(verdict: Verdict) -> Element:
+    """Return the test cases of a verdict."""
+    suite = Element("testsuite", name=allowed(verdict.run))
+    if verdict.degraded:
+        _label(suite, verdict.degraded.label)
+    for fault in verdict.faults:
+        _case(suite, "node", fault.node, "FAIL", fault.reason)
+    for stage in verdict.conditions.open_stages:
+        _case(suite, "stage", stage.nodes, "UNJUDGED", stage.reason)
+    for item in verdict.agreed:
+        _item(suite, item)
+    for result in verdict.results:
+        name, word = figure_name(result), result.verdict
+        case = _case(suite, result.record.case, name, word, result.reason)
+        if result.degraded:
+            _label(case, result.degraded)
+        if result.single_run:
+            SubElement(case, "system-out").text = SINGLE_RUN
+    suite.set("tests", f"{len(suite.findall('testcase'))}")
+    for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(attribute, f"{len(suite.findall(f'testcase/{tag}'))}")
+    return suite
+
+
+def allowed(value: str) -> str:
+    """Return a text as one line without the characters that XML forbids."""
+    return one_line(_CONTROL.sub("\ufffd", value))
+
+
+def _item(suite: Element, of: ItemOutcome) -> None:
+    word = of.outcome if of.binding or of.outcome == "PASS" else "UNJUDGED"
+    missed = [f"{node}: {text}" for node, text in of.missed.items()]
+    message = "; ".join([of.outcome, *missed, *map(str, of.not_evaluated)])
+    case = _case(suite, "contract", of.name, word, message)
+    if of.excuses:
+        SubElement(case, "system-out").text = "".join(f"{allowed(each)}\n" for each in of.excuses)
+
+
+def _case(suite: Element, kind: str, name: str, word: str, message: str) -> Element:
+    case = SubElement(suite, "testcase", classname=allowed(kind), name=allowed(name))
+    if word in _ELEMENTS:
+        SubElement(case, _ELEMENTS[word], message=allowed(message))
+    return case
+
+
+def _label(of: Element, label: str) -> None:
+    properties = SubElement(of, "properties")
+    SubElement(properties, "property", name="degraded", value=allowed(label))
