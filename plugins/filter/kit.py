@@ -37,15 +37,18 @@ def _input_errors(function: Callable[P, R]) -> Callable[P, R]:
 
 
 @_input_errors
-def system_packages(names: Iterable[str], file: str, prefixes: str) -> list[dict[str, Any]]:
-    """Return the entries of the packages `names` in a ``system.yml``.
+def system_packages(
+    names: Iterable[str], environments: str, environment: str, prefixes: str
+) -> list[dict[str, Any]]:
+    """Return the entries of the packages `names` in the ``system.yml`` of an environment.
 
     Args:
         names: the packages, as the cases name them.
-        file: the ``system.yml`` of the environment.
+        environments: the folder of all environments.
         prefixes: the folder under which pip installs.
     """
-    entries = system_needs(Path(file), [str(name) for name in names], Path(prefixes))
+    wanted = [str(name) for name in names]
+    entries = system_needs(Path(environments), str(environment), wanted, Path(prefixes))
     return [entry.model_dump(mode="json") for entry in entries]
 
 

@@ -78,7 +78,7 @@ def test_probes_have_an_output_per_package_and_the_prefixes_of_pip() -> None:
 
 def test_bad_input_becomes_an_error_of_ansible() -> None:
     with pytest.raises(AnsibleFilterError, match="no package 'hpc'"):
-        system_packages(["hpc"], f"{ROOT}/environments/local/system.yml", "/p")
+        system_packages(["hpc"], f"{ROOT}/environments", "knl", "/p")
 
 
 def test_a_python_without_the_package_is_refused_with_the_command_that_installs_it(

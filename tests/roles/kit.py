@@ -95,8 +95,9 @@ class Played:
 
     @property
     def recap(self) -> dict[str, int]:
-        """Return the counts of the last line, by word."""
-        words = self.output.rstrip().splitlines()[-1].partition(":")[2].split()
+        """Return the counts of the last line of the recap, by word."""
+        lines = self.output.partition("PLAY RECAP")[2].splitlines()
+        words = [line for line in lines if " ok=" in line][-1].partition(":")[2].split()
         return {key: int(count) for key, _, count in (word.partition("=") for word in words)}
 
     @property

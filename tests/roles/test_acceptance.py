@@ -113,6 +113,7 @@ def test_report_is_written_before_the_play_fails(kit: Kit) -> None:
     at = lines.index(f"FAIL: {MISSED}, 2 FAIL, 0 INVALID, 0 UNJUDGED; 2 of 2 steps measured")
     assert lines[at + 1].startswith("worst: FAIL nap rate (number=1 seconds=0) 10 MB/s: 0.111 × ")
     assert lines[at + 2].startswith(f"report: {kit.run()}/report.html; next: proofmark ")
+    assert lines[-3:] == lines[at : at + 3], "below the recap"
     assert {path.owner() for path in kit.run().glob("workdir/steps/*/*")} == {"nobody"}
     assert (key.owner(), key.stat().st_mode & 0o777) == ("root", 0o600)
     assert {path.owner() for path in kit.run().rglob("*") if not path.is_symlink()} == {"root"}

@@ -169,7 +169,7 @@ def test_failed_and_stopped_installs_leave_no_builder_and_continue(spack: Kit) -
     order(spack, "fails", "shell")
     failed = build(spack)
     assert failed.code == 2
-    assert failed.printed("HEADER_MISSING: found shell-1.0, phase build: a.c:2: fatal error: mpi.h")
+    assert failed.printed("HEADER_MISSING: found shell-1.0: a.c:2: fatal error: mpi.h")
     assert failed.printed("Debian: libopenmpi-dev; RHEL: openmpi-devel")
     assert failed.printed("spack-build-out.txt")
     assert failed.printed("run the same command again to continue")

@@ -46,8 +46,8 @@ def load_benchmarks(folder: Path, *, former: bool = False) -> Benchmarks:
         BadInput: a file has mistakes. It holds all mistakes of all files.
     """
     mistakes: list[InputError] = []
-    suites: dict[str, Suite] = {}
-    cases: dict[str, Case] = {}
+    suites = {}
+    cases = {}
     try:
         suites.update(load(folder / SUITES_FILE, SuitesFile).suites)
     except BadInput as error:
@@ -77,7 +77,7 @@ def load_benchmarks(folder: Path, *, former: bool = False) -> Benchmarks:
     alike = {name: case.read for name, case in cases.items() if isinstance(case.read, SameAs)}
     own_lines = {name: read.own_line.pattern for name, read in alike.items() if read.own_line}
     unnamed = frozenset(alike.keys() - own_lines.keys())
-    alone: dict[str, Suite] = {}
+    alone = {}
     for name, case in resolved.items():
         if case.suites and name not in suites:
             listed = (each for each in case.suites if suites[each].listed)

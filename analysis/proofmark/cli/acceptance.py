@@ -233,7 +233,7 @@ class Question:
     def folder(self) -> Path:
         """The folder of the page, beside the runs: one for each set of partitions."""
         named = [each.partition_name for each in self.sites]
-        whole = self.limit == COMPUTE or len(load_sites(self.inventory, COMPUTE)) == len(named)
+        whole = named == [each.partition_name for each in self._with_items(COMPUTE)]
         return self.root / acceptance_name(self.inventory.folder.name, [] if whole else named)
 
     @cached_property
@@ -243,7 +243,14 @@ class Question:
         Raises:
             BadInput: the inventory is wrong, or the limit selects no host.
         """
-        return load_sites(self.inventory, self.limit)
+        return self._with_items(self.limit)
+
+    def _with_items(self, limit: str) -> list[Site]:
+        """Return the partitions that the contract has an item for; all if it has none for them."""
+        sites = load_sites(self.inventory, limit)
+        of_items = {item.system for item in self.contract.items}
+        needed = [each for each in sites if of_items & {each.partition_name, None}]
+        return needed or sites
 
     @cached_property
     def suites(self) -> tuple[Sequence[PlannedItem], Times]:

@@ -617,7 +617,7 @@ PROGRAMS: Mapping[str, Command] = {
             "install:install",
             "Install the programs of a run, or report missing packages; print the result as JSON.",
         ),
-        "install runs/latest-local --from spack",
+        "install runs/latest-local-spack --from spack",
         _install_arguments,
         summary="of a run; bundles",
     ),

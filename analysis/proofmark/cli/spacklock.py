@@ -12,7 +12,8 @@ from pathlib import Path
 from proofmark.cli.output import print_line
 from proofmark.common.errors import BadInput
 from proofmark.common.progress_lines import say
-from proofmark.software.spack.lock_check import check, guard
+from proofmark.software.spack.lock_check import check
+from proofmark.software.target import guard
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -38,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     root: Path = chosen.root.resolve()
     try:
         if chosen.verb == "guard":
-            mistakes = guard(chosen.target, chosen.programs)
+            mistakes = [*guard(chosen.target, chosen.programs)]
         else:
             locks = chosen.inventory.resolve() / "locks" if chosen.inventory else None
             mistakes = check(root, chosen.arch, chosen.os, locks)

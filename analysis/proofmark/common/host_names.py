@@ -8,6 +8,7 @@ different domains are different hosts.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -25,8 +26,13 @@ def canonical(name: str) -> str:
         return name.removesuffix(".").lower()
 
 
+_OF_NAMES = re.compile("[^0-9A-Fa-f:.]")
+
+
 def is_address(name: str) -> bool:
     """Return whether `name` is an IPv4 or IPv6 address."""
+    if _OF_NAMES.search(name.partition("%")[0]):  # most words: an exception takes longer
+        return False
     try:
         ip_address(name)
     except ValueError:

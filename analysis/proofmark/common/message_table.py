@@ -44,10 +44,6 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "pairs-zero": "the median of the like pairs is 0",
     "pairs-blind": "{nodes} like pairs with a spread of {spread} %: even a pair that fails "
     "completely would not be detected",
-    "packed-damaged": "damaged: {problem}",
-    "archive-headers": "more than {most} headers before one member",
-    "archive-header-large": "headers before one member with more than {most} bytes",
-    "archive-all-headers": "headers with more than {most} bytes",
     # the acceptance of a site by its runs
     "acceptance-met": "{met} of {total} items met",
     "acceptance-faults": "{count} nodes with a fault that no figure has",

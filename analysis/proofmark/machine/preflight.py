@@ -46,6 +46,7 @@ from proofmark.machine.scheduler import (
     Scheduler,
     SchedulerError,
     SchedulerUnavailable,
+    SubmitLimitReached,
     draining,
     is_closed,
     scheduler,
@@ -344,6 +345,7 @@ def _exceeded(name: str, limits: QueueLimits, jobs: Sequence[Request]) -> str:
     shown = f"{name}: {limits.source}:"
     longest = max(job.seconds for job in jobs)
     largest = max(len(job.nodes) for job in jobs)
+    cpus = max(job.cpus * len(job.nodes) for job in jobs)
     if limits.closed:
         return f"{shown} {limits.closed}"
     if limits.max_walltime_s and longest > limits.max_walltime_s:
@@ -353,6 +355,8 @@ def _exceeded(name: str, limits: QueueLimits, jobs: Sequence[Request]) -> str:
         return (
             f"{shown} at most {limits.max_nodes} nodes, a job has {largest}; change `nodes_per_job`"
         )
+    if limits.max_cpus and cpus > limits.max_cpus:
+        return f"{shown} at most {limits.max_cpus} CPUs, a job has {cpus}; change `nodes_per_job`"
     return ""
 
 
@@ -370,8 +374,8 @@ def _trials(chosen: Scheduler, jobs: Sequence[Request]) -> Iterator[Finding]:
                 request.script.write_text("\n".join(lines))
                 asked = chosen.trial(request.script, request)
             except SchedulerError as error:
-                silent = isinstance(error, SchedulerUnavailable) and not error.code
-                yield Finding(what, "NO_ANSWER" if silent else "REFUSED", str(error))
+                open_ = isinstance(error, (SchedulerUnavailable, SubmitLimitReached))
+                yield Finding(what, "NO_ANSWER" if open_ else "REFUSED", str(error))
             else:
                 text = "" if asked else "this scheduler has no test of a job"
                 yield Finding(what, "OK" if asked else "UNKNOWN", text)

@@ -48,6 +48,7 @@ class QueueLimits:
         default: whether jobs are submitted to it if they name none.
         max_walltime_s: the longest time limit of a job, in seconds.
         max_nodes: the largest number of nodes of a job.
+        max_cpus: the largest number of CPUs of a job, on all of its nodes.
         closed: why it starts no job now, in words of the scheduler; empty if it starts jobs.
         source: the command that shows them.
     """
@@ -55,6 +56,7 @@ class QueueLimits:
     default: bool = False
     max_walltime_s: int | None = None
     max_nodes: int | None = None
+    max_cpus: int | None = None
     closed: str = ""
     source: str = ""
 

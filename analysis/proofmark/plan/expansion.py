@@ -57,7 +57,7 @@ def within(limit_s: float | None, uses: Uses, leave_out: Callable[[Message], Non
     if limit_s is None:
         return uses
     once = [sum(draft.step.wall_s for draft in drafts) for _, drafts in uses]
-    numbers: list[int] = []
+    numbers = []
     for percent in range(100, 0, -1):
         numbers = [
             max(min(use.least_repeats, use.repeats), use.repeats * percent // 100)
@@ -240,8 +240,8 @@ def all_suites(
         machine = of_mode(mode)
         return replace(machine, symbols={**machine.symbols, "nodes": len(hosts)})
 
-    steps: dict[str, list[tuple[str, Step]]] = {}
-    refused: list[str] = []
+    steps = {}
+    refused = []
     for suite in benchmarks.suites if cases else ():
         expansion = SuiteSteps(benchmarks, suite, whole, of_all_hosts)
         joined = members_at(benchmarks, suite, whole)

@@ -119,7 +119,7 @@ def lacking(
     Args:
         needed: the programs of a plan by package (`proofmark.plan.plan.Plan.packages`).
     """
-    found: list[Lacked] = []
+    found = []
     if available is None:
         return ()
     for package, programs in sorted(needed.items()):

@@ -209,7 +209,7 @@ def fitted(request: PlacementRequest, ranks: int) -> Layout:
         raise request.error(asked, f"{request.limit(usable)} in each ({holds})")
     else:
         rooms = [(domain.cores[:usable], share) for domain in domains]
-    layout: Layout = []
+    layout = []
     for indexes, room in rooms:
         if room:
             cores = [request.topology.cores[index] for index in indexes]

@@ -102,7 +102,7 @@ def _fold(ranks: Sequence[RankCpus]) -> list[list[Any]]:
             continue
         before = alike.pop() if alike and alike[-1][1:] == (first - 1, each.cpus) else None
         alike.append((before[0] if before else first, first + each.nodes - 1, each.cpus))
-    entries: list[list[Any]] = []
+    entries = []
     for first, last, cpus_of_ranks in alike:
         if first < last:
             entries.append([first, last, list(cpus_of_ranks)])
@@ -124,7 +124,7 @@ def _read(entries: Any, validate: ValidatorFunctionWrapHandler) -> Sequence[Rank
 def _unfold(entries: Any) -> Any:
     if not isinstance(entries, list):
         return entries
-    ranks: list[Any] = []
+    ranks = []
     for entry in entries:
         if isinstance(entry, list) and len(entry) == 3:
             first, last, cpus_of_ranks = entry

@@ -312,7 +312,7 @@ def unreachable(
     floors = [each.at_least or 0 for each in case.references if each.rule == "link_bandwidth"]
     if not (floors and ONE_WAY <= min(floors) < 1):
         node = replace(node, link=node.link._replace(value=DIRECTIONS * node.link.value))
-    bounds: list[float] = []
+    bounds = []
     for steps in suites.steps.values():
         figures = _figures(steps, {item.case}, suites.system, benchmarks)[item.case]
         bounds += [_bound(metric, each.step, node) for each in figures if selects(item, each)]

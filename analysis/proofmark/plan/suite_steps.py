@@ -161,9 +161,9 @@ def linked(
     Raises:
         BadInput: a reading step has several writing steps.
     """
-    common: dict[int, set[str]] = {}
+    common = {}
     kept: set[str] = set()
-    result: list[Draft] = []
+    result = []
     for draft in drafts:
         if not draft.use.reads:
             result.append(draft)
@@ -465,7 +465,7 @@ def steps_of_rounds(
         site: the site, with more than two hosts.
         leave_out: called with what the rounds do not measure.
     """
-    steps: list[Step] = []
+    steps = []
     limit = site.partition.nodes_per_job
     groups = node_groups(site, limit)
     if len(groups) > 1:

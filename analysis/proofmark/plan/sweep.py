@@ -293,7 +293,7 @@ class Sweep:
         axes = {"nodes": 1, "ranks": 1, "threads": 1, **self.case.sweep, **self.use.sweep}
         if self.case.launch not in _UNPLACED:
             axes.setdefault("placement", "close")
-        values: dict[str, list[Any]] = {}
+        values = {}
         for axis, expression in axes.items():
             prefix = f"suites.{self.suite}." if axis in self.use.sweep else ""
             key = f"{prefix}sweep.{axis}"

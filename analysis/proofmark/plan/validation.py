@@ -45,7 +45,7 @@ def system_mistakes(benchmarks: Benchmarks, inventories: Path) -> list[InputErro
     Args:
         inventories: the folder with a folder for each site.
     """
-    references: list[_Named] = []
+    references = []
     for name, case in benchmarks.cases.items():
         for index, reference in enumerate(case.references):
             if reference.system is not None:
@@ -147,7 +147,7 @@ def without_figures(
     plan: Plan, benchmarks: Benchmarks, site: Site, machines: Machines
 ) -> Iterator[str]:
     """Yield a line for each limit of `site` that judges no figure of `plan`."""
-    idle: list[ContractItem] = []
+    idle = []
     for limit in site.items.values():
         selected = selection(limit, limit.case, plan, benchmarks)
         if not selected.steps:
@@ -259,10 +259,10 @@ def validate(
     if not sites and not mistakes:
         mistakes.append(InputError("-l", "", f"{limit!r}: no host", "hosts of a partition"))
     wrong_keys = {each.key for each in site_mistakes}
-    plans: list[Plan] = []
-    limits: dict[str, list[str]] = {}
+    plans = []
+    limits = {}
     lacks: list[tuple[Lacked, ...]] = []
-    refused: dict[str, list[Refusal]] = {}
+    refused = {}
     not_here: list[str] = []
     unread: list[str] = []
     for site in [*sites, *broken]:
@@ -330,7 +330,7 @@ def _machines(site: Site, *, whole: bool) -> tuple[dict[str, Machine], list[Inpu
     if not whole and not site.partition.node.topology:
         return {}, []
     mistakes: list[InputError] = []
-    of_modes: dict[str, Machine] = {}
+    of_modes = {}
     try:
         machines, _ = machines_of(site)
     except BadInput as error:
@@ -372,7 +372,7 @@ def _plans(
     Without `machines`, the machine in each mode, there are no plans.
     """
     mistakes: list[InputError] = []
-    plans: list[Plan] = []
+    plans = []
     if not machines:
         return [], [], []
     idle: list[InputError] = []

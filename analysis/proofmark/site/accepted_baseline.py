@@ -620,7 +620,7 @@ def read_elsewhere(
     Raises:
         BadInput: a file is missing or wrong. It has the mistakes of all files.
     """
-    found: list[BaselineElsewhere] = []
+    found = []
     mistakes: list[InputError] = []
     for name in files:
         path = inventory / IN_BASELINES / name

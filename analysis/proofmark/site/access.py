@@ -169,7 +169,7 @@ class AnsibleAccess:
         get = self._ssh.get_option
         local = self._connection(variables) in _LOCAL
         user = "" if local else str(get("remote_user") or "")
-        become: dict[str, Any] = {}
+        become = {}
         if self._is_become(variables) and self._needs_sudo(user):
             option = self._option_of_sudo
             become = {

@@ -113,7 +113,7 @@ UNIVERSAL = Ceilings(
 
 @lru_cache(maxsize=1 << 14)
 def _joined(ceilings: tuple[Ceilings, ...]) -> Ceilings:
-    joined: dict[str, Ceiling] = {}
+    joined = {}
     for name in NAMES:
         each = [getattr(one, name) for one in ceilings]
         largest = max(each)
@@ -256,7 +256,7 @@ def stated_ceilings(node: StatedNode) -> Ceilings:
     They are those of its parts, by the same sums as those of a probed node.
     """
     row, memory, rails = processor(node.cpu_model), node.memory, node.rails
-    changes: dict[str, Ceiling] = {}
+    changes = {}
     if node.cores is not None:
         changes["cores"] = Ceiling(node.cores, f"{node.cores} cores, stated")
     hertz = (row and row.turbo_hz) or (node.clock_hz and LARGEST_TURBO * node.clock_hz)

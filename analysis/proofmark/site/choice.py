@@ -163,7 +163,7 @@ def parts_of(limit: str) -> list[str]:
     Raises:
         BadInput: a file (``@hosts.txt``) cannot be read.
     """
-    found: list[str] = []
+    found = []
     for part in _split(limit):
         found += _lines_of(Path(part[1:])) if part.startswith("@") else [part]
     return found
@@ -261,7 +261,7 @@ def limit_of_names(limit: str, groups: Collection[str], hosts: Collection[str]) 
     Raises:
         BadInput: as `named_hosts`.
     """
-    named: list[str] = []
+    named = []
     changed = False
     for part in parts_of(limit):
         pattern = part.lstrip("!&")

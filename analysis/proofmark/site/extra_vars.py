@@ -160,7 +160,7 @@ def refused_of_inventory(names: Iterable[str], kit: Path) -> Iterator[InputError
 
 def _options_of_roles(kit: Path) -> dict[str, Any]:
     """Return the options of the roles with their defaults."""
-    options: dict[str, Any] = {}
+    options = {}
     for file in kit.glob("roles/*/defaults/*.yml"):
         options.update(_read(file))
     return options

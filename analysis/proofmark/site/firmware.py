@@ -19,7 +19,6 @@ from proofmark.common.input_limits import MAX_NODES, MAX_WAIT_S
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
 
-OPENBMC = "openbmc"
 ON_OFF = ("on", "off")
 SETTINGS: Mapping[str, tuple[str, ...]] = {
     "smt": ON_OFF,
@@ -199,22 +198,6 @@ def vendor(name: str) -> BmcVendor:
         BadInput: the file is damaged.
     """
     return load(Path(str(files("proofmark.site.bmc_vendors") / f"{name}.yml")), BmcVendor)
-
-
-def recognized(reported: str) -> str:
-    """Return the vendor of a BMC by the name that it reports; empty if not exactly one fits.
-
-    An OpenBMC with the name of the maker of its board is an OpenBMC.
-    """
-    found = [
-        name
-        for name in vendors()
-        if any(
-            re.search(rf"\b{re.escape(each)}\b", reported, re.IGNORECASE)
-            for each in vendor(name).recognized_by
-        )
-    ]
-    return OPENBMC if OPENBMC in found else (found[0] if len(found) == 1 else "")
 
 
 Settings = Mapping[str, Scalar]

@@ -28,7 +28,7 @@ from proofmark.common.input_limits import MAX_YAML_BYTES
 from proofmark.common.kit import ansible_constants, kit_folder
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import check_files, key_at, top_keys
-from proofmark.site.access import CONNECTION, Access, AnsibleAccess, HostAccess, access
+from proofmark.site.access import CONNECTION, Access, AnsibleAccess, access
 from proofmark.site.choice import BESIDE_HOSTS, named_hosts, parts_of, selected
 from proofmark.site.contract_document import CONTRACT
 from proofmark.site.hardware import NODE
@@ -260,7 +260,7 @@ def with_tuned(raw: Any, tuned: Any) -> Any:
     accepted = TUNED_OF_CASES.validate_python(tuned)
     if not isinstance(raw, Mapping):
         return raw
-    facts: dict[str, str | int | float] = {}
+    facts = {}
     for each in accepted.values():
         facts.update(each.facts)
     sources: dict[str, str] = {}
@@ -574,7 +574,7 @@ def apply_limit(manager: Any, limit: str) -> None:
         BadInput: the mistakes of all parts.
     """
     groups, hosts = manager.groups, manager.hosts
-    matches: list[tuple[str, Sequence[str]]] = []
+    matches = []
     mistakes: list[InputError] = []
 
     def names(pattern: str) -> list[str]:
@@ -630,7 +630,7 @@ def resolved_groups(
     def values_of(host: str, names: tuple[str, ...]) -> dict[str, Any]:
         return read.of(chosen[host], names)
 
-    groups: dict[str, PartitionGroup] = {}
+    groups = {}
     partitions = compute.child_groups if compute else []
     siblings = tuple(group.name for group in partitions)
     for group in partitions:
@@ -654,9 +654,9 @@ def _group(
 ) -> PartitionGroup:
     firmware = facts.get("firmware") if isinstance(facts, Mapping) else None
     named = isinstance(firmware, Mapping) and "remote_shell" in firmware
-    settings: dict[str, HostAccess] = {}
-    aliases: dict[str, list[str]] = {}
-    of_this_machine: list[str] = []
+    settings = {}
+    aliases = {}
+    of_this_machine = []
     for host in selected:
         values = values_of(host)
         own = _aliases(values.pop(ALIASES, []))

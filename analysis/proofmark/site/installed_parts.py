@@ -467,7 +467,7 @@ def usual_parts(nodes: Sequence[Parts]) -> Parts:
     """
     if len(nodes) < LEAST_NODES:
         return Parts()
-    usual: dict[str, Any] = {}
+    usual = {}
     for name, row in ROWS.items():
         if row.usual:
             usual[name] = row.usual([getattr(node, name) for node in nodes])

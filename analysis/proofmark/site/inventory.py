@@ -414,7 +414,7 @@ def read_sites(
     """
     source = Inventory.of(inventory)
     folder = source.folder
-    sites: list[Site] = []
+    sites = []
     mistakes: list[InputError] = []
     contract = None
     try:

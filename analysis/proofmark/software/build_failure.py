@@ -172,8 +172,6 @@ SOURCES_NEEDED = "the archive with the checksum of the recipe, in a mirror (prov
 
 _BEGUN = re.compile(r"== processing EasyBuild easyconfig .*?(?P<package>[^/\s]+)\.eb$")
 
-_PHASE = re.compile(r"== (?P<phase>[a-z ]+)\.\.\.$")
-
 _FAILED = re.compile(
     r"== FAILED: Installation ended unsuccessfully: (?P<text>.+?)"
     r"(?:\.\.\. Paths attempted \(in order\): .*?)?\s*(?:\(took [^()]+\))?$"
@@ -263,19 +261,15 @@ class BuildFailure:
 
     Attributes:
         cause: why the package was not installed.
-        package: the package, ``hpl-2.3``; empty if none was begun.
-        phase: the phase of its recipe; empty before the first one.
-        message: the message of the tool in one line.
+        package: the package, ``hpl-2.3``; empty if the tool names none.
+        message: the message of the tool in one line, with the addresses that it asked.
         log: the log of the build; None if the tool names none.
     """
 
     cause: BuildCause
     package: str
-    phase: str
     message: str
     log: Path | None
-    addresses: tuple[str, ...] = ()
-    others: int = 0
 
 
 def read_log(path: Path, stage: Path) -> list[str]:
@@ -303,15 +297,10 @@ def error_of_build(log: Path, read: Callable[[Path], list[str]]) -> FirstError |
 def refused(tool: str, failure: BuildFailure, error: FirstError | None, output: Path) -> BadInput:
     """Return the exception of a failed installation."""
     code = str(error.kind if error else failure.cause)
-    phase = f"phase {failure.phase}" if failure.phase else ""
-    step = ", ".join(filter(None, (failure.package, phase)))
     place = (
         f"{error.file}{f':{error.line}' if error.line else ''}: " if error and error.file else ""
     )
     text = error.text if error else failure.message
-    if failure.addresses:
-        text = f"{text} (asked: {', '.join(failure.addresses)})"
-    others = f"; {failure.others} more packages failed" if failure.others else ""
     if error:
         needs = what_to_do(error)
     elif failure.cause in (BuildCause.CHECKSUM, BuildCause.SOURCE):
@@ -321,7 +310,8 @@ def refused(tool: str, failure: BuildFailure, error: FirstError | None, output: 
     log = failure.log or output
     accepted = f"{needs}; the log is {log}; then run the same command again to continue"
     # The verdict keeps the code and the text, and not the key of a mistake.
-    found = f"{step}{': ' if step else ''}{place}{text}{others}"
+    package = f"{failure.package}: " if failure.package else ""
+    found = f"{package}{place}{text}"
     return BadInput(InputError(tool, "", found, accepted, code))
 
 
@@ -334,28 +324,21 @@ _CAUSES = (
 
 def read_failure(lines: Sequence[str]) -> BuildFailure | None:
     """Return the first failure in the output of ``eb``; None if it has none."""
-    numbers = [number for number, line in enumerate(lines) if _FAILED.match(line)]
-    if not numbers:
-        return _without_package(lines)
-    end = numbers[0]
+    end = next((number for number, line in enumerate(lines) if _FAILED.match(line)), None)
+    if end is None:
+        text = _last(_ERROR, lines)
+        return BuildFailure(BuildCause.RECIPE, "", text, None) if text else None
     text = _last(_FAILED, lines[: end + 1])
     # The log is named behind the failure, and before the next package.
     after = next((n for n in range(end, len(lines)) if _BEGUN.match(lines[n])), len(lines))
     log = _last(_OUTPUT, lines[:end]) or _last(_LOG, lines[end:after])
+    asked = _ADDRESS.findall(lines[end])
     return BuildFailure(
         cause=next((cause for cause, rule in _CAUSES if rule.match(text)), BuildCause.RECIPE),
         package=_last(_BEGUN, lines[:end]),
-        phase=_last(_PHASE, [line for line in lines[:end] if line != "== ..."]),
-        message=text,
+        message=f"{text} (asked: {', '.join(asked)})" if asked else text,
         log=Path(log) if log else None,
-        addresses=tuple(_ADDRESS.findall(lines[end])),
-        others=len(numbers) - 1,
     )
-
-
-def _without_package(lines: Sequence[str]) -> BuildFailure | None:
-    text = _last(_ERROR, lines)
-    return BuildFailure(BuildCause.RECIPE, "", "", text, None) if text else None
 
 
 def _last(rule: re.Pattern[str], lines: Sequence[str]) -> str:

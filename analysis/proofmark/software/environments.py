@@ -222,8 +222,10 @@ class PlannedPackage(StrictModel):
     environment: dict[str, str]
 
 
-def system_needs(file: Path, packages: Iterable[str], prefixes: Path) -> list[PlannedPackage]:
-    """Return the entries of `packages` in the ``system.yml`` `file`.
+def system_needs(
+    environments: Path, environment: str, packages: Iterable[str], prefixes: Path
+) -> list[PlannedPackage]:
+    """Return the entries of `packages` in the ``system.yml`` of an environment.
 
     The folders of pip are ``<prefixes>/<distribution>``; for programs of the kit see `own_prefix`.
 
@@ -231,10 +233,11 @@ def system_needs(file: Path, packages: Iterable[str], prefixes: Path) -> list[Pl
         BadInput: the file is wrong, or has no entry of a package.
     """
     entries = []
+    file = file_of_system(environments, environment)
     for name, source in sources_of(file, packages).items():
         prefix = f"{prefixes / source.pip.distribution}" if source.pip else ""
         if source.own:
-            prefix = f"{own_prefix(file.parents[1], name, prefixes)}"
+            prefix = f"{own_prefix(environments, name, prefixes)}"
         entry = PlannedPackage(
             package=name,
             apt=source.apt,

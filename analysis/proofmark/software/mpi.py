@@ -181,7 +181,7 @@ def built_variants(package: str, version: str, info: str, drivers: Sequence[str]
 
 def _of_openmpi(version: str, info: str, drivers: Sequence[str]) -> list[str]:
     stated = re.search(r"^ompi:version:full:(\S+)$", info, re.MULTILINE)
-    if not stated or stated[1] != version:
+    if not stated or not same_release(stated[1], version):
         return []
     parts = {f"{kind}:{name}" for kind, name in re.findall(r"^mca:(\w+):(\w+):", info, re.M)}
     words = [_set("fabrics", [name for name, own in _FABRICS.items() if parts & set(own)])]

@@ -122,17 +122,23 @@ class TestPbs:
             },
             "all": {"queue_type": "Route", "enabled": "True", "started": "True"},
         }
-        server = {"pbs01": {"default_queue": "workq"}}
+        most = {"walltime": "48:00:00", "ncpus": 64}
+        server = {"pbs01": {"default_queue": "all", "resources_max": most}}
         outputs = {
             "qstat -Q -f -F json": json.dumps({"Queue": queues}),
             "qstat -B -f -F json": json.dumps({"Server": server}),
         }
         source = "qstat -Q -f"
         assert SCHEDULERS.get("pbs")().queue_limits(answers(outputs)) == {
-            "workq": QueueLimits(default=True, source=source),
+            "workq": QueueLimits(max_walltime_s=172800, max_cpus=64, source=source),
             "night": QueueLimits(
-                max_walltime_s=43200, max_nodes=4, closed="started=False", source=source
+                max_walltime_s=43200,
+                max_nodes=4,
+                max_cpus=64,
+                closed="started=False",
+                source=source,
             ),
+            "all": QueueLimits(default=True, max_walltime_s=172800, max_cpus=64, source=source),
         }
 
 
@@ -148,6 +154,17 @@ class TestGridEngine:
         assert listed[0].memory_bytes == round(23.5 * GIB)
         (kind,) = kinds_of(listed)
         assert (kind.name, kind.groups) == ("all_q", ("all.q",))
+
+    def test_queues_have_the_time_that_all_of_their_hosts_grant(self) -> None:
+        form = "qname                 {}\nslots                 4\nh_rt                  {}\n"
+        times = {"all.q": "36:00:00", "long.q": "INFINITY", "some.q": "1:0:0,[n1=9:0:0]"}
+        printed = "".join(form.format(*each) for each in times.items())
+        outputs = {"qconf -sql": "\n".join(times), "qconf -sq all.q,long.q,some.q": printed}
+        assert SCHEDULERS.get("sge")().queue_limits(answers(outputs)) == {
+            "all.q": QueueLimits(default=True, max_walltime_s=129600, source="qconf -sq"),
+            "long.q": QueueLimits(source="qconf -sq"),
+            "some.q": QueueLimits(source="qconf -sq"),
+        }
 
     def test_a_host_that_only_administers_is_left_out(self) -> None:
         outputs = {"qconf -sel": "knl0002\n", "qhost -q -xml": recorded("sge-qhost.xml")}
@@ -167,11 +184,12 @@ class TestLsf:
             " 30   20  {}       -    -    -    -     0     0     0     0     0    0\n\n{}"
         )
         limits = "DEFAULT LIMITS:\n RUNLIMIT\n 10.0 min\n\nMAXIMUM LIMITS:\n RUNLIMIT\n 90.0 min\n"
+        limits += " TASKLIMIT\n 1 8 16\n"
         printed = f"{queue.format('normal', 'Open:Active', limits)}{'-' * 20}\n"
         printed += queue.format("night", "Open:Inact_Win", "")
         found = SCHEDULERS.get("lsf")().queue_limits(answers({"bqueues -l": printed}))
         assert found == {
-            "normal": QueueLimits(max_walltime_s=5400, source="bqueues -l"),
+            "normal": QueueLimits(max_walltime_s=5400, max_cpus=16, source="bqueues -l"),
             "night": QueueLimits(closed="Open:Inact_Win", source="bqueues -l"),
         }
 

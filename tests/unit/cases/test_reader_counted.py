@@ -12,7 +12,9 @@ IOR = "ior-4.0.0_posix_wr_b16m_t1m_n2_fpp.txt"
 MDTEST = "mdtest-4.0.0_100items_own_n4.txt"
 OSU = "osu-7.4_bw_n2.txt"
 IMB = "imb-2021.7_PingPong_n2.txt"
+HPCC = "hpcc-1.5.0_N4000_n2.txt"
 BT = "npb-3.4.3_bt.W_full_n4.txt"
+MOST = "Max Write: 9999.99 MiB/sec (1.00 MB/sec)\n"
 FIO = "fio-3.33_4m_2m_n2_fpp.json"
 
 
@@ -36,10 +38,15 @@ FIO = "fio-3.33_4m_2m_n2_fpp.json"
             "file_create",
             "",
         ),
+        ("ior", IOR, r"Summary of.*\n.*\n.*\n.*\n", MOST, "write", ""),
+        ("ior", IOR, r"(all tests:\n.*\nwrite +\S+ +\S+ +)\S+", r"\g<1>1.50", "write", ""),
+        ("npb-btio", BT, r"(written .*: +)\S+", r"\g<1>9999.00", "io_rate", ""),
+        ("npb-btio", BT, r"(percentage .*: +)\S+", r"\g<1>95.00", "io_time", ""),
+        ("hpcc", HPCC, r"(HPL_Tflops=)\S+", r"\g<1>0.001", "hpl_rmax", ""),
         ("osu-bw", OSU, r"\n1024 .*", "", "bandwidth", "reader-no-row-between"),
         ("imb-pingpong", IMB, r"\n +1024 .*", "", "bandwidth", "reader-no-row-between"),
         ("osu-bw", OSU, r"(\n8 +)[\d.]+", r"\g<1>0.00", "bandwidth", "reader-zero-rate"),
-        ("npb-btio", BT, r"(I/O data rate .*: +)\S+", r"\g<1>0.00", "io_rate", "reader-zero-rate"),
+        ("npb-btio", BT, r"(I/O data rate .*: +)\S+", r"\g<1>0.00", "io_rate", ""),
     ],
 )
 def test_a_contradiction_is_invalid(

@@ -18,7 +18,7 @@ from tests.fixtures.finished import write_execution, write_probes
 from tests.fixtures.fleet import write_inventory
 from tests.fixtures.kit import Kit, make_kit, steps_of
 from tests.fixtures.pages import assert_sound
-from tests.folders import PROBES
+from tests.folders import PROBES, ROOT
 from tests.forks import tool
 from tests.unit.judge.test_contract_items import written_contract
 from tests.unit.runs.test_acceptance import forged_signature
@@ -528,6 +528,28 @@ class TestSuites:
         sealed(site.measured("one"))
         assert site.judge("-l", "local") == 0
         assert [path.name for path in site.runs.glob("acceptance-*")] == ["acceptance-here"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "page"),
+    [
+        ((), "acceptance-two"),
+        (("-l", "skl"), "acceptance-two"),
+        (("-l", "knl"), "acceptance-two-knl"),
+    ],
+)
+def test_a_partition_without_an_item_makes_no_other_page(
+    limit: tuple[str, ...], page: str, tmp_path: Path
+) -> None:
+    inventory = tmp_path / "two"
+    shutil.copytree(ROOT / "inventory/nurion", inventory)
+    written_contract(
+        inventory,
+        {"case": "stream", "metric": "triad", "value": 100, "unit": "GB/s", "system": "skl"},
+    )
+    runs = ("--runs", f"{tmp_path / 'runs'}")
+    assert main(["acceptance", "judge", "-i", f"{inventory}", *limit, *runs]) == 4
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == [page]
 
 
 def test_what_rests_on_a_run_is_named(

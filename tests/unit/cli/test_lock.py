@@ -372,5 +372,7 @@ def test_a_lock_is_compared_with_the_pinned_recipes(
     (tmp_path / "spack/bin/spack.hashes").write_text(json.dumps([hashes(**changes)]))
     before = {path: path.read_bytes() for path in kit.rglob("*") if path.is_file()}
     assert main(["lock", "local", "--compare"]) == code
-    assert words in capfd.readouterr().out
+    printed = capfd.readouterr()
+    assert words in printed.out
+    assert "comparing the checkouts of Spack" in printed.err and "hashes" in printed.err
     assert {path: path.read_bytes() for path in kit.rglob("*") if path.is_file()} == before

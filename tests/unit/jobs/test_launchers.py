@@ -110,11 +110,27 @@ class TestOpenMpi:
         script = text("openmpi", launch(cpus, settings=settings))
         assert document_lines("hostfile", script) == ["n1", "n1", "n2"]
         words = command(script)
-        assert words[:3] == ["/opt/my mpi/bin/mpirun", "-np", "3"]
+        assert words[:3] == ["/opt/my mpi/bin/mpirun$suffix", "-np", "3"]
         assert words[words.index("--map-by") + 1] == "seq"
         assert words[words.index("--bind-to") + 1] == "none"
         assert "--bind" in words
         assert "rankfile" not in script
+
+    def test_the_mpirun_of_open_mpi_is_started_beside_that_of_another_mpi(
+        self, tmp_path: Path
+    ) -> None:
+        """Debian's mpirun is an alternative, which can be that of MPICH."""
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        for name in ("mpirun", "mpirun.openmpi"):
+            (folder / name).write_text(f"#!/bin/sh\necho {name}\n")
+            (folder / name).chmod(0o755)
+        script = text("openmpi", replace(launch([(0, (0,))]), prefix=f"{tmp_path}"))
+        run = ["sh", "-euc", f"HERE=.\n{script}"]
+        for started in ("mpirun.openmpi", "mpirun"):
+            done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True)
+            assert done.stdout == f"{started}\n"
+            (folder / "mpirun.openmpi").unlink(missing_ok=True)
 
     def test_one_node_exports_no_variables(self) -> None:
         one = replace(launch([(0, (0,))]), hosts=["@NODE@", "@PEER@"])

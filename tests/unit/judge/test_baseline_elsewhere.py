@@ -294,6 +294,13 @@ class TestVerdict:
         assert outcome == "UNJUDGED"
         assert code in codes
 
+    @pytest.mark.parametrize("release", ["5.0.6-1", "5.0.6.0"])
+    def test_another_writing_of_a_release_is_no_other_release(
+        self, judged: Judge, release: str
+    ) -> None:
+        verdict = judged(measured=rates(HOSTS_B, 7), package=package(mpi={"version": release}))
+        assert elsewhere_of(verdict, HOSTS_B[0])[0] == "PASS"
+
     @pytest.mark.parametrize(
         ("change", "named"),
         [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,7 +19,8 @@ from proofmark.machine import preflight as checks
 from proofmark.machine.bmc.back_end import Credentials
 from proofmark.machine.node_commands import CalledProgram, NodeProcess
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.preflight import preflight, scratch_findings
+from proofmark.machine.preflight import preflight, scheduler_findings, scratch_findings
+from proofmark.machine.scheduler import Request
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.plan.plan import Plan
 from proofmark.site.file_systems import Scratch
@@ -253,3 +255,26 @@ def test_the_parts_of_the_nodes_are_those_that_were_bought(
             expected,
             expected in ("LESS_HARDWARE", "UNEXPECTED"),
         )
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        ("sbatch: error: Batch job submission failed: Invalid qos specification", "REFUSED"),
+        ("allocation failure: Unable to contact slurm controller", "NO_ANSWER"),
+        ("sbatch: error: Zero Bytes were transmitted or received", "NO_ANSWER"),
+        ("sbatch: error: Job violates accounting/QOS policy: AssocMaxSubmitJobLimit", "NO_ANSWER"),
+    ],
+)
+def test_only_a_final_answer_to_the_trial_of_a_job_is_a_refusal(
+    kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, outcome: str
+) -> None:
+    commands = {"sinfo": "exit 0", "scontrol": "exit 0", "sbatch": f"echo '{answer}' >&2; exit 1"}
+    for name, body in commands.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    site = with_partition(site_with(kit), scheduler="slurm")
+    job = Request("p1", ["n1"], 60, tmp_path / "log", site.partition.queue)
+    *_, found = scheduler_findings(site, [job], "root")
+    assert (found.outcome, found.text.rpartition("sbatch: ")[2] != "") == (outcome, True)

@@ -92,6 +92,11 @@ def test_the_sections_and_the_head_of_the_report(good: tuple[Run, Verdict, str])
     assert "HPL hpcc, close blas_kernel right" in figures
     assert "≥ 24.30 GFlop/s floor" in figures
     assert "Not measured: Triad, Message rate, Write, Read, Files created." in figures
+    usual = figures.partition("What these figures usually are")[2].partition("Not covered")[0]
+    assert "GFlop/s a socket of AMD EPYC 7763 64-Core Processor (64 cores): line through" in usual
+    assert "this virtual machine has 2 of them" in usual
+    assert "an item of contract.yml: case imb-pingpong, metric t_avg" in usual
+    assert not any(word in usual for word in WORDS), "no verdict"
     for word in WORDS:
         assert f"{verdict.counts[word]} {word}" in head
     assert "16 of 16 steps measured, no figure measured twice" in head

@@ -6,6 +6,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -217,6 +218,26 @@ def test_a_clock_without_a_server_has_no_offset(
     if not known:
         reason = f"leap status {leap}, stratum {stratum}, reference {reference}"
         assert facts.absent["clock"] == f"the clock is not synchronised: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("hours", "interval", "known"), [(1, 64, True), (72, 64, False), (72, 65536, True)]
+)
+def test_a_clock_that_lost_its_servers_has_no_offset(
+    tmp_path: Path, hours: int, interval: int, *, known: bool
+) -> None:
+    last = f"{datetime.now(UTC) - timedelta(hours=hours):%a %b %d %H:%M:%S %Y}"
+    lines = (
+        f"Ref time (UTC)  : {last}",
+        "Stratum         : 3",
+        "System time     : 0.000000000 seconds fast of NTP time",
+        f"Update interval : {interval}.1 seconds",
+        "Leap status     : Normal",
+    )
+    tools = {"chronyc": f"cat <<'E'\n{chr(10).join(lines)}\nE"}
+    facts = parse_probe(probe(root=make_node(tmp_path, SMALL_NODE, tools)), "node1")
+    assert facts.clock_offset_s == (0.0 if known else None)
+    assert (last in str(facts.absent.get("clock"))) != known
 
 
 def test_content_cannot_forge_a_marker(tmp_path: Path) -> None:

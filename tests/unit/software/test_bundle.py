@@ -165,7 +165,8 @@ def test_a_member_that_leaves_the_folder_is_refused_before_a_file_is_written(
     with pytest.raises(BadInput) as raised:
         unpacked(bundle)
     assert extra[0][0].name in str(raised.value)
-    assert kind not in ("symbolic link", "hard link", "device", "FIFO") or kind in str(raised.value)
+    special = kind in ("symbolic link", "hard link", "device", "FIFO")
+    assert special == ("a link or a special file" in str(raised.value))
     names = {f"{path.relative_to(tmp_path)}" for path in tmp_path.rglob("*")}
     assert names == {"made", "made/knl.tar", "made/spack.lock"}
 
@@ -179,7 +180,7 @@ def test_a_chain_of_headers_is_refused(tmp_path: Path) -> None:
     long_name.type, long_name.size = tarfile.GNUTYPE_LONGNAME, 5
     chain = 400 * (long_name.tobuf() + b"good\0".ljust(512, b"\0"))
     bundle.write_bytes(content[:1024] + chain + content[1024:])
-    with pytest.raises(BadInput, match="found more than 16 headers before one member"):
+    with pytest.raises(BadInput, match="recursion depth"):
         unpacked(bundle)
 
 

@@ -215,63 +215,57 @@ def test_no_file_is_in_two_system_packages() -> None:
 
 @pytest.mark.fault("build-fails")
 @pytest.mark.parametrize(
-    ("name", "cause", "phase"),
+    ("name", "cause", "package", "words"),
     [
-        ("header", BuildCause.BUILD, "install"),
-        ("configure", BuildCause.BUILD, "configure"),
-        ("checksum", BuildCause.CHECKSUM, ""),
-        ("source", BuildCause.SOURCE, ""),
-        ("patch", BuildCause.RECIPE, ""),
+        ("header", BuildCause.BUILD, "bad-header-1.0", "Command exited with status 2"),
+        ("configure", BuildCause.BUILD, "bad-configure-1.0", "Command exited with status"),
+        ("checksum", BuildCause.CHECKSUM, "bad-checksum-1.0", f"/ Expected {'0' * 64} but got "),
+        ("source", BuildCause.SOURCE, "bad-source-1.0", "http://127.0.0.1:9/bad-source-1.0.tar.gz"),
+        ("patch", BuildCause.RECIPE, "", "packages/bad_patch/package.py:8, in patch"),
     ],
 )
-def test_the_output_of_spack_gives_package_phase_and_log(
-    name: str, cause: BuildCause, phase: str
+def test_the_output_of_spack_gives_package_error_and_log(
+    name: str, cause: BuildCause, package: str, words: str
 ) -> None:
     failure = read_failure(lines(f"{name}.spack"))
     assert failure is not None
-    assert (failure.cause, failure.package, failure.phase) == (cause, f"bad-{name}-1.0", phase)
+    assert (failure.cause, failure.package) == (cause, package)
+    assert words in failure.message and "Contents" not in failure.message
     built = cause is BuildCause.BUILD
     assert (failure.log is not None and failure.log.name == "spack-build-out.txt") == built
-    assert len(failure.addresses) == (2 if cause is BuildCause.SOURCE else 0)
 
 
-def test_the_first_of_several_failures_is_read() -> None:
-    good = ["==> Installing good-1.0-" + "a" * 32, "==> good: Successfully installed good"]
+def test_the_first_of_several_failures_is_read_without_lines_of_progress() -> None:
     ends = ["==> Error: bad: Package was not installed"]
-    output = [*good, *lines("header.spack"), *good, *lines("source.spack"), *good, *ends]
+    output = ["[+] good@1.0 (3s)", *lines("header.spack"), *lines("source.spack"), *ends]
     failure = read_failure(output)
     assert failure is not None
-    assert (failure.package, failure.others) == ("bad-header-1.0", 2)
-    assert read_failure(good) is None
+    assert failure.package == "bad-header-1.0"
+    assert failure == read_failure([each for each in output if "Installing" not in each])
+    assert read_failure(output[:1]) is None
     early = read_failure(["==> Error: No such environment"])
     assert early is not None
     assert (early.package, early.message) == ("", "No such environment")
 
 
-@pytest.mark.fault("build-fails")
 @pytest.mark.parametrize(
-    ("log", "cause", "phase", "file"),
+    ("log", "cause", "file"),
     [
-        ("build.eb", BuildCause.BUILD, "building", "out.txt"),
-        ("source.eb", BuildCause.SOURCE, "fetching files and verifying checksums", "easybuild-y-1"),
-        (
-            "checksum.eb",
-            BuildCause.CHECKSUM,
-            "fetching files and verifying checksums",
-            "easybuild-z-1",
-        ),
+        ("build.eb", BuildCause.BUILD, "out.txt"),
+        ("source.eb", BuildCause.SOURCE, "easybuild-y-1"),
+        ("checksum.eb", BuildCause.CHECKSUM, "easybuild-z-1"),
     ],
 )
-def test_the_output_of_easybuild_gives(log: str, cause: BuildCause, phase: str, file: str) -> None:
+def test_the_output_of_easybuild_gives(log: str, cause: BuildCause, file: str) -> None:
     failure = easybuild_failure.read_failure([*lines(log), *lines("build.eb")])
     assert failure is not None
-    assert (failure.cause, failure.phase, failure.others) == (cause, phase, 1)
+    assert failure.cause == cause
     assert failure.package in ("x-1", "y-1", "z-1")
     assert failure.log is not None
     assert failure.log.name.startswith(file)
-    assert bool(failure.addresses) == (cause is BuildCause.SOURCE)
+    assert ("(asked: " in failure.message) == (cause is BuildCause.SOURCE)
     assert "took" not in failure.message
-    assert len(failure.message) < 200
+    assert len(failure.message) < 300
 
 
 def test_without_a_package_the_error_of_easybuild_is_the_failure() -> None:
@@ -283,27 +277,21 @@ def test_without_a_package_the_error_of_easybuild_is_the_failure() -> None:
 
 
 def test_the_message_has_code_place_remedy_and_log() -> None:
-    failure = BuildFailure(BuildCause.BUILD, "hpl-2.3", "build", "exit", Path("/s/b.txt"), others=1)
+    failure = BuildFailure(BuildCause.BUILD, "hpl-2.3", "exit", Path("/s/b.txt"))
     error = FirstError(
         ErrorKind.HEADER_MISSING, "fatal error: mpi.h: No such file", "mpi.h", "a.c", 2
     )
     (mistake,) = refused("spack install", failure, error, Path("/s/out.log")).mistakes
     assert mistake.code == "HEADER_MISSING"
-    assert mistake.found == (
-        "hpl-2.3, phase build: a.c:2: fatal error: mpi.h: No such file; 1 more packages failed"
-    )
+    assert mistake.found == "hpl-2.3: a.c:2: fatal error: mpi.h: No such file"
     assert "Debian: libopenmpi-dev; RHEL: openmpi-devel" in mistake.accepted
     assert "/s/b.txt" in mistake.accepted
     source = read_failure(lines("source.spack"))
     assert source is not None
     (mistake,) = refused("spack install", source, None, Path("/s/out.log")).mistakes
     assert mistake.code == "SOURCE_NOT_REACHED"
-    assert all(address in mistake.found for address in source.addresses)
+    assert "https://mirror.example.org/" in mistake.found
     assert "provision_sources" in mistake.accepted
-    checksum = read_failure(lines("checksum.spack"))
-    assert checksum is not None
-    assert f"Expected {'0' * 64} but got " in checksum.message
-    assert "Contents" not in checksum.message
 
 
 def test_only_a_log_of_the_own_stage_is_read(tmp_path: Path) -> None:

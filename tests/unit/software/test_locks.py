@@ -35,8 +35,6 @@ from proofmark.software.spack.lock_check import (
     check,
     check_lock,
     external_mistakes,
-    forbidden_instructions,
-    guard,
     overlay_digest,
     read_environment,
     root_names,
@@ -345,31 +343,6 @@ def test_roots_are_read_from_lists_matrices_and_specs() -> None:
     definitions = {"suite": ["ior@4.0.0", "npb names=bt"], "arch": ["target=k10 os=debian12"]}
     specs = [{"matrix": [["$suite"], ["$arch"]]}, "stream@5.10 +openmp"]
     assert root_names({"specs": specs}, definitions) == {"ior", "npb", "stream"}
-
-
-PHI = "  401: vrcp28pd %zmm0,%zmm1\n  402: vgatherpf0dpd (%rax,%ymm1,8){%k1}\n  403: vaddpd %zmm0"
-
-
-@pytest.mark.parametrize(
-    ("features", "instructions"),
-    [
-        (frozenset[str](), ["vgatherpf0dpd", "vrcp28pd"]),
-        (frozenset({"avx512er"}), ["vgatherpf0dpd"]),
-        (frozenset({"avx512er", "avx512pf"}), []),
-    ],
-)
-def test_instructions_of_a_xeon_phi_are_forbidden_elsewhere(
-    features: frozenset[str], instructions: list[str]
-) -> None:
-    assert forbidden_instructions(PHI, features) == instructions
-
-
-def test_other_avx512_instructions_are_not_forbidden() -> None:
-    assert forbidden_instructions("vrcp14pd %zmm0 vgatherdpd vexpandpd", frozenset()) == []
-
-
-def test_a_program_of_this_machine_has_no_forbidden_instructions() -> None:
-    assert guard("skylake_avx512", [Path("/bin/sh")]) == []
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_the_own_programs_are_added_to_those_of_a_provider(sources: Path, tmp_pa
 
 
 def test_the_distribution_has_the_same_folder() -> None:
-    (noise,) = system_needs(ENVIRONMENTS / "local/system.yml", ["os-noise"], Path("/p"))
+    (noise,) = system_needs(ENVIRONMENTS, "local", ["os-noise"], Path("/p"))
     prefix = own_prefix(ENVIRONMENTS, "os-noise", Path("/p"))
     assert (noise.own, noise.programs) == (True, (f"{prefix}/bin/os_noise",))
 

@@ -74,12 +74,14 @@ def test_the_local_environment_has_every_package_of_the_quick_suite() -> None:
 
 
 def test_only_requested_packages_are_returned() -> None:
-    (fio,) = system_needs(LOCAL, ["fio"], Path("/kit/.provision"))
+    (fio,) = system_needs(ROOT / "environments", "local", ["fio"], Path("/kit/.provision"))
     assert (fio.apt, fio.lock, fio.prefix, fio.programs) == (("fio",), "", "", ("/usr/bin/fio",))
 
 
 def test_the_prefix_of_pip_is_inserted_into_paths_and_variables() -> None:
-    (imb,) = system_needs(LOCAL, ["intel-mpi-benchmarks"], Path("/kit/.provision"))
+    (imb,) = system_needs(
+        ROOT / "environments", "local", ["intel-mpi-benchmarks"], Path("/kit/.provision")
+    )
     assert imb.prefix == PREFIX
     assert imb.programs == (f"{PREFIX}/bin/IMB-MPI1",)
     assert imb.environment["LD_LIBRARY_PATH"] == f"{PREFIX}/lib"
@@ -89,7 +91,7 @@ def test_the_prefix_of_pip_is_inserted_into_paths_and_variables() -> None:
 def test_an_unknown_package_is_refused_with_the_file() -> None:
     """The plan names it: it is no typing error of the user, and no other name is offered."""
     with pytest.raises(BadInput, match=r"system\.yml: packages: found no package 'hpl'; ac"):
-        system_needs(LOCAL, ["hpl"], Path("/x"))
+        system_needs(ROOT / "environments", "local", ["hpl"], Path("/x"))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,7 @@ def test_an_unknown_package_is_refused_with_the_file() -> None:
 def test_a_wrong_system_yml_is_refused(tmp_path: Path, source: str, complaint: str) -> None:
     file = system_file(tmp_path, f"packages:\n  some: {source}\n")
     with pytest.raises(BadInput, match=complaint) as raised:
-        system_needs(file, ["some"], Path("/x"))
+        system_needs(file.parents[1], file.parent.name, ["some"], Path("/x"))
     assert f"{file}:2" in str(raised.value)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
@@ -70,6 +72,14 @@ def test_the_release_that_spack_reads_is_that_of_the_name(tmp_path: Path) -> Non
     write_release(tmp_path, system)
     folder = Path(release_variables(tmp_path)["UNIXCONFDIR"])
     assert operating_system((folder / "os-release").read_text()) == system
+
+
+def test_git_of_spack_reads_the_commit_of_a_checkout_of_another_user(tmp_path: Path) -> None:
+    """Without its commit a lock is refused after the solver."""
+    variables = {**os.environ, **release_variables(tmp_path), "GIT_CONFIG_GLOBAL": os.devnull}
+    words = ["git", "config", "--get-all", "safe.directory"]
+    done = subprocess.run(words, env=variables, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "*"
 
 
 def test_an_installation_of_spack_gets_the_name_of_this_system(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.scripts import Scripts, write_scripts
 from proofmark.jobs.step_script import LaunchSite
 from proofmark.runs.run_files import write_scripts_of
-from proofmark.software.target import target_requirements
+from proofmark.software.target import guard, signs_of_another, target_requirements
 
 FIT = PACKAGE / "jobs/shell/fit.awk"
 PROCESSORS = DATA / "processors"
@@ -202,3 +202,89 @@ def test_writing_the_scripts_again_keeps_the_requirements(tmp_path: Path) -> Non
     made = Scripts(LaunchSite(software), tmp_path / "scratch", BatchQueue("none"))
     write_scripts(run.folder, run.plan, made)
     assert requirements.read_text() == before
+
+
+TRIAD = """
+double a[4096], b[4096], c[4096];
+#include <stdio.h>
+#include <math.h>
+int main(int argc, char **argv) {
+    double sum = 0;
+    for (int k = 0; k < argc; k++) {
+        for (int i = 0; i < 4096; i++) a[i] = b[i] + argc * c[i];
+        for (int i = 0; i < 4096; i++) sum += fabs(a[i]);
+        for (int i = 0; i < 4096; i++)
+            c[i] = (a[i] - sum) / (b[i] + argc) * (a[i] - k) / (c[i] - argc) - (b[i] * a[i] - k)
+                * (a[i] + sum) / (b[i] - argc) * (b[i] + k) / (c[i] + argc);
+        printf("%f", sum);
+    }
+    return 0;
+}
+"""
+STREAMING = ("-O3", "-mprefer-vector-width=512", "-mtune=intel")
+"""As the recipe of STREAM: this tuning writes vzeroupper for each target."""
+
+
+@pytest.fixture(scope="module")
+def triad(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    folder = tmp_path_factory.mktemp("triad")
+    (folder / "triad.c").write_text(TRIAD)
+
+    @cache
+    def build(options: str) -> Path:
+        program = folder / options.replace(" ", "_")
+        words = ["gcc", *options.split(), f"{folder / 'triad.c'}", "-o", f"{program}", "-lm"]
+        subprocess.run(words, check=True)
+        return program
+
+    return build
+
+
+@pytest.mark.parametrize("tuning", ["-O3 -mtune={}", " ".join(STREAMING)])
+@pytest.mark.parametrize(
+    ("target", "march", "signs"),
+    [
+        ("mic_knl", "knl", []),
+        ("mic_knl", "skylake-avx512", ["of avx512"]),
+        ("mic_knl", "nehalem", ["calculations of SSE, and nothing of AVX"]),
+        ("skylake_avx512", "skylake-avx512", []),
+        ("skylake_avx512", "knl", ["mic_knl"]),
+        ("zen3", "znver3", []),
+        ("zen3", "knl", ["of avx512f"]),
+        ("nehalem", "nehalem", []),
+        ("nehalem", "haswell", ["of avx", "of fma"]),
+    ],
+)
+def test_a_program_tells_its_target(
+    triad: Callable[[str], Path], tuning: str, target: str, march: str, signs: list[str]
+) -> None:
+    program = triad(f"{tuning.format(march)} -march={march}")
+    found = [each.found for each in guard(target, [program])]
+    assert all(any(sign in text for text in found) for sign in signs), found
+    assert bool(found) is bool(signs)
+
+
+def test_recorded_options_tell_the_target_of_each_machine(tmp_path: Path) -> None:
+    program = tmp_path / "xhpl"
+    program.write_bytes(b"\0GNU C17 12.2.0 -mcpu=power8 -O2\0")
+    assert [each.found for each in guard("power9le", [program])] == ["-mcpu=power8"]
+    program.write_bytes(b"\0GNU C17 12.2.0 -mcpu=power9 -O2\0")
+    assert [*guard("power9le", [program])] == []
+
+
+@pytest.mark.parametrize("target", ["mic_knl", "x86_64_v3", "k10"])
+def test_programs_without_signs_are_accepted(tmp_path: Path, target: str) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\n")
+    assert [*guard(target, [script, Path("/bin/sh")])] == []
+
+
+@pytest.mark.parametrize(
+    ("instruction", "feature"),
+    [("vrcp28pd %zmm0,%zmm1", "avx512er"), ("vgatherpf0dpd (%rax,%ymm1,8){%k1}", "avx512pf")],
+)
+def test_instructions_of_a_xeon_phi_alone_are_signs(instruction: str, feature: str) -> None:
+    of_skylake = frozenset({"avx", "avx2", "avx512f", "avx512dq", "avx512bw", "avx512vl"})
+    text = f"  401:\t{instruction}\n  402:\tvzeroupper\n  403:\tkmovb %eax,%k1\n"
+    assert [*signs_of_another(text, of_skylake)] == [f"{instruction.split()[0]} of {feature}"]
+    assert [*signs_of_another(f"{text}  404:\tcpuid\n", of_skylake)] == []

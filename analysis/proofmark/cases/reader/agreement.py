@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise, product
+from statistics import fmean
 
 from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.values import Parameter
@@ -94,6 +95,24 @@ def refuse_zero_rates(units: Mapping[str, str], builders: Iterable[ReadingBuilde
             never = (base.endswith("/s") and not rounded) or (base == "s" and not measured)
             if each.value == 0 and never:
                 each.problems.append(Message("reader-zero-rate", metric=each.metric))
+
+
+_Summary = Callable[[Sequence[float]], float]
+_AGAIN: Mapping[str, _Summary] = {"most": max, "least": min, "mean": fmean}
+
+
+def compare_again(rows: Sequence[ReadingBuilder], printed: Mapping[str, float]) -> None:
+    """Add a problem to rows whose `printed` summary is not the summary of their values.
+
+    The names in `printed` are those of `_AGAIN`.
+    """
+    values = [each.value for each in rows if each.value is not None]
+    for name, stated in printed.items() if len(values) == len(rows) else ():
+        found = _AGAIN[name](values)
+        if not _near(stated, Agreement(name, rounding=0.006), found, found):
+            numbers = {"printed": f"{found:g}", "computed": f"{stated:g}"}
+            for each in rows:
+                each.problems.append(Message("reader-contradiction", metric=each.metric, **numbers))
 
 
 def row_missing(builders: Iterable[ReadingBuilder]) -> Message:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from proofmark.cases.reader.builder import ProgramRun, ReadingBuilder, messages_in, set_aside
 from proofmark.cases.reader.reader import Documents, Item, Reader
 from proofmark.cases.reader.settings import of_mapping
-from proofmark.cases.reader.values import Parameter, measured, parameter, shorten
+from proofmark.cases.reader.values import measured, parameter, shorten
 from proofmark.common.message import Message
 
 _START = re.compile(r"^\{", re.MULTILINE)
@@ -124,7 +124,7 @@ def _read_document(reader: Reader, documents: Documents, document: object) -> Pr
 def _builders(reader: Reader, documents: Documents, item: Item) -> Iterator[ReadingBuilder]:
     """Yield the readings of one item."""
     problems = [Message("reader-rule", problem=reason) for reason in item.problems]
-    parameters: dict[str, Parameter] = {}
+    parameters = {}
     for name, found in item.parameters.items():
         lacks = (found is None or found is False) and name not in documents.stated
         if lacks or name not in reader.types:  # 0 is a value

@@ -113,7 +113,9 @@ class OpenMpi(Launcher):
             "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
             "fi",
             launch.hostfile(hosts),
-            f"exec {mpirun} -np {len(launch.cpus)} {shlex.join(options)} "
+            # Debian's mpirun is an alternative, which can be that of MPICH.
+            f"suffix=; [ ! -x {mpirun}.openmpi ] || suffix=.openmpi",
+            f"exec {mpirun}$suffix -np {len(launch.cpus)} {shlex.join(options)} "
             f"{launch.ranked(bind=True)}",
         ]
 

@@ -39,6 +39,7 @@ from proofmark.site.hardware_limits import (
     typical_shares,
 )
 from proofmark.site.node.facts import NodeFacts
+from proofmark.software.mpi import same_release
 from proofmark.software.software import Package, Software
 
 PEAK: Mapping[Rule, HardwareRule] = {
@@ -286,11 +287,11 @@ def other_programs(
     Args:
         stores: whether the figure depends on whether stores pass the caches.
     """
-    if source.version != here.version:
+    if _differ(source.version, here.version):
         yield Message("condition-version", source=source.version, version=here.version or "?")
-    if source.blas != here.blas:
+    if _differ(source.blas, here.blas):
         yield Message("condition-blas", source=source.blas or "?", blas=here.blas or "?")
-    if source.mpi != here.mpi:
+    if _differ(source.mpi, here.mpi):
         yield Message("condition-mpi", source=source.mpi or "?", mpi=here.mpi or "?")
     if source.mpi and source.transport != here.transport:
         yield Message(
@@ -303,6 +304,11 @@ def other_programs(
     elif stores and source.streaming_stores != here.streaming_stores:
         code = "condition-stores" if source.streaming_stores else "condition-stores-cached"
         yield Message(code)
+
+
+def _differ(one: str, other: str) -> bool:
+    """Return whether two releases, each perhaps after the name of its program, differ."""
+    return one != other and not same_release(one, other)
 
 
 def _shown(transport: Mapping[str, str]) -> str:

@@ -56,6 +56,9 @@ _STATES = job_states(words_of("lsf").jobs)
 
 _ENDED = ("DONE", "EXIT")
 
+_TASKS = re.compile(r"^ *(?:TASK|PROC)LIMIT *\n *(?:[0-9]+ +)*([0-9]{1,9}) *$", re.MULTILINE)
+"""The limit of the slots of a job in ``bqueues -l``: the last number is the largest."""
+
 HOST_STATES = node_uses("lsf")
 
 _REASONS = job_states(words_of("lsf").ends)
@@ -121,14 +124,19 @@ class Lsf(Scheduler):
         return submitted_id("bsub", output, r"Job <([0-9]+)>.*")
 
     def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
-        """Return the run limits and the states of all queues; ``bqueues`` names no default."""
+        """Return the run limits, the slots of a job and the states of all queues.
+
+        ``bqueues`` names no default. With CSM a job requests nodes.
+        """
         limits: dict[str, QueueLimits] = {}
         for block in re.split(r"^QUEUE: +", ask("bqueues", "-l"), flags=re.MULTILINE)[1:]:
             status = next(iter(re.findall(r"\b(?:Open|Closed):\w+", block)), "")
             most = block.rpartition("MAXIMUM LIMITS:")[2]
             minutes = re.search(r"^ *RUNLIMIT *\n *([0-9.]+) min", most, re.MULTILINE)
+            tasks = _TASKS.search(most)
             limits[block.split()[0]] = QueueLimits(
                 max_walltime_s=round(float(minutes[1]) * 60) if minutes else None,
+                max_cpus=int(tasks[1]) if tasks and not _has_csm(self.queue) else None,
                 closed="" if status == "Open:Active" else status,
                 source="bqueues -l",
             )

@@ -89,6 +89,8 @@ TIMEOUT_S = 60
 MAX_NAMES = 500
 """Node names on one command line."""
 
+_COUNT = re.compile("[0-9]{1,9}")
+
 _VARIOUS = "<various>"
 """The value of an attribute of a host that its virtual nodes do not share (pbsnodes(8))."""
 
@@ -171,15 +173,18 @@ def _nodes_of(text: str) -> Iterator[str]:
             yield vnode.partition("[")[0]
 
 
-def _limits(fields: Mapping[str, Any], *, default: bool) -> QueueLimits:
-    most = fields.get("resources_max")
-    resources = most if isinstance(most, dict) else {}
-    nodes = str(resources.get("nodect", ""))
+def _limits(fields: Mapping[str, Any], server: Mapping[str, Any], *, default: bool) -> QueueLimits:
+    """Return the limits of a queue; those of the server count for what the queue does not limit."""
+    most: dict[str, Any] = {}
+    for each in (server.get("resources_max"), fields.get("resources_max")):
+        most |= each if isinstance(each, dict) else {}
+    counts = {name: int(f"{value}") for name, value in most.items() if _COUNT.fullmatch(f"{value}")}
     no = [word for word in ("enabled", "started") if str(fields.get(word, True)) == "False"]
     return QueueLimits(
         default=default,
         max_walltime_s=_seconds(most) or None,
-        max_nodes=int(nodes) if nodes.isdecimal() else None,
+        max_nodes=counts.get("nodect"),
+        max_cpus=counts.get("ncpus"),
         closed=", ".join(f"{word}=False" for word in no),
         source="qstat -Q -f",
     )
@@ -259,17 +264,16 @@ class Pbs(DrainingScheduler):
         return submitted_id("qsub", output, _ID)
 
     def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
-        """Return the limits of all execution queues."""
+        """Return the limits of all queues, also of those that route jobs to others."""
         try:
             queues = entries(ask("qstat", "-Q", "-f", "-F", "json"), "Queue")
             servers = entries(ask("qstat", "-B", "-f", "-F", "json"), "Server")
         except ValueError as error:
             raise NodeError(Outcome.UNEXPECTED, f"qstat -Q: no JSON of queues: {error}") from None
-        default = {str(each.get("default_queue", "")) for each in servers.values()}
+        server = next(iter(servers.values()), {})
         return {
-            name: _limits(fields, default=name in default)
+            name: _limits(fields, server, default=name == server.get("default_queue"))
             for name, fields in queues.items()
-            if fields.get("queue_type") != "Route"
         }
 
     def find(self, name: str) -> str:

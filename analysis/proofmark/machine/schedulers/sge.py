@@ -14,8 +14,10 @@ from proofmark.common.rights import starting_user
 from proofmark.machine.scheduler import (
     BUSY,
     NO_SUCH_JOB,
+    Ask,
     NodeState,
     NodeUse,
+    QueueLimits,
     Request,
     Scheduler,
     SchedulerError,
@@ -36,6 +38,8 @@ from proofmark.machine.scheduler_commands import (
 from proofmark.runs.job_folder import JobStatus, State
 
 QUEUE_STATES = node_uses("sge")
+
+DEFAULT_QUEUE = "all.q"
 
 _ELEMENT = re.compile(r"(\s*<(\w+)(?:\s[^<>]*)?>)(.*)(</\2>\s*)")
 
@@ -118,7 +122,7 @@ class GridEngine(Scheduler):
 
     def host_list(self, request: Request) -> str:
         """Return the queue instances of the nodes, which `submit` passes as an argument."""
-        name = request.queue.name or "all.q"
+        name = request.queue.name or DEFAULT_QUEUE
         return as_argument(",".join(f"{name}@{node}" for node in request.nodes), request)
 
     def fan_out(self, request: Request) -> list[str]:
@@ -141,6 +145,22 @@ class GridEngine(Scheduler):
         instances = ("-q", self.host_list(request))
         ask_scheduler("qsub", "-w", "v", *instances, str(script), final="sge")
         return True
+
+    def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
+        """Return the longest run time of each queue, if all of its hosts have the same one."""
+        limits: dict[str, QueueLimits] = {}
+        names = ask("qconf", "-sql").split()
+        printed = ask("qconf", "-sq", ",".join(names)) if names else ""
+        for block in re.split(r"^qname +", printed, flags=re.MULTILINE)[1:]:
+            time = re.search(r"^h_rt +(\d{1,6}):(\d\d):(\d\d) *$", block, re.MULTILINE)
+            hours, minutes, seconds = map(int, time.groups()) if time else (0, 0, 0)
+            name = block.split()[0]
+            limits[name] = QueueLimits(
+                default=name == DEFAULT_QUEUE,
+                max_walltime_s=(hours * 60 + minutes) * 60 + seconds or None,
+                source="qconf -sq",
+            )
+        return limits
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from typing import NamedTuple
 
@@ -514,6 +514,7 @@ def _padded(word: str) -> bool:
     return bool(re.search("(?<![0-9])0[0-9]", word)) and not is_address(word)
 
 
+@cache
 def _shape(word: str) -> str:
     name, domain, _ = ("", "", "") if is_address(word) else word.partition(".")
     shape = re.sub("[0-9]+", "[0-9]+", re.escape(name or word).replace(r"\-", "-"))

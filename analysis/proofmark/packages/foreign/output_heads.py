@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
+from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
 
 from proofmark.cases.reader.reader import DOCUMENT, Reader
@@ -329,6 +330,14 @@ _NAMED = re.compile(
 )
 """Lines of schedulers, job scripts, job outputs, Ansible, dshbak and `clush -b` that name nodes."""
 
+_LIKELY = (
+    *("node", "host", "#sbatch", "#pbs", "#bsub", "#$", "=>", ">>", "\n---------------"),
+    *("running", "executing", "started", "ran", "runs"),
+)
+"""Words of which each line of `_NAMED` has one: few lines of a folder do, so they are searched."""
+
+_SMALL = str.maketrans(ascii_uppercase, ascii_lowercase)
+
 _GATHERED = re.compile(
     r"-{15,16}\n(?P<nodes>[\w.-]+\[[\d,-]+\]\S*)(?: \(\d+\))?\n-{15,16}\n", re.ASCII
 )
@@ -471,12 +480,28 @@ def _batch(outputs: OutputFolder, banners: Banners, paths: Sequence[str]) -> lis
 
 def _statements(text: str) -> Iterator[Statement]:
     """Yield the lines of a scheduler, a job script, a job output or Ansible that name nodes."""
-    line = before = 0
-    for match in _NAMED.finditer(f"\n{text}"):
-        line += text.count("\n", before, match.start())
-        before = match.start()
+    line = last = before = 0
+    text = f"\n{text}"
+    for start in _likely_lines(text.translate(_SMALL)):
+        match = _NAMED.match(text, start)
+        if match is None or start < before:
+            continue
+        line += text.count("\n", last, start)
+        last, before = start, match.end()
         if nodes := tuple(dict.fromkeys(_names(_words(match)))):
             yield Statement(line, nodes)
+
+
+def _likely_lines(text: str) -> list[int]:
+    """Return the line ends of `text`, in small letters, before lines that may name nodes."""
+    found: set[int] = set()
+    for words in _LIKELY:
+        place = text.find(words)
+        while place >= 0:
+            found.add(text.rfind("\n", 0, place + 1))
+            following = text.find("\n", place + 1)
+            place = text.find(words, following) if following >= 0 else -1
+    return sorted(found)
 
 
 def _words(match: re.Match[str]) -> str:

@@ -6,7 +6,7 @@ import codecs
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -259,12 +259,11 @@ def without_marks(text: str, banners: Sequence[Pattern]) -> str:
     Args:
         banners: the lines that begin an output. If one stands in `text` as it is, there is no mark.
     """
-    likely = _likely(tuple(banners))
-    if not likely.search(text) or first_line(text, banners) is not None:
+    if not may_begin(text, banners) or first_line(text, banners) is not None:
         return text
     lines = text.split("\n")
     for number, line in enumerate(lines):
-        if not likely.search(line):
+        if not may_begin(line, banners):
             continue
         place = next((start for start in _starts(line) if _begins(banners, line, start)), 0)
         form = _form(line[:place]) if place else None
@@ -277,24 +276,29 @@ def without_marks(text: str, banners: Sequence[Pattern]) -> str:
 
 
 def may_begin(text: str, banners: Sequence[Pattern]) -> bool:
-    """Return whether `text` has the fixed words of a banner: one pass over text of others."""
-    return bool(_likely(tuple(banners)).search(text))
+    """Return whether `text` has the fixed words of a banner, which are found fast."""
+    return any(words in text for words in _likely(tuple(banners)))
 
 
 def first_line(text: str, banners: Sequence[Pattern]) -> int | None:
     """Return the place of the first banner that is a whole line, or None."""
-    found = _any_line(tuple(banners)).search(f"\n{text}")
+    return _first_line(text, tuple(banners))
+
+
+@lru_cache(maxsize=2)
+def _first_line(text: str, banners: tuple[re.Pattern[str], ...]) -> int | None:
+    found = _any_line(banners).search(f"\n{text}")
     return found.start() if found else None
 
 
 @lru_cache(maxsize=64)
-def _likely(banners: tuple[re.Pattern[str], ...]) -> re.Pattern[str]:
-    """Return a pattern of the longest fixed words of each banner; it is searched fast."""
+def _likely(banners: tuple[re.Pattern[str], ...]) -> Collection[str]:
+    """Return the longest fixed words of each banner."""
     found: dict[str, None] = {}
     for banner in banners:
         for alternative in re.split(r"\|(?![^(]*\))", banner.pattern):
             found[max(_fixed_words(alternative), key=len, default="")] = None
-    return re.compile("|".join(map(re.escape, found)) if found else "(?!)")
+    return found
 
 
 def _fixed_words(pattern: str) -> Iterator[str]:

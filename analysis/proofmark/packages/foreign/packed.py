@@ -23,7 +23,14 @@ from proofmark.common.input_limits import (
     MAX_XZ_MEMORY,
 )
 from proofmark.common.message import Message
-from proofmark.common.tar_reader import FILE, FOLDER, NotUnpacked, Stream, TarMember, TarReader
+from proofmark.packages.foreign.tar_reader import (
+    FILE,
+    FOLDER,
+    NotUnpacked,
+    Stream,
+    TarMember,
+    TarReader,
+)
 
 __all__ = ["NotUnpacked", "is_archive", "unpack", "unpacked"]
 

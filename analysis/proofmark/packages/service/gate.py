@@ -24,7 +24,14 @@ from proofmark.cli.command import (
 )
 from proofmark.cli.inputs import evidence_of, inventory_of, kit_benchmarks, read_stdin, site_name
 from proofmark.cli.output import print_json, print_line
-from proofmark.common.errors import NodeFailure, OutsideError, Stopped, bad_input, note_failed_nodes
+from proofmark.common.errors import (
+    BadInput,
+    NodeFailure,
+    OutsideError,
+    Stopped,
+    bad_input,
+    note_failed_nodes,
+)
 from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.nodesets import HostName, folded
@@ -34,8 +41,10 @@ from proofmark.common.rights import this_user
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import one_line
 from proofmark.judge.judging import judged
+from proofmark.machine.node_commands import run_on_nodes
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import NodeUse, ReservingScheduler, of_kind, scheduler
+from proofmark.machine.scratch_checks import judge_scratch, read_scratch
 from proofmark.packages.service.gate_checks import GateCheck, last_checks, read_checks, vendor_file
 from proofmark.packages.service.gate_decisions import LONGEST, NOT_MEASURED, Action, vendor_entry
 from proofmark.packages.service.gates import (
@@ -194,6 +203,8 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--take-over", action="store_true", help="also nodes that others drained")
     note = f"a whole partition, or more than {MOST_NODES} nodes"
     parser.add_argument("--whole-partition", action="store_true", help=note)
+    note = "the directory of the benchmarks, if it is not that of the inventory"
+    parser.add_argument("--scratch-dir", help=note)
     note = "the time limit for jobs that run on the nodes (default: 3600)"
     parser.add_argument(
         "--wait-s", type=above_zero(MAX_WAIT_S), default=3600.0, metavar="SECONDS", help=note
@@ -255,13 +266,49 @@ def _hold(options: Namespace) -> int:
         if gate.stop.is_set():
             _note(gate.release())
             raise Stopped("a signal; the nodes are as before")
+        held = [node for node in nodes if node not in failed]
+        broken = without_scratch(site, held, options.scratch_dir or "")
+        failed |= gate.conclude([_as_check(state, node, each) for node, each in broken.items()])
     _note(failed)
-    held = [node for node in nodes if node not in failed]
+    for node, kept in broken.items():
+        say(f"proofmark: {node}: kept out of service: {kept.reason}")
+    note_failed_nodes({node: NodeFailure(kept.reason) for node, kept in broken.items()})
+    held = [node for node in held if node not in broken]
     for node in held:
         say(f"{node}: held by the reservation {state.reservation}")
     names = {"gate": state.id, "run": state.gate.run, "reservation": state.reservation}
     print_json({**names, "nodes": folded(held)})
     return 0 if held or options.gate else FAILED
+
+
+def without_scratch(site: Site, nodes: Sequence[str], path: str) -> dict[str, DecidedNode]:
+    """Return the decision about each of `nodes` that cannot use the scratch directory.
+
+    Such a node measures nothing, and the others do not wait for it. A directory that the kit mounts
+    is checked after its mount.
+
+    Args:
+        path: the directory, if it is not that of the inventory.
+    """
+    demand, user = site.partition.scratch, site.partition.run_user
+    if demand.mount:
+        return {}
+    demand = demand.model_copy(update={"path": path or demand.path})
+    words = [*(("-u", user) if user else ()), *(("-m", demand.source) if demand.source else ())]
+    script = ("scratch-probe.sh", [*words, "-c", "-w", demand.path])
+    outputs, silent = run_on_nodes(site, nodes, script)
+    reasons = {node: str(error) for node, error in silent.items()}
+    for node, text in outputs.items():
+        try:
+            problems = judge_scratch(read_scratch(text, node), demand, 0, may_create=True)
+        except BadInput as error:
+            problems = [*error.mistakes]
+        if problems:
+            reasons[node] = "; ".join(map(str, problems))
+    return {
+        node: DecidedNode(node=node, action="keep", reason=f"scratch: {reason}")
+        for node, reason in reasons.items()
+    }
 
 
 def _conclude(options: Namespace) -> int:
@@ -452,7 +499,9 @@ USES = (
     # A night's script hands over the same folder of runs for the next nodes and for their gate.
     ArgumentUse(("--suite", "--node-hours", "--runs"), beside=("check", "hold", "next")),
     # A play hands over the same options for the check and for the gate itself.
-    ArgumentUse(("--take-over", "--whole-partition", "--wait-s"), beside=("check", "hold")),
+    ArgumentUse(
+        ("--take-over", "--whole-partition", "--wait-s", "--scratch-dir"), beside=("check", "hold")
+    ),
 )
 """The options that would be ignored beside others."""
 

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, ip_address
 from itertools import chain, count, pairwise
 from typing import Any
+from xml.etree import ElementTree
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 
 from proofmark.common.host_names import HostTable, short_name
 from proofmark.common.nodesets import is_name
 from proofmark.machine.scheduler import QueueLimits
+from proofmark.site.firmware import vendor, vendors
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.probe_text import read_stream
 
@@ -404,3 +406,38 @@ def pattern_of(addresses: Mapping[int, str]) -> str:
     low = base % OCTET**2
     third = f"{{({number} + {low}) // {OCTET}}}"
     return f"{octets[0]}.{octets[1]}.{third}.{{({number} + {low}) % {OCTET}}}"
+
+
+OPENBMC = "openbmc"
+
+
+def recognized(reported: str) -> str:
+    """Return the vendor of a BMC by the name that it reports; empty if not exactly one fits.
+
+    An OpenBMC with the name of the maker of its board is an OpenBMC.
+    """
+    found = [
+        name
+        for name in vendors()
+        if any(
+            re.search(rf"\b{re.escape(each)}\b", reported, re.IGNORECASE)
+            for each in vendor(name).recognized_by
+        )
+    ]
+    return OPENBMC if OPENBMC in found else (found[0] if len(found) == 1 else "")
+
+
+def with_domains(text: str, cpus: Mapping[int, Collection[int]]) -> str:
+    """Return hwloc's XML in which each NUMA node has the hardware threads that Linux states.
+
+    hwloc attaches a domain to the whole node if its cores are in several packages, or in none.
+
+    Args:
+        cpus: the hardware threads by the os index of the domain. A domain without any is kept.
+    """
+    head = text[: text.index("<topology")]
+    root = ElementTree.fromstring(text)
+    for node in root.iter("object"):
+        if node.get("type") == "NUMANode" and (own := cpus.get(int(node.get("os_index", "-1")))):
+            node.set("cpuset", f"{sum(1 << cpu for cpu in own):#x}")
+    return head + ElementTree.tostring(root, encoding="unicode")

@@ -31,17 +31,17 @@ from proofmark.packages.survey.answers import (
     Survey,
     modules,
     rates,
+    recognized,
     versions,
+    with_domains,
 )
 from proofmark.packages.survey.fabric_findings import fabric_found
-from proofmark.site.firmware import recognized
 from proofmark.site.groups import is_template, literal_yaml
 from proofmark.site.hardware import NODE
 from proofmark.site.hardware_limits import link, processor, shown_gbit
 from proofmark.site.installed_parts import LEAST_NIC_GBIT, Parts, parts_of
 from proofmark.site.machines import CORE_FLOPS
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.node.hwloc import with_domains
 from proofmark.site.node.parts import MountedFileSystem
 from proofmark.site.node.topology import Topology
 from proofmark.site.rails import rails_of

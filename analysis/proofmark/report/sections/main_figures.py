@@ -15,7 +15,7 @@ import numpy as np
 from proofmark.cases.case import metrics_of
 from proofmark.cases.reference import HardwareRule
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.vocabulary import RESOLVED_AXES, KeyFigure
+from proofmark.cases.vocabulary import MEASURED, RESOLVED_AXES, KeyFigure
 from proofmark.common.message import localized
 from proofmark.common.nodesets import hosts_of
 from proofmark.common.text import factor, percent
@@ -31,6 +31,7 @@ from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import verdict_cell
 from proofmark.report.words import accepted_text, count, number, pairs
 from proofmark.site.hardware import CURRENT
+from proofmark.site.hardware_limits import processor, typical_shares
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts
 
@@ -82,9 +83,11 @@ class KeyRow:
 
     Attributes:
         middle: the median of all nodes; None if no figure is valid.
+        nodes: the number of nodes or pairs that measured it.
         share: of the hardware limit, for the worst node; None if that is not known.
         figure: that of the worst node, with its judgement by the first of the kinds of limits that
             has one. Its outcome is the worst verdict of all nodes.
+        answers: all judgements of that node.
     """
 
     key: str
@@ -92,6 +95,7 @@ class KeyRow:
     middle: float | None
     nodes: int
     share: float | None
+    answers: Sequence[Judgement] = ()
 
 
 @dataclass(frozen=True)
@@ -99,8 +103,10 @@ class KeyTexts:
     """A key figure in the language of the page.
 
     Attributes:
+        case: its case, mode and placement.
         value: of the worst node, in the unit of `UNITS`.
         own: the value in the unit of the program; empty if that is the same.
+        node: the worst node; empty for the only one.
         middle: the median of several nodes, else empty.
         share: of the hardware limit; empty if it is not known.
         limit: the accepted values; empty if nothing judges it.
@@ -179,14 +185,7 @@ def key_rows(run_data: RunData) -> list[KeyRow]:
         case = run_data.benchmarks.cases.get(about.case)
         for key, metric in case.key_figures.items() if case else ():
             if metric == about.metric:
-                part = [
-                    f"{about.parameters[axis]}"
-                    for axis in RESOLVED_AXES
-                    if axis in about.parameters
-                ]
-                points.setdefault(
-                    ((key, about.case, about.mode, about.placement, *part)), []
-                ).append(place)
+                points.setdefault(_group(key, about), []).append(place)
     order = get_args(KeyFigure)
     groups = sorted(points.items(), key=lambda item: (order.index(item[0][0]), item[0]))
     rows = (_best(group[0], numbers, run_data) for group, numbers in groups)
@@ -200,25 +199,25 @@ def not_measured(rows: list[KeyRow]) -> list[str]:
     return [translated(TITLES[key]) for key in wanted if key not in found]
 
 
+def _group(key: str, about: Record) -> tuple[str, ...]:
+    """Return what the points of one sweep share."""
+    part = [f"{about.parameters[axis]}" for axis in RESOLVED_AXES if axis in about.parameters]
+    return (key, about.case, about.mode, about.placement, *part)
+
+
 def _best(key: str, numbers: list[int], run_data: RunData) -> KeyRow | None:
     """Return the point of a sweep that the first kind of limits judges, and of several the best."""
     figures = run_data.verdict.results.aggregates
     ranks = {place: _rank(place, run_data) for place in numbers}
     numbers = [place for place in numbers if ranks[place] == min(ranks.values())]
-    about = figures.records.of_measurand(numbers[0])
-    lower = metrics_of(run_data.benchmarks.case(about.case))[about.metric].better == "lower"
+    lower = _lower(figures.records.of_measurand(numbers[0]), run_data)
     medians: dict[int, float] = {}
     for place in numbers:
         values = figures.median[(figures.measurand == place) & figures.valid]
         if len(values):
             medians[place] = float(np.median(values))
     if not medians:
-        figures = run_data.verdict.results.aggregates
-        places = np.flatnonzero(np.isin(figures.measurand, numbers))
-        if not len(places):
-            return None
-        worst = run_data.verdict.results[int(places[0])]
-        return KeyRow(key, _figure(worst, "INVALID", None), None, len(places), None)
+        return _invalid(key, numbers, run_data)
     chosen = (min if lower else max)(medians, key=medians.__getitem__)
     places = np.flatnonzero(figures.measurand == chosen)
     valid = places[figures.valid[places]]
@@ -229,18 +228,17 @@ def _best(key: str, numbers: list[int], run_data: RunData) -> KeyRow | None:
     shown = deciding if len(deciding) else valid
     at = (np.argmax if lower else np.argmin)(figures.median[shown])
     worst = run_data.verdict.results[int(shown[at])]
-    record = worst.record
-    limit = (
-        nominal(run_data.verdict, run_data.site, run_data.benchmarks, run_data.facts)(record)
-        if key in PEAKS
-        else None
-    )
     return KeyRow(
         key,
         _figure(worst, word, _deciding(worst) if len(deciding) else None),
         medians[chosen],
         len(places),
-        record.value / limit if record.value is not None and limit else None,
+        _share(
+            key,
+            worst.record,
+            nominal(run_data.verdict, run_data.site, run_data.benchmarks, run_data.facts),
+        ),
+        worst.references,
     )
 
 
@@ -252,6 +250,15 @@ def _rank(measurand: int, run_data: RunData) -> int:
     for place in places:
         kinds |= {answer.kind for answer in results.answers.get(place, ()) if answer.ratio}
     return min((_KINDS.index(kind) for kind in kinds if kind in _KINDS), default=len(_KINDS))
+
+
+def _invalid(key: str, numbers: list[int], run_data: RunData) -> KeyRow | None:
+    figures = run_data.verdict.results.aggregates
+    places = np.flatnonzero(np.isin(figures.measurand, numbers))
+    if not len(places):
+        return None
+    worst = run_data.verdict.results[int(places[0])]
+    return KeyRow(key, _figure(worst, "INVALID", None), None, len(places), None)
 
 
 def _figure(of: Result, word: str, judgement: Judgement | None) -> JudgedFigure:
@@ -266,6 +273,16 @@ def _figure(of: Result, word: str, judgement: Judgement | None) -> JudgedFigure:
         record=record,
         judgement=judgement,
     )
+
+
+def _lower(about: Record, run_data: RunData) -> bool:
+    return metrics_of(run_data.benchmarks.case(about.case))[about.metric].better == "lower"
+
+
+def _share(key: str, record: Record, peak: Nominal) -> float | None:
+    """Return the value of a record over the hardware limit of its nodes."""
+    limit = peak(record) if key in PEAKS else None
+    return record.value / limit if record.value is not None and limit else None
 
 
 def nominal(
@@ -304,6 +321,7 @@ def _deciding(result: Result) -> Judgement | None:
 
 
 def _hosts(node: str) -> tuple[str, ...]:
+    """Return the hosts of a name in a record; nothing for one that is no node set."""
     try:
         return hosts_of(node)
     except ValueError:
@@ -338,14 +356,86 @@ def section(run_data: RunData) -> Section:
         "kind. With 95 % confidence the true level is beyond the limit by the visible change at "
         "most."
     )
-    sanity = _(
+    plain = () if run_data.verdict.contract else (_sanity(),)
+    figures = Block(paragraphs=(*plain, note), tables=(shown,)) if rows else Block(paragraphs=plain)
+    scope = listed(_("Not covered"), not_covered(run_data, measured))
+    blocks = (figures, *_usual_figures(rows, run_data.facts), *((scope,) if scope.items else ()))
+    return Section(MAIN_FIGURES, caption, blocks)
+
+
+def _usual_figures(rows: Sequence[KeyRow], nodes: Sequence[NodeFacts]) -> Iterator[Block]:
+    """Yield the table of what UNJUDGED figures usually are, and what would judge each of them."""
+    facts, cells = {each.hostname: each for each in nodes}, []
+    for row in rows:
+        record = row.figure.record
+        if row.figure.outcome != "UNJUDGED" or record is None or record.origin != MEASURED:
+            continue
+        texts, hosts = key_texts(row), _hosts(record.node)
+        usual, source = _known_value(row, record)
+        if not usual and len(hosts) == 1 and hosts[0] in facts:
+            usual, source = _of_processor(row.key, facts[hosts[0]])
+        lacking = next((each.missing_key for each in row.answers if each.missing_key), "")
+        step = _("an item of contract.yml: case {case}, metric {metric}").format(
+            case=record.case, metric=record.metric
+        )
+        if lacking:
+            step = _("state {key}").format(key=lacking)
+        cells.append(
+            (
+                Cell(texts.title, "strong", (texts.case,)),
+                Cell(texts.value, NUMBER),
+                Cell(usual or "–", NUMBER),
+                source or "–",
+                step,
+            )
+        )
+    if cells:
+        columns = (_("Figure"), numeric(_("Worst node")), numeric(_("Usual")), _("Source"))
+        title = _("What these figures usually are")
+        note = _("This table judges nothing: the conditions of its sources are not all those here.")
+        shown = titled(title, (*columns, _("Next step")), cells)
+        yield Block(titles=(title,), paragraphs=(note,), tables=(shown,))
+
+
+def _known_value(row: KeyRow, record: Record) -> tuple[str, str]:
+    """Return the accepted or expected value of a figure and its source; empty if none is known."""
+    unit, times = unit_of(row.key, record.unit)
+    for kind in (BASELINE, ELSEWHERE, EXPECTED):
+        for each in row.answers:
+            if each.kind == kind and each.value:
+                return f"{number(each.value * times)} {unit}", localized(each.source)
+    return "", ""
+
+
+def _of_processor(key: str, facts: NodeFacts) -> tuple[str, str]:
+    """Return what a whole node with this processor reaches by the table, and whose value it is.
+
+    A virtual machine has a part of the cores of such a node: the source states which part.
+    """
+    row = processor(facts.cpu_model)
+    known = typical_shares(row, "hpl" if key == "hpl" else "triad") if row else ()
+    if row is None or not known or key not in ("hpl", "triad"):
+        return "", ""
+    of_cores = (row.cores, row.flop_per_cycle, row.base_hz, 1e-9)
+    peak = math.prod(each or 0 for each in of_cores)
+    if key == "triad":
+        peak = math.prod(each or 0 for each in (row.channels, row.ddr, 8e-3))
+    value = f"{number(known[0].ratio * peak)} {UNITS[key]}" if peak else ""
+    source = _("a socket of {processor} ({cores} cores): {system}").format(
+        processor=row.name, cores=row.cores or "?", system=known[0].conditions.system
+    )
+    if facts.virtual and row.cores:
+        part = _("this virtual machine has {cores} of them").format(cores=facts.cores)
+        source = f"{source}; {part}"
+    return value, source
+
+
+def _sanity() -> str:
+    """Return what a run without a contract is, and the one next step."""
+    return _(
         "A sanity check: nothing here accepts this machine. To accept one, begin with the tutorial "
         "(docs/tutorial.md), or with your own site: proofmark init inventory/mysite."
     )
-    plain = () if run_data.verdict.contract else (sanity,)
-    figures = Block(paragraphs=(*plain, note), tables=(shown,)) if rows else Block(paragraphs=plain)
-    scope = listed(_("Not covered"), not_covered(run_data, measured))
-    return Section(MAIN_FIGURES, caption, (figures, scope) if scope.items else (figures,))
 
 
 def _cells(row: KeyRow) -> tuple[Cell, ...]:

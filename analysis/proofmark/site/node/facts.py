@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated
 
 from pydantic import Field
 
 from proofmark.common.errors import BadInput
-from proofmark.common.files import Moment
+from proofmark.common.files import Moment, moment_of
 from proofmark.common.message import Message
 from proofmark.common.shared_models import StrictModel
 from proofmark.site.hardware_limits import ProcessorLimits, processor
@@ -34,7 +36,7 @@ from proofmark.site.node.topology import Topology
 
 def cpu_quota(limits: Mapping[str, str], unread: Unread) -> float | None:
     """Return the processors' time that the control groups grant, None if it is not limited."""
-    quotas: list[float | None] = []
+    quotas = []
     for name, value in limits.items():
         group, _, kind = name.rpartition(" ")
         if kind == "cpu.max" and not value.startswith("max"):
@@ -127,9 +129,27 @@ def loads(text: str, unread: Unread) -> tuple[float, ...]:
     return unread.read("load", " ".join(words), lambda _: tuple(map(finite, words))) or ()
 
 
-def clock_free_runs(lines: Sequence[str]) -> dict[str, Message]:
-    """Return why ``chronyc tracking`` states no offset: a clock without a server has 0 s."""
-    said = dict(re.findall(r"(\w[\w ]*?) *: (.*)", "\n".join(lines)))
+_REFERENCE_TIME = "%a %b %d %H:%M:%S %Y"
+_LOST = 8
+"""chrony takes a server for lost after so many intervals without an answer (chronyc(1), Reach)."""
+_LONGEST_INTERVAL_S = 1024.0
+"""The longest interval of a server by default (chrony.conf(5), maxpoll)."""
+
+
+def clock_free_runs(lines: Sequence[str], now: str) -> dict[str, Message]:
+    """Return why ``chronyc tracking`` states no offset: a clock without a server has 0 s.
+
+    If chrony loses its servers, it keeps its status and the offset of the last answer. `now` is the
+    time of the node, UTC in ISO 8601.
+    """
+    said = dict(re.findall(r"(\w[\w ()]*?) *: (.*)", "\n".join(lines)))
+    interval, last = (said.get(name, "").strip() for name in ("Update interval", "Ref time (UTC)"))
+    with suppress(ValueError):
+        heard = datetime.strptime(last, _REFERENCE_TIME).replace(tzinfo=UTC)
+        silent_s = (moment_of(now) - heard).total_seconds()
+        every_s = max(_LONGEST_INTERVAL_S, float(interval.partition(" ")[0] or 0))
+        if silent_s > _LOST * every_s:
+            return {"clock": Message("clock-free", state=f"its last update was at {last} UTC")}
     leap, stratum, server = map(said.get, ("Leap status", "Stratum", "Reference ID"))
     local = (server or "").startswith("7F7F")  # its own clock
     if leap != "Not synchronised" and stratum not in ("0", "16") and not local:
@@ -143,8 +163,6 @@ def clock_offset(lines: Sequence[str], unread: Unread) -> float | None:
 
     It is positive if the clock is fast.
     """
-    if clock_free_runs(lines):
-        return None
     for line in lines:
         if match := re.match(r"System time\s*: (\S+) seconds (slow|fast)", line):
             offset = unread.read("clock.System time", match[1], finite)
@@ -455,9 +473,11 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
     mounts = parts.read_mounts(stream.lines("mounts"), _sizes(stream, unread))
     virtual = hypervisor(stream, processor.features)
     clock = nominal_clock(stream, processor.model_name, unread, virtual=virtual is not None)
+    date = stream.moment("host", "date")
+    free = clock_free_runs(stream.lines("clock"), date)
     return NodeFacts(
         hostname=host["hostname"],
-        date=stream.moment("host", "date"),
+        date=date,
         boot_id=host.get("boot_id"),
         root=host.get("user") == "0",
         kernel=system["kernel"],
@@ -520,8 +540,8 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
         else None,
         vulnerabilities=stream.pairs("vulnerabilities"),
         load=loads(stream.text("load"), unread),
-        clock_offset_s=clock_offset(stream.lines("clock"), unread),
-        absent={**stream.absent, **clock_free_runs(stream.lines("clock"))},
+        clock_offset_s=None if free else clock_offset(stream.lines("clock"), unread),
+        absent={**stream.absent, **free},
         unread=unread.values,
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import product
 from xml.etree import ElementTree
@@ -123,22 +122,6 @@ def parse(text: str, file: str) -> Document:
         )
     except (KeyError, ValueError) as error:
         raise bad_input(file, "", f"a number that cannot be read: {error}", WRITTEN_BY) from None
-
-
-def with_domains(text: str, cpus: Mapping[int, Collection[int]]) -> str:
-    """Return hwloc's XML in which each NUMA node has the hardware threads that Linux states.
-
-    hwloc attaches a domain to the whole node if its cores are in several packages, or in none.
-
-    Args:
-        cpus: the hardware threads by the os index of the domain. A domain without any is kept.
-    """
-    head = text[: text.index("<topology")]
-    root = ElementTree.fromstring(text)
-    for node in root.iter("object"):
-        if node.get("type") == "NUMANode" and (own := cpus.get(int(node.get("os_index", "-1")))):
-            node.set("cpuset", f"{sum(1 << cpu for cpu in own):#x}")
-    return head + ElementTree.tostring(root, encoding="unicode")
 
 
 def _check_depth(root: ElementTree.Element) -> None:

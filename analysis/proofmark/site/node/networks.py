@@ -86,7 +86,7 @@ def read_samples(text: str) -> list[CounterSample]:
     lines = text.splitlines()
     if not lines or lines[-1] != "end":
         raise ValueError("no line 'end'")
-    samples: list[CounterSample] = []
+    samples = []
     for line in lines[:-1]:
         match line.split():
             case ["sample", date, uptime]:

@@ -266,7 +266,7 @@ class Topology:
         domains: dict[int, set[int]] = {}
         for core in self.cores:
             domains.setdefault(core.socket, set()).add(core.numa)
-        latency: dict[tuple[int, int], int] = {}
+        latency = {}
         for one, other in permutations(domains, 2):
             between = []
             for a in domains[one]:
@@ -323,7 +323,7 @@ def _nearest_memories(
     part without memory get the same domain: the one with the lowest latency. If no latency is
     known, it is a domain in the same package, and of these the one with the fewest cores.
     """
-    chosen: dict[hwloc.Item, int] = {}
+    chosen = {}
     alone: dict[hwloc.Item, list[hwloc.Item]] = {}
     cores = [*cores]
     shared = _of_whole_node(memories)

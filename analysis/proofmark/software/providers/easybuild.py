@@ -46,7 +46,7 @@ from proofmark.software.spack.mpi_and_blas import (
     other_blas,
     outside_blas,
 )
-from proofmark.software.target import controller_gcc, gcc_flags
+from proofmark.software.target import controller_gcc, gcc_flags, guard
 
 EASYCONFIGS = Path("environments/common/easyconfigs")
 
@@ -422,7 +422,7 @@ def installed_packages(
         facts: the facts of the partition; ``{fact}`` in the name of a program is replaced by one.
 
     Raises:
-        BadInput: a package is not in the easystack, or a program is missing.
+        BadInput: a package is not in the easystack, or a program is missing or of another target.
     """
     known = spellings(easybuild.kit / "environments").easybuild
     by_name = {module.name: module for module in modules}
@@ -435,12 +435,15 @@ def installed_packages(
             raise bad_input("easystack", "", found, ", ".join(sorted(known)))
         prefix = easybuild.prefix / "software" / module.module
         files = {name: with_facts(file, facts) for name, file in spelling.programs.items()}
+        paths = find_programs(prefix, names, files)
+        if signs := [*guard(easybuild.target, map(Path, paths.values()))]:
+            raise BadInput(*signs)
         packages[name] = Provided(
             version=module.version.partition("-")[0],
             spec=module.module,
             target=easybuild.target,
             prefix=str(prefix),
-            programs=find_programs(prefix, names, files),
+            programs=paths,
         )
     if HPL in packages:
         _check_blas(easybuild, packages[HPL].programs.values())

@@ -10,7 +10,7 @@ import hashlib
 import shutil
 import sys
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -19,12 +19,10 @@ from pydantic import ValidationError
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.processes import environment_of, run_command, run_git
 from proofmark.common.shared_models import StrictModel
-from proofmark.common.tar_reader import FILE, NotUnpacked, TarMember, TarReader
 from proofmark.common.text import size
 from proofmark.software.build_process import Say
 
 MANIFEST = "manifest.json"
-CHUNK = 1 << 20
 LONGEST_MANIFEST = 64 << 20
 """Bytes; the manifest of a bundle of 100,000 files has 16 MB."""
 FAILED = "failed to fetch."
@@ -101,12 +99,11 @@ def unpack(bundle: Path, folder: Path, lock: Path, say: Say) -> Path:
             or not a regular file.
     """
     try:
-        with bundle.open("rb") as file:
-            reader = TarReader(file)
-            members = reader.members()
-            manifest = _read_manifest(reader, next(members, None), bundle)
+        with tarfile.open(bundle, "r:") as tar:
+            members = tar.getmembers()
+            manifest = _read_manifest(tar, members[:1], bundle)
             _check_lock_and_python(manifest, bundle, lock)
-            if mistakes := list(_wrong_members(members, manifest, bundle)):
+            if mistakes := list(_wrong_members(members[1:], manifest, bundle)):
                 raise BadInput(*mistakes)
             name = hashlib.sha256(manifest.model_dump_json().encode()).hexdigest()[:16]
             target = folder / name
@@ -115,12 +112,18 @@ def unpack(bundle: Path, folder: Path, lock: Path, say: Say) -> Path:
             fresh = folder / f"{name}.new"
             shutil.rmtree(fresh, ignore_errors=True)
             say(f"checking and unpacking {bundle}: {size(bundle.stat().st_size)}")
-            file.seek(0)
-            mistakes = list(_extract(TarReader(file), manifest, fresh, bundle))
-    except (NotUnpacked, OSError) as error:
-        raise bad_input(
-            bundle, "", str(error), "a complete bundle that `make bundle` wrote"
-        ) from None
+            for member in members[1:]:
+                _extract(tar, member, fresh / member.name)
+    # tarfile calls itself for each header before a member.
+    except (tarfile.TarError, OSError, RecursionError) as error:
+        accepted = "a complete bundle that `make bundle` wrote"
+        raise bad_input(bundle, "", str(error), accepted) from None
+    mistakes = []
+    for name, expected in manifest.files.items():
+        if (actual := digest(fresh / name)) != expected:
+            found = f"a damaged file, SHA-256 {actual[:12]}"
+            accepted = f"SHA-256 {expected[:12]} of the manifest"
+            mistakes.append(InputError(str(bundle), name, found, accepted))
     if mistakes:
         shutil.rmtree(fresh)
         raise BadInput(*mistakes)
@@ -128,12 +131,15 @@ def unpack(bundle: Path, folder: Path, lock: Path, say: Say) -> Path:
     return target
 
 
-def _read_manifest(reader: TarReader, first: TarMember | None, bundle: Path) -> Manifest:
-    if first is None or first.name != MANIFEST or not 0 < first.size <= LONGEST_MANIFEST:
-        name = first.name if first else "nothing"
+def _read_manifest(
+    tar: tarfile.TarFile, first: Sequence[tarfile.TarInfo], bundle: Path
+) -> Manifest:
+    file = tar.extractfile(first[0]) if first and first[0].isreg() else None
+    if file is None or first[0].name != MANIFEST or first[0].size > LONGEST_MANIFEST:
+        name = first[0].name if first else "nothing"
         raise bad_input(bundle, "", f"{name} as the first file", MANIFEST)
     try:
-        return Manifest.model_validate_json(reader.read(first.size))
+        return Manifest.model_validate_json(file.read())
     except ValidationError as error:
         raise bad_input(bundle, MANIFEST, str(error.errors()[0]["msg"]), "a manifest") from None
 
@@ -149,7 +155,7 @@ def _check_lock_and_python(manifest: Manifest, bundle: Path, lock: Path) -> None
 
 
 def _wrong_members(
-    members: Iterable[TarMember], manifest: Manifest, bundle: Path
+    members: Iterable[tarfile.TarInfo], manifest: Manifest, bundle: Path
 ) -> Iterator[InputError]:
     """Yield an error for each member that may not be written, and for each that is missing.
 
@@ -163,8 +169,8 @@ def _wrong_members(
         if path.is_absolute() or ".." in path.parts or f"{path}" != name:
             accepted = "a relative path without '..', '.' and doubled slashes"
             yield InputError(str(bundle), name, "a path that leaves the folder", accepted)
-        elif member.kind != FILE:
-            yield InputError(str(bundle), name, f"a {member.kind}", "regular files")
+        elif not member.isreg() or member.issparse():
+            yield InputError(str(bundle), name, "a link or a special file", "regular files")
         elif name not in listed:
             found = "a file that is not in the manifest"
             yield InputError(str(bundle), name, found, "the files of the manifest")
@@ -178,26 +184,12 @@ def _wrong_members(
             yield InputError(str(bundle), name, "no such file", "the files of the manifest")
 
 
-def _extract(
-    reader: TarReader, manifest: Manifest, folder: Path, bundle: Path
-) -> Iterator[InputError]:
-    """Write each member; yield an error for each one whose content differs from the manifest."""
-    members = reader.members()
-    next(members)  # the manifest
-    for member in members:
-        expected = manifest.files[member.name]
-        path = folder / member.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        actual = hashlib.sha256()
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if content := tar.extractfile(member):
         with path.open("xb") as file:
-            while chunk := reader.read(CHUNK):
-                actual.update(chunk)
-                file.write(chunk)
-        path.chmod(0o755 if member.mode & 0o100 else 0o644)
-        if actual.hexdigest() != expected:
-            found = f"a damaged file, SHA-256 {actual.hexdigest()[:12]}"
-            accepted = f"SHA-256 {expected[:12]} of the manifest"
-            yield InputError(str(bundle), member.name, found, accepted)
+            shutil.copyfileobj(content, file)
+    path.chmod(0o755 if member.mode & 0o100 else 0o644)
 
 
 def copy_repository(checkout: Path, tag: str, target: Path) -> None:

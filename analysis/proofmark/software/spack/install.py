@@ -6,12 +6,13 @@ One process at a time installs into a folder.
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import re
 import shutil
 import textwrap
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -67,7 +68,7 @@ from proofmark.software.spack.mpi_and_blas import (
     check_linked,
     unchosen_variants,
 )
-from proofmark.software.target import controller_gcc, gcc_flags
+from proofmark.software.target import controller_gcc, gcc_flags, guard
 
 POLL_S = 0.5
 """The time between two attempts to take the lock."""
@@ -417,54 +418,37 @@ def _refused(
     return refused("spack install", failure, error, log)
 
 
-_BEGUN = re.compile(r"==> Installing (?P<package>\S+)-[a-z0-9]{32}\b")
-_PHASE = re.compile(r"==> \S+: Executing phase: '(?P<phase>[^']+)'")
-_ERROR = re.compile(r"==> (?:\S+: )?Error: (?P<text>.*)")
-_LOG = re.compile(r"\s+(?P<path>/\S+/spack-build-out\.txt)$")
-_ADDRESS = re.compile(r"\s+(?P<address>[a-z0-9+]+://\S+?): ")
-_CHECKSUMS = re.compile(r"\s+(Expected [0-9a-f]+ but got [0-9a-f]+)")
+_ERROR = re.compile(r"==> (?:\S+: )?Error: ")
+_STAGE = re.compile(r"spack-stage-(\S+?)-[a-z0-9]{32}\b")
+_LOG = re.compile(r"\s+(/\S+/spack-build-out\.txt)$", re.MULTILINE)
 _CAUSES = (
     (BuildCause.CHECKSUM, re.compile("ChecksumError|.*checksum (?:verification )?failed")),
     (BuildCause.SOURCE, re.compile("FetchError|NoCacheError|.*All fetchers failed")),
     (BuildCause.BUILD, re.compile("ProcessError|InstallError|ChildError")),
 )
+SHOWN_LINES, SHOWN_LETTERS = 3, 160
+"""How much of an error of Spack a message repeats."""
 
 
-def read_failure(lines: Iterable[str]) -> BuildFailure | None:
-    """Return the first failure in the output of Spack; None if it has no error."""
-    sections: list[list[str]] = [[]]
-    for line in lines:
-        if _BEGUN.match(line):
-            sections.append([])
-        sections[-1].append(line)
-    failed = [each for each in sections if any(_ERROR.match(line) for line in each)]
-    begun = [each for each in failed if _BEGUN.match(each[0])]
-    if not failed:
+def read_failure(lines: Sequence[str]) -> BuildFailure | None:
+    """Return the first error in the output of Spack, with the lines below it; None without one.
+
+    The lines of progress are not read: another installer of Spack has others.
+    """
+    begin = next((number for number, line in enumerate(lines) if _ERROR.match(line)), None)
+    if begin is None:
         return None
-    return _failure((begun or failed)[0], others=max(0, len(begun) - 1))
-
-
-def _failure(section: Sequence[str], others: int) -> BuildFailure:
-    number = next(number for number, line in enumerate(section) if _ERROR.match(line))
-    text, rest = _only(_ERROR, section[number : number + 1]), section[number + 1 :]
-    cause = next((cause for cause, rule in _CAUSES if rule.match(text)), BuildCause.RECIPE)
-    if cause is BuildCause.CHECKSUM:
-        text = f"{text}: {_only(_CHECKSUMS, rest)}"
-    log = _only(_LOG, rest)
+    below = itertools.takewhile(lambda line: not line.startswith("==> "), lines[begin + 1 :])
+    error = [_ERROR.sub("", lines[begin]), *below]
+    text = "\n".join(error)
+    package, log = _STAGE.search(text), _LOG.search(text)
+    shown = [" ".join(line.split())[:SHOWN_LETTERS] for line in error if line.strip()]
     return BuildFailure(
-        cause=cause,
-        package=_only(_BEGUN, section[:1]),
-        phase=_only(_PHASE, reversed(section[:number])),
-        message=" ".join(text.split()),
-        log=Path(log) if log else None,
-        addresses=tuple(match["address"] for line in rest if (match := _ADDRESS.match(line))),
-        others=others,
+        cause=next((cause for cause, rule in _CAUSES if rule.match(text)), BuildCause.RECIPE),
+        package=package[1] if package else "",
+        message=" / ".join(shown[:SHOWN_LINES]),
+        log=Path(log[1]) if log else None,
     )
-
-
-def _only(rule: re.Pattern[str], lines: Iterable[str]) -> str:
-    """Return the group of the first line that matches; empty if none does."""
-    return next((match[1] for line in lines if (match := rule.match(line))), "")
 
 
 def derived_finding(package: str, parts: Sequence[DerivedPart]) -> Message:
@@ -477,7 +461,7 @@ def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Install
     """Return the installed packages of the request.
 
     Raises:
-        BadInput: a package or a program is missing.
+        BadInput: a package or a program is missing, or was built for another processor.
     """
     prefixes = installation_in(request.prefixes, request.sources).installed()
     spelling = spellings(request.kit / "environments").spack
@@ -491,6 +475,8 @@ def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Install
         files = spelling[name].programs if name in spelling else {}
         parts = chosen.site_parts(name)
         paths = find_programs(prefix, programs, files)
+        if signs := [*guard(root.target, map(Path, paths.values()))]:
+            raise BadInput(*signs)
         findings = (
             *check_linked(chosen.lock, name, paths.values()),
             *unchosen_variants(chosen.lock, [name]),

@@ -106,11 +106,17 @@ def write_release(folder: Path, system: OperatingSystem) -> None:
 
 
 def release_variables(folder: Path) -> dict[str, str]:
-    """Return the variable with which Spack reads the ``os-release`` of `write_release`.
+    """Return the variables with which Spack reads the ``os-release`` of `write_release`.
 
-    Spack has a copy of the Python package distro, which reads it in the folder UNIXCONFDIR.
+    Spack has a copy of the Python package distro, which reads it in the folder UNIXCONFDIR. Its git
+    reads the commit for the lock, also in a checkout of another user.
     """
-    return {"UNIXCONFDIR": str(folder / "release")}
+    return {
+        "UNIXCONFDIR": str(folder / "release"),
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "safe.directory",
+        "GIT_CONFIG_VALUE_0": "*",
+    }
 
 
 def this_system() -> OperatingSystem:
@@ -256,7 +262,8 @@ class CopiedEnvironment:
             BadInput: it failed; repeats the end of its message.
         """
         file, accepted = self.folder / "spack.lock", "a lock of these pins"
-        return self._printed(("python", str(LOCK_SCRIPT), name), file, name, accepted)
+        with while_working(f"Spack reads the lock and its recipes: {name}"):
+            return self._printed(("python", str(LOCK_SCRIPT), name), file, name, accepted)
 
     def packages(self) -> dict[str, Any]:
         """Return the configuration of packages that Spack merged from all files.

@@ -1,4 +1,4 @@
-"""Checks the locks of ``environments/`` and of sites; checks the instructions of programs.
+"""Checks the locks of ``environments/`` and of sites.
 
 A lock is the result of Spack's solver for one architecture and one operating system. Spack writes
 an equal result in a different order each time. A shipped lock therefore has a canonical form, so
@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import archspec.cpu
 import yaml
 from archspec.cpu import TARGETS
 
@@ -32,12 +31,6 @@ Json = Any
 
 SYSTEM_PREFIX = re.compile(r"^/usr(/|$)")
 """Paths that a shipped lock may contain."""
-
-PHI_ONLY = {
-    "avx512er": re.compile(r"\bv(?:exp2|rcp28|rsqrt28)[ps][sd]\b"),
-    "avx512pf": re.compile(r"\bv(?:gather|scatter)pf[01][dq]p[sd]\b"),
-}
-"""Instructions of the Xeon Phi alone, by CPU feature (Intel SDM, AVX-512 ER and PF)."""
 
 
 def canonicalise(lock: Mapping[str, Json]) -> str:
@@ -242,20 +235,6 @@ def _paths(value: Json, key: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(value, dict):
         for name, item in value.items():
             yield from _paths(item, f"{key}.{name}" if key else name)
-
-
-def forbidden_instructions(disassembly: str, features: frozenset[str]) -> list[str]:
-    """Return the Xeon-Phi-only instructions in a disassembly that a CPU cannot run.
-
-    Args:
-        disassembly: the output of ``objdump -d``.
-        features: the CPU features of the target, as archspec names them (``avx512er``).
-    """
-    found: set[str] = set()
-    for feature, mnemonics in PHI_ONLY.items():
-        if feature not in features:
-            found |= {match.group() for match in mnemonics.finditer(disassembly)}
-    return sorted(found)
 
 
 OVERLAY = Path("spack-repo/spack_repo/proofmark")
@@ -505,25 +484,6 @@ def _request_mistakes(source: Path, directory: Path, system: str) -> Iterator[In
     if (made := read_json(recorded, SiteRequest).inputs) != now:
         accepted = f"{now[:12]}, what {PACKAGES}, spack.yaml and its `include` ask now"
         yield InputError(str(recorded), "inputs", made[:12], accepted)
-
-
-def guard(target: str, programs: list[Path]) -> list[InputError]:
-    """Return an error for each program with Xeon Phi instructions that its target lacks.
-
-    Raises:
-        BadInput: archspec has no such target.
-    """
-    if target not in archspec.cpu.TARGETS:
-        hint = nearest(target, archspec.cpu.TARGETS)
-        raise bad_input("--target", "", f"{target}{hint}", "an archspec name")
-    features = frozenset(archspec.cpu.TARGETS[target].features)
-    mistakes = []
-    for program in programs:
-        listing = output_of("objdump", "-d", "--no-show-raw-insn", str(program))
-        if instructions := forbidden_instructions(listing, features):
-            accepted = f"instructions of {target}"
-            mistakes.append(InputError(str(program), "", ", ".join(instructions), accepted))
-    return mistakes
 
 
 def output_of(*command: str, environment: Mapping[str, str] | None = None) -> str:

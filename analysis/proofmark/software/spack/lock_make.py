@@ -142,8 +142,7 @@ def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> N
             accepted = f"an environment that the compiler of {folder.name} can build"
             raise bad_input(source.parent, "spack concretize", found, accepted)
         lock: dict[str, Any] = yaml.safe_load((copied.folder / "spack.lock").read_text())
-        with while_working("Spack lists the sources of the lock"):
-            sources = sources_from_spack(copied)
+        sources = sources_from_spack(copied)
         # Of the copy that was solved: somebody can edit a recipe meanwhile.
         digest = overlay_digest(copied.folder.parents[1] / OVERLAY)
     folder.mkdir(parents=True, exist_ok=True)
@@ -202,7 +201,8 @@ def copied_environment(
     Raises:
         BadInput: a checkout is not at its pinned commit, or Spack runs on another operating system.
     """
-    checkouts.check(load_mapping(root / PINS))
+    with while_working("comparing the checkouts of Spack and its recipes with their pins"):
+        checkouts.check(load_mapping(root / PINS))
     arch, system = folder.parts[-2:]
     with TemporaryDirectory() as name:
         scratch = Path(name)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from proofmark.cases.reader.agreement import Agreement
+from proofmark.cases.reader.agreement import Agreement, compare_again
 from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.documents import at, truth, words_of
 from proofmark.cases.reader.reader import Documents, Item, Reader, TextRun, any_of, line, words
@@ -56,6 +57,12 @@ _CONTEXT = (
 _ANY_CONTEXT = any_of(_CONTEXT)
 _HEADER = line(r"access\s+bw\(MiB/s\)\s.*")
 _END = line("Max (?:Write|Read):.*|Summary of all tests:")
+_MOST = line(r"Max (?P<key>Write|Read):\s+(?P<most>\d+\.\d+) MiB/sec.*")
+_AGAIN = ("most", "least", "mean")
+_TITLES = line(r"Operation\s+Max ?\(MiB\)\s+Min ?\(MiB\)\s+Mean ?\(MiB\).*")
+_SUMMARY = line(
+    r"(?P<key>write|read)\s+(?P<most>\d+\.\d+)\s+(?P<least>\d+\.\d+)\s+(?P<mean>\d+\.\d+)\s.*"
+)
 # A row for each iteration. The summary after the rows repeats them as means.
 _TABLE = Table(
     names={"access": {"write": "write", "read": "read"}},
@@ -74,7 +81,13 @@ _TABLE = Table(
 
 def read(run: TextRun) -> None:
     """Read IOR 2 to 4."""
+    again: dict[str, dict[str, float]] = {}
+    summary = False
     for text in run.lines():
+        summary = summary or bool(_TITLES.fullmatch(text))
+        if match := (_SUMMARY if summary else _MOST).fullmatch(text):
+            metric, *words = match.groups()
+            again[metric.lower()] = dict(zip(_AGAIN, map(float, words), strict=False))
         if match := _HEADER.fullmatch(text):
             run.header(_TABLE, match)
         elif _END.fullmatch(text):
@@ -97,22 +110,28 @@ def read(run: TextRun) -> None:
             run.complaint(text)
         elif not _MOVED_LESS.fullmatch(text):
             run.other(text)
-    _check_rows(run)
+    _check_rows(run, again)
 
 
-def _check_rows(run: TextRun) -> None:
-    """Compare the rows of each operation with the number of repetitions that IOR prints."""
+def _check_rows(run: TextRun, again: Mapping[str, Mapping[str, float]]) -> None:
+    """Compare the rows of each operation with their number and with the summary that IOR prints.
+
+    The summary of each operation is in `again`. It is not compared if IOR ran several tests.
+    """
     tests: dict[tuple[object, ...], list[ReadingBuilder]] = {}
     for each in run.builders:
         test = (each.parameters[name] for name in each.parameters if name != "iteration")
         tests.setdefault((each.metric, each.aside.get("repetitions"), *test), []).append(each)
-    if run.request and "-T" in run.request.arguments:  # as many as fit into so many minutes
-        return
-    for (_, repetitions, *_), rows in tests.items():
+    timed = run.request is not None and "-T" in run.request.arguments  # as many as fit into it
+    of_metric = Counter(metric for metric, *_ in tests)
+    for (metric, repetitions, *_), rows in tests.items():
         found = {each.parameters.get("iteration") for each in rows}
         whole = not isinstance(repetitions, int) or found >= {*range(repetitions)}
-        if whole or any(each.value is None for each in rows):
+        if any(each.value is None for each in rows):
             continue  # a row that cannot be read has its own INVALID reading
+        if whole or timed:
+            compare_again(rows, again.get(f"{metric}", {}) if of_metric[metric] == 1 else {})
+            continue
         for each in rows:
             counted = f"{repetitions}"
             each.problems.append(Message("reader-other-count", rows=len(found), counted=counted))
@@ -130,7 +149,7 @@ def _items(document: object) -> Iterator[Item]:
     for test in tests if isinstance(tests, list) else []:
         parameters = _parameters(test, _command(document))
         options, given = at(test, "Options"), at(test, "Parameters")
-        settings: Mapping[str, object] = {}
+        settings = {}
         if isinstance(options, Mapping) and given is not None:
             settings = {
                 **options,

@@ -156,6 +156,7 @@ HPCC = Reader(
         "access_s": "printed",
         "updates_lcg": "int",
         "access_lcg_s": "printed",
+        "best_tflops": "printed",
     },
     # Of the summary: whole numbers and words are settings, the others are measured.
     summary=True,
@@ -168,6 +169,7 @@ HPCC = Reader(
     no_setting=("success", "commworldprocs", "hpl_n", "hpl_nb", *map(str.lower, _HPCC_METRICS)),
     agree=(
         Agreement("hpl_rmax", (f"{_OPERATIONS} / (seconds * 1e9)",)),
+        Agreement("hpl_rmax", at_most="best_tflops * 1e3"),
         Agreement("randomaccess_mpi", ("updates / (access_s * 1e9)",), within=0.001),
         Agreement("randomaccess_lcg_mpi", ("updates_lcg / (access_lcg_s * 1e9)",), within=0.001),
     ),
@@ -177,6 +179,7 @@ HPCC = Reader(
         line("Hostname: '(?P<node>[^']+)'"),
         line("CommWorldProcs=(?P<ranks>.*)"),
         line("HPL_N=(?P<n>.*)"),
+        line("HPL_Tflops=(?P<best_tflops>.*)"),
         line("HPL_NB=(?P<nb>.*)"),
         line("MPIRandomAccess_ExeUpdates=(?P<updates>.*)"),
         line("MPIRandomAccess_time=(?P<access_s>.*)"),

@@ -31,11 +31,16 @@ NPB = Reader(
     units={"io_time": "s", "io_rate": "MB/sec", "time": "s", "mops": "Mop/s"},
     parameters={"class": "word", "ranks": "int", "subtype": "lower"},
     read=read,
-    aside={"edge": "int", "iterations": "int", "active": "int"},
+    aside={
+        **{"edge": "int", "iterations": "int", "active": "int"},
+        **{"io_percent": "printed", "written": "printed"},
+    },
     agree=(
         Agreement(
             "mops", (f"{_OPERATIONS} / (time * 1e6)",), rounding=0.006, rounded={"time": 0.005}
         ),
+        Agreement("io_rate", ("written / io_time",), rounding=0.006, rounded={"io_time": 0.005}),
+        Agreement("io_time", ("io_percent * time / 100",), rounding=0.006),
     ),
     starts=line(r"\s*NAS Parallel Benchmarks .* BT Benchmark.*"),
     foreign={
@@ -54,6 +59,8 @@ NPB = Reader(
         line(r"\s*Class\s+=\s+(?P<class>\S+)"),
         line(r"\s*Size\s+=\s+(?P<edge>\d+)x.*"),
         line(r"\s*Iterations\s+=\s+(?P<iterations>\d+)"),
+        line(r"\s*I/O timing percentage\s*:\s+(?P<io_percent>\S+)"),
+        line(r"\s*Total data written \(MB\)\s*:\s+(?P<written>\S+)"),
         line(r"\s*Total processes\s*=\s+(?P<ranks>\S+)"),
         # FULL MPI-IO, SIMPLE MPI-IO, FORTRAN IO or EPIO. Without I/O there is no
         # such line.

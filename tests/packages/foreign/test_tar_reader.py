@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 
 from proofmark.common.input_limits import MAX_MEMBER_HEADER_BYTES, MAX_MEMBER_HEADERS
 from proofmark.common.message import Message
-from proofmark.common.tar_reader import NotUnpacked, TarReader
 from proofmark.packages.foreign import packed
+from proofmark.packages.foreign.tar_reader import NotUnpacked, TarReader
+
+pytestmark = pytest.mark.core("hostile archives")
 
 FORMATS = (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)
 NAME = st.from_regex(r"[a-zé0-9.]{1,60}(/[a-zé0-9.]{1,60}){0,3}", fullmatch=True)
@@ -127,7 +129,7 @@ def test_many_large_headers_are_not_kept(
 
 def test_all_headers_of_an_archive_have_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those of folders, which are no files."""
-    monkeypatch.setattr("proofmark.common.tar_reader.MAX_ARCHIVE_HEADER_BYTES", 512 * 40)
+    monkeypatch.setattr("proofmark.packages.foreign.tar_reader.MAX_ARCHIVE_HEADER_BYTES", 512 * 40)
     assert read(header(b"5", 0) * 40 + bytes(1024))
     assert why(header(b"5", 0) * 41 + bytes(1024)).code == "archive-all-headers"
     holes = bytearray(header(b"S", 0))
