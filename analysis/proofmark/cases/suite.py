@@ -180,11 +180,8 @@ def alternative(
     )
     if usual is None or not named:
         return usual
-    by_preference = [usual, *alternatives]
-    fitting = (each for each in by_preference if _packages(benchmarks, each) <= set(named))
-    return next(fitting, usual)
-
-
-def _packages(benchmarks: Benchmarks, alternative: Alternative) -> set[str]:
     cases = benchmarks.cases
-    return {cases[name].package for name in alternative.cases if name in cases}
+    for each in [usual, *alternatives]:
+        if {cases[name].package for name in each.cases if name in cases} <= set(named):
+            return each
+    return usual

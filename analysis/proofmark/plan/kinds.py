@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import ClassVar, TypeVar
@@ -161,7 +161,7 @@ def plan_asked(request: PlanRequest) -> Plan:
         BadInput: the plan cannot be made, an option is of another kind, or no installed package
             makes the plan of such a suite.
     """
-    made = _first(kind.plan(request) for kind in added_kinds())
+    made = next(filter(None, (kind.plan(request) for kind in added_kinds())), None)
     if made is None:
         made = request.usual
         if any(step.launch == COUNTED for step in made.steps()):
@@ -170,22 +170,13 @@ def plan_asked(request: PlanRequest) -> Plan:
     found = f"a {made.kind} run" if made.kind else f"the suite {request.options.suite}"
     mistakes: list[InputError] = []
     for name in KINDS.names():
-        if name != made.kind:
-            mistakes += _given(request.options, _kind(name), found)
+        kind = _kind(name)
+        for option in kind.options if name != made.kind else ():
+            if getattr(request.options, option) not in (None, "", "false"):
+                mistakes.append(InputError(option, "", found, kind.needs))
     if mistakes:
         raise BadInput(*mistakes)
     return made
-
-
-def _first(plans: Iterable[Plan | None]) -> Plan | None:
-    return next((plan for plan in plans if plan is not None), None)
-
-
-def _given(options: Namespace, kind: RunKind, found: str) -> Iterator[InputError]:
-    """Yield a mistake for each option of a kind that is given although the run is of another."""
-    for name in kind.options:
-        if getattr(options, name) not in (None, "", "false"):
-            yield InputError(name, "", found, kind.needs)
 
 
 def data_of(plan: Plan, model: type[Data]) -> Data:

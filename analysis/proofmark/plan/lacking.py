@@ -100,15 +100,11 @@ def available_at(site: Site, packages: Packages) -> tuple[Available | None, list
                 each,
                 file="",
                 key=KEY,
-                found=f"{name!r}: {_place(each)}: {each.found}",
+                found=": ".join(filter(None, (f"{name!r}", each.file, each.key, each.found))),
                 code=each.code or Code.ORIGIN_HAS_NO_PROGRAMS,
             )
             for each in error.mistakes
         ]
-
-
-def _place(mistake: InputError) -> str:
-    return f"{mistake.file}: {mistake.key}" if mistake.key else mistake.file
 
 
 def lacking(

@@ -458,7 +458,10 @@ def place(request: PlacementRequest) -> PlacedRanks:
         BadInput: there is no such placement, or a count is less than 1 or more than possible.
         PlacementError: the nodes cannot hold the ranks.
     """
-    rule = _rule(request.name, request.asked_in)
+    if (rule := RULES.get(request.name)) is None:
+        hint = nearest(request.name, RULES) or nearest(request.name.upper(), RULES)
+        found = f"{request.name!r}{hint}"
+        raise bad_input(request.asked_in, "placement", found, ", ".join(RULES))
     for key in ("ranks", "nodes", "threads", "pus_per_core"):
         count = getattr(request, key)
         if count < 1:
@@ -472,13 +475,6 @@ def place(request: PlacementRequest) -> PlacedRanks:
         if count
     )
     return PlacedRanks(tuple(node_ranges))
-
-
-def _rule(name: str, asked_in: str) -> Rule:
-    if name not in RULES:
-        hint = nearest(name, RULES) or nearest(name.upper(), RULES)
-        raise bad_input(asked_in, "placement", f"{name!r}{hint}", ", ".join(RULES))
-    return RULES[name]
 
 
 def _cpus(request: PlacementRequest, rule: Rule, ranks: int) -> tuple[tuple[int, ...], ...]:

@@ -179,13 +179,15 @@ class AnsibleAccess:
             }
         if local:
             return HostAccess(local=True, **become)
+        key = get("private_key_file")
         unchecked = () if get("host_key_checking") else ("-o", "StrictHostKeyChecking=no")
         return HostAccess(
             program=str(get("ssh_executable")),
             first_options=(*self._arguments("ssh_args"), *unchecked),
             user=user,
             port=str(get("port") or ""),
-            identity_file=_of_home(get("private_key_file")),
+            # ssh takes the home folder of ``~`` from passwd(5).
+            identity_file=f"{Path(key).expanduser()}" if key else "",
             options=(*self._arguments("ssh_common_args"), *self._arguments("ssh_extra_args")),
             timeout_s=int(get("timeout")),
             attempts=1 + int(get("reconnection_retries")),
@@ -257,8 +259,3 @@ class AnsibleAccess:
         stated = (variables.get(f"ansible_{name}"), self._keywords.get(name))
         given = (each for each in stated if each not in (None, ""))
         return next(given, getattr(constants, setting))
-
-
-def _of_home(path: str | None) -> str:
-    """Return `path` with the home folder in place of ``~``, which ssh takes from passwd(5)."""
-    return f"{Path(path).expanduser()}" if path else ""

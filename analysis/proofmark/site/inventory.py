@@ -148,15 +148,13 @@ def overridden(raw: Any, overrides: Mapping[str, str | None]) -> Any:
     if not isinstance(raw, dict):
         return raw
     changed = dict(raw)
-    if source := overrides.get("provision_from"):
-        changed["provision_from"] = source
-    if directory := overrides.get("scratch_dir"):
-        scratch = changed.get("scratch")
-        changed["scratch"] = {**(scratch if isinstance(scratch, dict) else {}), "path": directory}
-    if reservation := overrides.get("reservation"):
-        queue = changed.get("queue")
-        own = queue if isinstance(queue, dict) else {}
-        changed["queue"] = {**own, "reservation": reservation}
+    for name, (key, *below) in _PLACES.items():
+        value: Any = overrides.get(name)
+        if value and below:
+            own = changed.get(key)
+            value = {**(own if isinstance(own, dict) else {}), below[0]: value}
+        if value:
+            changed[key] = value
     return changed
 
 

@@ -84,10 +84,6 @@ def _word(word: str) -> str:
     return word
 
 
-def _lower(word: str) -> str:
-    return _word(word).lower()
-
-
 def _size(word: str) -> int:
     match = _SIZE.fullmatch(word)
     if not match:
@@ -155,7 +151,7 @@ _TYPES: dict[str, Callable[[str], Parameter]] = {
     "int": _int,
     "real": _real,
     "word": _word,
-    "lower": _lower,
+    "lower": lambda word: _word(word).lower(),
     "size": _size,
     "suffixed": _suffixed,
     "printed": Printed,

@@ -277,13 +277,11 @@ def knl_mode(table: bytes, source: str) -> dict[str, str]:
             "<BH", group.body[1 : 1 + (len(group.body) - 1) // 3 * 3]
         ):
             member = by_handle.get(handle)
-            if member is not None and member.kind == kind and _is_general(member):
+            if member is None or member.kind != kind or len(member.body) < 8:
+                continue
+            if int.from_bytes(member.body[:2], "little") == PHI_GENERAL:
                 return _modes(member.body, source)
     return {}
-
-
-def _is_general(member: Structure) -> bool:
-    return len(member.body) >= 8 and int.from_bytes(member.body[:2], "little") == PHI_GENERAL
 
 
 def _modes(body: bytes, source: str) -> dict[str, str]:
