@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.folders import ROOT
+from tests.report_picture import PICTURE, outline, outline_in, page_of, with_outline
 
 PAGES = (
     ROOT / "README.md",
@@ -68,3 +69,12 @@ def test_a_page_has_its_first_example_within_two_screens(page: Path) -> None:
 def test_paragraphs_are_found() -> None:
     text = "# A\n\none two\nthree\n- four\n  five\n\n  six\n\n```sh\nseven\n```\n| eight |\n"
     assert [*paragraphs(text)] == [(3, "one two three"), (5, "- four five"), (8, "six")]
+
+
+def test_the_picture_of_the_readme_is_of_the_present_page(tmp_path: Path) -> None:
+    """``python -m tests.report_picture`` draws it. The parts are compared, not the pixels."""
+    (tmp_path / "runs").mkdir()
+    page = page_of(tmp_path).read_text("utf-8")
+    assert "Key figures" in outline(page)
+    assert outline_in(PICTURE.read_bytes()) == outline(page)
+    assert outline_in(with_outline(PICTURE.read_bytes()[:40], ["a"])) == ["a"]
