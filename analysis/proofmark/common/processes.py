@@ -17,7 +17,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from fnmatch import translate
 from functools import cache
 from pathlib import Path
@@ -145,43 +145,80 @@ class Process(subprocess.Popen[bytes]):
             return -signal.SIGKILL
 
 
+class ProcessGroup:
+    """Processes that other threads run, and that are killed together."""
+
+    def __init__(self) -> None:
+        self.killed = threading.Event()
+        self._running: set[Process] = set()
+
+    def kill(self, _why: str = "") -> None:
+        """Kill all processes, and each one that starts later."""
+        self.killed.set()
+        for process in list(self._running):
+            process.kill()
+
+    @contextmanager
+    def having(self, process: Process) -> Iterator[None]:
+        """Let `process` belong to the group for the block."""
+        self._running.add(process)
+        if self.killed.is_set():
+            process.kill()
+        try:
+            yield
+        finally:
+            self._running.discard(process)
+
+
 def run_command(
     words: Sequence[str],
     *,
     text: str = "",
     timeout_s: float | None = None,
     environment: Mapping[str, str] | None = None,
-    new_session: bool = False,
+    own_group: bool = False,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end. Bytes of its output that are not UTF-8 are replaced.
 
     Args:
         text: its standard input; surrogates are bytes that are not UTF-8 (`os.fsdecode`).
         timeout_s: the time limit in seconds; the program is killed at the limit.
-        environment: its environment; None: the variables that all tools get (`environment_of`).
-        new_session: whether it has a session of its own, which signals of the terminal skip.
+        environment: None: the variables that all tools get (`environment_of`).
+        own_group: whether it leads a process group, which signals of the terminal skip.
 
     Raises:
         FileNotFoundError: the program does not exist.
         subprocess.TimeoutExpired: the time limit has passed.
     """
+    given = environment_of() if environment is None else environment
     with traced(call_line(words, text)) as outcome:
-        started = Process(
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment_of() if environment is None else environment,
-            start_new_session=new_session,
-        )
-        with started as process:
-            try:
-                given = text.encode(errors="surrogateescape")
-                output = process.communicate(given, timeout_s)
-            except BaseException:
-                process.kill()
-                raise
-        outcome.append(f"exit code {process.returncode}")
+        done = run_process(words, text, timeout_s, given, ProcessGroup() if own_group else None)
+        outcome.append(f"exit code {done.returncode}")
+    return done
+
+
+def run_process(
+    words: Sequence[str],
+    text: str,
+    timeout_s: float | None,
+    environment: Mapping[str, str],
+    group: ProcessGroup | None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program, as `run_command`, without a trace; in `group` it leads a process group."""
+    started = Process(
+        words,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        process_group=0 if group else None,
+    )
+    with started as process, group.having(process) if group else nullcontext():
+        try:
+            output = process.communicate(text.encode(errors="surrogateescape"), timeout_s)
+        except BaseException:
+            process.kill()
+            raise
     printed, messages = (each.decode(errors="replace") for each in output)
     return subprocess.CompletedProcess(words, process.returncode, printed, messages)
 

@@ -1,9 +1,8 @@
 """Runs commands and scripts on nodes, many at once, and knows the programs that they need.
 
-ClusterShell's own workers run one text for all nodes and expand ``%h`` in it. Here each node has a
-list of words that no shell reads, and the output is kept byte for byte. The command that runs a
-POSIX shell script on a node is made by one function for every node and purpose. One process runs
-them: a task of Ansible for each node costs ten times as much CPU time.
+Each node has a list of words that no shell reads, and the output is kept byte for byte. The command
+that runs a POSIX shell script on a node is made by one function for every node and purpose. One
+process runs them: a task of Ansible for each node costs ten times as much CPU time.
 
 The programs that scripts call, and their Debian packages, are in ``requirements/programs.yml``. The
 file describes the scripts of this package, so it is read from the same checkout or collection.
@@ -11,8 +10,6 @@ file describes the scripts of this package, so it is read from the same checkout
 
 from __future__ import annotations
 
-import logging
-import os
 import re
 import shlex
 import subprocess
@@ -20,14 +17,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
-from ClusterShell.Defaults import Defaults
-from ClusterShell.Engine.Engine import E_READ, E_WRITE
-from ClusterShell.Event import EventHandler
-from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
-from ClusterShell.Task import task_self
-from ClusterShell.Worker.Exec import ExecClient, ExecWorker
 from pydantic import Field, model_validator
 
 from proofmark.common import nodesets
@@ -42,18 +33,19 @@ from proofmark.common.errors import (
 from proofmark.common.kit import code_folder
 from proofmark.common.nodesets import folded
 from proofmark.common.processes import (
-    Process,
+    ProcessGroup,
     StopSignals,
     call_line,
     environment_of,
     run_command,
+    run_process,
     stop_signals,
-    trace,
+    traced,
 )
 from proofmark.common.progress_lines import say
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
-from proofmark.machine.outcome import NodeError, Outcome
+from proofmark.machine.outcome import NodeError, Outcome, fan_out
 from proofmark.machine.scheduler import present
 from proofmark.machine.scheduler_commands import no_exit_code
 from proofmark.runs.progress import due_nodes
@@ -76,15 +68,11 @@ class NodeProcess(subprocess.CompletedProcess[str]):
         self.began, self.ended = began, time.time()
 
 
-Result = subprocess.CompletedProcess[str] | OSError | subprocess.TimeoutExpired
+Failure = OSError | subprocess.TimeoutExpired | NodeError
+Result = subprocess.CompletedProcess[str] | Failure
 """What a command printed and its exit code, or why there is no exit code."""
-NodeResult = NodeProcess | OSError | subprocess.TimeoutExpired
+NodeResult = NodeProcess | Failure
 """The same of the command of a node, with its times."""
-EXIT_POLL_S = (0.001, 0.05)
-"""First and longest interval between two polls of a process that has closed its outputs."""
-
-# ClusterShell warns of a command that ends before it has read its input; the exit code tells why.
-logging.getLogger("ClusterShell").addHandler(logging.NullHandler())
 
 
 def run_commands(
@@ -104,148 +92,23 @@ def run_commands(
     Raises:
         Stopped: a signal came.
     """
-    # Neither the defaults of the user's ClusterShell nor its topology apply.
-    task = task_self(defaults=Defaults([]))
-    try:
-        task.set_info("fanout", at_once)
-        port = task.port(_Stop(), autoclose=True)
-        worker = _Worker(commands, text, timeout_s)
-        worker.write(text.encode(errors="surrogateescape"))
-        worker.set_write_eof()
-        task.schedule(worker)
-        with signals.sent_to(port.msg_send):
-            task.run()
-    finally:
-        task.abort(kill=True)
-    return {node: worker.results[node] for node in commands}
+    group, environment = ProcessGroup(), environment_of("ssh")
 
-
-class _Stop(EventHandler):
-    """Ends the task: an exception in it kills all of its processes."""
-
-    def ev_msg(self, port: object, msg: str) -> None:
-        raise Stopped(msg)
-
-
-class _Client(ExecClient, EventHandler):
-    """The process of one node."""
-
-    def __init__(self, node: str, *rest: Any) -> None:
-        super().__init__(node, *rest)
-        self._output: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
-        self._error: OSError | None = None
-
-    @property
-    def _words(self) -> Sequence[str]:
-        words: Sequence[str] = self.worker.commands[self.key]
-        return words
-
-    def _build_cmd(self) -> tuple[Sequence[str], None]:
-        """Return the words of the command: a list is started without a shell."""
-        return self._words, None
-
-    def _exec_nonblock(self, commandlist: Sequence[str], **_: object) -> Process | _NotStarted:
-        """Start the process as `run_command` does: ClusterShell's own start ignores SIGPIPE."""
-        self._began, self._began_at = time.monotonic(), time.time()
-        (stdin, feed), (stdout, out), (stderr, err) = [os.pipe() for _ in range(3)]
-        process: Process | _NotStarted
+    def run(node: str) -> NodeResult:
+        words, began = commands[node], time.time()
         try:
-            process = Process(
-                commandlist,
-                stdin=stdin,
-                stdout=out,
-                stderr=err,
-                env=self.worker.environment,
-                process_group=0,
-            )
-        except OSError as error:
-            process, self._error = _NotStarted(), error
-        finally:
-            for end in (stdin, out, err):
-                os.close(end)
-        for end in (feed, stdout, stderr):
-            os.set_blocking(end, False)
-        self.streams.set_stream("stdin", feed, E_WRITE, retain=False)
-        self.streams.set_stream("stdout", stdout, E_READ)
-        self.streams.set_stream("stderr", stderr, E_READ)
-        return process
+            with traced(call_line(words, text, node)) as outcome:
+                done = run_process(words, text, timeout_s, environment, group)
+                outcome.append(f"exit code {done.returncode}")
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return error
+        return NodeProcess(words, done.returncode, done.stdout, done.stderr, began)
 
-    def _handle_read(self, name: str) -> None:
-        """Keep the bytes: the lines of ClusterShell lose carriage returns and the last newline."""
-        self._output[name].append(self._read(name))
-
-    def _close_stream(self, name: str, abort: bool = False) -> None:
-        """Close a stream, but the last output only when the process has ended.
-
-        ClusterShell would wait for the process, and no time limit of another node would apply.
-        """
-        outputs = [each for each in ("stdout", "stderr") if each in self.streams]
-        if outputs == [name] and not abort and self.popen.poll() is None:
-            self._poll_exit(EXIT_POLL_S[0])
-        else:
-            super()._close_stream(name, abort)
-
-    def _poll_exit(self, after_s: float) -> None:
-        self._interval = min(after_s, EXIT_POLL_S[1])
-        self.worker.task.timer(self._interval, handler=self)
-
-    def ev_timer(self, timer: object) -> None:
-        """Remove the client if its process has ended, or ask again later."""
-        if not self.registered:
-            return
-        if self.popen.poll() is None:
-            self._poll_exit(2 * self._interval)
-        else:
-            self._engine.remove(self)
-
-    def _close(self, abort: bool, timeout: bool) -> None:
-        """Store the result when the process has ended or was killed."""
-        if abort:
-            self.popen.kill()
-        super()._close(abort, timeout)
-        stdout, stderr = (b"".join(each).decode(errors="replace") for each in self._output.values())
-        result: NodeResult
-        if self._error:
-            result, outcome = self._error, type(self._error).__name__
-        elif timeout:
-            result = subprocess.TimeoutExpired(self._words, self.worker.timeout_s)
-            outcome = "TimeoutExpired"
-        else:
-            code = self.popen.returncode
-            result = NodeProcess(self._words, code, stdout, stderr, self._began_at)
-            outcome = "killed" if abort else f"exit code {code}"
-        self.worker.results[self.key] = result
-        line = call_line(self._words, self.worker.text, self.key)
-        trace(line, outcome, time.monotonic() - self._began)
-
-
-class _NotStarted:
-    """Stands for a process that could not be started."""
-
-    returncode = 127
-
-    def poll(self) -> int:
-        return self.returncode
-
-    wait = poll
-    kill = poll
-
-
-class _Worker(ExecWorker):
-    """One client for each node; no name of a node is parsed as a node set."""
-
-    SHELL_CLASS = _Client
-
-    def __init__(self, commands: Mapping[str, Sequence[str]], text: str, timeout_s: float) -> None:
-        self.commands, self.text, self.timeout_s = commands, text, timeout_s
-        self.environment = environment_of("ssh")
-        self.results: dict[str, NodeResult] = {}
-        none = NodeSet(resolver=RESOLVER_NOGROUP)
-        super().__init__(none, None, timeout=timeout_s, command="", stderr=True)
-
-    def _create_clients(self, **options: Any) -> None:
-        for node in self.commands:
-            self._add_client(node, **options)
+    with signals.sent_to(group.kill):
+        results = fan_out(commands, run, at_once, group.killed)
+    if signals.received:
+        raise Stopped(signals.received)
+    return results
 
 
 CONNECT_S = 30
@@ -398,6 +261,8 @@ def node_output(node: str, program: str, result: Result) -> str:
     Raises:
         NodeError: it did not start, gave no answer in time, or its exit code is not 0.
     """
+    if isinstance(result, NodeError):
+        raise result
     if not isinstance(result, subprocess.CompletedProcess):
         raise no_exit_code(program, result, node)
     if result.returncode:

@@ -67,7 +67,7 @@ def ask_scheduler(
             text=text,
             timeout_s=_TIMEOUT_S,
             environment=user.environment("scheduler"),
-            new_session=True,  # Ctrl-C must not interrupt the command
+            own_group=True,  # Ctrl-C must not interrupt the command
         )
     except subprocess.TimeoutExpired:
         raise SchedulerUnavailable(f"{command[0]} did not answer within {_TIMEOUT_S} s") from None

@@ -60,7 +60,6 @@ def test_each_command_of_a_node_is_traced(caplog: pytest.LogCaptureFixture) -> N
         r"n2: sh -c 'sleep 60' n2: TimeoutExpired after \d+\.\d{3} s",
         r"n3: /no/such/program n3: FileNotFoundError after \d+\.\d{3} s",
     )
-    # ClusterShell has a logger too: a program may end before it reads its input.
     traced = [each.message for each in caplog.records if each.name == "proofmark.trace"]
     assert len(traced) == 3
     assert all(map(re.fullmatch, expected, sorted(traced)))
