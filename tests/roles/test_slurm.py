@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from tests.emulators.vcluster import Cluster, Slurm
 from tests.fixtures.kit import Kit, end, execution, make_kit, steps_of, until
-from tests.fixtures.shells import remote_shell
 from tests.forks import tool
 from tests.processes import running
 
@@ -24,7 +23,6 @@ from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute, pick, rerun
 from proofmark.jobs.job_request import Arrivals
 from proofmark.judge.judging import judge_run
-from proofmark.machine.bmc.back_end import BackEndContext, Credentials, Host, back_end
 from proofmark.machine.scheduler import NodeStatus
 from proofmark.machine.schedulers.slurm import Slurm as Scheduler
 from proofmark.packages.service.rolling_plan import rolling_plan
@@ -34,7 +32,6 @@ from proofmark.runs.run import Run, open_run
 from proofmark.runs.run_files import RunFiles, write_scripts_of
 from proofmark.site.contract_document import Contract
 from proofmark.site.execution import Queue
-from proofmark.site.firmware import Firmware
 
 pytestmark = pytest.mark.root
 
@@ -484,22 +481,3 @@ def test_the_reason_of_the_kit_is_read_as_it_was_given(site: Site) -> None:
     assert statuses[second] == NodeStatus(out=True, idle=True, reason=reason)
     Scheduler().resume([second])
     assert Scheduler().node_status([second])[second] == NodeStatus(out=False, idle=True)
-
-
-@pytest.mark.fault("slurm-reason-as-fields")
-def test_the_features_of_a_node_are_not_read_from_a_reason(site: Site) -> None:
-    """The back end knl_generic reads the mode of a node. The control has no reason."""
-    (node, *_) = site.cluster.names
-    update = ("scontrol", "update", f"NodeName={node}")
-    site.slurm.call(*update, "AvailableFeatures=quad,snc4,flat")
-    site.slurm.call(*update, "ActiveFeatures=quad,flat")
-    context = BackEndContext(
-        Firmware(back_end="knl_generic"), Credentials(), remote_shell(["true"], 1)
-    )
-    wanted = {"quad": True, "snc4": True, "flat": True}
-    for reason in ("", "bad DIMM, was ActiveFeatures=snc4 AvailableFeatures=snc4"):
-        if reason:
-            site.slurm.call(*update, "State=DRAIN", f"Reason={reason}")
-        state = back_end(context).read(Host(node, ""), wanted)
-        assert state.current == {"quad": True, "flat": True}
-        assert state.offers is not None and set(state.offers) == {"quad", "snc4", "flat"}

@@ -27,7 +27,7 @@ from proofmark.common.nodesets import folded
 from proofmark.common.printed_command import setting
 from proofmark.common.rights import run_user, starting_as
 from proofmark.common.text import duration
-from proofmark.machine.bmc.back_end import BACK_ENDS, BackEndContext, Credentials, back_end
+from proofmark.machine.bmc.back_end import BackEndContext, Credentials, back_end
 from proofmark.machine.modes.rollout import hosts_of
 from proofmark.machine.node_commands import SCRIPT as MISSING_PROGRAMS
 from proofmark.machine.node_commands import (
@@ -222,7 +222,7 @@ def _bmcs(site: Site, firmware: Firmware | None, credentials: Credentials) -> li
         return [Finding(what, "NOT_NEEDED", _NO_CHANGE)]
     shell = RemoteShell(site, firmware.timeout_s)
     try:
-        chosen = back_end(BackEndContext(firmware, credentials, shell, site.partition.queue))
+        chosen = back_end(BackEndContext(firmware, credentials, shell))
         hosts = hosts_of(site, firmware)
     except BadInput as error:
         return [Finding(what, "BAD_INPUT", str(error))]
@@ -260,9 +260,6 @@ def _drain_permission(site: Site, firmware: Firmware | None) -> Finding:
         return Finding(what, "NOT_NEEDED", _NO_CHANGE)
     try:
         chosen = draining(site.partition.scheduler, site.partition.queue)
-        if not BACK_ENDS.get(firmware.back_end).drains:
-            text = f"{firmware.back_end} resets nodes through the scheduler"
-            return Finding(what, "NOT_NEEDED", text)
         missing = chosen.missing_permission(site.hosts[0])
     except BadInput as error:
         return Finding(what, "CANNOT_DRAIN", str(error))

@@ -1,4 +1,4 @@
-"""BMC back ends: settings that are refused, credentials, syscfg, knl_generic, and record."""
+"""BMC back ends: settings that are refused, credentials, syscfg, and record."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from proofmark.machine.bmc.back_end import (
 )
 from proofmark.machine.bmc.backends.without_bmc import read_settings
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.site.execution import Queue
 from proofmark.site.firmware import Firmware
 from proofmark.site.partition import Partition
 
@@ -70,7 +69,7 @@ def test_no_message_contains_the_password() -> None:
 
 
 def test_an_unknown_back_end_is_named() -> None:
-    assert BACK_ENDS.names() == ["knl_generic", "manual", "redfish", "syscfg"]
+    assert BACK_ENDS.names() == ["manual", "redfish", "syscfg"]
     with pytest.raises(BadInput, match="did you mean 'redfish'"):
         back_end_of("redfsh")
 
@@ -121,49 +120,6 @@ def test_the_manual_back_end_refuses_each_change() -> None:
     with pytest.raises(NodeError, match=message) as error:
         manual.stage(Host("n1", ""), FirmwareState({}), {"smt": "off"})
     assert error.value.outcome is Outcome.CANNOT_SET
-
-
-def test_knl_generic_resets_a_node_by_a_job(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    line = "knl,quad,snc4,flat".ljust(1024) + "knl,quad,flat".ljust(1024)
-    for name, body in (("sinfo", f"echo '{line}'"), ("sbatch", 'echo "$@" >"$0.calls"')):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", path_with(tmp_path))
-    knl_generic = back_end_of("knl_generic")
-    host, wanted = Host("n1", ""), {"snc4": True, "flat": True}
-    state = knl_generic.read(host, {**wanted, "quad": True})
-    assert state.current == {"quad": True, "flat": True}
-    knl_generic.reset(host, state, wanted)
-    submitted = (tmp_path / "sbatch.calls").read_text()
-    assert "--nodelist=n1" in submitted and "--constraint=snc4&flat" in submitted
-    assert "--partition" not in submitted
-
-
-def test_the_job_of_knl_generic_goes_through_the_queue_of_the_site(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The nodes need not be in the default partition of the default cluster."""
-    line = "knl,quad,flat".ljust(1024) + "knl,quad,flat".ljust(1024)
-    for name, body in (("sinfo", f"echo '{line}'"), ("sbatch", "")):
-        text = f'#!/bin/sh\necho "$@" >>"$0.calls"\n{body}\n'
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", path_with(tmp_path))
-    options = ["--qos=high  # of the site", "--clusters=c2", "--constraint=knl"]
-    queue = Queue(name="knl", account="etc", reservation="acceptance", options=options)
-    firmware = Firmware(back_end="knl_generic")
-    shell = remote_shell(["true"], 1)
-    knl_generic = back_end(BackEndContext(firmware, Credentials(), shell, queue))
-    state = knl_generic.read(Host("n1", ""), {"quad": True})
-    knl_generic.reset(Host("n1", ""), state, {"quad": True})
-    words = (tmp_path / "sbatch.calls").read_text().split()
-    wanted = {"--partition=knl", "--account=etc", "--reservation=acceptance", "--qos=high"}
-    assert wanted | {"--clusters=c2", "--constraint=quad"} <= set(words)
-    # Of an option that is given twice sbatch takes the last.
-    assert words.index("--constraint=quad") > words.index("--constraint=knl")
-    assert "--clusters=c2" in (tmp_path / "sinfo.calls").read_text()
 
 
 RULES = (

@@ -18,7 +18,7 @@ REDFISH = {"back_end": "redfish", "bmc": "127.9.{number // 250}.{number % 250 + 
         ({"firmware": REDFISH}, "n250", "127.9.1.1"),
         ({"firmware": {"back_end": "redfish"}}, "n[001-002]", "n001-bmc … n002-bmc"),
         ({"firmware": {**REDFISH, "back_end": "manual"}}, "n[000-299]", "none"),
-        ({"firmware": {**REDFISH, "back_end": "knl_generic"}}, "n[000-299]", "none"),
+        ({"firmware": {**REDFISH, "back_end": "syscfg"}}, "n[000-299]", "none"),
         ({"firmware": REDFISH}, "", "none"),
         ({"firmware": REDFISH}, "m1", "none"),
         ({"firmware": None}, "n001", "none"),

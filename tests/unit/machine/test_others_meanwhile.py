@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.emulators.bmc.rollouts import EmulatedSite, FileSlurm, path_with
-from tests.emulators.bmc.server import PASSWORD, USER, Emulator
+from tests.emulators.bmc.server import Emulator
 
-from proofmark.machine.bmc.back_end import BackEndContext, Credentials
-from proofmark.machine.bmc.backends.redfish import Redfish
 from proofmark.machine.modes.drains import ModeResult
 from proofmark.machine.schedulers import slurm
 
@@ -103,25 +100,6 @@ def test_a_setting_of_another_client_after_the_check_is_not_overwritten(
     assert other.pending == {name: foreign}
     assert (other.patches, other.resets) == (0, 0)
     assert site.settings("n2") == ("Quadrant", "Flat")
-
-
-class ResetByTheScheduler(Redfish):
-    """Redfish at a site whose scheduler resets the nodes."""
-
-    drains = False
-
-
-def test_a_back_end_that_needs_no_drain_never_calls_the_scheduler(make_site: MakeSite) -> None:
-    site = make_site(lambda site: None)
-    rollout = site.rollout()
-    firmware, shell = rollout.transition.firmware, rollout.transition.shell
-    context = BackEndContext(firmware, Credentials(USER, PASSWORD), shell)
-    transition = replace(rollout.transition, back_end=ResetByTheScheduler(context))
-    rollout = replace(rollout, transition=transition)
-    done = rollout.enter(site.nodes, site.target("snc4-flat"))
-    assert outcomes(done) == {"n1": "OK", "n2": "OK"}
-    assert outcomes(rollout.restore()) == {"n1": "OK", "n2": "OK"}
-    assert site.slurm.calls == []
 
 
 @pytest.mark.parametrize(

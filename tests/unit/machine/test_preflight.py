@@ -104,7 +104,6 @@ def test_a_firmware_that_cannot_be_used_is_named_and_the_other_checks_go_on(kit:
         ("sge", "manual", "current", "NOT_NEEDED"),
         ("sge", "manual", "other", "CANNOT_DRAIN"),
         ("none", "manual", "other", "OK"),
-        ("none", "knl_generic", "other", "NOT_NEEDED"),
     ],
 )
 def test_only_a_plan_that_changes_a_mode_needs_to_drain(

@@ -42,7 +42,6 @@ class NodeBackEnd(BackEnd):
     """Sets `x` of a `Node` by its reset."""
 
     sets = True
-    drains = True
     reads_current_values = True
 
     def __init__(self, context: BackEndContext) -> None:

@@ -18,7 +18,6 @@ from proofmark.common.expressions import render
 from proofmark.common.files import parse_json
 from proofmark.common.nodesets import unfold
 from proofmark.common.plugins import Plugins
-from proofmark.site.execution import Queue
 from proofmark.site.firmware import Firmware, Scalar, Settings
 
 WHOLE = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
@@ -308,7 +307,6 @@ class BackEndContext:
     firmware: Firmware
     credentials: Credentials
     shell: Shell
-    queue: Queue = field(default_factory=Queue)
 
 
 class BackEnd(ABC):
@@ -317,8 +315,6 @@ class BackEnd(ABC):
     Attributes:
         name: of a back end of the kit; that of a site has the name of its entry point.
         sets: whether the back end can change a setting.
-        drains: whether a node must be drained before its reset; False if the scheduler resets
-            the node.
         reads_current_values: whether `read` returns the values that are in effect, not those of
             the next boot.
         uses_bmcs: whether it connects to ``firmware.bmc`` of a node.
@@ -326,7 +322,6 @@ class BackEnd(ABC):
 
     name: ClassVar[str]
     sets: ClassVar[bool]
-    drains: ClassVar[bool]
     reads_current_values: ClassVar[bool]
     uses_bmcs: ClassVar[bool] = False
 
@@ -405,11 +400,6 @@ def back_end(context: BackEndContext) -> BackEnd:
         BadInput: there is no such back end, or its context is incomplete.
     """
     return BACK_ENDS.get(context.firmware.back_end)(context)
-
-
-def only(attributes: Settings, wanted: Settings) -> Mapping[str, str | int | bool]:
-    """Return the entries of `attributes` that `wanted` names; a BIOS has hundreds."""
-    return {name: attributes[name] for name in wanted if name in attributes}
 
 
 NO_BMC = "none"

@@ -88,11 +88,6 @@ class Drains:
     reservation: str = ""
 
     @property
-    def needed(self) -> bool:
-        """Whether nodes are drained before their change."""
-        return self.transition.back_end.drains
-
-    @property
     def marks_nodes(self) -> bool:
         """Whether the run is named on the node: it is if the back end sets modes."""
         return self.transition.back_end.sets
@@ -150,12 +145,7 @@ class Drains:
         return without_reservation(statuses) if self.reservation else statuses, unknown
 
     def kept_for_others(self, nodes: Sequence[str]) -> dict[str, NodeError]:
-        """Return the nodes that must not be changed now, because others have reserved them.
-
-        A scheduler that resets the nodes itself respects its reservations.
-        """
-        if not self.needed:
-            return {}
+        """Return the nodes that must not be changed now, because others have reserved them."""
         return kept_for_others(self.scheduler, nodes, self.reservation)
 
     def drain(self, batch: Mapping[str, NodeHistory], mode: str) -> dict[str, ModeResult]:
@@ -165,12 +155,11 @@ class Drains:
             The nodes that others have drained or reserved since the check, and those that failed.
         """
         failed = self.kept_for_others(list(batch))
-        if self.needed:
-            statuses, unknown = self.statuses(list(batch))
-            failed |= unknown
-            for node, status in statuses.items():
-                if held := held_by(status, batch[node]):
-                    failed[node] = NodeError(Outcome.HELD, f"drained since the check: {held}")
+        statuses, unknown = self.statuses(list(batch))
+        failed |= unknown
+        for node, status in statuses.items():
+            if held := held_by(status, batch[node]):
+                failed[node] = NodeError(Outcome.HELD, f"drained since the check: {held}")
         results = results_of(failed, changed=False)
         nodes = [node for node in batch if node not in failed]
         reason = self.locks.reason(f"to {mode}")
@@ -187,12 +176,11 @@ class Drains:
             Journal(self.run, node).result("drain", address=address, reasons=[reason])
 
         failed = split(fan_out(new, begin, 1))[1]
-        if self.needed:
-            # All nodes: an interrupted command may have journaled a drain without doing it.
-            left = [node for node in nodes if node not in failed]
-            failed |= call_for_nodes(lambda names: self.scheduler.drain(names, reason), left)
-            failed |= split(fan_out([node for node in new if node not in failed], end, 1))[1]
-            failed |= self._await_idle([node for node in nodes if node not in failed])
+        # All nodes: an interrupted command may have journaled a drain without doing it.
+        left = [node for node in nodes if node not in failed]
+        failed |= call_for_nodes(lambda names: self.scheduler.drain(names, reason), left)
+        failed |= split(fan_out([node for node in new if node not in failed], end, 1))[1]
+        failed |= self._await_idle([node for node in nodes if node not in failed])
         return results | results_of(failed, changed=True)
 
     def give_reasons(self, reasons: Mapping[str, str]) -> dict[str, NodeError]:
@@ -239,17 +227,16 @@ class Drains:
                 Journal(self.run, node).result("fail", outcome=Outcome.HELD, text=held[node].text)
 
         failed |= split(fan_out(names, begin, self.transition.firmware.max_parallel))[1]
-        if self.needed:
-            statuses, unknown = self.statuses(left())
-            failed |= unknown
-            statuses = without_reservation(statuses)
-            out = {node: status for node, status in statuses.items() if status.out}
-            for node, status in out.items():
-                if reason := held_by(status, history_of(self.run, node)):
-                    text = f"not resumed, drained by others: {reason}"
-                    held[node] = NodeError(Outcome.HELD, text)
-            ours = [node for node in out if node not in held]
-            failed |= call_for_nodes(self.scheduler.resume, ours)
+        statuses, unknown = self.statuses(left())
+        failed |= unknown
+        statuses = without_reservation(statuses)
+        out = {node: status for node, status in statuses.items() if status.out}
+        for node, status in out.items():
+            if reason := held_by(status, history_of(self.run, node)):
+                text = f"not resumed, drained by others: {reason}"
+                held[node] = NodeError(Outcome.HELD, text)
+        ours = [node for node in out if node not in held]
+        failed |= call_for_nodes(self.scheduler.resume, ours)
         failed |= split(fan_out(left(), end, 1))[1]
         resumed = dict.fromkeys(names, ModeResult(Outcome.OK, changed=True))
         return resumed | results_of(held | failed, changed=True)

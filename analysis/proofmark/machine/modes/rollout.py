@@ -170,7 +170,7 @@ class ModeRollout:
             return {}, {}
         drains = self.drains
         known = [node for node in nodes if node in self.hosts]
-        statuses, unknown = drains.statuses(known) if drains.needed else ({}, {})
+        statuses, unknown = drains.statuses(known)
         if unknown and len(unknown) == len(known) and target_of is not original_state:
             raise next(iter(unknown.values()))
         kept = drains.kept_for_others(known)
@@ -347,14 +347,13 @@ class ModeRollout:
         for node, error in bad.items():
             self.say(f"{node}: {error}")
             results[node] = ModeResult(error.outcome, error.text, changed=True)
-        if drains.needed:
-            reasons = {
-                node: self.locks.reason(error.outcome)
-                for node, error in bad.items()
-                if error.outcome is not Outcome.STOPPED
-            }
-            for node, failure in drains.give_reasons(reasons).items():
-                self.say(f"{node}: the reason of its drain is not updated: {failure}")
+        reasons = {
+            node: self.locks.reason(error.outcome)
+            for node, error in bad.items()
+            if error.outcome is not Outcome.STOPPED
+        }
+        for node, failure in drains.give_reasons(reasons).items():
+            self.say(f"{node}: the reason of its drain is not updated: {failure}")
         return results
 
 
@@ -401,7 +400,7 @@ def rollout_of(
     firmware = firmware_of(site)
     shell = RemoteShell(site, firmware.timeout_s)
     selected = set(site.hosts)
-    context = BackEndContext(firmware, credentials, shell, site.partition.queue)
+    context = BackEndContext(firmware, credentials, shell)
     mode_attributes: dict[str, Scalar] = {}
     mode_settings: dict[tuple[str, str], None] = {}
     for mode in site.partition.modes.values():

@@ -454,7 +454,7 @@ class ModeTransition:
     ) -> Observation:
         """Bring one node into the mode; return the observation that proves it.
 
-        The node must be drained if the back end requires it (`BackEnd.drains`).
+        The node must be drained.
 
         Args:
             checked: the state that `check` returned. It must not have changed: the original state

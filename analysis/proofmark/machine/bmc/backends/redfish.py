@@ -238,7 +238,6 @@ class Redfish(BackEnd):
 
     name = "redfish"
     sets = True
-    drains = True
     reads_current_values = True
     uses_bmcs = True
 

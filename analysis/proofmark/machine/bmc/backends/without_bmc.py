@@ -1,14 +1,9 @@
-"""Back ends that need no BMC: Intel's syscfg, Slurm's knl_generic, and a person.
+"""Back ends that need no BMC: Intel's syscfg, and a person.
 
 syscfg (S7200AP and similar boards) runs on the node itself. It shows and sets the values of the
 next boot, not the current ones. Therefore `verify` returns None, and only the operating system
 proves a mode. A value is set by its number. The numbers are read from the node, because BIOS
 versions number the values differently.
-
-With node_features/knl_generic the constraint of a job makes Slurm set the mode. The features of a
-node (``quad,flat``) are its attributes here: ``{quad: true, flat: true}``. Slurm restarts a node
-for a job, but not a drained node. Therefore the reset is a short job with the constraint, and the
-node is not drained.
 
 A person sets firmware without remote control (old Opteron, Nehalem, POWER). The operating system
 must show the mode, as with every back end.
@@ -17,8 +12,7 @@ must show the mode, as with every back end.
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from proofmark.machine.bmc.back_end import (
@@ -28,10 +22,8 @@ from proofmark.machine.bmc.back_end import (
     FirmwareState,
     Host,
     format_settings,
-    only,
 )
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.machine.scheduler_commands import ask_tool, of_cluster, queue_options
 from proofmark.site.firmware import Settings
 
 SHOW = """#: syscfg-show.sh NAME...
@@ -65,7 +57,6 @@ class Syscfg(BackEnd):
 
     name = "syscfg"
     sets = True
-    drains = True
     reads_current_values = False
 
     def __init__(self, context: BackEndContext) -> None:
@@ -126,73 +117,11 @@ def read_settings(text: str) -> dict[str, ShownSetting]:
     return settings
 
 
-_WIDTH = 1024
-"""Letters of a column of sinfo, which cuts a longer list of features."""
-
-
-class KnlGeneric(BackEnd):
-    """Changes modes by scontrol and sbatch on the controller."""
-
-    name = "knl_generic"
-    sets = True
-    drains = False
-    reads_current_values = True
-
-    def __init__(self, context: BackEndContext) -> None:
-        self._timeout_s, self._queue = context.firmware.timeout_s, context.queue
-
-    def read(self, host: Host, wanted: Settings) -> FirmwareState:
-        """Return the active and the available features."""
-        # Not the output of scontrol: the reason of a drain can have words such as ActiveFeatures=x.
-        form = f"--Format=Features:{_WIDTH},Features_Act:{_WIDTH}"
-        which = ("--noheader", "--all", "--Node", f"--nodes={host.node}")
-        line = self._run(*of_cluster(self._queue, "sinfo"), *which, form)
-        available, active = _features(line[:_WIDTH]), _features(line[_WIDTH : 2 * _WIDTH])
-        offers = {name: AttributeSpec(values=(True,)) for name in available}
-        return FirmwareState(only(dict.fromkeys(active, True), wanted), offers=offers)
-
-    def not_restorable(self, state: FirmwareState, wanted: Settings) -> Iterator[str]:
-        """Yield a message if no feature is active; a feature that is not active has no value."""
-        if not state.current:
-            yield "no feature of a mode is active"
-
-    def stage(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
-        """Do nothing: Slurm sets the mode when the job starts."""
-
-    def reset(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
-        """Submit an empty job to the queue, whose constraint is the features of `wanted`.
-
-        Of an option that is given twice sbatch takes the last.
-        """
-        constraint = "&".join(wanted)
-        own = ["--exclusive", "--time=5", "--output=/dev/null"]
-        name = ["--job-name=proofmark-mode", f"--nodelist={host.node}"]
-        where = queue_options(self._queue)
-        words = []
-        for line in where:
-            words += shlex.split(line, comments=True)
-        request = [*own, *name, f"--constraint={constraint}", "--wrap=:"]
-        self._run("sbatch", "--parsable", *words, *request)
-
-    def verify(self, host: Host, wanted: Settings) -> Settings | None:
-        """Return the active features."""
-        return self.read(host, wanted).current
-
-    def _run(self, *command: str) -> str:
-        return ask_tool(*command, timeout_s=self._timeout_s)
-
-
-def _features(column: str) -> list[str]:
-    text = column.strip()
-    return [] if text in ("", "(null)") else text.split(",")
-
-
 class ManualBackEnd(BackEnd):
     """Reads no firmware and refuses each change."""
 
     name = "manual"
     sets = False
-    drains = True
     reads_current_values = False
 
     def __init__(self, context: BackEndContext) -> None:
