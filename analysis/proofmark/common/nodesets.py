@@ -7,16 +7,17 @@ wildcards (``*``) are never resolved. The size of a node set is computed before 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import chain, product
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from proofmark.common.input_limits import MAX_NODES
 
+Value = TypeVar("Value")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 """The name of a host: one word for a shell, a path and a node set (RFC 1123, and underscores)."""
 ACCEPTED = "letters, digits, '.', '_' and '-', the first a letter or digit, at most 253 characters"
@@ -100,6 +101,14 @@ def folded(names: Iterable[str]) -> str:
     sets = str(NodeSet.fromlist(filter(is_name, given), resolver=RESOLVER_NOGROUP))
     others = (name for name in given if not is_name(name))
     return ", ".join(filter(None, [sets, *others]))
+
+
+def nodes_by(values: Mapping[str, Value]) -> dict[Value, list[str]]:
+    """Return the nodes with the same value, by this value."""
+    nodes: dict[Value, list[str]] = {}
+    for node, value in values.items():
+        nodes.setdefault(value, []).append(node)
+    return nodes
 
 
 def hostlist(names: Iterable[str]) -> str:

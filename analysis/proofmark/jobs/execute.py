@@ -18,7 +18,7 @@ from proofmark.common.errors import Stopped, bad_input
 from proofmark.common.files import text_or_empty
 from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.common.message import Message
-from proofmark.common.nodesets import folded
+from proofmark.common.nodesets import folded, nodes_by
 from proofmark.common.printed_command import setting
 from proofmark.common.processes import on_stop_signal
 from proofmark.common.text import duration, one_line
@@ -78,12 +78,13 @@ def warning_of_job(files: RunFiles, job: str, earlier: int = 0) -> str | None:
 
 def _warning(nodes: Mapping[str, Sequence[BusyProcess]]) -> str:
     """Return the warning that names the busy processes of `nodes`; "" if no node is busy."""
-    like: dict[str, list[str]] = {}
+    busiest: dict[str, str] = {}
     for host, processes in nodes.items():
         if sum(each.percent for each in processes) >= LEAST_PERCENT:
             worst = sorted(processes, key=lambda each: -each.percent)[:_NAMED]
-            shown = ", ".join(f"{each.command} ({each.percent} % of a CPU)" for each in worst)
-            like.setdefault(shown, []).append(host)
+            shown = (f"{each.command} ({each.percent} % of a CPU)" for each in worst)
+            busiest[host] = ", ".join(shown)
+    like = nodes_by(busiest)
     if not like:
         return ""
     groups = [f"{folded(hosts)}: {shown}" for shown, hosts in [*like.items()][:_NAMED]]
@@ -399,10 +400,7 @@ def unverified_nodes(run: Run, nodes: Sequence[str], mode: str) -> dict[str, str
 
 def format_reasons(missing: Mapping[str, str]) -> str:
     """Return nodes and reasons as text; nodes with the same reason are one entry."""
-    by_reason: dict[str, list[str]] = {}
-    for node, reason in missing.items():
-        by_reason.setdefault(reason, []).append(node)
-    return "; ".join(f"{folded(nodes)}: {reason}" for reason, nodes in by_reason.items())
+    return "; ".join(f"{folded(nodes)}: {reason}" for reason, nodes in nodes_by(missing).items())
 
 
 def poll_until_done(task: Pollable, report: Callable[[], None]) -> None:

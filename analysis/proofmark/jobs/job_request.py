@@ -27,7 +27,7 @@ from proofmark.machine.scheduler import (
     scheduler,
 )
 from proofmark.plan.plan import Job, Plan, Step
-from proofmark.plan.rank_cpus import RankCpus, ranges_of
+from proofmark.plan.rank_cpus import ranges_of
 from proofmark.plan.totals import longest_step_s, requested_s
 from proofmark.runs.job_folder import JobSubmission, cut_before
 from proofmark.runs.run import Run, site_of
@@ -116,48 +116,31 @@ def _tasks(steps: Sequence[Step], nodes: int) -> list[Sequence[int]]:
     They are those of the step with the most ranks. A node gets more of them if it has none, or if
     another step has more ranks there.
     """
-    counts = [_counts(step, nodes) for step in steps]
-    most = max(range(len(steps)), key=lambda place: sum(counts[place]))
-    tasks = _ranks_of_nodes(steps[most], nodes)
+    numbers = [_ranks_of_nodes(step, nodes) for step in steps]
+    counts = [[len(ranks) for ranks in of_step] for of_step in numbers]
+    tasks = max(zip(map(sum, counts), numbers, strict=True), key=lambda each: each[0])[1]
     needed = [max(1, *of_node) for of_node in zip(*counts, strict=True)]
-    numbers = count(sum(map(len, tasks)))
+    further = count(sum(map(len, tasks)))
     return [
-        [*ranks, *islice(numbers, each - len(ranks))] if each > len(ranks) else ranks
+        [*ranks, *islice(further, each - len(ranks))] if each > len(ranks) else ranks
         for each, ranks in zip(needed, tasks, strict=True)
     ]
-
-
-def _counts(step: Step, nodes: int) -> list[int]:
-    """Return the number of the ranks of `step` on each of `nodes` nodes."""
-    if step.scope != "job":
-        of_nodes = Counter[int]()
-        for node, each in ranges_of(step.cpus):
-            of_nodes[node] += len(each.cpus)
-        return [max(of_nodes.values(), default=step.ranks)] * nodes
-    unbound = 0 if step.cpus else step.ranks
-    counts = [len(range(node, unbound, nodes)) for node in range(nodes)]
-    for before, cpus in ((0, step.cpus), *_of_load(step, nodes)):
-        for first, each in ranges_of(cpus):
-            for node in range(before + first, before + first + each.nodes):
-                counts[node] += len(each.cpus)
-    return counts
-
-
-def _of_load(step: Step, nodes: int) -> list[tuple[int, Sequence[RankCpus]]]:
-    """Return the first of `nodes` nodes and the ranks of the load of a step; empty without one."""
-    load = step.load
-    return [(nodes - len(load.step.nodes), load.step.cpus)] if load else []
 
 
 def _ranks_of_nodes(step: Step, nodes: int) -> list[Sequence[int]]:
     """Return the numbers of the ranks of `step` on each of `nodes` nodes, mostly as ranges."""
     if step.scope != "job":
-        alike = _counts(step, 1)[0]
+        of_nodes = Counter[int]()
+        for node, each in ranges_of(step.cpus):
+            of_nodes[node] += len(each.cpus)
+        alike = max(of_nodes.values(), default=step.ranks)
         return [range(node * alike, (node + 1) * alike) for node in range(nodes)]
-    unbound = 0 if step.cpus else step.ranks
-    ranks: list[Sequence[int]] = [range(node, unbound, nodes) for node in range(nodes)]
-    number = unbound
-    for before, cpus in ((0, step.cpus), *_of_load(step, nodes)):
+    number = 0 if step.cpus else step.ranks
+    ranks: list[Sequence[int]] = [range(node, number, nodes) for node in range(nodes)]
+    parts = [(0, step.cpus)]
+    if step.load:
+        parts.append((nodes - len(step.load.step.nodes), step.load.step.cpus))
+    for before, cpus in parts:
         for first, each in ranges_of(cpus):
             for node in range(before + first, before + first + each.nodes):
                 more = range(number, number + len(each.cpus))

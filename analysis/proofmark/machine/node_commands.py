@@ -31,7 +31,7 @@ from proofmark.common.errors import (
     note_failed_nodes,
 )
 from proofmark.common.kit import code_folder
-from proofmark.common.nodesets import folded
+from proofmark.common.nodesets import folded, nodes_by
 from proofmark.common.processes import (
     ProcessGroup,
     StopSignals,
@@ -413,21 +413,19 @@ def run_text(
     Raises:
         Stopped: SIGINT or SIGTERM came; all processes have been killed.
     """
-    commands: dict[str, list[str]] = {}
+    commands: dict[str, NodeCommand] = {}
     failed: dict[str, NodeError] = {}
-    groups: dict[str, list[str]] = {}
     for node in names:
         try:
-            commands[node], secret = node_command(site, node)
+            commands[node] = node_command(site, node)
         except NodeError as error:
             failed[node] = error
-        else:
-            groups.setdefault(secret, []).append(node)
+    secrets = nodes_by({node: command.secret for node, command in commands.items()})
     results: dict[str, NodeResult] = {}
     with stop_signals() as signals:
-        for secret, nodes in groups.items():  # all hosts of a site usually have one password
+        for secret, nodes in secrets.items():  # all hosts of a site usually have one password
             results |= run_commands(
-                {node: commands[node] for node in nodes},
+                {node: commands[node].words for node in nodes},
                 secret + text,
                 timeout_s=TIMEOUT_S if timeout_s is None else timeout_s,
                 at_once=AT_ONCE,
@@ -437,7 +435,7 @@ def run_text(
     for node in filter(commands.__contains__, names):
         result = results[node]
         try:
-            node_output(node, commands[node][0], result)
+            node_output(node, commands[node].words[0], result)
         except NodeError as error:
             failed[node] = error
         else:
@@ -485,11 +483,12 @@ def refuse_failures(what: str, failed: Mapping[str, NodeError], accepted: str) -
 
 def _nodes_by_failure(failed: Mapping[str, NodeError]) -> dict[NodeFailure, list[str]]:
     """Return the nodes with the same failure; its text does not name the node."""
-    nodes: dict[NodeFailure, list[str]] = {}
-    for node, error in failed.items():
-        failure = NodeFailure(error.text.replace(f"{node}: ", ""), error.outcome)
-        nodes.setdefault(failure, []).append(node)
-    return nodes
+    return nodes_by(
+        {
+            node: NodeFailure(error.text.replace(f"{node}: ", ""), error.outcome)
+            for node, error in failed.items()
+        }
+    )
 
 
 def check_programs(run: Run, site: Site, paths: Sequence[str]) -> None:

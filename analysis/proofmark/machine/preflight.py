@@ -23,7 +23,7 @@ from typing import NamedTuple
 from proofmark.common.errors import BadInput, InputError, OutsideError, nearest
 from proofmark.common.host_names import same_host
 from proofmark.common.message import Message
-from proofmark.common.nodesets import folded
+from proofmark.common.nodesets import folded, nodes_by
 from proofmark.common.printed_command import setting
 from proofmark.common.rights import run_user, starting_as
 from proofmark.common.text import duration
@@ -179,9 +179,7 @@ def _programs(site: Site, needed: Mapping[str, CalledProgram]) -> list[Finding]:
     """
     lacks = "TO_INSTALL" if site.partition.provision_from == "system" else "NO_PROGRAM"
     outputs, _ = run_on_nodes(site, site.hosts, (MISSING_PROGRAMS, needed))
-    nodes_of: dict[str, list[str]] = {}
-    for node, output in outputs.items():
-        nodes_of.setdefault(lacking(output, needed), []).append(node)
+    nodes_of = nodes_by({node: lacking(output, needed) for node, output in outputs.items()})
     return [
         Finding(
             "programs: what the steps call",
@@ -240,9 +238,7 @@ def _bmcs(site: Site, firmware: Firmware | None, credentials: Credentials) -> li
 
 def _grouped(what: str, results: Mapping[str, Answer]) -> list[Finding]:
     """Return one finding for each outcome, with the details of its first node."""
-    nodes_of: dict[str, list[str]] = {}
-    for node, result in results.items():
-        nodes_of.setdefault(result.outcome, []).append(node)
+    nodes_of = nodes_by({node: result.outcome for node, result in results.items()})
     return [
         Finding(
             what,
@@ -480,11 +476,11 @@ def checkout_findings(site: Site, kit: Path) -> list[Finding]:
     path = kit.resolve() / MARK
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     processes, _ = run_text(site, site.hosts, f"set -- {shlex.quote(str(path))}\n{CHECKOUT_MARK}")
-    nodes_of: dict[str, list[str]] = {}
-    for node, process in processes.items():
-        seen = process.stdout.split(" ")[0].strip()
-        outcome = {digest: "OK", "none": "NO_CHECKOUT"}.get(seen, "OTHER_CHECKOUT")
-        nodes_of.setdefault(outcome, []).append(node)
+    outcomes = {digest: "OK", "none": "NO_CHECKOUT"}
+    found = {
+        node: outcomes.get(process.stdout.split(" ")[0].strip(), "OTHER_CHECKOUT")
+        for node, process in processes.items()
+    }
     texts = {
         "OK": f"{path.parents[1]}",
         "NO_CHECKOUT": f"{path} is missing there, or not readable; accepted: {ACCEPTED}",
@@ -492,5 +488,5 @@ def checkout_findings(site: Site, kit: Path) -> list[Finding]:
     }
     return [
         Finding(WHAT, outcome, f"{folded(nodes)}: {texts[outcome]}")
-        for outcome, nodes in nodes_of.items()
+        for outcome, nodes in nodes_by(found).items()
     ]

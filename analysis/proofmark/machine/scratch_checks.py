@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import PurePosixPath
 
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.nodesets import folded
+from proofmark.common.nodesets import folded, nodes_by
 from proofmark.common.progress_lines import say
 from proofmark.common.text import size
 from proofmark.machine.node_commands import check_failure_budget, run_on_nodes
@@ -142,74 +141,65 @@ def judge_scratch(
     """
     need = math.ceil(Fraction(peak_bytes * (100 + MARGIN_PERCENT), 100))
     path = PurePosixPath(demand.path)
-
-    def missing(node: ScratchFacts) -> bool:
-        return node.nearest not in ({f"{path}", f"{path.parent}"} if may_create else {f"{path}"})
-
-    problems: list[InputError] = []
-
-    def refuse(
-        wrong: Callable[[ScratchFacts], bool], what: Callable[[ScratchFacts], str], accepted: str
-    ) -> None:
-        for text, nodes in _nodes_by(filter(wrong, facts), what).items():
-            problems.append(InputError(demand.path, "", text, accepted, nodes=nodes))
-
-    refuse(
-        lambda node: node.path != f"{path}",
-        lambda node: f"a probe of {node.path}",
-        "a probe of this directory; the run was planned with it",
-    )
-    refuse(
-        missing,
-        lambda node: (
-            f"no such directory, the nearest is {node.nearest}"
-            + (f"; it cannot be made: {node.not_made}" if node.not_made else "")
-        ),
-        f"a directory in {path.parent}; is its file system mounted?"
-        if may_create
-        else "a directory",
-    )
-    refuse(
-        lambda node: demand.type is not None and not same_type(node.kind, demand.type),
-        lambda node: f"type {node.system}" if node.kind else node.system,
-        f"type {demand.type}",
-    )
-    refuse(
-        lambda node: demand.source not in (None, node.same_source),
-        lambda node: f"source {node.source} ({node.kind})" if node.kind else node.system,
-        f"source {demand.source}",
-    )
-    refuse(
-        lambda node: demand.off_root and node.on_root,
-        lambda node: f"the device of / ({node.source or node.system})",
-        "another device; is the file system mounted?",
-    )
+    known = {f"{path}", f"{path.parent}"} if may_create else {f"{path}"}
+    above = f"a directory in {path.parent}; is its file system mounted?"
     # Nodes measure the free space at different times: all that lack space get the least value.
     least = size(min((node.available for node in facts), default=0))
-    refuse(
-        lambda node: node.available < need,
-        lambda _node: f"{least} available",
-        f"{size(need)}, for the {size(peak_bytes)} that the plan leaves there at one time "
-        f"and {MARGIN_PERCENT} % more",
-    )
-    refuse(
-        lambda node: node.written not in (None, "ok") and not missing(node),
-        lambda node: f"not writable by {node.user}: {_without_name(node)}",
-        "a directory that the run user can write, read and empty; scratch_dir names another",
-    )
-    systems = _nodes_by(facts, lambda node: node.system)
+    found: dict[tuple[int, str, str], list[str]] = {}
+    for node in facts:
+        missing = node.nearest not in known
+        rules = (
+            (
+                node.path != f"{path}",
+                f"a probe of {node.path}",
+                "a probe of this directory; the run was planned with it",
+            ),
+            (
+                missing,
+                f"no such directory, the nearest is {node.nearest}"
+                + (f"; it cannot be made: {node.not_made}" if node.not_made else ""),
+                above if may_create else "a directory",
+            ),
+            (
+                demand.type is not None and not same_type(node.kind, demand.type),
+                f"type {node.system}" if node.kind else node.system,
+                f"type {demand.type}",
+            ),
+            (
+                demand.source not in (None, node.same_source),
+                f"source {node.source} ({node.kind})" if node.kind else node.system,
+                f"source {demand.source}",
+            ),
+            (
+                demand.off_root and node.on_root,
+                f"the device of / ({node.source or node.system})",
+                "another device; is the file system mounted?",
+            ),
+            (
+                node.available < need,
+                f"{least} available",
+                f"{size(need)}, for the {size(peak_bytes)} that the plan leaves there at one time "
+                f"and {MARGIN_PERCENT} % more",
+            ),
+            (
+                node.written not in (None, "ok") and not missing,
+                f"not writable by {node.user}: {_without_name(node)}",
+                "a directory that the run user can write, read and empty; "
+                "scratch_dir names another",
+            ),
+        )
+        for number, (wrong, text, accepted) in enumerate(rules):
+            if wrong:
+                found.setdefault((number, text, accepted), []).append(node.node)
+    problems = [
+        InputError(demand.path, "", text, accepted, nodes=folded(nodes))
+        for (_, text, accepted), nodes in sorted(found.items(), key=lambda each: each[0][0])
+    ]
+    systems = nodes_by({node.node: node.system for node in facts})
     if len(systems) > 1:
-        text = ", ".join(f"{system} on {nodes}" for system, nodes in systems.items())
+        text = ", ".join(f"{system} on {folded(nodes)}" for system, nodes in systems.items())
         problems.append(InputError(demand.path, "", text, "one file system on all nodes"))
     return problems
-
-
-def _nodes_by(facts: Iterable[ScratchFacts], key: Callable[[ScratchFacts], str]) -> dict[str, str]:
-    """Return the folded names of the nodes by what `key` returns for them."""
-    nodes: defaultdict[str, list[str]] = defaultdict(list)
-    for node in facts:
-        nodes[key(node)].append(node.node)
-    return {value: folded(names) for value, names in nodes.items()}
 
 
 def _without_name(node: ScratchFacts) -> str:
@@ -239,35 +229,32 @@ def refuse_scratch(
         BadInput: the run must not start; every reason is named.
     """
     mistakes = judge_scratch(facts, demand, peak_bytes, may_create=False)
+
+    def refuse(found: Mapping[str, str], accepted: str) -> None:
+        for text, nodes in nodes_by(found).items():
+            mistakes.append(InputError(demand.path, "", text, accepted, nodes=folded(nodes)))
+
     if any(node.written is None for node in facts):
-        mistakes.append(
-            InputError(demand.path, "", "a probe that did not write", "one that did (-w)")
-        )
+        refuse({"": "a probe that did not write"}, "one that did (-w)")
     if user is not None and (others := sorted({node.user for node in facts} - {user})):
-        mistakes.append(
-            InputError(demand.path, "", f"written by {', '.join(others)}", f"by {user}")
-        )
+        refuse({"": f"written by {', '.join(others)}"}, f"by {user}")
     # Without write permission there is no file of another node.
     readers = [] if any(node.written not in (None, "ok") for node in facts) else facts
-    for value, nodes in _nodes_by(
-        (node for node in readers if node.shared != token),
-        lambda node: _without_token(node.shared or "nothing", token),
-    ).items():
-        accepted = "the text that another node of the run wrote: one file system on all nodes"
-        mistakes.append(InputError(demand.path, "", value, accepted, nodes=nodes))
-    for value, nodes in _nodes_by(
-        (node for node in facts if block_bytes and node.layout),
-        lambda node: " / ".join(node.layout),
-    ).items():
-        if f"{block_bytes}" not in value.split():
-            accepted = f"a block size of {block_bytes}, which the plan requires"
-            mistakes.append(InputError(demand.path, "", value, accepted, nodes=nodes))
+    refuse(
+        {
+            node.node: (node.shared or "nothing").replace(token, "the run's token")
+            for node in readers
+            if node.shared != token
+        },
+        "the text that another node of the run wrote: one file system on all nodes",
+    )
+    layouts = {node.node: " / ".join(node.layout) for node in facts if block_bytes and node.layout}
+    refuse(
+        {node: text for node, text in layouts.items() if f"{block_bytes}" not in text.split()},
+        f"a block size of {block_bytes}, which the plan requires",
+    )
     if mistakes:
         raise BadInput(*mistakes)
-
-
-def _without_token(text: str, token: str) -> str:
-    return text.replace(token, "the run's token")
 
 
 def clean(run: Run, site: Site, user: str = "") -> list[str]:

@@ -7,7 +7,7 @@ has no other result.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
@@ -23,7 +23,7 @@ from proofmark.common.errors import (
 )
 from proofmark.common.files import paths_in, read_json, write_atomic
 from proofmark.common.message import Message
-from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.nodesets import folded, hosts_of, nodes_by
 from proofmark.common.progress_lines import say
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import one_line
@@ -92,7 +92,7 @@ def noting_faults(folder: Path, name: str) -> Iterator[None]:
     finally:
         failed = take_failed_nodes()
         note_failed_nodes(failed | earlier)
-        faults = [*_of_nodes(name, failed.items()), *(_of_mistake(name, e) for e in mistakes)]
+        faults = [*_of_nodes(name, failed), *(_of_mistake(name, e) for e in mistakes)]
         try:
             _keep(folder, name, faults[:MAX_FAULTS_KEPT])
         except (BadInput, OSError) as error:
@@ -121,11 +121,8 @@ def read_stage_faults(run: Run) -> tuple[StageFault, ...]:
     return tuple(faults)
 
 
-def _of_nodes(name: str, failures: Iterable[tuple[str, NodeFailure]]) -> Iterator[StageFault]:
-    nodes_of: dict[NodeFailure, list[str]] = {}
-    for node, failure in failures:
-        nodes_of.setdefault(failure, []).append(node)
-    for failure, nodes in nodes_of.items():
+def _of_nodes(name: str, failures: Mapping[str, NodeFailure]) -> Iterator[StageFault]:
+    for failure, nodes in nodes_by(failures).items():
         yield _fault(name, folded(nodes), failure.code, failure.text)
 
 

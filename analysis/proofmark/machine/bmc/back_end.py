@@ -133,7 +133,7 @@ class FirmwareState:
     current: Settings
     pending: Settings = field(default_factory=dict)
     offers: Mapping[str, AttributeSpec] | None = None
-    handle: Mapping[str, str] = field(default_factory=dict)
+    handle: Any = None
     serial: str = ""
     blocked: str = ""
     no_reset: str = ""

@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from proofmark.common.errors import nearest
 from proofmark.machine.bmc.back_end import (
@@ -31,7 +31,7 @@ from proofmark.machine.bmc.client import (
 )
 from proofmark.machine.bmc.https import BodyPart, described
 from proofmark.machine.outcome import TEMPORARY, NodeError, Outcome
-from proofmark.site.firmware import BmcVendor, JobQueue, Scalar, Settings
+from proofmark.site.firmware import BmcVendor, Firmware, JobQueue, Scalar, Settings
 
 REGISTRIES = "/redfish/v1/Registries"
 KIND = "attributeregistry"
@@ -216,6 +216,7 @@ def _condition(part: BodyPart) -> Condition:
     return Condition(part.text("MapFromAttribute"), part.text("MapFromCondition"), value, term)
 
 
+Found = TypeVar("Found")
 ACCEPTED = 202
 ENDED = (200, 201, 204, *GONE)
 FAILED = ("Exception", "Killed", "Cancelled")
@@ -239,6 +240,18 @@ class Waits:
 
     poll_s: float
     limit_s: float
+
+    @classmethod
+    def of(cls, firmware: Firmware, limit_s: float) -> Waits:
+        """Return waits of this limit with the poll of a site, or a shorter one."""
+        return cls(min(firmware.poll_s, limit_s / 10), limit_s)
+
+    def until(self, look: Callable[[], Found], done: Callable[[Found], bool]) -> Found:
+        """Look until the answer is `done`, or until the limit; return the last answer."""
+        end = time.monotonic() + self.limit_s
+        while not done(found := look()) and time.monotonic() <= end:
+            time.sleep(self.poll_s)
+        return found
 
 
 def monitor_of(response: Response) -> str:
@@ -335,16 +348,10 @@ class ConfigJob:
 
 @dataclass(frozen=True)
 class ConfigJobs:
-    """The jobs of BMCs with one queue description.
-
-    Attributes:
-        poll_s: seconds between two looks at a job.
-        limit_s: seconds in which a job must reach a state.
-    """
+    """The jobs of BMCs with one queue description; `waits` is for a state of a job."""
 
     queue: JobQueue
-    poll_s: float
-    limit_s: float
+    waits: Waits
 
     def active(self, bmc: RedfishConnection) -> list[ConfigJob]:
         """Return the jobs that a boot executes and that have not ended.
@@ -367,7 +374,7 @@ class ConfigJobs:
             path = f"{self.queue.collection}/{name}"
             response = bmc.request("DELETE", path, accept=(200, 202, 204, 404))
             if monitor := monitor_of(response):
-                await_task(bmc, monitor, Waits(self.poll_s, self.limit_s), lambda: False)
+                await_task(bmc, monitor, self.waits, lambda: False)
 
     def await_ready(self, bmc: RedfishConnection, location: str) -> str:
         """Wait until the next boot executes the job of a change; return its name.
@@ -428,13 +435,8 @@ class ConfigJobs:
         self, read: Callable[[], ConfigJob], states: tuple[str, ...] | list[str]
     ) -> ConfigJob:
         """Return the job when it is in one of `states`, when it failed, or after the limit."""
-        end = time.monotonic() + self.limit_s
-        open_states = (*self.queue.waiting, *self.queue.running)
-        while True:
-            job = read()
-            if job.state in states or job.state not in open_states or time.monotonic() > end:
-                return job
-            time.sleep(self.poll_s)
+        unfinished = {*self.queue.waiting, *self.queue.running} - {*states}
+        return self.waits.until(read, lambda job: job.state not in unfinished)
 
 
 def _checked(name: str) -> str:
@@ -553,7 +555,7 @@ def restart(bmc: RedfishConnection, system: str, way: ResetWay, waits: Waits) ->
             refusal = error
             continue
         refusal = None
-        if _is_off(bmc, system, waits):
+        if waits.until(lambda: _is_off(bmc, system), bool):
             switch_on(bmc, way, waits)
             return
     if refusal:
@@ -568,18 +570,23 @@ def switch_on(bmc: RedfishConnection, way: ResetWay, waits: Waits) -> None:
     Raises:
         NodeError: the BMC refuses it at the end of the wait.
     """
-    end = time.monotonic() + waits.limit_s
-    while True:
+
+    def refusal() -> NodeError | None:
         try:
             _first_accepted(bmc, way.target, way.on, waits)
         except NodeError as error:
-            repeated = error.refused or error.outcome in TEMPORARY
-            if not repeated or time.monotonic() > end:
-                text = f"the host is off and was not switched on: {error.text}"
-                raise NodeError(Outcome.NO_RETURN, text) from None
-            time.sleep(waits.poll_s)
-        else:
-            return
+            if error.refused or error.outcome in TEMPORARY:
+                return error
+            raise _left_off(error) from None
+        return None
+
+    if error := waits.until(refusal, lambda error: error is None):
+        raise _left_off(error)
+
+
+def _left_off(error: NodeError) -> NodeError:
+    text = f"the host is off and was not switched on: {error.text}"
+    return NodeError(Outcome.NO_RETURN, text)
 
 
 def _first_accepted(
@@ -612,15 +619,11 @@ def _await_reset(bmc: RedfishConnection, monitor: str, waits: Waits) -> None:
             raise NodeError(Outcome.UNEXPECTED, error.text, refused=True) from None
 
 
-def _is_off(bmc: RedfishConnection, system: str, waits: Waits) -> bool:
-    end = time.monotonic() + waits.limit_s
-    while True:
-        try:
-            if bmc.get(system).body.text("PowerState") == "Off":
-                return True
-        except NodeError as error:
-            if error.outcome not in TEMPORARY:
-                raise
-        if time.monotonic() > end:
-            return False
-        time.sleep(waits.poll_s)
+def _is_off(bmc: RedfishConnection, system: str) -> bool:
+    """Return whether a host is off; one whose BMC has no answer now is not."""
+    try:
+        return bmc.get(system).body.text("PowerState") == "Off"
+    except NodeError as error:
+        if error.outcome not in TEMPORARY:
+            raise
+        return False

@@ -15,7 +15,7 @@ from pathlib import Path
 from time import monotonic
 
 from proofmark.common.errors import BadInput
-from proofmark.common.nodesets import folded
+from proofmark.common.nodesets import folded, nodes_by
 from proofmark.machine.bmc.back_end import Host
 from proofmark.machine.modes.transition import ModeTransition
 from proofmark.machine.node_commands import HOLDER
@@ -46,18 +46,17 @@ def results_of(failed: Mapping[str, NodeError], *, changed: bool) -> dict[str, M
 
 def failures(results: Mapping[str, ModeResult]) -> list[str]:
     """Return one line for all nodes that failed with the same outcome and text."""
-    nodes_of: dict[tuple[str, str], list[str]] = {}
-    for node, result in results.items():
-        if result.outcome is not Outcome.OK:
-            nodes_of.setdefault((result.outcome, result.text), []).append(node)
-    return [f"{folded(nodes)}: {outcome}: {text}" for (outcome, text), nodes in nodes_of.items()]
+    failed = {
+        node: f"{result.outcome}: {result.text}"
+        for node, result in results.items()
+        if result.outcome is not Outcome.OK
+    }
+    return [f"{folded(nodes)}: {text}" for text, nodes in nodes_by(failed).items()]
 
 
 def summary(results: Mapping[str, ModeResult]) -> dict[Outcome, str]:
     """Return a line per outcome: the number of nodes, the nodes, and the text of the first."""
-    by_outcome: dict[Outcome, list[str]] = {}
-    for node, result in results.items():
-        by_outcome.setdefault(result.outcome, []).append(node)
+    by_outcome = nodes_by({node: result.outcome for node, result in results.items()})
     return {
         outcome: f"{outcome}: {len(nodes)} nodes ({folded(nodes)})"
         + (f": {results[nodes[0]].text}" if outcome is not Outcome.OK else "")
@@ -189,16 +188,14 @@ class Drains:
         A node that another user or program has drained meanwhile keeps its reason.
         """
         statuses, failed = self.statuses(list(reasons))
-        nodes_of: dict[str, list[str]] = {}
+        own: dict[str, str] = {}
         for node, status in statuses.items():
             try:
-                held = held_by(status, history_of(self.run, node))
+                if not held_by(status, history_of(self.run, node)):
+                    own[node] = reasons[node]
             except NodeError as error:
                 failed[node] = error
-            else:
-                if not held:
-                    nodes_of.setdefault(reasons[node], []).append(node)
-        for reason, nodes in nodes_of.items():
+        for reason, nodes in nodes_by(own).items():
             failed |= call_for_nodes(partial(self.scheduler.drain, reason=reason), nodes)
         return failed
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
-from proofmark.common.nodesets import folded
+from proofmark.common.nodesets import folded, nodes_by
 from proofmark.machine.bmc.back_end import (
     BACK_ENDS,
     BackEndContext,
@@ -199,23 +199,21 @@ class ModeRollout:
 
         firmware = self.transition.firmware
         good, bad = split(fan_out(nodes, check_node, firmware.max_parallel, self.transition.stop))
-        refused: dict[str, list[str]] = {}
+        refused: dict[str, str] = {}
         for node, checked in list(good.items()):
             try:
                 good[node] = self._resolved(checked)
             except NodeError as error:
                 bad[node] = error
                 if error.outcome is Outcome.REFUSED and checked.target.mode != RESTORED:
-                    refused.setdefault(error.text, []).append(node)
-        count = sum(map(len, refused.values()))
-        if count == len(good) and 2 * count > len(nodes):
+                    refused[node] = error.text
+        if len(refused) == len(good) and 2 * len(refused) > len(nodes):
             accepted = "what its BMC lists"
-            raise BadInput(
-                *(
-                    InputError("firmware", "", text, accepted, nodes=folded(names))
-                    for text, names in refused.items()
-                )
+            mistakes = (
+                InputError("firmware", "", text, accepted, nodes=folded(names))
+                for text, names in nodes_by(refused).items()
             )
+            raise BadInput(*mistakes)
         good = {node: checked for node, checked in good.items() if node not in bad}
         return good, results_of(bad, changed=False)
 
@@ -359,7 +357,7 @@ class ModeRollout:
 
 def forecast(rollout: ModeRollout, nodes: Mapping[str, CheckedNode]) -> tuple[list[str], float]:
     """Return the changes, one line for all nodes with the same changes, and their seconds."""
-    nodes_of: dict[str, list[str]] = {}
+    texts: dict[str, str] = {}
     to_reset = 0
     for node, checked in nodes.items():
         text = f"nothing, in mode {checked.target.mode} already"
@@ -371,9 +369,9 @@ def forecast(rollout: ModeRollout, nodes: Mapping[str, CheckedNode]) -> tuple[li
                 for name, value in to_change(checked.state, checked.target.attributes).items()
             ]
             text = ", ".join([*changes, "drain, reset, resume"])
-        nodes_of.setdefault(text, []).append(node)
+        texts[node] = text
     firmware = rollout.transition.firmware
-    lines = [f"{folded(names)}: {text}" for text, names in nodes_of.items()]
+    lines = [f"{folded(names)}: {text}" for text, names in nodes_by(texts).items()]
     return lines, -(-to_reset // firmware.batch_size) * firmware.boot_s
 
 

@@ -7,9 +7,9 @@ are read separately.
 
 from __future__ import annotations
 
+import operator
 import re
 import threading
-import time
 from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -51,7 +51,7 @@ from proofmark.machine.bmc.redfish_resources import (
     switch_on,
 )
 from proofmark.machine.outcome import NodeError, Outcome
-from proofmark.site.firmware import BmcVendor, Firmware, Scalar, Settings, VendorBlock, vendor
+from proofmark.site.firmware import BmcVendor, Scalar, Settings, VendorBlock, vendor
 
 ANY = "*"
 """Matches each version of a resource that exists."""
@@ -106,8 +106,34 @@ def _value(body: BodyPart, keys: Sequence[str]) -> object:
 class Etags(NamedTuple):
     """The ETags of one response: the header ``ETag``, and ``@odata.etag`` of its body."""
 
-    header: str
-    body: str
+    header: str = ""
+    body: str = ""
+
+    @classmethod
+    def of(cls, response: Response | None) -> Etags:
+        """Return the ETags of a response; without one there are none."""
+        return cls(response.etag, response.body_etag) if response else cls()
+
+
+class Resources(NamedTuple):
+    """The resources of a system, for the requests after `Redfish.read`.
+
+    Attributes:
+        settings: the path of the settings resource; empty if there is none.
+        patch: the path that a change is sent to: that of the settings or of the BIOS.
+        etags: those of `patch`.
+        apply_time: whether a change states when it is applied.
+        jobs: the waiting jobs that set the BIOS.
+    """
+
+    system: str
+    bios: str
+    settings: str
+    patch: str
+    etags: Etags
+    apply_time: bool
+    jobs: list[str]
+    reset: ResetWay
 
 
 def conditions(etags: Etags) -> list[dict[str, str]]:
@@ -256,12 +282,12 @@ class Redfish(BackEnd):
             )
         )
         self._vendor = vendor(firmware.vendor) if firmware.vendor else GENERIC
-        self._jobs = _config_jobs(self._vendor, firmware)
         # A wait is a part of an operation, which has a limit of its own.
         limit_s = firmware.timeout_s * REQUESTS_OF_AN_OPERATION / 2
-        self._task_waits = Waits(min(firmware.poll_s, limit_s / 10), limit_s)
-        limit_s = min(firmware.reset_timeout_s, limit_s)
-        self._reset_waits = Waits(min(firmware.poll_s, limit_s / 10), limit_s)
+        self._task_waits = Waits.of(firmware, limit_s)
+        self._reset_waits = Waits.of(firmware, min(firmware.reset_timeout_s, limit_s))
+        queue = self._vendor.jobs
+        self._jobs = ConfigJobs(queue, self._reset_waits) if queue else None
         self._job_names: dict[Host, str] = {}
         self._tasks: dict[Host, str] = {}
         self._systems: dict[str, str] = {}
@@ -299,26 +325,21 @@ class Redfish(BackEnd):
             pending |= {f"job {job.name} ({job.kind})": job.state for job in foreign}
             way = reset_way(bmc, system, self._reset_type)
             on_settings = bool(settings) and self._vendor.patch == "settings"
-            patch = next_boot if on_settings else response
             return FirmwareState(
                 current=bios.settings("Attributes", names),
                 pending=pending,
                 offers=unlocked(self._vendor, offers),
                 serial=system.text("SerialNumber").strip() or system.text("UUID").strip(),
-                handle={
-                    "system": system_path,
-                    "bios": path,
-                    "settings": settings,
-                    "patch": settings if on_settings else path,
-                    "etag": patch.etag if patch else "",
-                    "body_etag": patch.body_etag if patch else "",
-                    "apply_time": "OnReset" if times and self._vendor.apply_time else "",
-                    "jobs": " ".join(job.name for job in jobs if job.sets_bios and not job.running),
-                    "reset": way.target,
-                    "reset_types": " ".join(way.kinds),
-                    "off_types": " ".join(way.off),
-                    "on_types": " ".join(way.on),
-                },
+                handle=Resources(
+                    system=system_path,
+                    bios=path,
+                    settings=settings,
+                    patch=settings if on_settings else path,
+                    etags=Etags.of(next_boot if on_settings else response),
+                    apply_time=bool(times) and self._vendor.apply_time,
+                    jobs=[job.name for job in jobs if job.sets_bios and not job.running],
+                    reset=way,
+                ),
                 blocked=blocked,
                 no_reset=way.problem,
             )
@@ -335,7 +356,7 @@ class Redfish(BackEnd):
         A waiting job of this kit is deleted first, and the job of the change is awaited.
         """
         with self._pool.connection(host.address) as bmc:
-            deleted = state.handle["jobs"].split()
+            deleted = state.handle.jobs
             if self._jobs:
                 self._jobs.delete(bmc, deleted)
             sent = settable(self._vendor, wanted, state.current)
@@ -370,22 +391,18 @@ class Redfish(BackEnd):
         if monitor := monitor_of(response):
             self._tasks[host] = monitor
             try:
-                shown = partial(self._shown, bmc, state, sent)
-                await_task(bmc, monitor, self._task_waits, shown)
+                await_task(
+                    bmc, monitor, self._task_waits, lambda: not self._missing(bmc, state, sent)
+                )
             except NodeError as error:
                 if error.outcome is Outcome.NOT_APPLIED:  # it has ended
                     del self._tasks[host]
                 raise
             del self._tasks[host]
-        missing = self._missing(bmc, state, sent)
-        end = time.monotonic() + self._task_waits.limit_s
-        while missing and response.status == ACCEPTED and not monitor and time.monotonic() < end:
-            time.sleep(self._task_waits.poll_s)  # it works on, and names no task
-            missing = self._missing(bmc, state, sent)
-        return missing
-
-    def _shown(self, bmc: RedfishConnection, state: FirmwareState, sent: Settings) -> bool:
-        return not self._missing(bmc, state, sent)
+        look = partial(self._missing, bmc, state, sent)
+        if response.status == ACCEPTED and not monitor:  # it works on, and names no task
+            return self._task_waits.until(look, operator.not_)
+        return look()
 
     def _missing(
         self, bmc: RedfishConnection, state: FirmwareState, sent: Settings
@@ -394,7 +411,7 @@ class Redfish(BackEnd):
 
         Without a readable settings resource there is none: only the boot shows what is set.
         """
-        settings = _next_boot(bmc, state.handle["settings"])
+        settings = _next_boot(bmc, state.handle.settings)
         if settings is None:
             return {}
         staged = settings.body.part("Attributes").content
@@ -405,7 +422,7 @@ class Redfish(BackEnd):
 
         if not lacking(state.current):
             return {}
-        return lacking(bmc.get(state.handle["bios"]).body.settings("Attributes", sent))
+        return lacking(bmc.get(state.handle.bios).body.settings("Attributes", sent))
 
     def outstanding(self, host: Host) -> str:
         """Return the path of the task of a change that has not ended."""
@@ -430,11 +447,11 @@ class Redfish(BackEnd):
 
     def _patch(self, bmc: RedfishConnection, state: FirmwareState, sent: Settings) -> Response:
         """PATCH the settings; return the response."""
-        path = state.handle["patch"]
+        path = state.handle.patch
         content: dict[str, Any] = {"Attributes": dict(sent)}
-        if state.handle["apply_time"]:
+        if state.handle.apply_time:
             content["@Redfish.SettingsApplyTime"] = APPLY_TIME
-        etags = Etags(state.handle["etag"], state.handle["body_etag"])
+        etags: Etags = state.handle.etags
         if not any(etags):
             etags = self._new_etags(bmc, state, sent)
         form = changes = 0
@@ -461,25 +478,22 @@ class Redfish(BackEnd):
         Raises:
             NodeError: FOREIGN_PENDING: another client has changed them since `read`.
         """
-        settings, bios = _next_boot(bmc, state.handle["settings"]), bmc.get(state.handle["bios"])
+        settings, bios = _next_boot(bmc, state.handle.settings), bmc.get(state.handle.bios)
         pending = _pending(bios.body, settings)
         requested = {*state.pending.items(), *wanted.items()}
         if foreign := foreign_pending(FirmwareState(current={}, pending=pending), requested):
             problem = f"another client has set since the check: {format_settings(foreign)}"
             raise NodeError(Outcome.FOREIGN_PENDING, problem)
-        patch = bios if state.handle["patch"] == state.handle["bios"] else settings
-        return Etags(patch.etag, patch.body_etag) if patch else Etags("", "")
+        patch = bios if state.handle.patch == state.handle.bios else settings
+        return Etags.of(patch)
 
     def reset(self, host: Host, state: FirmwareState, wanted: Settings) -> None:
         """Request the restart by the types that the BMC lists."""
-        kinds, off, on = (
-            tuple(state.handle[key].split()) for key in ("reset_types", "off_types", "on_types")
-        )
-        way = ResetWay(state.handle["reset"], kinds, off, on, state.no_reset)
+        way: ResetWay = state.handle.reset
         if way.problem:
             raise NodeError(Outcome.REFUSED, way.problem)
         with self._pool.connection(host.address) as bmc:
-            restart(bmc, state.handle["system"], way, self._reset_waits)
+            restart(bmc, state.handle.system, way, self._reset_waits)
 
     def resume_reset(self, host: Host) -> None:
         """Switch a host on that an interrupted reset by two requests has left off."""
@@ -528,14 +542,6 @@ class Redfish(BackEnd):
         finally:
             if locked:
                 lock.release()
-
-
-def _config_jobs(vendor: BmcVendor, firmware: Firmware) -> ConfigJobs | None:
-    if vendor.jobs is None:
-        return None
-    # A wait is a part of an operation, which has a limit of its own.
-    limit_s = min(firmware.reset_timeout_s, firmware.timeout_s * REQUESTS_OF_AN_OPERATION / 2)
-    return ConfigJobs(vendor.jobs, min(firmware.poll_s, limit_s / 10), limit_s)
 
 
 def _next_boot(bmc: RedfishConnection, path: str) -> Response | None:
