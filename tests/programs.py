@@ -33,7 +33,7 @@ OURS = (".awk", ".c", ".sh", ".yml")
 STARTS = frozenset({"Popen", "check_call", "check_output", "run", "run_command", "which"})
 """Functions that take a command, or the name of a program."""
 OWN_STARTS = {
-    **{"_batch": 0, "ask": 0, "ask_scheduler": 0, "ask_tool": 0, "call": 0},
+    **{"_batch": 0, "ask": 0, "ask_scheduler": 0, "call": 0},
     **{"built": 0, "command": 0, "daemon": 0, "inside": 0, "on": 1, "_in_clusters": 0},
 }
 """Functions of this repository that take the words of a command: the index of the first word."""

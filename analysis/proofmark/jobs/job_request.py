@@ -15,7 +15,7 @@ from pathlib import Path
 
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.nodesets import folded
-from proofmark.jobs.launcher import LAUNCHERS
+from proofmark.jobs.launcher import LAUNCHERS, launchers_of_ranks
 from proofmark.machine.scheduler import (
     IDLE,
     SCHEDULERS,
@@ -319,8 +319,7 @@ def _launcher(site: Site, jobs: Sequence[Job]) -> Iterator[InputError]:
         most = max(steps, key=lambda step: step.ranks)
         why = "which starts one process" if named else "and the probe does not recognize its MPI"
         found = f"{named or 'nothing'!r}, {why}; {most.case} has {most.ranks} ranks"
-        accepted = ", ".join(name for name in LAUNCHERS.names() if name != "plain")
-        yield InputError("", "partition.launch.launcher", found, accepted)
+        yield InputError("", "partition.launch.launcher", found, launchers_of_ranks())
 
 
 def _at_once(site: Site, jobs: Sequence[Job]) -> Iterator[InputError]:
@@ -342,8 +341,7 @@ def _at_once(site: Site, jobs: Sequence[Job]) -> Iterator[InputError]:
     most = max(unlike, key=_commands_at_once, default=None)
     if most is None or _commands_at_once(most) == 1:
         return
-    machines, _ = machines_of(site)
-    cores = machines(site.partition.current_mode).symbols["cores"]
+    cores = _cores(site)
     if (commands := _commands_at_once(most)) > cores:
         found = (
             f"{waiting[0]!r}: {most.case} starts {commands} commands on a node at the same time, "
@@ -355,6 +353,11 @@ def _at_once(site: Site, jobs: Sequence[Job]) -> Iterator[InputError]:
             if name != "plain" and not LAUNCHERS.get(name).takes_a_core
         )
         yield InputError("", "partition.launch.launcher", found, accepted)
+
+
+def _cores(site: Site) -> int:
+    machines, _ = machines_of(site)
+    return int(machines(site.partition.current_mode).symbols["cores"])
 
 
 def _commands_at_once(step: Step) -> int:
@@ -372,8 +375,7 @@ def _cpus(site: Site) -> Iterator[InputError]:
     requested = site.partition.queue.cpus_per_node
     if requested is None or not scheduler(site.partition.scheduler).confines_to_cpus:
         return
-    machines, _ = machines_of(site)
-    cores = machines(site.partition.current_mode).symbols["cores"]
+    cores = _cores(site)
     if requested < cores:
         accepted = f"at least {cores}, the cores of a node, which the steps use"
         yield InputError("", "partition.queue.cpus_per_node", f"{requested}", accepted)

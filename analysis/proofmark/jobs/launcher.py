@@ -174,6 +174,11 @@ LAUNCHERS = Plugins(Launcher, "proofmark.jobs.launchers", "launcher", named=True
 """All launchers; those of a site are entry points of this group."""
 
 
+def launchers_of_ranks() -> str:
+    """Return the names of the launchers that start several ranks, for messages."""
+    return ", ".join(name for name in LAUNCHERS.names() if name != "plain")
+
+
 def launcher(name: str) -> Launcher:
     """Return the launcher `name`.
 

@@ -16,7 +16,7 @@ from proofmark.cases.case import Undisturbed
 from proofmark.cases.vocabulary import ALL_RAILS, RAIL
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.message import Message
-from proofmark.jobs.launcher import LAUNCHERS, Launch, Launcher, launcher
+from proofmark.jobs.launcher import Launch, Launcher, launcher, launchers_of_ranks
 from proofmark.plan.file_layout import FileLayout
 from proofmark.plan.plan import SCRATCH, Job, Plan, Step, host_numa_domains, host_rank_cpus
 from proofmark.plan.rank_cpus import RankCpus
@@ -86,8 +86,8 @@ def launcher_of_step(
         return "plain"
     if not launch_settings.launcher and package.launcher == "plain" and step.ranks > 1:
         found = f"no launcher for {step.ranks} ranks: the MPI of {step.package} is not recognized"
-        names = ", ".join(name for name in LAUNCHERS.names() if name != "plain")
-        raise bad_input("software.json", step.id, found, f"partition.launch.launcher: {names}")
+        accepted = f"partition.launch.launcher: {launchers_of_ranks()}"
+        raise bad_input("software.json", step.id, found, accepted)
     return launch_settings.launcher or replaced.get(package.launcher, package.launcher)
 
 

@@ -30,6 +30,7 @@ from proofmark.jobs.scripts import Manner, write_job
 from proofmark.machine.scheduler import (
     IDLE,
     NO_SUCH_JOB,
+    NoCommand,
     NodeState,
     Request,
     Scheduler,
@@ -90,12 +91,15 @@ class AskedScheduler:
         try:
             with starting_as(self._user):
                 return call(*given, **named)
+        except (BadInput, NoCommand) as error:
+            if self._in_queue():
+                raise SchedulerUnavailable(str(error)) from None
+            if isinstance(error, BadInput):
+                raise
+            accepted = "a scheduler whose commands are installed on this host"
+            raise bad_input("partition", "scheduler", f"{error}", accepted) from None
         except SchedulerError:
             raise
-        except BadInput as error:
-            if not self._in_queue():
-                raise
-            raise SchedulerUnavailable(str(error)) from None
         except Exception as error:
             if self.ends_with_process:
                 raise  # nothing was read: a job could not be started

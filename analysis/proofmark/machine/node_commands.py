@@ -47,7 +47,6 @@ from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.machine.outcome import NodeError, Outcome, fan_out
 from proofmark.machine.scheduler import present
-from proofmark.machine.scheduler_commands import no_exit_code
 from proofmark.runs.progress import due_nodes
 from proofmark.runs.run import Run
 from proofmark.site.access import HostAccess
@@ -263,8 +262,13 @@ def node_output(node: str, program: str, result: Result) -> str:
     """
     if isinstance(result, NodeError):
         raise result
-    if not isinstance(result, subprocess.CompletedProcess):
-        raise no_exit_code(program, result, node)
+    if isinstance(result, subprocess.TimeoutExpired):
+        text = f"{node}: {program} did not answer within {result.timeout:g} s"
+        raise NodeError(Outcome.NO_ANSWER, text)
+    if isinstance(result, OSError):
+        missing = isinstance(result, FileNotFoundError)
+        reason = "no such program" if missing else result.strerror
+        raise NodeError(Outcome.UNREACHABLE, f"{program}: {reason}")
     if result.returncode:
         lines = result.stderr.strip().splitlines()[-2:]
         unreachable = result.returncode == SSH_FAILED

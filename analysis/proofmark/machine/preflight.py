@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -51,7 +52,7 @@ from proofmark.machine.scheduler import (
     is_closed,
     scheduler,
 )
-from proofmark.machine.scheduler_commands import ask_tool
+from proofmark.machine.scheduler_commands import EVERY, ask_scheduler
 from proofmark.machine.scratch_checks import judge_scratch, read_scratch
 from proofmark.plan.plan import Plan
 from proofmark.plan.totals import nodes_to_reset, resets_s
@@ -74,7 +75,6 @@ CLOCK_AND_UID = """#: clock-and-uid.sh USER
 date +%s
 id -u "$1"
 """
-TIMEOUT_S = 60.0
 _SHOWN = 4
 """The limit of the nodes that a finding shows with their states."""
 _NO_CHANGE = "the plan changes no mode"
@@ -317,7 +317,7 @@ def _limits(chosen: Scheduler, jobs: Sequence[Request]) -> Iterator[Finding]:
     """Yield a finding: whether the queue of `jobs` has room for them."""
     what = "scheduler: limits of the queue"
     try:
-        limits = chosen.queue_limits(lambda *words: ask_tool(*words, timeout_s=TIMEOUT_S))
+        limits = chosen.queue_limits(partial(ask_scheduler, final=EVERY))
     except NodeError as error:
         yield Finding(what, error.outcome, error.text)
         return

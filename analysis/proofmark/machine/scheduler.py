@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-from proofmark.common.errors import BadInput, OutsideError, bad_input
+from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.nodesets import folded
 from proofmark.common.plugins import Plugins
 from proofmark.common.progress_lines import say
@@ -61,7 +61,7 @@ class QueueLimits:
     source: str = ""
 
 
-class SchedulerError(OutsideError):
+class SchedulerError(NodeError):
     """The scheduler refused a command for good.
 
     Attributes:
@@ -69,13 +69,24 @@ class SchedulerError(OutsideError):
         answer: all that the command printed about its failure.
     """
 
+    kind: ClassVar[Outcome] = Outcome.UNEXPECTED
+
     def __init__(self, text: str, *, code: int = 0, answer: str = "") -> None:
-        super().__init__(text)
+        super().__init__(self.kind, text)
+        self.args = (text,)
         self.code, self.answer = code, answer
 
 
 class SchedulerUnavailable(SchedulerError):
     """The scheduler did not answer, or by a refusal that may end; the command may be repeated."""
+
+    kind = Outcome.NO_ANSWER
+
+
+class NoCommand(SchedulerError):
+    """A command of the scheduler is not installed on this host."""
+
+    kind = Outcome.UNREACHABLE
 
 
 class SubmitLimitReached(SchedulerError):
@@ -269,7 +280,6 @@ class Scheduler(ABC):
         """Return why the installed version cannot run the jobs of the kit; empty if it can.
 
         Raises:
-            BadInput: its commands are not installed.
             SchedulerError: the version cannot be read.
         """
         return ""

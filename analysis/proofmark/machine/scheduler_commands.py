@@ -12,15 +12,15 @@ from fnmatch import fnmatchcase
 from functools import cache
 
 from proofmark.common.errors import bad_input
-from proofmark.common.processes import environment_of, run_command
+from proofmark.common.processes import run_command
 from proofmark.common.rights import starting_user
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import one_line
 from proofmark.common.yaml_models import shipped_data
-from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
     BUSY,
     IDLE,
+    NoCommand,
     NodeState,
     NodeStatus,
     NodeUse,
@@ -36,6 +36,10 @@ _TIMEOUT_S = 60
 """Longer than the timeouts of the clients of Slurm and PBS."""
 
 
+EVERY = "*"
+"""In place of the name of a scheduler: each of its messages is final."""
+
+
 def ask_scheduler(
     *command: str,
     text: str = "",
@@ -46,20 +50,18 @@ def ask_scheduler(
     """Run a command of a scheduler and return its standard output.
 
     Args:
-        final: the name of the scheduler whose messages can be final.
+        final: the name of the scheduler whose messages can be final, or `EVERY`.
         limit: whether an exit code with a message means that too many jobs are submitted now.
 
     Raises:
-        BadInput: there is no such program.
+        NoCommand: there is no such program.
         SubmitLimitReached: as `limit` says.
         SchedulerError: the command failed with one of these messages.
         SchedulerUnavailable: it failed with another message, ran for a minute, or could not be
             started.
     """
     if shutil.which(command[0]) is None:
-        found = f"no program {command[0]!r} in PATH"
-        accepted = "a scheduler whose commands are installed on this host"
-        raise bad_input("partition", "scheduler", found, accepted)
+        raise NoCommand(f"{command[0]}: no such program")
     try:
         user = starting_user()
         done = run_command(
@@ -79,8 +81,9 @@ def ask_scheduler(
     shown = f"{command[0]}: {last_lines(answer) or f'exit code {code}'}"
     if limit(code, answer):
         raise SubmitLimitReached(shown, code=code, answer=answer)
-    kind = SchedulerError if _is_final(final, answer) else SchedulerUnavailable
-    raise kind(shown, code=code, answer=answer)
+    messages = words_of(final).final.messages if final not in ("", EVERY) else ()
+    refused = final == EVERY or any(says(answer, message) for message in messages)
+    raise (SchedulerError if refused else SchedulerUnavailable)(shown, code=code, answer=answer)
 
 
 class Refusals(StrictModel):
@@ -131,11 +134,6 @@ def words_of(scheduler: str) -> SchedulerWords:
     return shipped_data("proofmark.machine.schedulers", f"{scheduler}.yml", SchedulerWords)
 
 
-def _is_final(scheduler: str, answer: str) -> bool:
-    refusals = words_of(scheduler).final.messages if scheduler else ()
-    return any(says(answer, message) for message in refusals)
-
-
 def waiting_status(scheduler: str, reason: str, shown: str) -> JobStatus:
     """Return the status of a job that waits; `shown` is the reason as the status has it."""
     for pattern, cure in words_of(scheduler).waiting.items():
@@ -171,30 +169,20 @@ def last_lines(answer: str) -> str:
     return shown
 
 
-def job_id(program: str, output: str, pattern: str) -> str:
+def job_id(program: str, output: str, pattern: str, *, submitted: bool = False) -> str:
     """Return the id of a job that `program` printed as the last line with one; empty if no output.
 
     Args:
         pattern: a regular expression of an id, which is the first group of it in a line.
+        submitted: whether there must be an id, because the job was submitted.
 
     Raises:
         SchedulerUnavailable: no line has an id; whether there is a job is not known.
     """
     found = [match for line in output.splitlines() if (match := re.fullmatch(pattern, line))]
-    if not found and output.strip():
+    if not found and (submitted or output.strip()):
         raise unreadable(program, "an id of a job", output)
     return found[-1][1] if found else ""
-
-
-def submitted_id(program: str, output: str, pattern: str) -> str:
-    """Return the id of the job that `program` has submitted; see `job_id`.
-
-    Raises:
-        SchedulerUnavailable: there is no id; the scheduler may have the job nevertheless.
-    """
-    if found := job_id(program, output, pattern):
-        return found
-    raise unreadable(program, "an id of a job", output)
 
 
 def unreadable(program: str, form: str, output: str) -> SchedulerUnavailable:
@@ -347,47 +335,3 @@ def queue_options(queue: Queue) -> list[str]:
     """Return the options of sbatch, one a line, that say where each job of the kit runs."""
     values = {"partition": queue.name, "account": queue.account, "reservation": queue.reservation}
     return [*(f"--{name}={value}" for name, value in values.items() if value), *queue.options]
-
-
-LONGEST_COMMAND = 120
-"""The limit of a command in a message, in characters: it may name thousands of nodes."""
-
-
-def ask_tool(*command: str, timeout_s: float, final: str = "") -> str:
-    """Run a command and return what it prints. It gets the variables of `ask_scheduler`.
-
-    Args:
-        final: the name of the scheduler whose final messages count; empty: each message is final.
-
-    Raises:
-        NodeError: NO_ANSWER: the command failed with another message. Another outcome: it did not
-            start, or failed for good.
-    """
-    try:
-        environment = environment_of("scheduler")
-        done = run_command(command, timeout_s=timeout_s, environment=environment)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise no_exit_code(command[0], error) from None
-    if done.returncode:
-        message, shown = (done.stderr or done.stdout).strip(), shlex.join(command)
-        if len(shown) > LONGEST_COMMAND:
-            shown = f"{shown[: LONGEST_COMMAND - 1]}…"
-        refused = not final or _is_final(final, message)
-        outcome = Outcome.UNEXPECTED if refused else Outcome.NO_ANSWER
-        raise NodeError(outcome, f"{shown}: {message or f'exit code {done.returncode}'}")
-    return done.stdout
-
-
-def no_exit_code(
-    program: str, error: OSError | subprocess.TimeoutExpired, node: str = ""
-) -> NodeError:
-    """Return the failure of a program that did not start, or not end in time.
-
-    `node` is the name of the node that the program should have reached.
-    """
-    place = f"{node}: " if node else ""
-    if isinstance(error, subprocess.TimeoutExpired):
-        problem = f"{place}{program} did not answer within {error.timeout:g} s"
-        return NodeError(Outcome.NO_ANSWER, problem)
-    reason = "no such program" if isinstance(error, FileNotFoundError) else error.strerror
-    return NodeError(Outcome.UNREACHABLE, f"{program}: {reason}")

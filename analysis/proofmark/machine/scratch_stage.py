@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from string import Formatter
 
@@ -178,12 +179,6 @@ class ScratchTarget:
                 demand = Scratch(path=further.path, type=first.type, off_root=first.off_root)
                 yield replace(self, demand=demand, block_bytes=further.block_bytes)
 
-    def run_on_nodes(
-        self, names: Sequence[str], *scripts: Script
-    ) -> tuple[dict[str, str], dict[str, NodeError]]:
-        """Run `scripts` on `names`; return the outputs, and the nodes that failed."""
-        return run_on_nodes(self.site, names, *scripts)
-
     def check_budget(self, failed: Mapping[str, NodeError]) -> None:
         """Print the nodes that failed, and refuse more than the failure budget."""
         accepted = "a node that mounts it and answers"
@@ -324,16 +319,16 @@ def _verify_one(
     set_layout = ("-s", nodes.commands["set"]) if nodes.commands["set"] else ()
     get_layout = ("-g", nodes.commands["get"]) if nodes.commands["get"] else ()
     create = ("-c",) if nodes.use.may_create else ()
-    made, failed_to_make = nodes.run_on_nodes(
-        [first], nodes.probe(*create, "-k", token, *set_layout, *get_layout)
+    made, failed_to_make = run_on_nodes(
+        nodes.site, [first], nodes.probe(*create, "-k", token, *set_layout, *get_layout)
     )
     changed = _nodes_with(made, "created") + _nodes_with(made, "set")
     _refuse(nodes, made.values(), may_create=False)
-    written, failed_to_write = nodes.run_on_nodes(
-        list(outputs), nodes.probe("-w", *create, "-r", token, *get_layout)
+    written, failed_to_write = run_on_nodes(
+        nodes.site, list(outputs), nodes.probe("-w", *create, "-r", token, *get_layout)
     )
     changed += _nodes_with(written, "created")
-    nodes.run_on_nodes([first], nodes.probe("-d", token))
+    run_on_nodes(nodes.site, [first], nodes.probe("-d", token))
     failed |= failed_to_make | failed_to_write
     nodes.check_budget(failed)
     user = nodes.site.partition.run_user
@@ -376,7 +371,7 @@ def unmount(state: Path, site: Site) -> list[str]:
 def _report(nodes: ScratchTarget, verb: str) -> tuple[dict[str, str], dict[str, NodeError]]:
     """Mount the file system or only look, then report on the directory."""
     first = [mount_script(nodes.demand, verb)] if nodes.demand.mount else []
-    return nodes.run_on_nodes(nodes.names, *first, nodes.probe())
+    return run_on_nodes(nodes.site, nodes.names, *first, nodes.probe())
 
 
 def _nodes_with(outputs: Mapping[str, str], fact: str) -> list[str]:
@@ -388,10 +383,7 @@ def _nodes_with(outputs: Mapping[str, str], fact: str) -> list[str]:
                 nodes_by_line.setdefault(line.removeprefix("| "), []).append(node)
     for line, nodes in nodes_by_line.items():
         say(f"{folded(nodes)}: {line}")
-    hosts = set()
-    for nodes in nodes_by_line.values():
-        hosts.update(nodes)
-    return sorted(hosts)
+    return sorted(set(chain.from_iterable(nodes_by_line.values())))
 
 
 def _refuse(nodes: ScratchTarget, texts: Iterable[str], *, may_create: bool) -> None:

@@ -23,6 +23,7 @@ from proofmark.judge.judging import judge_run
 from proofmark.machine.outcome import NodeError
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
+    NoCommand,
     Request,
     Scheduler,
     SchedulerError,
@@ -967,7 +968,7 @@ def test_damaged_json_of_bjobs_is_no_answer(
 
 def test_a_missing_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(BadInput, match="no program 'qstat' in PATH"):
+    with pytest.raises(NoCommand, match="qstat: no such program"):
         pbs.states(["1"])
 
 

@@ -267,7 +267,7 @@ def test_a_restore_of_a_node_that_cannot_be_reached_keeps_its_claim(make_site: M
     """The run has claimed the node and not changed it."""
     site = make_site()
     a, _ = two(site)
-    a.drains.claim("n1")
+    a.claim("n1")
     down = site.emulator.machines["n1"].folder / "down"
     down.touch()
     assert outcomes(a.restore()) == {"n1": "UNREACHABLE"}

@@ -314,7 +314,8 @@ def described(value: object) -> str:
 class BodyPart:
     """One object of a response.
 
-    The methods return an empty value if the object does not have the key, or has null.
+    The methods return an empty value if the object does not have the key, or has null. `required`
+    and `link` raise then. A value of another type raises `NodeError`, UNEXPECTED.
 
     Attributes:
         place: the path of the resource and the keys to the object, for messages.
@@ -324,29 +325,17 @@ class BodyPart:
     content: Mapping[str, Any]
 
     def part(self, key: str) -> BodyPart:
-        """Return the object at `key`.
-
-        Raises:
-            NodeError: UNEXPECTED: it is no object.
-        """
+        """Return the object at `key`."""
         return BodyPart(f"{self.place} {key}", self._typed(key, dict, {}))
 
     def required(self, key: str) -> BodyPart:
-        """Return the object at `key`.
-
-        Raises:
-            NodeError: UNEXPECTED: there is none, or it is no object.
-        """
+        """Return the object at `key`."""
         if self.content.get(key) is None:
             raise self.wrong(key, None, "an object")
         return self.part(key)
 
     def items(self, key: str) -> list[BodyPart]:
-        """Return the objects in the list at `key`; another item is left out.
-
-        Raises:
-            NodeError: UNEXPECTED: it is no list.
-        """
+        """Return the objects in the list at `key`; another item is left out."""
         values = self._typed(key, list, [])
         return [
             BodyPart(f"{self.place} {key}[{number}]", value)
@@ -355,11 +344,7 @@ class BodyPart:
         ]
 
     def texts(self, key: str) -> list[str]:
-        """Return the list of texts at `key`.
-
-        Raises:
-            NodeError: UNEXPECTED: it is no list, or one of its items is no text.
-        """
+        """Return the list of texts at `key`."""
         values: list[Any] = self._typed(key, list, [])
         for number, value in enumerate(values):
             if not isinstance(value, str):
@@ -367,61 +352,36 @@ class BodyPart:
         return values
 
     def text(self, key: str) -> str:
-        """Return the text at `key`.
-
-        Raises:
-            NodeError: UNEXPECTED: it is no text.
-        """
+        """Return the text at `key`."""
         return str(self._typed(key, str, ""))
 
     def flag(self, key: str) -> bool:
-        """Return the truth value at `key`.
-
-        Raises:
-            NodeError: UNEXPECTED: it is neither true nor false.
-        """
+        """Return the truth value at `key`."""
         return bool(self._typed(key, bool, False))
 
     def number(self, key: str) -> int | None:
-        """Return the whole number at `key`.
-
-        Raises:
-            NodeError: UNEXPECTED: it is no whole number.
-        """
+        """Return the whole number at `key`."""
         value = self.content.get(key)
         if value is None or (isinstance(value, int) and not isinstance(value, bool)):
             return value
         raise self.wrong(key, value, "a whole number")
 
     def path(self, key: str) -> str:
-        """Return the path at `key`; empty if there is none.
-
-        Raises:
-            NodeError: UNEXPECTED: it is no path on the same host.
-        """
+        """Return the path at `key`; empty if there is none."""
         value = self.text(key)
         if value and not is_path(value):
             raise self.wrong(key, value, "a path on the same BMC")
         return value
 
     def link(self, key: str) -> str:
-        """Return the path that the link at `key` has.
-
-        Raises:
-            NodeError: UNEXPECTED: there is no link, or it leaves the BMC.
-        """
+        """Return the path that the link at `key` has."""
         path = self.part(key).path("@odata.id")
         if not path:
             raise self.wrong(key, self.content.get(key), "a link")
         return path
 
     def settings(self, key: str, names: Mapping[str, object]) -> dict[str, Scalar]:
-        """Return the attributes of the object at `key` that `names` contains.
-
-        Raises:
-            NodeError: UNEXPECTED: there is no object, or an attribute is no text, whole number or
-                truth value.
-        """
+        """Return the attributes of the object at `key` that `names` contains."""
         attributes = self.required(key)
         found = {name: attributes.content.get(name) for name in names}
         for name, value in found.items():

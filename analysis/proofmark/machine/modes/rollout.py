@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
@@ -37,7 +37,7 @@ from proofmark.machine.modes.transition import (
 )
 from proofmark.machine.node_commands import RemoteShell
 from proofmark.machine.outcome import STOP_SIGNALS, NodeError, Outcome, fan_out, node_error, split
-from proofmark.machine.scheduler import DrainingScheduler, draining
+from proofmark.machine.scheduler import draining
 from proofmark.runs.journal import RESTORED, Journal, NodeHistory, journals
 from proofmark.runs.node_locks import NodeLocks
 from proofmark.site.firmware import UNSEEN, Firmware, Scalar, abstract, wanted
@@ -78,29 +78,11 @@ class CheckedNode:
     observation: Observation | None
 
 
-@dataclass(frozen=True)
-class ModeRollout:
-    """Changes the modes of the nodes of one run.
+@dataclass(frozen=True, kw_only=True)
+class ModeRollout(Drains):
+    """Changes the modes of the nodes of one run; nodes in a reservation of others are left."""
 
-    Attributes:
-        run: the folder of the run's state, with the journals.
-        reservation: that of the site's own jobs; empty if there is none. Nodes in a reservation of
-            others are not changed.
-    """
-
-    run: Path
-    locks: NodeLocks
-    transition: ModeTransition
-    scheduler: DrainingScheduler
-    hosts: Mapping[str, Host]
     say: Callable[[str], None]
-    reservation: str = ""
-
-    @cached_property
-    def drains(self) -> Drains:
-        """The drains of the nodes."""
-        parts = (self.run, self.locks, self.transition, self.scheduler, self.hosts)
-        return Drains(*parts, reservation=self.reservation)
 
     def enter(self, nodes: Sequence[str], target: TargetMode) -> dict[str, ModeResult]:
         """Bring `nodes` into `target`; return the result of each node.
@@ -114,7 +96,7 @@ class ModeRollout:
 
             def claim(node: str) -> None:
                 if not good[node].history.in_flight:  # else it is held already, and may be down
-                    self.drains.claim(node)
+                    self.claim(node)
 
             parallel = self.transition.firmware.max_parallel
             held = split(fan_out(good, claim, parallel, self.transition.stop))[1]
@@ -168,12 +150,11 @@ class ModeRollout:
         """
         if not nodes:
             return {}, {}
-        drains = self.drains
         known = [node for node in nodes if node in self.hosts]
-        statuses, unknown = drains.statuses(known)
+        statuses, unknown = self.statuses(known)
         if unknown and len(unknown) == len(known) and target_of is not original_state:
             raise next(iter(unknown.values()))
-        kept = drains.kept_for_others(known)
+        kept = self.kept_for_others(known)
 
         def check_node(node: str) -> CheckedNode:
             if node in unknown:
@@ -189,8 +170,8 @@ class ModeRollout:
             if node in statuses and (reason := held_by(statuses[node], history)):
                 begin = "already drained" if statuses[node].reason else "not in service"
                 raise NodeError(Outcome.HELD, f"{begin}: {reason}")
-            look = drains.marks_nodes and not history.in_flight
-            if look and (other := drains.mark("look", node)):
+            look = self.marks_nodes and not history.in_flight
+            if look and (other := self.mark("look", node)):
                 self.say(f"{node}: taken over from {other}")
             state, observation = self.transition.check(self.hosts[node], history, target)
             if not self.locks.take_over:
@@ -243,7 +224,7 @@ class ModeRollout:
         def release(node: str) -> None:
             if node not in self.hosts:
                 raise NodeError(Outcome.UNREACHABLE, OUTSIDE)
-            self.drains.release(node)
+            self.release(node)
 
         parallel = self.transition.firmware.max_parallel
         return results_of(split(fan_out(sorted(nodes), release, parallel))[1], changed=False)
@@ -314,13 +295,12 @@ class ModeRollout:
         drained = [node for node in noted if nodes[node].history.drained]
         if final_state == "resume":
             results |= self._release(noted.keys() - set(drained))
-        return results | self.drains.resume(drained, final_state)
+        return results | self.resume(drained, final_state)
 
     def _batch(self, batch: Mapping[str, CheckedNode], final_state: str) -> dict[str, ModeResult]:
         mode = next(iter(batch.values())).target.mode
         self.say(f"{folded(batch)}: {len(batch)} nodes to {mode}")
-        drains = self.drains
-        results = drains.drain({node: each.history for node, each in batch.items()}, mode)
+        results = self.drain({node: each.history for node, each in batch.items()}, mode)
 
         def change_node(node: str) -> Observation:
             journal, begin = Journal(self.run, node), monotonic()
@@ -328,7 +308,7 @@ class ModeRollout:
             try:
                 seen = self.transition.run(host, checked.target, journal, checked.state)
                 if final_state == "open":
-                    drains.claim(node)  # a node without a disk loses the name at each boot
+                    self.claim(node)  # a node without a disk loses the name at each boot
                 return seen
             except STOP_SIGNALS:
                 raise
@@ -341,7 +321,7 @@ class ModeRollout:
 
         drained = [node for node in batch if node not in results]
         good, bad = split(fan_out(drained, change_node, len(batch), self.transition.stop))
-        results |= drains.resume(good, final_state)
+        results |= self.resume(good, final_state)
         for node, error in bad.items():
             self.say(f"{node}: {error}")
             results[node] = ModeResult(error.outcome, error.text, changed=True)
@@ -350,7 +330,7 @@ class ModeRollout:
             for node, error in bad.items()
             if error.outcome is not Outcome.STOPPED
         }
-        for node, failure in drains.give_reasons(reasons).items():
+        for node, failure in self.give_reasons(reasons).items():
             self.say(f"{node}: the reason of its drain is not updated: {failure}")
         return results
 

@@ -37,7 +37,6 @@ from proofmark.machine.scheduler_commands import (
     job_id,
     job_states,
     says,
-    submitted_id,
     unreadable,
     words_of,
 )
@@ -108,7 +107,7 @@ class Flux(Scheduler):
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`; the id has an ``f`` in place of the letter ƒ."""
         output = ask_scheduler("flux", "batch", str(script), final="flux")
-        return submitted_id("flux batch", output, _ID).strip().replace("ƒ", "f")
+        return job_id("flux batch", output, _ID, submitted=True).strip().replace("ƒ", "f")
 
     def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
         """Return the limits of all queues; an instance without queues has one without a name."""

@@ -17,12 +17,12 @@ from proofmark.machine.scheduler import (
 )
 from proofmark.machine.scheduler_commands import (
     ask_scheduler,
+    job_id,
     job_states,
     node_uses,
     ssh_to,
     state_of,
     states_of,
-    submitted_id,
     unreadable,
     words_of,
 )
@@ -92,7 +92,9 @@ class LoadLeveler(Scheduler):
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`; submit filters of the site may print lines before the job id."""
         output = ask_scheduler("llsubmit", str(script), final="loadleveler")
-        return submitted_id("llsubmit", output, r'llsubmit: The job "([A-Za-z0-9_.-]+)".*')
+        return job_id(
+            "llsubmit", output, r'llsubmit: The job "([A-Za-z0-9_.-]+)".*', submitted=True
+        )
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""

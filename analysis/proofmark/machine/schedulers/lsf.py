@@ -26,13 +26,13 @@ from proofmark.machine.scheduler import (
 )
 from proofmark.machine.scheduler_commands import (
     ask_scheduler,
+    job_id,
     job_states,
     node_uses,
     one_by_one,
     ssh_to,
     state_of,
     states_of,
-    submitted_id,
     unreadable,
     waiting_status,
     words_of,
@@ -121,7 +121,7 @@ class Lsf(Scheduler):
             final="lsf",
             limit=lambda code, message: _FULL in message,
         )
-        return submitted_id("bsub", output, r"Job <([0-9]+)>.*")
+        return job_id("bsub", output, r"Job <([0-9]+)>.*", submitted=True)
 
     def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
         """Return the run limits, the slots of a job and the states of all queues.

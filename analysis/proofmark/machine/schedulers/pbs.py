@@ -30,10 +30,10 @@ from proofmark.machine.scheduler import (
     SchedulerError,
 )
 from proofmark.machine.scheduler_commands import (
+    EVERY,
     Use,
     as_argument,
     ask_scheduler,
-    ask_tool,
     job_id,
     job_states,
     node_uses,
@@ -41,7 +41,6 @@ from proofmark.machine.scheduler_commands import (
     state_of,
     states_of,
     status_of,
-    submitted_id,
     unreadable,
     waiting_status,
     words_of,
@@ -83,8 +82,6 @@ _CONFIGURATION = '"${PBS_CONF_FILE:-/etc/pbs.conf}" 2>/dev/null'
 
 _INSTALLED = rf"""$(sed -n 's/^PBS_EXEC="*\([^" ]*\).*/\1/p' {_CONFIGURATION})/bin"""
 """The folder of the commands of PBS on a node, in a script: pbs.conf names the installation."""
-
-TIMEOUT_S = 60
 
 MAX_NAMES = 500
 """Node names on one command line."""
@@ -261,15 +258,12 @@ class Pbs(DrainingScheduler):
             final="pbs",
             limit=lambda code, message: code in _LIMITS,
         )
-        return submitted_id("qsub", output, _ID)
+        return job_id("qsub", output, _ID, submitted=True)
 
     def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
         """Return the limits of all queues, also of those that route jobs to others."""
-        try:
-            queues = entries(ask("qstat", "-Q", "-f", "-F", "json"), "Queue")
-            servers = entries(ask("qstat", "-B", "-f", "-F", "json"), "Server")
-        except ValueError as error:
-            raise NodeError(Outcome.UNEXPECTED, f"qstat -Q: no JSON of queues: {error}") from None
+        queues = _entries("qstat", ask("qstat", "-Q", "-f", "-F", "json"), "Queue")
+        servers = _entries("qstat", ask("qstat", "-B", "-f", "-F", "json"), "Server")
         server = next(iter(servers.values()), {})
         return {
             name: _limits(fields, server, default=name == server.get("default_queue"))
@@ -321,12 +315,8 @@ class Pbs(DrainingScheduler):
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
         """Return the state of each node, by one pbsnodes; see `_whole`."""
-
-        def ask(*options: str) -> Entries:
-            output = ask_scheduler("pbsnodes", "-a", *options)
-            return _entries("pbsnodes", output, "nodes")
-
-        nodes = _whole(ask("-F", "json"), names, lambda: ask("-v", "-F", "json"))
+        listed = _pbsnodes("-a", "-F", "json")
+        nodes = _whole(listed, names, lambda: _pbsnodes("-a", "-v", "-F", "json"))
         found = {name: nodes[name] for name in names if "state" in nodes.get(name, {})}
         return {
             name: state_of(_states(fields), str(fields["state"]), one_line(_comment(fields)))
@@ -337,8 +327,8 @@ class Pbs(DrainingScheduler):
         """Return the status of each node: its states, its jobs and its comment."""
         found: Entries = {}
         for names in _parts(nodes):
-            found |= _nodes(_pbsnodes("-F", "json", *names))
-        found = _whole(found, nodes, lambda: _nodes(_pbsnodes("-a", "-v", "-F", "json")))
+            found |= _pbsnodes("-F", "json", *names)
+        found = _whole(found, nodes, lambda: _pbsnodes("-a", "-v", "-F", "json"))
         return {
             node: status_of(_states(found[node]), _comment(found[node]))
             if "state" in found.get(node, {})
@@ -348,7 +338,7 @@ class Pbs(DrainingScheduler):
 
     def reservations(self) -> dict[str, list[str]]:
         """Return the nodes of each active reservation, by one pbs_rstat."""
-        return active_reservations(ask_tool("pbs_rstat", "-F", timeout_s=TIMEOUT_S))
+        return active_reservations(ask_scheduler("pbs_rstat", "-F", final=EVERY))
 
     def drain(self, nodes: Sequence[str], reason: str) -> None:
         """Set the nodes offline, with `reason` as their comment; all of them, or none.
@@ -360,12 +350,12 @@ class Pbs(DrainingScheduler):
             found = f"pbsnodes does not list {folded(unknown)}; no node was changed"
             raise NodeError(Outcome.UNEXPECTED, found)
         for names in _parts(nodes):
-            _pbsnodes("-o", "-C", reason, *names)
+            ask_scheduler("pbsnodes", "-o", "-C", reason, *names, final=EVERY)
 
     def resume(self, nodes: Sequence[str]) -> None:
         """Clear the offline state and the comment of the nodes."""
         for names in _parts(nodes):
-            _pbsnodes("-r", "-C", "", *names)
+            ask_scheduler("pbsnodes", "-r", "-C", "", *names, final=EVERY)
 
     def missing_permission(self, node: str) -> str:
         """Return why this user may not drain `node`; empty if the user may. It changes nothing.
@@ -518,37 +508,18 @@ def _entries(program: str, text: str, key: str) -> Entries:
         raise unreadable(program, "JSON of PBS", text) from None
 
 
-def _nodes(text: str) -> Entries:
-    """Return the entries of the nodes in the JSON of pbsnodes.
-
-    Raises:
-        NodeError: it is not such JSON.
-    """
-    try:
-        return entries(text, "nodes")
-    except ValueError:
-        found = f"pbsnodes: the output is not JSON of nodes: {text[:100]!r}"
-        raise NodeError(Outcome.UNEXPECTED, found) from None
-
-
 def _server() -> dict[str, Any]:
-    """Return the attributes of the server.
-
-    Raises:
-        NodeError: the server does not answer, or not by JSON.
-    """
-    text = ask_tool("qstat", "-B", "-f", "-F", "json", timeout_s=TIMEOUT_S)
-    try:
-        (server,) = entries(text, "Server").values()
-    except ValueError:
-        found = f"qstat -B: the output is not JSON of one server: {text[:100]!r}"
-        raise NodeError(Outcome.UNEXPECTED, found) from None
-    return server
+    """Return the attributes of the server."""
+    text = ask_scheduler("qstat", "-B", "-f", "-F", "json", final=EVERY)
+    servers = _entries("qstat", text, "Server")
+    if len(servers) != 1:
+        raise unreadable("qstat -B", "JSON of one server", text)
+    return next(iter(servers.values()))
 
 
 def _parts(nodes: Sequence[str]) -> list[Sequence[str]]:
     return [nodes[at : at + MAX_NAMES] for at in range(0, len(nodes), MAX_NAMES)]
 
 
-def _pbsnodes(*arguments: str) -> str:
-    return ask_tool("pbsnodes", *arguments, timeout_s=TIMEOUT_S)
+def _pbsnodes(*arguments: str) -> Entries:
+    return _entries("pbsnodes", ask_scheduler("pbsnodes", *arguments, final=EVERY), "nodes")

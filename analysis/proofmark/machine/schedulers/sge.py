@@ -9,7 +9,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-from proofmark.common.errors import BadInput
 from proofmark.common.rights import starting_user
 from proofmark.machine.scheduler import (
     BUSY,
@@ -25,13 +24,13 @@ from proofmark.machine.scheduler import (
 from proofmark.machine.scheduler_commands import (
     as_argument,
     ask_scheduler,
+    job_id,
     job_states,
     node_uses,
     one_by_one,
     says,
     state_of,
     states_of,
-    submitted_id,
     unreadable,
     words_of,
 )
@@ -138,7 +137,7 @@ class GridEngine(Scheduler):
             final="sge",
             limit=lambda code, message: code == _TRY_LATER,
         )
-        return submitted_id("qsub", output, r"\s*([0-9]+)\s*")
+        return job_id("qsub", output, r"\s*([0-9]+)\s*", submitted=True)
 
     def trial(self, script: Path, request: Request) -> bool:
         """Ask by ``qsub -w v``: whether an empty cluster can run the job."""
@@ -184,7 +183,7 @@ class GridEngine(Scheduler):
                 raise
         try:
             output = ask_scheduler("qacct", "-j", job)
-        except (SchedulerError, BadInput):
+        except SchedulerError:
             output = ""
         fields = dict(
             line.split(None, 1) for line in output.splitlines() if len(line.split(None, 1)) == 2

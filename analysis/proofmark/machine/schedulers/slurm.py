@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 
-from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import folded, unfold
 from proofmark.common.rights import starting_user
 from proofmark.common.text import one_line
@@ -33,7 +33,6 @@ from proofmark.machine.scheduler import (
 from proofmark.machine.scheduler_commands import (
     Use,
     ask_scheduler,
-    ask_tool,
     cluster_of,
     job_id,
     job_states,
@@ -44,7 +43,6 @@ from proofmark.machine.scheduler_commands import (
     state_of,
     states_of,
     status_of,
-    submitted_id,
     unreadable,
     waiting_status,
     words_of,
@@ -81,8 +79,6 @@ _FIELDS = "--format=%i|%T|%r"
 
 _NO_JOB = "Invalid job id"
 """A part of the message of squeue if slurmctld has no such job, or has forgotten it."""
-
-TIMEOUT_S = 60
 
 ANSWER_S = 20.0
 """The longest wait for the first answer of nodes that were resumed."""
@@ -189,7 +185,7 @@ class Slurm(ReservingScheduler):
         """Submit `script`."""
         command = ("sbatch", "--parsable", str(script))
         output = ask_scheduler(*command, final="slurm", limit=_is_limit)
-        return submitted_id("sbatch", output, _ID)
+        return job_id("sbatch", output, _ID, submitted=True)
 
     def trial(self, script: Path, request: Request) -> bool:
         """Ask by ``sbatch --test-only``. It does not compare the time limit of a partition."""
@@ -238,7 +234,7 @@ class Slurm(ReservingScheduler):
         options = ("--noheader", "--parsable2", "--allocations", f"--jobs={job}", "--format=State")
         try:
             words = ask_scheduler(*self._in_clusters("sacct", *options)).split()
-        except (SchedulerError, BadInput):
+        except SchedulerError:
             words = []  # the site has no accounting
         if words:
             return status_of_job(words[0], "")
@@ -265,7 +261,7 @@ class Slurm(ReservingScheduler):
         names = f"name={qos},{fields.get('QoS', '')}"
         of_user = (f"user={starting_user().name}", f"account={account}")
         for query in (("qos", names, _QOS_LIMITS), ("association", *of_user, _LIMITS_OF_JOBS)):
-            with suppress(SchedulerError, BadInput):  # the site has no accounting
+            with suppress(SchedulerError):  # the site has no accounting
                 printed = ask_scheduler("sacctmgr", "--parsable2", "show", *query).splitlines()
                 head, *rows = (line.split("|") for line in printed)
                 for row in rows:
@@ -278,9 +274,7 @@ class Slurm(ReservingScheduler):
         printed = ask_scheduler(*self._by_node(names, "--format=%N|%T"))
         rows = (line.split("|") for line in printed.splitlines() if "|" in line)
         shown = {row[0]: row[1].strip() for row in rows if row[0] in asked}
-        mark = secrets.token_hex(8)  # no reason has this word at the start of a line
-        form = f"--format={mark} %N %E"
-        reasons = read_reasons(ask_scheduler(*self._by_node(names, form)), mark)
+        reasons = self._reasons(names)
         return {
             node: state_of(node_states(state), state, one_line(reasons.get(node, "")))
             for node, state in shown.items()
@@ -292,8 +286,7 @@ class Slurm(ReservingScheduler):
         A reason is any text. It is read by a call of its own, so that no part of it is a state.
         """
         flags = self._flags(nodes)
-        mark = secrets.token_hex(8)  # no reason has this word at the start of a line
-        reasons = read_reasons(_ask(*self._by_node(nodes, f"--format={mark} %N %E")), mark)
+        reasons = self._reasons(nodes)
         return {
             node: status_of(flags[node], reasons[node])
             if node in flags and node in reasons
@@ -403,6 +396,11 @@ class Slurm(ReservingScheduler):
         rows = (line.split() for line in _ask(*self._by_node(nodes, form)).splitlines())
         return {row[0]: node_states("+".join(row[1:])) for row in rows if row}
 
+    def _reasons(self, nodes: Sequence[str]) -> dict[str, str]:
+        mark = secrets.token_hex(8)  # no reason has this word at the start of a line
+        form = f"--format={mark} %N %E"
+        return read_reasons(_ask(*self._by_node(nodes, form)), mark)
+
     def _scontrol(self, *arguments: str) -> str:
         return _ask(*self._in_clusters("scontrol", *arguments))
 
@@ -475,11 +473,11 @@ def _admin_level(user: str) -> str:
     options = ("--noheader", "--parsable2")
     query = ("show", "user", f"name={user}", "format=AdminLevel")
     try:
-        return ask_tool("sacctmgr", *options, *query, timeout_s=TIMEOUT_S).strip()
+        return ask_scheduler("sacctmgr", *options, *query).strip()
     except NodeError as error:
         shown = f"`sacctmgr {' '.join(query)}` shows the admin level on a host of Slurm"
         raise NodeError(Outcome.UNKNOWN, f"{error.text}; {shown}") from None
 
 
 def _ask(*command: str) -> str:
-    return ask_tool(*command, timeout_s=TIMEOUT_S, final="slurm")
+    return ask_scheduler(*command, final="slurm")

@@ -21,7 +21,7 @@ from proofmark.machine.bmc.https import Answer, HttpsConnection, parse, tls_cont
 from proofmark.machine.node_commands import NodeCommand, host_command, node_command, run_script
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import SCHEDULERS, Ask, QueueLimits
-from proofmark.machine.scheduler_commands import ask_tool
+from proofmark.machine.scheduler_commands import EVERY, ask_scheduler
 from proofmark.packages.survey.answers import (
     FABRIC,
     RATES,
@@ -394,7 +394,7 @@ def _asker(node: str, run_script: RunScript) -> Ask:
 
     def ask(*command: str) -> str:
         if shutil.which(command[0]):
-            printed = ask_tool(*command, timeout_s=TIMEOUT_S)
+            printed = ask_scheduler(*command, final=EVERY)
         else:
             try:
                 printed = run_script(node, f"{shlex.join(command)} </dev/null\n")
