@@ -65,7 +65,7 @@ def _of_cases() -> Iterator[str]:
 
 
 def texts_of_code(code: str, name: str = "code") -> Iterator[Key]:
-    """Yield the texts in calls of `MARKS`, ``ngettext`` and `COUNTED`.
+    """Yield the texts in calls of `MARKS` and `COUNTED`.
 
     Raises:
         ValueError: a text is not a literal.
@@ -83,8 +83,6 @@ def texts_of_code(code: str, name: str = "code") -> Iterator[Key]:
         arguments = node.args
         if node.func.id in MARKS:
             yield _literal(arguments[0], name)
-        elif node.func.id == "ngettext":
-            yield _literal(arguments[0], name), _literal(arguments[1], name)
         elif node.func.id == COUNTED and counts:
             one = _literal(arguments[1], name)
             many = _literal(arguments[2], name) if len(arguments) > 2 else f"{one}s"

@@ -78,7 +78,6 @@ class Facts(StrictModel, extra="ignore", strict=True):
     """What an archive states beside its headers.
 
     Attributes:
-        format: of the archive.
         unread: the entries without content, by folder and name, each with the kind of its problem;
             an empty folder has none. A member counts more.
         removed: the files of earlier archives that are not there any more.

@@ -81,7 +81,6 @@ class KeyMistake(ValueError):
     """A check of several keys of a model found one of them wrong.
 
     Attributes:
-        key: the wrong key, below the model.
         accepted: what is accepted there.
     """
 

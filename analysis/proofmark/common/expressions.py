@@ -116,7 +116,6 @@ def agreed(items: Sequence[Mapping[str, Any]], name: str, usual: float) -> list[
 
     Args:
         items: the conditions of the items for the case (``items`` of an expression).
-        usual: the value for an item that states none.
     """
     return list(dict.fromkeys(where.get(name, usual) for where in items))
 

@@ -71,8 +71,6 @@ def collective_s(
         collective: a name of `COLLECTIVES`, `BARRIER`, or `ALL` for one operation of each of
             `COLLECTIVES`; any case.
         size: the bytes that a rank sends to each other rank, or to all of them.
-        ranks: the number of ranks.
-        nodes: the number of nodes.
         link: the rate of the link of a node, one direction.
 
     Raises:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import chain, product
+from itertools import chain
 from typing import Annotated, Any, TypeVar
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
@@ -67,28 +67,6 @@ def unfold(sets: Iterable[str]) -> list[str]:
     names: list[str] = []
     for each in sets:
         names += _unfold(each)
-    return names
-
-
-def in_order(hosts: str) -> list[str]:
-    """Return the names of a host list in the order of its text, which a node set does not keep.
-
-    A scheduler numbers ranks in this order: ``n[81,1-80]`` begins with n81 (RFC 29 of Flux).
-
-    Raises:
-        ValueError: as `unfold`.
-    """
-    _size(hosts)
-    names: list[str] = []
-    for part in _PART.findall(hosts):
-        texts = re.split(_RANGES, part)  # text, ranges, text, ranges, …, text
-        axes = []
-        for ranges in texts[1::2]:
-            sets = [f"n[{each}]" for each in ranges.split(",")]
-            axes.append([name[1:] for name in unfold(sets)])
-        for numbers in product(*axes):
-            texts[1::2] = numbers
-            names += _unfold("".join(texts))
     return names
 
 

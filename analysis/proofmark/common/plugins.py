@@ -86,7 +86,6 @@ class Plugins(Generic[Base]):
         package: the package of the kit that contains them; also the group of the entry points. A
             module has only plug-ins of optional packages and sites.
         file: where a user names a plug-in, for messages.
-        key: the key there.
         named: whether each class of the kit has its name in its attribute `name`.
     """
 

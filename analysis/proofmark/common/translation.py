@@ -1,7 +1,7 @@
 """The language of texts for people: the report and the words of a verdict.
 
 English texts are the keys of the catalogues (GNU gettext). Files for programs (``verdict.json``)
-stay English. ``tests/catalogues.py`` extracts the texts from calls of `_`, `N_` and `ngettext`.
+stay English. ``tests/catalogues.py`` extracts the texts from calls of `_` and `N_`.
 """
 
 from __future__ import annotations
@@ -81,14 +81,6 @@ def translated(text: str) -> str:
     `text` is a constant that `N_` marks, or a title of a case.
     """
     return _catalogue(_language.get()).gettext(text) if text else ""
-
-
-def ngettext(one: str, many: str, amount: int) -> str:
-    """Return `one` or `many` by the plural rule of the current language.
-
-    Without a translation `one` is returned for the amount 1, and `many` for all others.
-    """
-    return _catalogue(_language.get()).ngettext(one, many, amount)
 
 
 def counted(one: str, many: str, amount: int) -> str:

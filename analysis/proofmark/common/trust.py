@@ -24,11 +24,7 @@ _MOST_LINKS = 40
 
 @dataclass(frozen=True)
 class WeakPart:
-    """A part of a path that another user can change.
-
-    Attributes:
-        found: why another user can change it.
-    """
+    """A part of a path that another user can change."""
 
     path: Path
     found: str

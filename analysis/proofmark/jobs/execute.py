@@ -572,7 +572,6 @@ def rerun(
     planned job, so that its nodes are probed before and after it.
 
     Args:
-        executions: the steps or instances to run again.
         say: called with one line before and after each execution.
         reason: why the executions so far are set aside; empty: they are not.
 

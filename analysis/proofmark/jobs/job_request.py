@@ -247,9 +247,6 @@ def without_down_nodes(job: Job, nodes: Mapping[str, NodeState]) -> tuple[Job, s
 
     The text is empty if the job keeps all nodes: none is down, all are, or a step needs several. A
     reserved node stays: the job waits for it.
-
-    Args:
-        nodes: the states of nodes, as `Scheduler.nodes` returns them.
     """
     if len(job.nodes) < 2 or any(step.scope == "job" for step in job.steps):
         return job, ""

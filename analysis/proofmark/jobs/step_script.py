@@ -232,7 +232,6 @@ class LaunchSite:
     Attributes:
         host_cpus: the CPUs of the machine below virtual nodes; None: the nodes are real.
         aliases: further names that a node may report, by node.
-        replaced_launchers: those of the scheduler (`Scheduler.replaced_launchers`).
     """
 
     software: Software

@@ -456,7 +456,6 @@ def check_failure_budget(
     Args:
         site: its ``firmware.max_failures`` is the budget; 0 without firmware.
         what: the place that an error message names.
-        asked: the number of nodes.
         accepted: the result that was expected of each node.
 
     Raises:

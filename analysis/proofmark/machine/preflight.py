@@ -288,7 +288,6 @@ def scheduler_findings(site: Site, jobs: Sequence[Request], user: str) -> list[F
 
     Args:
         jobs: the longest and the largest jobs of a plan; their logs are in no folder.
-        user: the user who will submit jobs.
     """
     partition = site.partition
     if partition.scheduler == "none":

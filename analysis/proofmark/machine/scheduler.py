@@ -102,7 +102,6 @@ class Request:
         log: absolute path; the output of the job is appended.
         queue: the site's settings of its scheduler.
         independent: whether each node measures alone, so that the job continues if a node fails.
-        cpus: the CPUs that the job requests on each node.
         tasks: the numbers of the ranks on each node, of the step with the most ranks. They are
             0, 1, … without a gap, and each node has one at least.
         threads: the largest number of CPUs of a rank.
@@ -312,9 +311,6 @@ def waits_for(
 
     The words for which a job waits do not decide: a scheduler has the same for a node that is busy.
     A node in a reservation of others is not down: the reservation ends.
-
-    Args:
-        states: the states of nodes, as `Scheduler.nodes` returns them.
     """
     down = [f"{node}: {states[node]}" for node in nodes if is_down(states.get(node, IDLE))]
     if not down or not (status.state is State.WAITING or status.key):
@@ -328,7 +324,6 @@ class NodeStatus:
 
     Attributes:
         out: whether the node gets no new jobs.
-        states: the states for which the node is out, in the words of the scheduler.
         reserved: whether the node is only out because it is in a reservation, whose jobs start.
         listed: whether the scheduler lists the node.
     """

@@ -185,6 +185,21 @@ def job_id(program: str, output: str, pattern: str, *, submitted: bool = False) 
     return found[-1][1] if found else ""
 
 
+def directives(mark: str, options: Mapping[str, str], further: Iterable[str]) -> list[str]:
+    """Return the lines ``MARK OPTION`` of a job script.
+
+    Args:
+        options: the values by flag; a flag without a value is left out, and one that ends with an
+            equals sign is joined to its value.
+    """
+    lines = [
+        f"{flag}{value}" if flag.endswith("=") else f"{flag} {value}".strip()
+        for flag, value in options.items()
+        if value
+    ]
+    return [f"{mark} {line}" for line in [*lines, *further]]
+
+
 def unreadable(program: str, form: str, output: str) -> SchedulerUnavailable:
     """Return the exception for an output that is not of this form; the command may be repeated."""
     return SchedulerUnavailable(f"{program}: the output is not {form}: {one_line(output[-200:])!r}")

@@ -223,7 +223,6 @@ class CheckedStatement:
         sha256: of the bytes of the statement, in hexadecimal digits.
         signers: who signed, in the order of the signatures; each key once.
         others: the signatures that do not count, each with the reason.
-        wrong: each file that is not as the statement lists it.
     """
 
     folder: Path

@@ -46,7 +46,6 @@ class RankReport:
     """The binding that a rank read from its kernel before it became the program.
 
     Attributes:
-        rank: number of the rank, from 0.
         cpus: its CPUs, on a node of `BindingReport.hosts`.
         memory: the memory policy as in ``numa_maps``: ``default``, ``bind:1``; empty if the rank
             did not report it.

@@ -117,7 +117,6 @@ class JobSubmission:
 
     Attributes:
         id: id of the job; empty before the job is submitted.
-        attempts: number of attempts of the job before this submission.
         submitted: time of the submission, UTC in ISO 8601.
         stopping: whether the job was cancelled by the kit.
         steps: the ids of its steps, separated by blanks.
@@ -381,7 +380,6 @@ class Look:
 
     Attributes:
         time: in seconds since 1970.
-        down: the nodes that are down, each with its state.
         unknown: the nodes whose state the scheduler did not tell.
         cut: whether lines before this one cannot be read: nothing is known since the last look.
     """

@@ -41,7 +41,6 @@ class AttemptOnNode(StrictModel):
 
     Attributes:
         job: the id of the job; empty for a file of all jobs.
-        attempt: the number of the attempt; 0 for a file of all jobs.
     """
 
     job: str
@@ -86,7 +85,6 @@ class DamagedProbe(AttemptOnNode):
 
     Attributes:
         file: the file, below the folder of the run.
-        node: the node, as the name of the file has it.
         section: the section, or ``section.key``, with the problem; empty if it is the whole file.
         problem: what is wrong in it; empty if it is missing.
         awaited: whether it is a missing probe of the end of an attempt, which may still run.

@@ -40,7 +40,6 @@ class TimeOfSteps:
 
     Attributes:
         name: of the case; empty for all steps.
-        steps: the number of finished steps with a measured time.
         planned_s, measured_s: their seconds.
         planned_node_h, measured_node_h: their node-hours.
     """

@@ -75,7 +75,6 @@ class NodeNoise(NamedTuple):
     Attributes:
         seconds: from the start of the sampler to the last sample.
         rank_seconds: from the start of the first rank to the last sample.
-        cpus: the number of CPUs to which the ranks are bound.
         ranks_s: CPU time of the ranks.
         others_s: CPU time of other processes on the cores of the ranks.
         steal_s: CPU time that a hypervisor withheld, on all CPUs of the ranks.

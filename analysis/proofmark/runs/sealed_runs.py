@@ -38,7 +38,6 @@ class Waiver(StrictModel):
     """A party accepts that a partition misses an item of the contract.
 
     Attributes:
-        contract: the SHA-256 of the contract (`digest_of`).
         evidence: the SHA-256 of the newest archive of each run that decides.
         outcome: FAIL or UNJUDGED. What is INVALID measured nothing that could be accepted.
         worst: the worst value of its figures; None if it has none.

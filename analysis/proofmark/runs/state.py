@@ -72,8 +72,6 @@ class RunState:
     """The state of one run.
 
     Attributes:
-        folder: the folder of the state, with the journals.
-        site: the folder of the state of the site.
         run: the folder of the run. It may have been removed.
     """
 

@@ -6,13 +6,16 @@ import json
 from collections.abc import Callable, Mapping
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.folders import DATA
 
 from proofmark.common.errors import BadInput
+from proofmark.common.nodesets import unfold
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import SCHEDULERS, Ask, QueueLimits
 from proofmark.packages.survey.answers import ListedNode, kinds_of
-from proofmark.packages.survey.listings import LISTINGS
+from proofmark.packages.survey.listings import LISTINGS, in_order
 
 FILES = DATA / "schedulers"
 GIB = 2**30
@@ -233,3 +236,19 @@ def test_every_listing_is_tried() -> None:
 def test_an_unknown_scheduler_has_a_suggestion() -> None:
     with pytest.raises(BadInput, match=r"--scheduler: found 'slrum', did you mean 'slurm'\?"):
         LISTINGS.get("slrum")
+
+
+@given(st.lists(st.integers(0, 200), min_size=1, max_size=30, unique=True))
+def test_a_host_list_keeps_the_order_of_its_text(numbers: list[int]) -> None:
+    names = [f"n{number}" for number in numbers]
+    assert in_order(",".join(names)) == names
+    assert in_order(f"n[{','.join(map(str, numbers))}]") == names
+    assert sorted(in_order(f"n[{','.join(map(str, numbers))}]")) == sorted(unfold(names))
+
+
+def test_a_host_list_has_ranges_in_any_order() -> None:
+    assert in_order("r2,n[9,1-2]b[2,1],a[08-09]") == [
+        *("r2", "n9b2", "n9b1", "n1b2", "n1b1", "n2b2", "n2b1", "a08", "a09")
+    ]
+    with pytest.raises(ValueError, match="no ascending range"):
+        in_order("n[2-1]")

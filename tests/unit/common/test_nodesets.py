@@ -20,7 +20,6 @@ from proofmark.common.nodesets import (
     folded,
     hostlist,
     hosts_of,
-    in_order,
     is_name,
     unfold,
 )
@@ -158,19 +157,3 @@ def test_a_host_list_has_one_range_in_each_name(given: list[str]) -> None:
 def test_a_host_list_has_fewer_ranges_than_a_node_set() -> None:
     racks = [f"r{rack}n{node}" for rack in (1, 2) for node in (1, 2)]
     assert (folded(racks), hostlist(racks)) == ("r[1-2]n[1-2]", "r1n[1-2],r2n[1-2]")
-
-
-@given(st.lists(st.integers(0, 200), min_size=1, max_size=30, unique=True))
-def test_a_host_list_keeps_the_order_of_its_text(numbers: list[int]) -> None:
-    names = [f"n{number}" for number in numbers]
-    assert in_order(",".join(names)) == names
-    assert in_order(f"n[{','.join(map(str, numbers))}]") == names
-    assert sorted(in_order(f"n[{','.join(map(str, numbers))}]")) == sorted(unfold(names))
-
-
-def test_a_host_list_has_ranges_in_any_order() -> None:
-    assert in_order("r2,n[9,1-2]b[2,1],a[08-09]") == [
-        *("r2", "n9b2", "n9b1", "n1b2", "n1b1", "n2b2", "n2b1", "a08", "a09")
-    ]
-    with pytest.raises(ValueError, match="no ascending range"):
-        in_order("n[2-1]")

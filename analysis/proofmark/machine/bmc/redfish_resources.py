@@ -269,7 +269,6 @@ def await_task(
     """Wait for the end of the task with the path `monitor`.
 
     Args:
-        monitor: the path of the task monitor, or of the task.
         waits_for_boot: returns whether the BMC shows the change of the task already, so that a task
             that has not begun waits for the next boot only.
 

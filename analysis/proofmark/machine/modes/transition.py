@@ -547,7 +547,6 @@ class ModeTransition:
         set.
 
         Args:
-            wanted: the values of the change.
             before: the values in effect.
         """
         if error.outcome in (Outcome.DENIED, Outcome.FOREIGN_PENDING):

@@ -26,6 +26,7 @@ from proofmark.machine.scheduler import (
 )
 from proofmark.machine.scheduler_commands import (
     ask_scheduler,
+    directives,
     job_id,
     job_states,
     node_uses,
@@ -92,10 +93,9 @@ class Lsf(Scheduler):
             "-U": queue.reservation,
         }
         options |= _whole_nodes(request) if _has_csm(queue) else _slots(request)
-        lines = [f"{flag} {value}" for flag, value in options.items() if value]
-        lines += ["-x"] if queue.exclusive and not _has_csm(queue) else []
-        lines += ["-rn"]  # a job that is run again is a new attempt, which the kit starts
-        return [f"#BSUB {line}" for line in [*lines, *queue.options]]
+        exclusive = ["-x"] if queue.exclusive and not _has_csm(queue) else []
+        # -rn: a job that is run again is a new attempt, which the kit starts
+        return directives("#BSUB", options, [*exclusive, "-rn", *queue.options])
 
     def host_list(self, request: Request) -> str:
         """Return the host file: each host with its slots; empty with CSM."""

@@ -34,6 +34,7 @@ from proofmark.machine.scheduler_commands import (
     Use,
     as_argument,
     ask_scheduler,
+    directives,
     job_id,
     job_states,
     node_uses,
@@ -212,13 +213,8 @@ class Pbs(DrainingScheduler):
             "-q": queue.reservation or queue.name,  # a reservation is a queue of that name
             "-A": queue.account,
         }
-        lines = [
-            f"{flag}{value}" if flag.endswith("=") else f"{flag} {value}"
-            for flag, value in options.items()
-            if value
-        ]
         by_hand = f'# qsub -l "$(cat {shlex.quote(str(request.host_file))})" job.sh'
-        return [*(f"#PBS {line}" for line in [*lines, *queue.options]), by_hand]
+        return [*directives("#PBS", options, queue.options), by_hand]
 
     def host_list(self, request: Request) -> str:
         """Return the selection: one chunk for each host, with its CPUs and memory.

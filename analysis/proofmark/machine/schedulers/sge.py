@@ -24,6 +24,7 @@ from proofmark.machine.scheduler import (
 from proofmark.machine.scheduler_commands import (
     as_argument,
     ask_scheduler,
+    directives,
     job_id,
     job_states,
     node_uses,
@@ -114,10 +115,9 @@ class GridEngine(Scheduler):
             "-A": queue.account,
             "-ar": queue.reservation,
         }
-        lines = [f"{flag} {value}".strip() for flag, value in options.items() if value]
-        lines += ["-l exclusive=true"] if queue.exclusive else []
+        exclusive = ["-l exclusive=true"] if queue.exclusive else []
         by_hand = f'# qsub -q "$(cat {shlex.quote(str(request.host_file))})" job.sh'
-        return [*(f"#$ {line}" for line in [*lines, *queue.options]), by_hand]
+        return [*directives("#$", options, [*exclusive, *queue.options]), by_hand]
 
     def host_list(self, request: Request) -> str:
         """Return the queue instances of the nodes, which `submit` passes as an argument."""

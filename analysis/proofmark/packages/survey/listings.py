@@ -6,12 +6,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import product
 from typing import Any, ClassVar
 from xml.etree import ElementTree
 
 from proofmark.common.files import parse_json
 from proofmark.common.host_names import HostTable
-from proofmark.common.nodesets import in_order, unfold
+from proofmark.common.nodesets import unfold
 from proofmark.common.plugins import Plugins
 from proofmark.common.text import one_line
 from proofmark.machine.outcome import NodeError, Outcome
@@ -78,6 +79,33 @@ class FluxNodes(NodeListing):
             ListedNode(name=host, kind=kind, groups=tuple(queues.get(host, ())))
             for host, kind in of_host.items()
         ]
+
+
+_RANGES = re.compile(r"\[([^\[\]]*)\]")
+_PART = re.compile(r"(?:[^\[\],]|\[[^\[\]]*\])+")
+"""A part of a host list between two commas; a comma in brackets separates ranges."""
+
+
+def in_order(hosts: str) -> list[str]:
+    """Return the names of a host list in the order of its text, which a node set does not keep.
+
+    A scheduler numbers ranks in this order: ``n[81,1-80]`` begins with n81 (RFC 29 of Flux).
+
+    Raises:
+        ValueError: it is no host list.
+    """
+    unfold([hosts])
+    names: list[str] = []
+    for part in _PART.findall(hosts):
+        texts = re.split(_RANGES, part)  # text, ranges, text, ranges, …, text
+        axes = []
+        for ranges in texts[1::2]:
+            sets = [f"n[{each}]" for each in ranges.split(",")]
+            axes.append([name[1:] for name in unfold(sets)])
+        for numbers in product(*axes):
+            texts[1::2] = numbers
+            names.append("".join(texts))
+    return names
 
 
 def _flux_kind(children: dict[str, str]) -> tuple[str, ...]:

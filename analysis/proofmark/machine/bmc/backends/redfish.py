@@ -163,7 +163,6 @@ def resolve(
     """Return the attributes that make the abstract `settings`, with those that a change needs.
 
     Args:
-        offers: the attributes that the BMC offers.
         current: the values in effect. An attribute that has its value needs no other one.
 
     Raises:
