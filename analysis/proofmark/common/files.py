@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from io import BufferedReader, BytesIO, TextIOWrapper
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TextIO, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ValidationError
 
-from proofmark.common.archive import found_in
+from proofmark.common.archive import Chain, found_in
 from proofmark.common.errors import bad_input
 from proofmark.common.input_limits import MAX_DEPTH, MAX_OUTPUT_BYTES, MAX_RUN_FILE_BYTES
 from proofmark.common.rights import rights_at
@@ -287,32 +287,32 @@ def new_folder(path: Path, *, shared: bool = False) -> Iterator[None]:
 
 def is_regular(path: Path) -> bool:
     """Return whether `path` is a regular file, and no link to one."""
-    if sealed := found_in(path):
-        chain, name = sealed
-        return chain.is_file(name)
-    try:
-        with rights_at(path):
-            return stat.S_ISREG(path.lstat().st_mode)
-    except OSError:
-        return False
+    return _is(path, Chain.is_file, _is_regular)
 
 
 def is_folder(path: Path) -> bool:
     """Return whether `path` is a folder, or a link to one."""
-    if sealed := found_in(path):
-        chain, name = sealed
-        return chain.is_folder(name)
-    with rights_at(path):
-        return path.is_dir()
+    return _is(path, Chain.is_folder, Path.is_dir)
 
 
 def exists(path: Path) -> bool:
     """Return whether there is a file, a folder, a link or something else at `path`."""
-    if sealed := found_in(path):
-        chain, name = sealed
-        return chain.exists(name)
+    return _is(path, Chain.exists, os.path.lexists)
+
+
+def _is(path: Path, sealed: Callable[[Chain, str], bool], there: Callable[[Path], bool]) -> bool:
+    """Return the answer of the chain that has `path`, or else of the disk."""
+    if found := found_in(path):
+        return sealed(*found)
     with rights_at(path):
-        return os.path.lexists(path)
+        return there(path)
+
+
+def _is_regular(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
 
 
 def names_in(folder: Path | str) -> Collection[str]:

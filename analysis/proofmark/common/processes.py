@@ -146,14 +146,21 @@ class Process(subprocess.Popen[bytes]):
 
 
 class ProcessGroup:
-    """Processes that other threads run, and that are killed together."""
+    """Processes that threads run, and that the first signal kills together.
+
+    Attributes:
+        received: the name of the signal; empty before it.
+        killed: is set by the signal. A process that starts later is killed at once.
+    """
 
     def __init__(self) -> None:
+        self.received = ""
         self.killed = threading.Event()
         self._running: set[Process] = set()
 
-    def kill(self, _why: str = "") -> None:
-        """Kill all processes, and each one that starts later."""
+    def kill(self, signal_name: str) -> None:
+        """Kill all processes; further signals change nothing."""
+        self.received = self.received or signal_name
         self.killed.set()
         for process in list(self._running):
             process.kill()
@@ -322,44 +329,18 @@ def on_stop_signal(handle: Callable[[str], object]) -> Iterator[None]:
             signal.signal(number, earlier)
 
 
-class StopSignals:
-    """The first signal of a block. Further signals change nothing."""
-
-    def __init__(self) -> None:
-        self.received = ""
-        self._send: Callable[[str], object] | None = None
-
-    @contextmanager
-    def sent_to(self, send: Callable[[str], object]) -> Iterator[None]:
-        """Call `send` with the name of the signal when it comes, or at once if it has come."""
-        self._send = send
-        if self.received:
-            send(self.received)
-        try:
-            yield
-        finally:
-            self._send = None
-
-    def note(self, name: str) -> None:
-        """Store the first signal, and send it."""
-        if not self.received:
-            self.received = name
-            if self._send:
-                self._send(name)
-
-
 @contextmanager
-def stop_signals() -> Iterator[StopSignals]:
-    """Yield the record of the signals of the block.
+def stop_signals() -> Iterator[ProcessGroup]:
+    """Yield the processes that a signal in the block kills.
 
     Raises:
         Stopped: a signal came. It is raised at the end of the block.
     """
-    signals = StopSignals()
-    with on_stop_signal(signals.note):
-        yield signals
-    if signals.received:
-        raise Stopped(signals.received)
+    group = ProcessGroup()
+    with on_stop_signal(group.kill):
+        yield group
+    if group.received:
+        raise Stopped(group.received)
 
 
 Task = TypeVar("Task")

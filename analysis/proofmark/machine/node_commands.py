@@ -34,7 +34,6 @@ from proofmark.common.kit import code_folder
 from proofmark.common.nodesets import folded, nodes_by
 from proofmark.common.processes import (
     ProcessGroup,
-    StopSignals,
     call_line,
     environment_of,
     run_command,
@@ -80,18 +79,18 @@ def run_commands(
     *,
     timeout_s: float,
     at_once: int,
-    signals: StopSignals,
+    group: ProcessGroup,
 ) -> dict[str, NodeResult]:
     """Run the commands of all nodes; return the result of each, in the order of `commands`.
 
     Args:
         timeout_s: a command that runs longer is killed. The time of each begins with its start.
-        signals: the first signal kills all the commands.
+        group: the commands belong to it until their end.
 
     Raises:
         Stopped: a signal came.
     """
-    group, environment = ProcessGroup(), environment_of("ssh")
+    environment = environment_of("ssh")
 
     def run(node: str) -> NodeResult:
         words, began = commands[node], time.time()
@@ -103,10 +102,9 @@ def run_commands(
             return error
         return NodeProcess(words, done.returncode, done.stdout, done.stderr, began)
 
-    with signals.sent_to(group.kill):
-        results = fan_out(commands, run, at_once, group.killed)
-    if signals.received:
-        raise Stopped(signals.received)
+    results = fan_out(commands, run, at_once, group.killed)
+    if group.received:
+        raise Stopped(group.received)
     return results
 
 
@@ -426,14 +424,14 @@ def run_text(
             failed[node] = error
     secrets = nodes_by({node: command.secret for node, command in commands.items()})
     results: dict[str, NodeResult] = {}
-    with stop_signals() as signals:
+    with stop_signals() as group:
         for secret, nodes in secrets.items():  # all hosts of a site usually have one password
             results |= run_commands(
                 {node: commands[node].words for node in nodes},
                 secret + text,
                 timeout_s=TIMEOUT_S if timeout_s is None else timeout_s,
                 at_once=AT_ONCE,
-                signals=signals,
+                group=group,
             )
     processes: dict[str, NodeProcess] = {}
     for node in filter(commands.__contains__, names):

@@ -18,7 +18,7 @@ from proofmark.cli.main import main
 from proofmark.common.processes import (
     EVERY,
     PASSED_ON,
-    StopSignals,
+    ProcessGroup,
     environment_of,
     is_secret,
     passed_on,
@@ -169,7 +169,7 @@ def test_no_child_has_the_secrets(tmp_path: Path) -> None:
     lines: list[str] = []
     build(["env"], environment_of("spack"), tmp_path / "log", lines.append)
     words = {"here": ("sh", "-s")}
-    results = run_commands(words, "env", timeout_s=60, at_once=1, signals=StopSignals())
+    results = run_commands(words, "env", timeout_s=60, at_once=1, group=ProcessGroup())
     assert isinstance(results["here"], NodeProcess)
     for text in (
         run_command(["env"]).stdout,

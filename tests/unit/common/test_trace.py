@@ -53,8 +53,8 @@ def test_each_command_of_a_node_is_traced(caplog: pytest.LogCaptureFixture) -> N
         "n2": ["sh", "-c", "sleep 60", "n2"],
         "n3": ["/no/such/program", "n3"],
     }
-    with caplog.at_level(logging.INFO, "proofmark.trace"), stop_signals() as signals:
-        run_commands(commands, "secret input", timeout_s=6, at_once=3, signals=signals)
+    with caplog.at_level(logging.INFO, "proofmark.trace"), stop_signals() as group:
+        run_commands(commands, "secret input", timeout_s=6, at_once=3, group=group)
     expected = (
         r"n1: sh -c 'exit 3' n1: exit code 3 after \d+\.\d{3} s",
         r"n2: sh -c 'sleep 60' n2: TimeoutExpired after \d+\.\d{3} s",

@@ -45,8 +45,8 @@ ODD_NAMES = (
 def run_all(
     commands: Mapping[str, list[str]], text: str = "", timeout_s: float = 60, at_once: int = 64
 ) -> dict[str, NodeResult]:
-    with stop_signals() as signals:
-        return run_commands(commands, text, timeout_s=timeout_s, at_once=at_once, signals=signals)
+    with stop_signals() as group:
+        return run_commands(commands, text, timeout_s=timeout_s, at_once=at_once, group=group)
 
 
 def finished(result: Result) -> subprocess.CompletedProcess[str]:
