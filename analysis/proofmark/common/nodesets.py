@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeVar
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
+from proofmark.common.grouping import gathered
 from proofmark.common.input_limits import MAX_NODES
 
 Value = TypeVar("Value")
@@ -83,10 +84,7 @@ def folded(names: Iterable[str]) -> str:
 
 def nodes_by(values: Mapping[str, Value]) -> dict[Value, list[str]]:
     """Return the nodes with the same value, by this value."""
-    nodes: dict[Value, list[str]] = {}
-    for node, value in values.items():
-        nodes.setdefault(value, []).append(node)
-    return nodes
+    return gathered((value, node) for node, value in values.items())
 
 
 def hostlist(names: Iterable[str]) -> str:
