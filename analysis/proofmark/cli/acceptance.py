@@ -214,7 +214,6 @@ class Question:
 
     Attributes:
         limit: a partition, or hosts of it; `COMPUTE` for all partitions.
-        root: the folder of the runs.
         named: the only runs that count; empty: all runs of the folder.
     """
 

@@ -54,7 +54,6 @@ class ArgumentUse:
     A word is a verb, an option, or the metavar of an argument.
 
     Attributes:
-        of: the options, or metavars of arguments.
         beside: words of which one is needed; empty: none is needed.
         without: words beside which they have no meaning.
     """
@@ -272,7 +271,6 @@ def later(function: str, about: str) -> Callable[[Namespace], int]:
 
     Args:
         function: as of an entry point, below this room: ``module:function``.
-        about: what the command does, for its help.
     """
     module, _, name = function.partition(":")
 
@@ -289,13 +287,8 @@ class Command:
     """A command.
 
     Attributes:
-        run: the function of the command; it returns the exit code. The help has its docstring.
-        example: an example of its command line, without `proofmark`.
-        arguments: the function that adds its arguments to a parser.
         traced: whether ``-v`` writes a trace into the run.
         uses: the arguments that would be ignored beside some words, and are refused there.
-        listing: returns further text of the help.
-        summary: for ``--help``; empty for a command of another package.
     """
 
     run: Callable[[Namespace], int]
@@ -316,7 +309,6 @@ class AddedCommand:
     Attributes:
         group: of ``--help``; ``stage``: a command of playbooks, whose name begins with this word.
         module: has `COMMANDS` with the command. It is imported when the command is used.
-        summary: for ``--help``.
     """
 
     group: str

@@ -50,7 +50,6 @@ WORDS = {
     SourceState.FOUND: "found",
     SourceState.MISSING: "missing",
     SourceState.OTHER_CHECKSUM: "another checksum",
-    SourceState.NO_CHECKSUM: "found, no checksum",
 }
 
 

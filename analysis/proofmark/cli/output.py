@@ -55,8 +55,6 @@ def print_table(
     """Print a table. A terminal limits its width; a pipe gets one line per row.
 
     Args:
-        rows: one text per column.
-        nothing: the sentence that is printed if there is no row.
         width: limits the lines of a pipe too; None: it does not.
     """
     shown = list(rows)
@@ -175,7 +173,6 @@ def report_crash(error: Exception, run: object, *, verbose: bool) -> None:
     command has a run.
 
     Args:
-        error: the exception.
         run: the folder of the run; anything else if the command has none.
         verbose: whether the command has ``-v``.
     """

@@ -122,7 +122,6 @@ def plan_notes(
     """Yield a note for each unknown fact, doubt, lost step, idle core, and limit without a figure.
 
     Args:
-        machines: its machine in each mode.
         probe: the output of the probe of a node; empty if the hardware is declared.
     """
     for line in unread_lines(machines(site.partition.current_mode).unread):
@@ -177,9 +176,6 @@ def doubts(site: Site, benchmarks: Benchmarks) -> Iterator[str]:
 
 def plan_summary(plan: Plan, hosts: Collection[str] = ()) -> dict[str, Any]:
     """Return suite, number of nodes, modes, packages and cost of `plan`.
-
-    Args:
-        hosts: the hosts that ``-l`` selects.
 
     Returns:
         `suite`; `partition`; `nodes`, their number; `node_set`, their names; `modes` in the order

@@ -203,10 +203,6 @@ def repeat_noisy_steps(run: Run, say: Callable[[str], None]) -> None:
     The executions are in ``decisions.json`` before they run, so that an interrupted run has spent
     their time. Only steps that are finished, on nodes in their mode, run again.
 
-    Args:
-        run: a run of which all steps that can run have ended.
-        say: called with one line for each decision.
-
     Raises:
         BadInput: as of `rerun`; or a file of the run is damaged.
         Stopped: SIGINT or SIGTERM was received.

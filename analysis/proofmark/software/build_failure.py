@@ -260,10 +260,8 @@ class BuildFailure:
     """The first failure in the output of Spack or EasyBuild.
 
     Attributes:
-        cause: why the package was not installed.
         package: the package, ``hpl-2.3``; empty if the tool names none.
         message: the message of the tool in one line, with the addresses that it asked.
-        log: the log of the build; None if the tool names none.
     """
 
     cause: BuildCause

@@ -34,7 +34,6 @@ def run(
     """Run `command`, append its output to `log`, and return its exit code.
 
     Args:
-        environment: its variables, from `environment_of`.
         idle: is called after each `IDLE_S` seconds, also if there is output.
         folder: its working directory; None: that of this process.
 

@@ -25,7 +25,6 @@ class DerivedPart(StrictModel):
     """A part of a program that is not the kit's.
 
     Attributes:
-        package: Spack's name.
         role: ``mpi`` or ``blas``; empty for other parts.
         kit: name and version in the kit's lock; empty if the kit has no such part.
         prefix: the folder of the site's installation; empty if Spack built it.
@@ -50,10 +49,7 @@ class Provided(StrictModel):
 
     Attributes:
         spec: the request to the provider: a Spack spec, a module, or the names of modules.
-        hash: the hash of Spack, empty for other providers.
         target: archspec's name of the processor it was built for; empty if not known.
-        programs: absolute path by the name that the cases use.
-        environment: the variables that every program of the package needs.
         site_parts: its parts that are not the kit's; None if it is exactly the kit's program.
         built: how Spack built it, by ``variants``, ``flags``, ``compiler``, ``mpi`` and ``blas``;
             empty for other providers.
@@ -157,10 +153,6 @@ def preinstalled(
 ) -> Installed:
     """Return the packages in `programs` as the inventory describes them.
 
-    Args:
-        entries: ``partition.preinstalled``, by package.
-        module_output: the output of ``modules.sh``, by package.
-
     Raises:
         BadInput: the inventory does not name a package.
     """
@@ -230,8 +222,6 @@ class Sources:
     """Sources of Spack and of what it installs; None is the public address.
 
     Attributes:
-        spack: the site's own checkout of Spack, at the pinned commit.
-        packages: the site's own checkout of spack-packages, at the pinned commit.
         bundle: an unpacked bundle; nothing then comes from the network.
         upstream: whether the addresses of the recipes are asked too, if `bundle` or `mirror` is
             given.
@@ -254,12 +244,9 @@ class ProvisionRequest:
     """The programs that are needed, and the inputs of a provider.
 
     Attributes:
-        kit: the checkout of Proofmark.
         arch: the environment's folder in ``environments/``.
         sources: the sources of Spack; EasyBuild reads only its mirror.
         site_locks: the folder of the site's own locks, ``<arch>/<os>/spack.lock``.
-        bundle: the file of a bundle, for an installation without a network.
-        toolchain: the compiler, MPI and BLAS of EasyBuild's programs.
         jobs: the number of processes of a build; 0 is the default of the builder.
         facts: the facts of the partition, for the names of programs.
         module_output: the output of ``modules.sh``, by package.

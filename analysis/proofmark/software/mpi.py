@@ -122,11 +122,7 @@ def romio_drivers(content: bytes) -> tuple[str, ...]:
 
 
 def file_drivers(words: str) -> tuple[str, ...]:
-    """Return the drivers of files, ``romio:ufs`` or ``ompio:lustre``, by names in the library.
-
-    Args:
-        words: the names of functions and of components, as ``probe-program.sh`` prints them.
-    """
+    """Return the drivers of files, ``romio:ufs`` or ``ompio:lustre``, by names in the library."""
     romio = [f"romio:{name}" for name in romio_drivers(words.encode())]
     ompio = [f"ompio:{name}" for name in re.findall(r"\bmca_fs_(?!base)(\w+?)_component", words)]
     return (*sorted(ompio), *romio)
@@ -166,7 +162,6 @@ def built_variants(package: str, version: str, info: str, drivers: Sequence[str]
     """Return the variants of Spack that the output of the programs of `INFO` states.
 
     Args:
-        package: Spack's package.
         version: the release; the output of another release states nothing.
         drivers: the drivers of ROMIO; empty if they are not known.
     """

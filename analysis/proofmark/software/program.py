@@ -40,9 +40,7 @@ class Blas(StrictModel):
     """The BLAS that a program calls.
 
     Attributes:
-        family: ``openblas``, ``blis``, ``mkl``, ``reference``, ….
         version: the release, None if the library does not contain it.
-        library: its file, or ``static``.
         chosen: the kernel that it uses on the node and in the environment of the probe.
         why_unknown: the reason if `chosen` is None.
         tried: by requested kernel, the kernel that the library then used.
@@ -265,7 +263,6 @@ class BlasVariants(StrictModel):
 
     Attributes:
         variants: ``as-installed`` and ``right``; equal if the installed choice is right.
-        report: the environment in which the BLAS prints its kernel to the program's output.
     """
 
     variants: dict[str, Variant]

@@ -28,9 +28,6 @@ class Provider(ABC):
     def install(self, say: Say) -> Installed:
         """Install the missing programs and return the packages of the request.
 
-        Args:
-            say: is called with each line of progress.
-
         Raises:
             BadInput: a program cannot be installed.
             Stopped: this process received SIGINT or SIGTERM.
@@ -72,9 +69,6 @@ class Provider(ABC):
     def check_prefixes(cls, prefixes: Path) -> None:
         """Refuse a folder under which the provider cannot install; accept every folder by default.
 
-        Args:
-            prefixes: the folder of all installed programs, an absolute path.
-
         Raises:
             BadInput: the provider cannot install there.
         """
@@ -108,9 +102,6 @@ def check_name(name: str) -> None:
 
 def check_provider(name: str, prefixes: Path) -> None:
     """Refuse a value of ``provision_from`` that is not accepted.
-
-    Args:
-        prefixes: the folder of all installed programs, an absolute path.
 
     Raises:
         BadInput: no provider has the name `name`, its class cannot be imported, or it cannot

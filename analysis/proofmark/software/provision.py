@@ -45,7 +45,6 @@ def make_software(
 
     Args:
         prefixes: the folder into which pip installed, by package.
-        pins: the version of the distribution that pip installed, by package.
 
     Raises:
         BadInput: a program was not probed, or the folder of pip is missing in `prefixes`.

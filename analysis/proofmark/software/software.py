@@ -44,17 +44,13 @@ class Package(_WithDigest):
 
     Attributes:
         origin: the provider: a value of ``partition.provision_from``.
-        spec: the request to the provider; empty if there is none.
-        hash: the hash of Spack; empty for other providers.
         prefix: the folder of its MPI, which contains ``bin/mpirun``.
         target: archspec's name of the processor it was built for; empty for any processor.
         launcher: the launcher of its MPI; ``plain`` if no program calls MPI.
-        environment: the variables that every program of the package needs.
         run_environment: the run-time variables of the site for its launcher
             (`LaunchSettings.variables`).
         variants: environment by choice by variant (``blas_kernel``: ``as-installed``, ``right``).
         site_parts: its parts that are not the kit's; None: the kit's program, or no lock.
-        built: how Spack built it (`Provided.built`).
         environment_hash: SHA-256 of `identity`.
     """
 
@@ -127,13 +123,7 @@ class Software(_WithDigest):
 
 @dataclass(frozen=True)
 class PackageSource:
-    """Where a package comes from.
-
-    Attributes:
-        origin: the provider: a value of ``partition.provision_from``.
-        spec: the request to the provider; empty if there is none.
-        hash: the hash of Spack; empty for other providers.
-    """
+    """Where a package comes from."""
 
     origin: str
     version: str
@@ -151,9 +141,6 @@ def package_of(
 
     The variants are those of the first program that calls a BLAS. The launcher is that of the
     first program that calls MPI.
-
-    Args:
-        environment: the variables that every program of the package needs.
     """
     blas = [blas_variants(program, facts) for program in programs.values()]
     variants = next((each.variants for each in blas if each.variants), {})

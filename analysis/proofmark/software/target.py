@@ -30,7 +30,6 @@ class TargetRequirements:
     """The properties that a processor needs to run programs built for a target.
 
     Attributes:
-        machine: the output of ``uname -m``.
         generation: the generation of POWER (9 for POWER9), else 0.
         flags: flags of ``/proc/cpuinfo``, sorted; empty for POWER, which the generation describes.
     """

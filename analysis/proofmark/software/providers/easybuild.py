@@ -254,11 +254,8 @@ class EasyBuildInstallation:
     """The modules that EasyBuild installs for the environment `arch`.
 
     Attributes:
-        kit: the checkout of Proofmark.
         root: the folder of all installations of EasyBuild.
-        toolchain: the compiler, MPI and BLAS.
         sources: a folder of sources; None: only downloads.
-        jobs: the number of processes of a build; 0: one for each core.
         wanted: the packages to install, by the names of the cases; empty: all of the easystack.
     """
 
@@ -417,9 +414,6 @@ def installed_packages(
     facts: Mapping[str, object],
 ) -> Installed:
     """Return the installed packages.
-
-    Args:
-        facts: the facts of the partition; ``{fact}`` in the name of a program is replaced by one.
 
     Raises:
         BadInput: a package is not in the easystack, or a program is missing or of another target.

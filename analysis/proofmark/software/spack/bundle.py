@@ -33,12 +33,9 @@ class Manifest(StrictModel):
     """The content of a bundle.
 
     Attributes:
-        os: the name that Spack uses for the operating system.
         commits: the commits of Spack and of its recipes, by name.
         lock: SHA-256 of the lock that the bundle was made for.
         python: the version of Python that the wheels are for, ``3.11``.
-        packages: the roots of the lock whose sources are in the bundle.
-        files: SHA-256 by path.
     """
 
     arch: str

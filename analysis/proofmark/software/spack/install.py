@@ -97,9 +97,6 @@ def one_at_a_time(
 
     While another process holds it, `say` gets a line at once and one after each `IDLE_S` seconds.
 
-    Args:
-        work: the environment that is installed.
-
     Raises:
         BadInput: `path` is a link, or cannot be opened.
     """
@@ -386,9 +383,6 @@ def check_recipes(installation: SpackInstallation, environment: Path) -> None:
 
     The hashes are Spack's own. They find what ``git status`` does not: a file that git is told not
     to look at, and a recipe that another repository replaces.
-
-    Args:
-        environment: the folder of the environment with the lock.
 
     Raises:
         BadInput: names each package; or Spack cannot read its recipe.

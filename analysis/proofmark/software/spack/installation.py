@@ -246,9 +246,7 @@ class CopiedEnvironment:
     """A copy of an environment, and what starts Spack on it.
 
     Attributes:
-        words: the command line of Spack, without environment and command.
         folder: the folder of the copy, with ``spack.yaml`` and, once it is made, ``spack.lock``.
-        variables: the variables of Spack's process.
     """
 
     words: tuple[str, ...]
@@ -434,9 +432,6 @@ LONGEST = SHEBANG_LIMIT - len(BELOW)
 
 def check_length(prefixes: Path) -> None:
     """Refuse a folder under which Spack cannot install.
-
-    Args:
-        prefixes: the folder of all installed programs, an absolute path.
 
     Raises:
         BadInput: its path is too long.

@@ -75,9 +75,6 @@ def overlay_digest(overlay: Path) -> str:
     """Return the SHA-256 over names and contents of every file of the overlay recipes.
 
     Byte code and hidden folders, which tools write, are not part of a recipe.
-
-    Args:
-        overlay: the folder of the package repository, which contains ``repo.yaml``.
     """
     digest = hashlib.sha256()
     for path in sorted(overlay.rglob("*")):
@@ -93,7 +90,6 @@ def root_names(environment: Mapping[str, Json], definitions: Mapping[str, list[J
     """Return the package names that an environment's ``specs`` request.
 
     Args:
-        environment: the ``spack`` mapping of a ``spack.yaml``.
         definitions: all named lists, also those of included files.
     """
     names = set()
@@ -138,11 +134,7 @@ class LockedEnvironment:
 
 @dataclass(frozen=True)
 class LockText:
-    """The files of a lock.
-
-    Attributes:
-        recorded_digest: the content of ``overlay.sha256`` beside it.
-    """
+    """The files of a lock."""
 
     name: str
     text: str
@@ -152,12 +144,7 @@ class LockText:
 def check_lock(
     written: LockText, environment: LockedEnvironment, overlay: Path, pins: Mapping[str, Json]
 ) -> list[InputError]:
-    """Return all errors of a lock that is to be shipped.
-
-    Args:
-        overlay: the folder of the overlay recipes.
-        pins: content of ``environments/common/spack-pins.yaml``.
-    """
+    """Return all errors of a lock that is to be shipped."""
     lock = json.loads(written.text)
     mistakes: list[InputError] = []
 
@@ -248,7 +235,6 @@ def digest_of_inputs(source: Path, directory: Path, operating_system: str) -> st
     """Return the SHA-256 of what asks something of the lock of a site; comments do not count.
 
     Args:
-        source: the ``spack.yaml`` of the site.
         directory: the folder of the kit's environment, from which its `include` starts.
 
     Raises:
@@ -280,7 +266,6 @@ def read_environment(
     """Read ``spack.yaml`` and the files that it includes for one operating system.
 
     Args:
-        operating_system: the name that Spack uses for it.
         site: the ``spack.yaml`` of a site for this environment; None for the kit's.
 
     Raises:
@@ -320,9 +305,6 @@ def external_mistakes(source: Path, merged: Mapping[str, Json]) -> Iterator[Inpu
     """Yield the externals of the ``spack.yaml`` of a site without the version that is required.
 
     Spack would only say that there is no solution.
-
-    Args:
-        merged: the merged configuration of packages.
     """
     versions = _versions([merged])
     for name, entry in read_spack_yaml(source).get("packages", {}).items():
@@ -439,7 +421,6 @@ def check(
     """Return all errors of one committed lock, or of a lock of a site, and of its sources.
 
     Args:
-        operating_system: the name that Spack uses for it.
         locks: the folder of a site's locks; None for the kit's.
 
     Raises:

@@ -339,7 +339,6 @@ class LockChange:
     """A package that differs between two locks.
 
     Attributes:
-        before: its versions in the first lock; empty if it has none.
         after: its versions in the second. If they are equal, the package is built in another way.
     """
 

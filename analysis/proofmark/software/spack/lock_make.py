@@ -57,7 +57,6 @@ class Checkouts:
     """Checkouts of Spack and spack-packages.
 
     Attributes:
-        python: the Python that runs Spack and that has the solver.
         cache: the folder of Spack's index of all recipes, which needs minutes; None: the user's.
             It is that of the installation (`SpackInstallation.index`): one index serves both.
     """
@@ -105,10 +104,6 @@ class Checkouts:
 def make(root: Path, arch: str, operating_system: str, checkouts: Checkouts) -> Path:
     """Concretize an environment of the kit and write its canonical lock; return its folder.
 
-    Args:
-        operating_system: the name that Spack uses for it.
-        checkouts: Spack and its recipes, at the pinned commits.
-
     Raises:
         BadInput: a checkout is not at its pinned commit, Spack runs on another operating system, or
             its solver finds no solution.
@@ -126,7 +121,6 @@ def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> N
     Args:
         source: the ``spack.yaml``; its paths of `include` start in a folder of ``environments/``.
         folder: the folder of the lock, ``…/<environment>/<operating system>``.
-        checkouts: Spack and its recipes, at the pinned commits.
 
     Raises:
         BadInput: see `make`.
@@ -239,7 +233,6 @@ class SpecHashes(StrictModel):
     """The hashes of a spec in a lock, and the same ones computed now.
 
     Attributes:
-        spec: the hash of the content of the spec in the lock.
         recipe: the hash of the pinned recipe; None: there is none.
     """
 

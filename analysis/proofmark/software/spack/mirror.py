@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
@@ -44,9 +44,7 @@ class SourceFile(StrictModel):
     Attributes:
         addresses: where the recipe gets it, in the order in which Spack tries them; of a file in
             PyPI its package URL (``pkg:pypi/cython@3.1.7``).
-        name: the name that Spack gives to its copy; ``ior-4.0.0.tar.gz``.
-        place: the path of the file in a mirror of Spack.
-        sha256: its checksum; None if the recipe has none, so that Spack refuses the file.
+        sha256: its checksum; None if the recipe has none: then no file serves.
     """
 
     addresses: tuple[str, ...]
@@ -133,9 +131,7 @@ class SourceState(StrEnum):
     FOUND = "found"
     MISSING = "missing"
     OTHER_CHECKSUM = "other-checksum"
-    """A file has the place or the name of the source, but another content."""
-    NO_CHECKSUM = "no-checksum"
-    """A file is at the place of the source, and no checksum of it is known."""
+    """A file has the name of the source, but another content."""
 
 
 @dataclass(frozen=True)
@@ -149,15 +145,15 @@ class Located:
 
     @property
     def usable(self) -> bool:
-        """Whether Spack can use the file, or refuses it by itself for want of a checksum."""
-        return self.state in (SourceState.FOUND, SourceState.NO_CHECKSUM)
+        """Whether Spack can use the file."""
+        return self.state is SourceState.FOUND
 
 
 def locate(sources: SourcesOfLock, labels: Iterable[str], folders: Sequence[Path]) -> list[Located]:
-    """Search the sources of the packages `labels` in `folders`.
+    """Search the sources of the packages `labels` in `folders` by their checksums.
 
-    A file is found by its checksum, whatever its name is. A source without a checksum is found at
-    its place in a mirror of Spack.
+    The name of a file has no importance, but a file of the right name is named if nothing else is
+    found.
     """
     files = []
     for folder in folders:
@@ -166,29 +162,15 @@ def locate(sources: SourcesOfLock, labels: Iterable[str], folders: Sequence[Path
     by_name = {path.name: path for path in reversed(files)}
     found = []
     for label in sorted(set(labels)):
-        found += [
-            _locate(label, source, folders, by_checksum, by_name) for source in sources[label]
-        ]
+        for source in sources[label]:
+            file, state = by_checksum.get(source.sha256 or ""), SourceState.FOUND
+            if file is None:
+                places = (source.place, source.name, *source.addresses)
+                names = (each.rpartition("/")[2] for each in places)
+                file = next((by_name[name] for name in names if name in by_name), None)
+                state = SourceState.OTHER_CHECKSUM if file else SourceState.MISSING
+            found.append(Located(label, source, state, file))
     return found
-
-
-def _locate(
-    label: str,
-    source: SourceFile,
-    folders: Sequence[Path],
-    by_checksum: Mapping[str, Path],
-    by_name: Mapping[str, Path],
-) -> Located:
-    if source.sha256 and source.sha256 in by_checksum:
-        return Located(label, source, SourceState.FOUND, by_checksum[source.sha256])
-    placed = next((path for each in folders if (path := each / source.place).is_file()), None)
-    if placed and source.sha256 is None:
-        return Located(label, source, SourceState.NO_CHECKSUM, placed)
-    names = (source.name, *(address.rpartition("/")[2] for address in source.addresses))
-    other = placed or next((by_name[name] for name in names if name in by_name), None)
-    if other and source.sha256:
-        return Located(label, source, SourceState.OTHER_CHECKSUM, other)
-    return Located(label, source, SourceState.MISSING, None)
 
 
 def link(located: Iterable[Located], folder: Path) -> None:

@@ -121,7 +121,6 @@ def mpi_mistakes(program: str, states: Mapping[Path, str], wanted: Spec) -> list
     """Return how the MPI of a program differs from the spec `wanted`.
 
     Args:
-        states: what each of its MPI libraries states.
         wanted: the MPI of the lock; one of a package that states no release is not compared.
     """
     mistakes = []
@@ -277,9 +276,6 @@ CONDITIONAL = frozenset({"pmi", DRIVERS})
 
 def lock_at(kit: Path, site: Path, arch: str, system: str) -> Lock | None:
     """Return the lock of the site `site`, else that of the kit; None if there is none.
-
-    Args:
-        system: the operating system, as Spack names it.
 
     Raises:
         BadInput: the file is no lock.

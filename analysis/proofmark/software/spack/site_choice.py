@@ -186,7 +186,6 @@ class SiteParts:
         blas: the BLAS; None: the kit's own is built.
         compiler: the entry of `externals` of another gcc than the kit's; None: the kit's.
         scratches: the types of the file systems to which the programs write.
-        file_systems: those whose headers the system has.
     """
 
     mpi: SitePart | None
@@ -210,11 +209,7 @@ class SiteParts:
 
 
 def site_environment(kit: Mapping[str, Any], parts: SiteParts) -> dict[str, Any]:
-    """Return the ``spack`` mapping of a site.
-
-    Args:
-        kit: the ``spack`` mapping of the kit's environment.
-    """
+    """Return the ``spack`` mapping of a site."""
     made = copy.deepcopy(dict(kit))
     packages = made["packages"]
     for virtual, part in (("mpi", parts.mpi), ("blas", parts.blas)):
@@ -366,7 +361,6 @@ def choose_compiler(
     """Return the entry of the gcc to use; None for the one that the kit's file names.
 
     Args:
-        found: the entries that Spack found.
         kit: the kit's entry for this operating system; None if the kit has none.
         choice: ``gcc@<version>`` or a prefix; empty if the site chooses none.
 

@@ -49,11 +49,8 @@ class SitePart:
     """A library or compiler of the site, as an external of Spack.
 
     Attributes:
-        package: Spack's name of the package.
-        prefix: its prefix for Spack.
         variants: the variants that Spack is told, ``threads=none`` or ``+wrappers``.
         file: the wrapper of an MPI, the file of a library.
-        modules: the environment modules that a build loads.
     """
 
     package: str
@@ -118,7 +115,6 @@ def find_mpis(
     Args:
         machine: the machine of the processor, ``x86_64``; module names of RHEL contain it.
         folders: folders of programs (``PATH``) that can contain another ``mpicc``.
-        modules: the modules that were loaded to get `folders`.
     """
     found: dict[Path, SitePart] = {}
     for layout in layouts().mpi:
