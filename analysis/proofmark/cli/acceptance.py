@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -85,7 +85,21 @@ def acceptance(options: Namespace) -> int:
     document = read_contract(inventory.folder)
     if document is None:
         raise bad_input(inventory.folder / CONTRACT, "", "no such file", "the contract of the site")
-    return VERBS[options.verb](options, inventory, document)
+    if options.verb in ("check", "waive"):
+        verb = _check if options.verb == "check" else _waive
+        return verb(options, inventory, document)
+    if options.verb == "sign" and not options.key:
+        raise bad_input("sign", "", "no --key", "--key FILE")
+    if options.verb == "measure" and not options.playbook:
+        accepted = "`ansible-playbook acceptance.yml -i SITE -l PARTITION`, which uses this verb"
+        raise bad_input("measure", "", "no --playbook", accepted)
+    with in_language(options.language):
+        asked = question(options, inventory, document)
+        if options.verb == "sign":
+            return sign_acceptance(options, asked)
+        if options.verb == "measure":
+            return measure_acceptance(options, asked)
+        return _shown(options, asked, asked.answer())
 
 
 def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
@@ -170,37 +184,6 @@ def _waive(options: Namespace, inventory: Inventory, document: Contract) -> int:
         )
     return 0
 
-
-def _judge(options: Namespace, inventory: Inventory, document: Contract) -> int:
-    """Judge the acceptance by the sealed runs of the site, and write its page."""
-    with in_language(options.language):
-        return judge_acceptance(options, question(options, inventory, document))
-
-
-def _sign(options: Namespace, inventory: Inventory, document: Contract) -> int:
-    """Sign the page of the acceptance with the data that it shows."""
-    if not options.key:
-        raise bad_input("sign", "", "no --key", "--key FILE")
-    with in_language(options.language):
-        return sign_acceptance(options, question(options, inventory, document))
-
-
-def _measure(options: Namespace, inventory: Inventory, document: Contract) -> int:
-    """Run the suites that the contract still needs, one after the other, then judge."""
-    if not options.playbook:
-        accepted = "`ansible-playbook acceptance.yml -i SITE -l PARTITION`, which uses this verb"
-        raise bad_input("measure", "", "no --playbook", accepted)
-    with in_language(options.language):
-        return measure_acceptance(options, question(options, inventory, document))
-
-
-VERBS: Mapping[str, Callable[[Namespace, Inventory, Contract], int]] = {
-    "check": _check,
-    "judge": _judge,
-    "measure": _measure,
-    "sign": _sign,
-    "waive": _waive,
-}
 
 WIDTH = 100
 """The length of the lines of the table."""
@@ -332,16 +315,6 @@ def question(options: Namespace, inventory: Inventory, contract: Contract) -> Qu
     return Question(inventory, contract, options.limit, root, options.run)
 
 
-def judge_acceptance(options: Namespace, asked: Question) -> int:
-    """Judge the runs of a site by its contract; print the items and write the page.
-
-    Raises:
-        BadInput: a run that is named cannot decide, the inventory is wrong, or the page cannot be
-            written.
-    """
-    return _shown(options, asked, asked.answer())
-
-
 def _shown(options: Namespace, asked: Question, found: Acceptance) -> int:
     """Print the items of an acceptance and write its page; return the exit code of its word."""
     missing = _gaps(asked, found.open_items)
@@ -406,7 +379,7 @@ def measure_acceptance(options: Namespace, asked: Question) -> int:
     A suite is one call of the playbook, which continues an unfinished run of the same plan.
 
     Raises:
-        BadInput: the nodes of a partition are not real, or as in `judge_acceptance`.
+        BadInput: the nodes of a partition are not real, or as of an answer.
     """
     for site in asked.sites:
         if why := other_state(site.partition.origin):

@@ -82,21 +82,14 @@ SYSTEM = "system"
 """The value of ``provision_from`` for packages of the distribution."""
 
 
-def provider_names() -> list[str]:
-    """Return the accepted values of ``partition.provision_from``.
-
-    The role installs the packages of ``system`` by itself.
-    """
-    return [SYSTEM, *PROVIDERS.names()]
-
-
 def check_name(name: str) -> None:
     """Refuse a value of ``provision_from`` that no provider has.
 
     Raises:
         BadInput: no provider has the name `name`.
     """
-    if name not in (names := provider_names()):
+    # The role installs the packages of ``system`` by itself.
+    if name not in (names := [SYSTEM, *PROVIDERS.names()]):
         raise bad_input("provision_from", "", f"{name!r}{nearest(name, names)}", ", ".join(names))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.folders import ROOT
 
-from proofmark.cli import acceptance, commands, modes, sign
+from proofmark.cli import commands, modes, sign
 from proofmark.cli.parser import COMMANDS, command_of
 from proofmark.cli.sign import EXPORTED
 from proofmark.runs.run_files import AcceptanceFiles
@@ -180,7 +180,6 @@ def test_a_key_does_not_wait_for_slow_libraries(kit: Path, line: str) -> None:
 @pytest.mark.parametrize(
     ("named", "verbs"),
     [
-        (commands.ACCEPTANCE_VERBS, acceptance.VERBS),
         (commands.BASELINE_VERBS, sign.VERBS),
         (commands.MODES_VERBS, {**modes.MODES, "check": None}),
         (commands.SCRATCH_VERBS, modes.SCRATCH),

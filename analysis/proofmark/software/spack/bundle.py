@@ -7,6 +7,7 @@ damages one file, which a message can name, and not all files after it.
 from __future__ import annotations
 
 import hashlib
+import io
 import shutil
 import sys
 import tarfile
@@ -110,7 +111,11 @@ def unpack(bundle: Path, folder: Path, lock: Path, say: Say) -> Path:
             shutil.rmtree(fresh, ignore_errors=True)
             say(f"checking and unpacking {bundle}: {size(bundle.stat().st_size)}")
             for member in members[1:]:
-                _extract(tar, member, fresh / member.name)
+                path, content = fresh / member.name, tar.extractfile(member)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("xb") as file:
+                    shutil.copyfileobj(content or io.BytesIO(), file)
+                path.chmod(0o755 if member.mode & 0o100 else 0o644)
     # tarfile calls itself for each header before a member.
     except (tarfile.TarError, OSError, RecursionError) as error:
         accepted = "a complete bundle that `make bundle` wrote"
@@ -179,14 +184,6 @@ def _wrong_members(
     for name in listed:
         if name not in seen:
             yield InputError(str(bundle), name, "no such file", "the files of the manifest")
-
-
-def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if content := tar.extractfile(member):
-        with path.open("xb") as file:
-            shutil.copyfileobj(content, file)
-    path.chmod(0o755 if member.mode & 0o100 else 0o644)
 
 
 def copy_repository(checkout: Path, tag: str, target: Path) -> None:

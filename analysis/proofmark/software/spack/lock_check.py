@@ -52,23 +52,19 @@ def _canonical_spec(spec: Mapping[str, Json]) -> dict[str, Json]:
     shipped = dict(spec)
     if "dependencies" in spec:
         shipped["dependencies"] = sorted(
-            (_canonical_edge(edge) for edge in spec["dependencies"]),
+            ({**edge, "parameters": _sorted(edge)} for edge in spec["dependencies"]),
             key=lambda edge: (edge["name"], edge["hash"]),
         )
-    shipped["parameters"] = {
-        name: sorted(value, key=str) if isinstance(value, list) and "flags" not in name else value
-        for name, value in spec.get("parameters", {}).items()
-    }
+    shipped["parameters"] = _sorted(spec)
     return shipped
 
 
-def _canonical_edge(edge: Mapping[str, Json]) -> dict[str, Json]:
-    """Sort the types and the virtual packages of one dependency."""
-    parameters = {
-        name: sorted(value) if isinstance(value, list) else value
-        for name, value in edge.get("parameters", {}).items()
+def _sorted(of: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the parameters of a spec or an edge with sorted lists; flags keep their order."""
+    return {
+        name: sorted(value, key=str) if isinstance(value, list) and "flags" not in name else value
+        for name, value in of.get("parameters", {}).items()
     }
-    return {**edge, "parameters": parameters}
 
 
 def overlay_digest(overlay: Path) -> str:
@@ -94,7 +90,8 @@ def root_names(environment: Mapping[str, Json], definitions: Mapping[str, list[J
     """
     names = set()
     for entry in environment["specs"]:
-        names |= {_name(spec) for spec in _expand(entry, definitions)}
+        for spec in _expand(entry, definitions):
+            names.add(re.split(r"[@%+~ ^]", spec, maxsplit=1)[0])
     return names
 
 
@@ -109,10 +106,6 @@ def _expand(entry: Json, definitions: Mapping[str, list[Json]]) -> Iterator[str]
             yield from _expand(item, definitions)
     elif re.match(r"[a-z]", entry) and not re.match(r"\w+=", entry):
         yield entry
-
-
-def _name(spec: str) -> str:
-    return re.split(r"[@%+~ ^]", spec, maxsplit=1)[0]
 
 
 @dataclass(frozen=True)

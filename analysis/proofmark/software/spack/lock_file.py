@@ -187,7 +187,10 @@ def read_lock(path: Path) -> Lock:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         requested = {root["hash"]: root["spec"] for root in raw["roots"]}
-        stated = _stated_externals(path.parent)
+        stated = {}
+        for name, entry in asked_beside(path.parent).items():
+            if externals := entry.get("externals"):
+                stated[name] = " ".join(str(each["spec"]) for each in externals)
         specs = {
             key: _spec(key, _as_stated(spec, stated), requested)
             for key, spec in raw["concrete_specs"].items()
@@ -213,15 +216,6 @@ def states(words: str, variant: str) -> bool:
     return bool(re.search(rf"[+~]{name}(?![\w-])|(?<![\w-]){name}:?=", words))
 
 
-def _stated_externals(folder: Path) -> dict[str, str]:
-    """Return the specs of the externals that are asked for a lock, by package."""
-    found = {}
-    for name, entry in asked_beside(folder).items():
-        if externals := entry.get("externals"):
-            found[name] = " ".join(str(each["spec"]) for each in externals)
-    return found
-
-
 def _as_stated(raw: dict[str, Any], stated: Mapping[str, str]) -> dict[str, Any]:
     """Return a spec of a lock; an external of `stated` with the variants that are stated there."""
     words = stated.get(raw["name"]) if raw.get("external") else None
@@ -237,6 +231,8 @@ def _spec(key: str, raw: dict[str, Any], requested: dict[str, str]) -> Spec:
     ]
     name, version = str(raw["name"]), str(raw["version"])
     target, external = raw["arch"]["target"], raw.get("external")
+    rest = re.sub(r"^@[^\s+~%^]+", "", requested.get(key, "").removeprefix(name))
+    threads = raw.get("parameters", {}).get("threads", "")  # a value, a list of one, or a switch
     virtuals: dict[str, str] = {}
     for edge in raw.get("dependencies", []):
         for virtual in edge["parameters"].get("virtuals", []):
@@ -247,12 +243,12 @@ def _spec(key: str, raw: dict[str, Any], requested: dict[str, str]) -> Spec:
         version=version,
         hash=key,
         target=target if isinstance(target, str) else str(target["name"]),
-        requested=f"{name}@{version}{_without_version(requested.get(key, ''), name)}",
+        requested=f"{name}@{version}{rest}",
         external=bool(external),
         run=tuple(other for other, kinds in edges if kinds & {"link", "run"}),
         build=tuple(other for other, kinds in edges if not kinds & {"link", "run"}),
         prefix=str(external.get("path") or "") if external else "",
-        threads=_threads(raw.get("parameters", {}).get("threads", "")),
+        threads=",".join(threads) if isinstance(threads, list) else str(threads),
         variants=raw.get("parameters", {}),
         virtuals=virtuals,
     )
@@ -284,16 +280,6 @@ def build_of(lock: Lock, package: str) -> dict[str, str]:
 
 def _with_switches(spec: Spec) -> str:
     return " ".join(filter(None, (spec.label, spec.switches, spec.flags)))
-
-
-def _without_version(requested: str, name: str) -> str:
-    """Return a requested spec without its name and version: ``+openmp target=zen3``."""
-    return re.sub(r"^@[^\s+~%^]+", "", requested.removeprefix(name))
-
-
-def _threads(value: str | bool | list[str]) -> str:
-    """Return the variant ``threads``: a value, a list of one; of some packages it is a switch."""
-    return ",".join(value) if isinstance(value, list) else str(value)
 
 
 def derived_parts(kit_lock: Lock, site_lock: Lock, package: str) -> list[DerivedPart] | None:

@@ -191,19 +191,18 @@ def refuse_missing(located: Iterable[Located], folder: Path) -> None:
     Raises:
         BadInput: it names each file to bring, with its checksum and its address.
     """
-    mistakes = [_missing(each, folder) for each in located if not each.usable]
+    mistakes = []
+    for each in located:
+        if each.usable:
+            continue
+        source, file = each.source, each.file
+        found = f"{file} with another checksum" if file else "no file of this source"
+        checksum = f"SHA-256 {source.sha256}" if source.sha256 else "no known checksum"
+        address = source.addresses[0] if source.addresses else "no address"
+        accepted = f"{source.name} ({checksum}) from {address}"
+        mistakes.append(InputError(str(folder), each.label, found, accepted))
     if mistakes:
         raise BadInput(*mistakes)
-
-
-def _missing(each: Located, folder: Path) -> InputError:
-    source = each.source
-    found = "no file of this source"
-    if each.state is SourceState.OTHER_CHECKSUM:
-        found = f"{each.file} with another checksum"
-    checksum = f"SHA-256 {source.sha256}" if source.sha256 else "no known checksum"
-    address = source.addresses[0] if source.addresses else "no address"
-    return InputError(str(folder), each.label, found, f"{source.name} ({checksum}) from {address}")
 
 
 def search_sources(

@@ -122,11 +122,7 @@ def _named(found: Sequence[SitePart], choice: str) -> list[SitePart]:
     if folder is None:
         return _chosen("--mpi", found, choice)
     files = [part for part in found if part.file == choice]
-    return files or [part for part in found if _same_folder(Path(part.file).parent, folder)]
-
-
-def _same_folder(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()
+    return files or [part for part in found if Path(part.file).parent.resolve() == folder.resolve()]
 
 
 def choose_blas(found: Sequence[SitePart], wanted: WantedBlas, choice: str) -> SitePart | None:
@@ -156,13 +152,11 @@ def choose_blas(found: Sequence[SitePart], wanted: WantedBlas, choice: str) -> S
         variants = f"{threads} {part.variants}".strip()
         return SitePart(part.package, part.version, part.prefix, variants, part.file)
     if choice:
-        raise BadInput(*(_wrong_threads(part, wanted) for part in parts))
+        accepted = f"threads={wanted.threads}, which HPL of this environment needs"
+        raise BadInput(
+            *(InputError("--blas", part.file, part.variants, accepted) for part in parts)
+        )
     return None
-
-
-def _wrong_threads(part: SitePart, wanted: WantedBlas) -> InputError:
-    accepted = f"threads={wanted.threads}, which HPL of this environment needs"
-    return InputError("--blas", part.file, part.variants, accepted)
 
 
 COMPILERS = "../common/compilers-$operating_system.yaml"
