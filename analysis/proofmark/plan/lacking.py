@@ -54,7 +54,6 @@ class Refusal:
     """Why the programs of a partition do not suffice for a suite.
 
     Attributes:
-        lacks: what the origin lacks, at least one.
         nearest: the suite with the most cases in common that lacks nothing; empty if there is none,
             and None if the other suites were not planned.
     """

@@ -101,7 +101,6 @@ def keywords_of(task: Any, play_context: Any) -> dict[str, Any]:
 
     Args:
         task: Ansible's ``Task``; outside of a play, a task without keywords.
-        play_context: Ansible's ``PlayContext``.
     """
     keywords = {name: value for name, value in task.dump_attrs().items() if value is not None}
     keywords["timeout"] = play_context.timeout

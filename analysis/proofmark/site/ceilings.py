@@ -65,7 +65,6 @@ class Ceilings:
     """The ceilings of one node, or of several nodes together.
 
     Attributes:
-        cores: the number of cores.
         clock: the frequency of a core, Hz.
         core_flops: double-precision arithmetic of one core, flop/s.
         flops: that of all cores and accelerators, flop/s.

@@ -293,11 +293,7 @@ def selected(matches: Sequence[tuple[str, Sequence[str]]], everything: Sequence[
 
 
 def pattern_of(hosts: Sequence[str], partition: str, everything: Sequence[str]) -> str:
-    """Return a pattern for `hosts` of a partition that Ansible and the kit read alike.
-
-    Args:
-        everything: all hosts of the partition.
-    """
+    """Return a pattern for `hosts` of a partition that Ansible and the kit read alike."""
     chosen = set(hosts)
     others = [f"!{host}" for host in everything if host not in chosen]
     without = ",".join([partition, *others])

@@ -99,7 +99,6 @@ def refused_extra_variables(
     """Yield a mistake for each extra variable that is not documented, or has another type.
 
     Args:
-        connection: the variables of Ansible's connections.
         kit: the folder whose `roles/` have the options that an inventory may set.
     """
     from ansible.module_utils.common.arg_spec import ArgumentSpecValidator

@@ -274,11 +274,7 @@ def _complete(machine: Machine) -> Machine:
 
 
 def _domain_threads(cores: Sequence[int]) -> int:
-    """Return the most threads of a rank inside a domain that leave at most `IDLE_SHARE` idle.
-
-    Args:
-        cores: the number of cores of each domain.
-    """
+    """Return the most threads of a rank inside a domain that leave at most `IDLE_SHARE` idle."""
     busy = (1 - IDLE_SHARE) * sum(cores)
     return next(t for t in range(max(cores), 0, -1) if t * ranks_inside(cores, t) >= busy)
 

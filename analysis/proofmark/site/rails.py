@@ -167,7 +167,6 @@ def message_ports(
 
     Args:
         node: what the inventory states about it.
-        variables: the run-time variables of its programs.
         moved: the adapters that carried messages between nodes.
     """
     names = {name_of(port): port for port in ports_of(facts)}

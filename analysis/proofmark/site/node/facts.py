@@ -351,7 +351,7 @@ class NodeFacts(StrictModel):
     hostname: str
     date: Moment
     boot_id: str | None = None
-    root: bool = False
+    root: bool | None = None
     kernel: str = ""
     kernel_version: str = ""
     machine: str
@@ -397,7 +397,7 @@ class NodeFacts(StrictModel):
     settings: dict[str, str] = {}
     firmware: dict[str, str] = {}
     dimms: tuple[Dimm, ...]
-    dimm_slots_empty: int = 0
+    dimm_slots_empty: int | None = None
     nics: tuple[Nic, ...] = ()
     ports: tuple[Port, ...]
     mounts: tuple[MountedFileSystem, ...] = ()

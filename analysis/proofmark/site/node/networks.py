@@ -143,7 +143,6 @@ def carried(before: Sequence[CounterSample], after: CounterSample) -> list[Carri
 
     Args:
         before: one or two samples; with two, they give the rate of the traffic of others.
-        after: the sample after the step.
     """
     idle, start = before[0], before[-1]
     seconds = max(0.0, after.uptime - start.uptime)
@@ -181,8 +180,6 @@ def divided(networks: Iterable[Carried], network: Network, sample: CounterSample
     from the counters of the adapter.
 
     Args:
-        networks: what the networks of a node carried.
-        network: the intended network of the partition.
         sample: a sample of the node, with the interfaces that are above others.
     """
     chosen: set[str] = set()
