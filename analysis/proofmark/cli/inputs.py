@@ -224,15 +224,18 @@ def _site_in_checkout(run: Run) -> Path:
     Raises:
         BadInput: there is none, or the run remembers another folder: the user has to choose.
     """
-    here, remembered = kit_folder() / "inventory" / run.plan.site, f"{site_of(run).inventory}"
+    here, remembered = kit_folder() / "inventory" / run.plan.site, site_of(run).inventory
     link = kit_folder() / LINK
     if link.is_symlink() and link.resolve().name == run.plan.site:
         here = chosen_site(kit_folder())
     accepted = f"-i FOLDER, the site {run.plan.site}"
+    if not remembered.is_absolute():
+        found = f"{run.folder.name}: a run of hosts without a site"
+        raise bad_input("RUN", "", found, "a run of a site: adopt -i FOLDER -l PARTITION")
     if not here.is_dir():
         found = f"nothing; the run was planned with {remembered}, and {here} does not exist"
         raise bad_input("-i", "", found, accepted)
-    if f"{here.resolve()}" != remembered:
+    if here.resolve() != remembered.resolve():
         found = f"nothing; the run was planned with {remembered}, and this checkout has {here}"
         raise bad_input("-i", "", found, accepted)
     return here

@@ -219,7 +219,11 @@ def write_inputs(folder: Path, inputs: RunInputs, baseline: Path | None = None) 
         copy_baseline(baseline, files.baseline)
     for path in [benchmarks.folder / SUITES_FILE, *benchmarks.folder.glob("*.yml")]:
         shutil.copyfile(path, files.benchmarks / path.name)
-    files.site.write_text(site.model_dump_json(indent=1) + "\n")
+    known = site.inventory.is_dir()  # hosts of others need no site
+    place = site.inventory.absolute() if known else site.inventory
+    files.site.write_text(
+        site.model_copy(update={"inventory": place}).model_dump_json(indent=1) + "\n"
+    )
     files.facts_probe.write_text(inputs.probe)
     _keep_topologies(files.inventory, site)
     write_atomic(files.plan, json.dumps(inputs.plan.model_dump(mode="json"), indent=1) + "\n")

@@ -15,7 +15,7 @@ from tests.folders import BENCHMARKS, DATA, ROOT
 from proofmark.cli.main import main
 from proofmark.packages.foreign.adopt import COMMANDS
 from proofmark.packages.history.past_run import LeftOut, PastRun, read_past_run
-from proofmark.runs.run import open_run
+from proofmark.runs.run import open_run, site_of
 from proofmark.runs.run_files import RunFiles
 
 SAMPLES = BENCHMARKS / "samples"
@@ -110,7 +110,10 @@ def test_a_pattern_that_begins_at_the_folder_fits(
 
 
 def test_a_declared_site_gives_hosts_and_limits(
-    vendor: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    vendor: Path,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     site = tmp_path / "inventory" / "example-xeon"
     shutil.copytree(ROOT / "inventory" / "example-xeon", site)
@@ -118,9 +121,12 @@ def test_a_declared_site_gives_hosts_and_limits(
     write_contract(site, [limit])
     for number in (1, 2):
         (vendor / f"n{number}").rename(vendor / f"xeon00{number}")
-    words = ("--case", "stream=*.log", "--node", "(xeon[0-9]+)/", "-i", str(site), "-l", "xeon")
+    monkeypatch.chdir(tmp_path)  # the run keeps the whole path of a site that is named from here
+    typed = ("-i", "inventory/example-xeon", "-l", "xeon")
+    words = ("--case", "stream=*.log", "--node", "(xeon[0-9]+)/", *typed)
     more = ("--runs", str(tmp_path / "runs"), "--run-id", "r1")
     assert main(["adopt", str(vendor), *words, *more]) == 0
+    assert site_of(open_run(tmp_path / "runs" / "r1")).inventory == site
     capsys.readouterr()
     assert main(["report", "--json", str(tmp_path / "runs" / "r1")]) == 0
     verdict = json.loads(capsys.readouterr().out)

@@ -13,6 +13,7 @@ from tests.fixtures.outputs import SAMPLES, WILD, benchmarks, read
 from proofmark.cases.reader.engine import Reading
 from proofmark.cases.reader.reader import Reader
 from proofmark.packages.foreign.output_text import output_text
+from proofmark.packages.foreign.packed import NotUnpacked, unpacked
 
 AFTER = (
     "srun: error: n1: task 3: Segmentation fault",
@@ -120,13 +121,15 @@ def test_the_encoding_of_an_output_changes_no_reading(encoding: str) -> None:
         half = len(packed) // 2
         members = gzip.compress(packed[:half]) + gzip.compress(packed[half:])
         for content in (packed, gzip.compress(packed), members):
-            assert read(case, output_text(content)) == read(case, text), expected.name
+            assert read(case, output_text(unpacked(content))) == read(case, text), expected.name
 
 
 def test_a_damaged_gzip_file_has_no_valid_figure() -> None:
     case, text = sample(next(path for path in EXPECTED if "osu-7.4_bw_n2" in path.name))
     packed = gzip.compress(text.encode())
-    assert sound(read(case, output_text(packed)))
+    assert sound(read(case, output_text(unpacked(packed))))
     for damaged in (packed[:-9], packed[:-20], packed[:30] + b"\xff" * 9 + packed[39:]):
-        assert not sound(read(case, output_text(damaged)))
-    assert not sound(read(case, output_text(packed, limit=len(text) // 2)))
+        with pytest.raises(NotUnpacked):
+            unpacked(damaged)
+    with pytest.raises(NotUnpacked):
+        unpacked(packed, limit=len(text) // 2)

@@ -39,6 +39,7 @@ from proofmark.packages.foreign.adoption import Counted, adopt_folder
 from proofmark.packages.foreign.adoption_request import Adoption, AdoptionRequest, planned
 from proofmark.packages.foreign.output_folder import HEAD, OutputFolder, opened
 from proofmark.packages.foreign.output_text import output_text, runs_of_others
+from proofmark.packages.foreign.packed import NotUnpacked, unpacked
 from proofmark.packages.foreign.path_rules import MOST_PATTERNS, LabelRule, PathRule
 from proofmark.plan.expansion import limit_mistakes
 from proofmark.runs.run import Run
@@ -162,7 +163,9 @@ def _print_figures(options: Namespace) -> int:
     rows: list[dict[str, Any]] = []
     for path in options.sources:
         try:
-            text = output_text(read_bytes(path.resolve()))
+            text = output_text(unpacked(read_bytes(path.resolve())))
+        except NotUnpacked as error:
+            raise bad_input(path, "", f"{error.args[0]}", "a file that is whole") from None
         except OSError as error:
             raise bad_input(path, "", error.strerror or "unreadable", "a readable file") from None
         runs = runs_of_others(spec, text, arguments)

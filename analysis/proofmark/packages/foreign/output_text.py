@@ -1,11 +1,10 @@
-"""The text of an output of others: compression, encoding, Ansible, marks before its lines."""
+"""The text of an output of others: encoding, Ansible, marks before its lines."""
 
 from __future__ import annotations
 
 import codecs
 import json
 import re
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import islice
@@ -18,7 +17,6 @@ from proofmark.cases.reader.engine import Reading, program_runs, readings_of, wi
 from proofmark.cases.reader.own_rules import Pattern
 from proofmark.cases.reader.reader import Reader
 from proofmark.cases.reader.settings import StartedCommand
-from proofmark.common.input_limits import MAX_OUTPUT_BYTES
 from proofmark.common.message import Message
 from proofmark.common.nodesets import NAME
 from proofmark.common.yaml_models import shipped_data
@@ -96,29 +94,24 @@ def _of_text(match: re.Match[str]) -> str:
     return f'"stdout":\n{text}\n' if "\n" in text else match[0]
 
 
-_GZIP = b"\x1f\x8b"
-_GZIP_WINDOW = 31
 _ENCODINGS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _SAMPLE = 512
-_DAMAGED = "\ngzip: unexpected end of file\n"
 
 
-def output_text(content: bytes, limit: int = MAX_OUTPUT_BYTES) -> str:
-    """Return the text in `content`: UTF-8, or UTF-16 (PowerShell), and both may be in gzip.
+def output_text(content: bytes) -> str:
+    """Return the text in `content`: UTF-8, or UTF-16 (PowerShell).
 
-    Bytes that are not of the encoding are replaced. A gzip file that is damaged, or has more than
-    `limit` bytes of text, ends with the message of gzip, which no finished output has. The lines
-    of registered results are those of their programs.
+    Bytes that are not of the encoding are replaced. The lines of registered results are the lines
+    of their programs.
     """
-    content, damaged = _unpacked(content, limit)
     if content.startswith(b"\0\0"):  # a log that was truncated while it was open
         content = content.lstrip(b"\0")
     text = _decoded(content).replace("\xa0", " ")  # a blank of a word processor
-    return program_lines(f"{text}{damaged}")
+    return program_lines(text)
 
 
 def _decoded(content: bytes) -> str:
@@ -130,23 +123,6 @@ def _decoded(content: bytes) -> str:
         little = sample[1::2].count(0) > sample[::2].count(0)
         return content.decode("utf-16-le" if little else "utf-16-be", "replace")
     return content.decode("utf-8", "replace")
-
-
-def _unpacked(content: bytes, limit: int) -> tuple[bytes, str]:
-    """Return the content of all members of a gzip file, and the words that mark a damaged one."""
-    parts: list[bytes] = []
-    rest = content
-    while rest.startswith(_GZIP):
-        unpacker = zlib.decompressobj(_GZIP_WINDOW)
-        try:
-            parts.append(unpacker.decompress(rest, limit + 1))
-        except zlib.error:
-            return b"".join(parts), _DAMAGED
-        limit -= len(parts[-1])
-        if limit < 0 or not unpacker.eof:
-            return b"".join(parts), _DAMAGED
-        rest = unpacker.unused_data
-    return (b"".join(parts) if parts else content), ""
 
 
 # Marks before the lines of an output: rank tags, time stamps, hosts, containers, indentation.
