@@ -535,6 +535,13 @@ MESSAGES: Mapping[str, str] = {
     "{other}; state the fabric in the inventory, so that pairs of one distance are compared",
     "nodes-populations": "the nodes are not one population: {many} near {usual}, {few} near "
     "{other}; state their kinds or places, so that like nodes are compared",
+    "peers-apart": "{ratio} × the median of {nodes} like nodes ({value}); {apart}",
+    "levels": "two levels of like nodes, {gap} % apart: {few} near {low}, {many} near {high}; "
+    "{named}",
+    "levels-by": "{fact}: {lower} | {upper}",
+    "levels-of": "{nodes} | others: no place and no setting that is known separates them",
+    "levels-slope": "a slope along the numbers of like nodes: near {one} at {first}, near {other} "
+    "at {last} ({gap} %)",
     # judge: links, and the end of a run
     "listed-and-more": "{listed} and {count} more",
     "since-start": "{ratio} × the first {minutes} minutes of the run; a repeat has a noise of "

@@ -301,6 +301,8 @@ def open_points(
             percent=percent(found.difference),
             figure=_described(verdict.results[found.figure], several=several),
         )
+    for figure, apart in verdict.fleet.apart.items():
+        yield f"{figure}: {localized(apart) if whole else _short(localized(apart))}"
     yield from map(localized, verdict.conditions.replaced)
     if added := verdict.executions.added:
         yield _("{step}: {added} executions were added to the plan").format(

@@ -50,11 +50,13 @@ from proofmark.judge.repeats import granted_more
 from proofmark.judge.results import WORDS, Results, verdicts_of
 from proofmark.judge.stated_parts import (
     NominalHardware,
+    configuration,
     empty_channels,
     nominal_parts,
     ordered_hardware,
     shown_basis,
     statements,
+    traits_of,
     unknown_orders,
     unread_parts,
 )
@@ -105,7 +107,9 @@ def judge(evidence: Evidence) -> Verdict:
     hardware, of_group = ordered_hardware(facts, stated), kinds_of_groups(evidence.groups)
     kinds = Kinds(hardware, groups=of_group)
     of_place = Kinds(hardware, network.distance, of_group)
-    fleet = measure_fleet(figures, benchmarks, of_place, level, network.places)
+    settings = {host: configuration(of_host) for host, of_host in facts.items()}
+    traits = traits_of(settings, network.places)
+    fleet = measure_fleet(figures, benchmarks, of_place, level, traits)
     accepted = evidence.baseline.compare(figures, benchmarks, level) if evidence.baseline else None
     referred = judge_by_references(evidence, nominal, fleet, accepted)
     added = added_findings(evidence, fleet)

@@ -68,8 +68,8 @@ def other_next_steps(verdict: Verdict) -> tuple[NextStep, ...]:
     )
     before = of_stages(verdict)
     invalid = invalid_steps(verdict)
-    left = *_not_measured(verdict), *_measure_again(verdict), *_not_judged(verdict)
-    return (*before, *failed, *invalid, *left)
+    left = *_not_measured(verdict), *_measure_again(verdict), *_apart(verdict)
+    return (*before, *failed, *invalid, *left, *_not_judged(verdict))
 
 
 def invalid_steps(verdict: Verdict) -> list[NextStep]:
@@ -367,6 +367,14 @@ def _measure_again(verdict: Verdict) -> Iterator[NextStep]:
             step = replace(step, again=Again.FRESH)
         action = _("Measure {nodes} again: its repeats do not agree").format(nodes=step.nodes)
         yield replace(step, action=action)
+
+
+def _apart(verdict: Verdict) -> Iterator[NextStep]:
+    """Yield how like nodes lie apart: more repeats show nothing else."""
+    for figure, apart in verdict.fleet.apart.items():
+        problem = _short(f"{figure}: {localized(apart)}")
+        action = _("Compare cooling, power, parts, firmware and settings there. Measure after that")
+        yield NextStep(OPEN, problem, "", action)
 
 
 def _not_judged(verdict: Verdict) -> Iterator[NextStep]:

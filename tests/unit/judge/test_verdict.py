@@ -18,7 +18,7 @@ from tests.fixtures.messages import said
 from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks
 from proofmark.judge.diagnosis.bad_nodes import Suspects, bad_nodes
-from proofmark.judge.evidence import Evidence
+from proofmark.judge.evidence import Doubt, Evidence
 from proofmark.judge.judging import judge
 from proofmark.judge.limit_outcomes import Uncovered
 from proofmark.judge.verdict import WORDS, Coverage, Verdict
@@ -412,3 +412,17 @@ def test_a_node_whose_links_are_slow_is_named(known: tuple[Plan, Benchmarks], sl
     assert [node.host for node in bad.nodes] == ([f"n{slow}"] if slow else [])
     assert verdict.counts["FAIL"] == (2 if slow else 0)
     assert bad.links == ()
+
+
+@pytest.mark.parametrize(("value", "outcome"), [(100.0, "UNJUDGED"), (50.0, "FAIL")])
+def test_a_doubt_without_another_value_accepts_nothing_and_keeps_a_failure(
+    known: tuple[Plan, Benchmarks], value: float, outcome: str
+) -> None:
+    plan, benchmarks = known
+    limit = item(case="fake", metric="rate", value=95, unit="MB/s", at_least=1)
+    steps = enumerate(("0001-fake-1", "0002-fake-1", "0003-fake-1"), 1)
+    records = [record(1, step=step, repeat=repeat, value=value) for repeat, step in steps]
+    doubts = {("fake", "rate"): Doubt(None, said("the clock was off"))}
+    found = judge(Evidence("r", plan, Records.of(records), benchmarks, [limit], doubts=doubts))
+    (answers,) = found.results.answers.values()
+    assert [each.outcome for each in answers if each.kind == "contract"] == [outcome]

@@ -36,13 +36,12 @@ from proofmark.judge.fleet.critical_values import (
     level_of_one,
     members_of,
 )
+from proofmark.judge.fleet.levels import Mask, Places
 from proofmark.judge.fleet.populations import (
     LIKE_NODES,
     LIKE_TARGETS,
     Kinds,
-    Mask,
     PeerGroup,
-    Places,
     are_a_kind,
     like_nodes,
     like_targets,
@@ -114,6 +113,7 @@ class FleetFigure:
         flagged: the nodes that miss the limit, or the indexes of storage targets.
         noise: why a material change of a node would not be seen; `NOTHING` if it would be.
         needed: with how many repeats it would be seen (`repeats_needed`).
+        apart: how like nodes lie apart, or `NOTHING`.
     """
 
     record: Record
@@ -124,6 +124,7 @@ class FleetFigure:
     members: str = "like nodes"
     noise: Message = NOTHING
     needed: float = 1.0
+    apart: Message = NOTHING
 
     @cached_property
     def judgement_parts(self) -> tuple[Message, Bounds]:
@@ -148,11 +149,12 @@ class FleetFigure:
     def reason_alike(self, ratio: float) -> Message:
         """Return the reason of a value that keeps the limit.
 
-        It is like its peers only if a material change would be seen.
+        It is like its peers only if a material change would be seen, and these are alike.
         """
         printed = f"{ratio:.3g}"
         if printed not in self._alike:
             end, more = ("noisy", {"noise": self.noise}) if self.noise else ("alike", {})
+            end, more = ("apart", {"apart": self.apart}) if self.apart else (end, more)
             self._alike[printed] = self.reason(end, ratio, **more)
         return self._alike[printed]
 
@@ -191,6 +193,7 @@ class FleetFigure:
             "limit": limit.limit,
             "detectable": limit.detectable,
             "noise": self.noise,
+            **({"apart": self.apart} if self.apart else {}),
             "power": {f"{drop:g}": limit.power_at(drop) for drop in DROPS},
             "powerless": limit.powerless,
             "flagged": list(self.flagged),
@@ -221,8 +224,17 @@ class Fleet:
     @property
     def shown_alike(self) -> int:
         """The number of results in `alike` of which a material change would be seen."""
-        seen = np.array([not figure.noise for figure in self.figures], dtype=bool)
+        seen = np.array([not (each.noise or each.apart) for each in self.figures], dtype=bool)
         return int(seen[self.of[self.alike]].sum())
+
+    @property
+    def apart(self) -> dict[str, Message]:
+        """How like nodes lie apart, by case and metric: of the first figure where they do."""
+        found: dict[str, Message] = {}
+        for each in self.figures:
+            if each.apart:
+                found.setdefault(f"{each.record.case} {each.record.metric}", each.apart)
+        return found
 
     def judge(self, result: int) -> Judgement | None:
         """Return the judgement of a result by like nodes; None if it has none."""
@@ -293,10 +305,11 @@ def measure_fleet(
         benchmarks: the cases; their metrics state whether higher or lower is better.
         kinds: the hardware of the nodes. Only pairs of the same distance are compared.
         level: probability that any node is flagged on a healthy machine.
-        places: switches and rack, by host: facts that may separate populations.
+        places: switches, rack and settings, by host: facts that may separate populations.
     """
-    alike = like_nodes(figures, benchmarks, kinds, same_digits=False)
-    of_nodes = (populations_of(figures, PeerGroup(each), kinds, places or {}) for each in alike)
+    alike = [*like_nodes(figures, benchmarks, kinds, same_digits=False)]
+    of_figure, known = level_of_one(level, len(alike)), places or {}
+    of_nodes = (populations_of(figures, PeerGroup(each), kinds, known, of_figure) for each in alike)
     of_targets = (PeerGroup(each, LIKE_TARGETS) for each in like_targets(figures))
     groups = [*chain.from_iterable(of_nodes), *of_targets]
     level_of_figure, material = level_of_one(level, len(groups)), material_of(benchmarks)
@@ -341,6 +354,7 @@ def measure_fleet(
                 members=group.compared,
                 noise=noise,
                 needed=needed,
+                apart=group.apart,
             )
         )
     judged[spiked] = judged[again] = False

@@ -25,6 +25,7 @@ from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import hosts_of, hosts_of_nodes
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.critical_values import LEAST_NODES, MIN_NODES_OF_MAD, untied
+from proofmark.judge.fleet.levels import Levels, Mask, Places, levels_of
 from proofmark.records.columns import Floats, Measurand, Numbers
 
 LIKE_NODES = "like nodes"
@@ -125,9 +126,6 @@ def _without_target(measurand: Measurand) -> Measurand | None:
     return measurand._replace(parameters=json.dumps(parameters, sort_keys=True))
 
 
-Mask = NDArray[np.bool_]
-Places = Mapping[str, Mapping[str, str]]
-"""Switches and rack, by host."""
 LEAST_SHARE, LEAST_SHARE_OF_NODES = 0.1, 0.2
 """The least share of pairs, and of single nodes, that is a population. Fewer slow ones may be
 outliers: the spread of the others is known in spite of them."""
@@ -148,21 +146,26 @@ class PeerGroup:
     Attributes:
         compared: `LIKE_NODES` or `LIKE_TARGETS`.
         fact: what separates them from other figures of like nodes; empty for all of these.
+        apart: how like nodes lie apart (`levels_of`), or `NOTHING`.
     """
 
     members: Numbers
     compared: str = LIKE_NODES
     fact: str = ""
     why: Message = NOTHING
+    apart: Message = NOTHING
 
 
 def populations_of(
-    figures: Aggregates, group: PeerGroup, kinds: Kinds, places: Places
+    figures: Aggregates, group: PeerGroup, kinds: Kinds, places: Places, level: float
 ) -> Iterator[PeerGroup]:
     """Yield the populations of a group; the group itself if it is one.
 
     Single nodes whose hardware is known to be alike are one: a slower part of them is a fault, and
-    not another kind.
+    not another kind. From `MOST_BAD` on it is not known which part is as it should be.
+
+    Args:
+        level: probability that levels of nodes that are all alike are named.
     """
     nodes, values = figures.records.nodes, figures.median[group.members]
     names = [nodes[node] for node in figures.node[group.members].tolist()]
@@ -176,7 +179,14 @@ def populations_of(
         and (of_bad_hosts(names, upper) or of_bad_hosts(names, ~upper))
         and (kinds.are_known(names[0]) or not slow_alike(names, ~upper, values))
     ):
-        yield group
+        found = levels_of(names, values, places, level, first.unit) if alone else Levels()
+        if not MOST_BAD <= found.lower.mean() <= 1 - MOST_BAD:
+            yield replace(group, apart=found.message)
+            return
+        for mask in (found.lower, ~found.lower):
+            near = f"{float(np.median(values[mask])):.4g} {first.unit}".rstrip()
+            label = "; ".join(filter(None, (group.fact, near)))
+            yield replace(group, members=group.members[mask], fact=label, apart=found.message)
         return
     fact, value_of = separating(names, upper, places) or ("", [])
     if not fact:
@@ -188,7 +198,7 @@ def populations_of(
         mask = np.array([each == value for each in value_of])
         label = "; ".join(filter(None, (group.fact, f"{fact}: {value}")))
         part = replace(group, members=group.members[mask], fact=label)
-        yield from populations_of(figures, part, kinds, rest)
+        yield from populations_of(figures, part, kinds, rest, level)
 
 
 def several(values: Floats, smaller: Mask, unit: str, *, alone: bool) -> Message:

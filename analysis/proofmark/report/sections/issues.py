@@ -502,12 +502,12 @@ def fleet_blocks(run_data: RunData) -> Iterator[Block]:
     apart = gathered(
         (_what(figure.record), figure)
         for figure in fleet.figures
-        if figure.fleet_limit.powerless.code in _POPULATIONS
+        if figure.apart or figure.fleet_limit.powerless.code in _POPULATIONS
     )
     if apart:
         lines = (
             f"{' '.join(what)}, {count(len(figures), 'figure')}: "
-            f"{localized(figures[0].fleet_limit.powerless)}"
+            f"{localized(figures[0].apart or figures[0].fleet_limit.powerless)}"
             for what, figures in apart.items()
         )
         yield listed(_("Like nodes that are not one population"), lines)
