@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ import pytest
 from tests.fixtures.kit import item
 from tests.fixtures.report_run import Outputs, made_run, reported
 
+from proofmark.judge.baseline import KIND
 from proofmark.judge.verdict import Verdict
 from proofmark.report.run_data import gather
 from proofmark.report.sections import figure_tables
+from proofmark.report.sections.main_figures import key_rows
 from proofmark.runs.run import Run
 from proofmark.site.contract_document import ContractItem
 
@@ -122,3 +125,29 @@ def test_invalid_figures_are_not_judged(tmp_path: Path) -> None:
     no_row = counts[3]
     assert (no_row.judged, no_row.invalid) == (0, 0)
     assert f"(every size): 0 figures UNJUDGED, {every.invalid} figures INVALID" in unescape(text)
+
+
+def test_a_figure_that_the_accepted_runs_fail_is_in_the_table(valid: Counted) -> None:
+    run, verdict, _ = valid
+    answers = {
+        figure: tuple(replace(each, kind=KIND) if each.outcome == "FAIL" else each for each in of)
+        for figure, of in verdict.results.answers.items()
+    }
+    failed = sum(each.outcome == "FAIL" for of in answers.values() for each in of)
+    changed = replace(verdict, results=replace(verdict.results, answers=answers))
+    section = figure_tables.judged_section(gather(run, changed))
+    tables = [table for block in section.blocks for table in block.tables]
+    (wanted,) = (table for table in tables if table.caption == "Figures with a reference")
+    sources = [row.cells[-1].cell.text for row in wanted.rows]
+    assert sum(source.startswith(f"{KIND}: ") for source in sources) == failed > 0
+
+
+def test_the_key_figure_of_latencies_is_the_least(valid: Counted) -> None:
+    run, verdict, _ = valid
+    sweeps: dict[tuple[str, str, str], list[float]] = {}
+    for each in verdict.results:
+        about, value = each.record, each.record.value
+        if value is not None:
+            sweeps.setdefault((about.case, about.metric, about.placement), []).append(value)
+    latencies = [row.middle for row in key_rows(gather(run, verdict)) if row.key == "latency"]
+    assert latencies and {*latencies} <= {min(of) for of in sweeps.values() if len(of) > 1}
