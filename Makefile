@@ -97,8 +97,8 @@ soak: .venv-dev
 counterparts: .venv-dev
 	python -m tests.emulators.counterparts $(if $(SOURCES),--sources="$(SOURCES)") $(ARGS)
 
-# Tests also wait: two workers more than processors. Each worker makes all tests again, in seconds.
-WORKERS ?= $(shell n=$$(nproc); echo $$((n < 10 ? n + 2 : 12)))
+# Tests also wait: one worker more than processors. Each makes all tests again: 25 s of processor time.
+WORKERS ?= $(shell n=$$(nproc); echo $$((n < 12 ? n + 1 : 12)))
 PYTEST = pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 bench: .venv-dev

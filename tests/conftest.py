@@ -230,6 +230,7 @@ def later_folders() -> frozenset[Path]:
     return frozenset(HERE.parent / name for name in known)
 
 
+@functools.cache
 def is_later(path: Path) -> bool:
     """Return whether the tests of the file `path` are those that make test-all adds."""
     return not later_folders().isdisjoint(path.parents)
@@ -344,7 +345,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = [item for item in items if runs_in(item, tier) and _may_run(item)]
         config.hook.pytest_deselected(items=list(set(items) - set(kept)))
         items[:] = kept
-    items.sort(key=lambda item: "unit" in item.path.relative_to(HERE).parts)
+    items.sort(key=lambda item: "/unit/" in item.nodeid.partition("::")[0])
 
 
 def _may_run(item: pytest.Item) -> bool:

@@ -153,6 +153,10 @@ def _literal(word: Mapping[str, Any]) -> Word:
     return "".join(part.get("Value", "") for part in parts)
 
 
+MAY_CALL = re.compile(
+    r"[\"']-|#!/bin/|\b(?:" + "|".join((*STARTS, *OWN_STARTS, *TEXT_TAKERS)) + r")\((?!\))"
+)
+"""What a file has that calls a program: an option, the text of a script, a call of a starter."""
 NAMING = (ast.List, ast.Tuple, ast.Constant, ast.JoinedStr, ast.Call)
 """The kinds of nodes that may name a program."""
 Values = Mapping[str, Sequence[ast.expr]]
@@ -161,6 +165,8 @@ Values = Mapping[str, Sequence[ast.expr]]
 
 def in_python(text: str, *, sent: bool = False) -> Iterator[str]:
     """Yield the programs that a Python file calls; with `sent` those in the text that it sends."""
+    if not MAY_CALL.search(text):
+        return  # a syntax tree takes longer than all the rest
     for nodes, values in _scopes(text):
         for node in nodes:
             commands = _sent(node, values) if sent else _commands(node, values)
@@ -174,10 +180,14 @@ def _scopes(text: str) -> list[tuple[list[ast.AST], Values]]:
 
     A file is asked twice, and its syntax tree is the cost.
     """
-    tree = ast.parse(text)
-    functions = [list(ast.walk(each)) for each in _functions(tree)]
-    inner = {node for nodes in functions for node in nodes}
-    outer = [node for node in ast.walk(tree) if node not in inner]
+    outer: list[ast.AST] = [ast.parse(text)]
+    functions: list[list[ast.AST]] = []
+    for node in outer:  # it grows
+        for each in ast.iter_child_nodes(node):
+            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+                functions.append([*ast.walk(each)])
+            else:
+                outer.append(each)
     parts = {
         part
         for nodes in (outer, *functions)
@@ -191,15 +201,6 @@ def _scopes(text: str) -> list[tuple[list[ast.AST], Values]]:
         ([node for node in nodes if isinstance(node, NAMING) and node not in parts], values)
         for nodes, values in scopes
     ]
-
-
-def _functions(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield the functions and methods that are not inside another function."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
-        else:
-            yield from _functions(node)
 
 
 def _assigned(nodes: Iterable[ast.AST], outside: Values) -> Values:

@@ -129,24 +129,31 @@ class _Parser(argparse.ArgumentParser):
 class _CommandParser(_Parser):
     """The parser of one command, or of `STAGE`.
 
-    It gets the arguments of the command when it is looked up (`_Parsers`). The result of a command
-    is a `Called` with the name ``called``.
+    It becomes a parser with the arguments of the command when it is looked up (`_Parsers`): a line
+    has one command of fifty. The result of a command is a `Called` with the name ``called``.
     """
 
     def __init__(self, *, command: str, **options: Any) -> None:
-        super().__init__(**options)
-        self._name = command
+        self._name, self._options = command, options
+        if not command:
+            super().__init__(**options)
         self._command: Command | None = None
         self.verbs: dict[str, _CommandParser] = {}
+        self.verb = ""
         self._uses: Sequence[ArgumentUse] = ()
         self._given: set[str] = set()
+
+    def __repr__(self) -> str:
+        return f"_CommandParser({self._name!r})"  # argcomplete prints parsers before they are used
 
     def load(self) -> None:
         """Add the arguments of the command and its example, once."""
         if self._command or not self._name:
             return
         self._command = command = command_of(self._name)
-        self.epilog = f"example: proofmark {command.example}"
+        super().__init__(**self._options, epilog=f"example: proofmark {command.example}")
+        if self.verb:
+            self.add_argument("verb", choices=[self.verb])
         command.arguments(self)
         added = [each for each in self._actions if hasattr(each, "beside")]
         uses = (ArgumentUse((*each.option_strings,), (each.beside,)) for each in added)
@@ -250,7 +257,7 @@ def parser(completed: str = "") -> argparse.ArgumentParser:
             form = _CommandParser(**options)
             commands.choices.get(first).verbs[second] = form
             if name == completed:
-                form.add_argument("verb", choices=[second])
+                form.verb = second
                 commands.choices[first] = form
         else:
             group = stages if second else commands

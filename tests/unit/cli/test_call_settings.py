@@ -41,7 +41,10 @@ def test_no_text_names_a_variable_but_by_the_words_of_its_command() -> None:
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):
         name = f"{path.relative_to(PACKAGE)}"
-        for text in texts(ast.parse(path.read_text())):
+        code = path.read_text()
+        if "-e " not in code:
+            continue  # a syntax tree takes longer than all the rest
+        for text in texts(ast.parse(code)):
             if VARIABLE.search(text) and "ansible-playbook" not in text:
                 found.append((name, text))
     assert {name for name, _ in found} == {*OF_PLAYBOOKS}, found

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.folders import ROOT
+from tests.forks import tool
 
 from proofmark.cli import commands, modes, sign
 from proofmark.cli.parser import COMMANDS, command_of
@@ -36,11 +37,14 @@ sys.addaudithook(lambda event, values: os.write(log, f"{{event}} {{values}}\\n".
 def completed(
     line: str,
     folder: Path,
-    program: str = PROGRAM,
+    program: str = "",
     environment: Mapping[str, str] = os.environ,
     shell: str = "bash",
 ) -> list[str]:
-    """Return the words that complete `line` in `folder`."""
+    """Return the words that complete `line` in `folder`, by the text of a `program` if it is given.
+
+    Without it, a fork of the command completes.
+    """
     words = folder / "completed"
     asked = {
         **environment,
@@ -51,7 +55,8 @@ def completed(
         "COMP_LINE": line,
         "COMP_POINT": str(len(line)),
     }
-    subprocess.run([sys.executable, "-c", program], env=asked, cwd=folder, check=True)
+    command = [sys.executable, "-c", program] if program else [tool("proofmark")]
+    subprocess.run(command, env=asked, cwd=folder, check=True)
     found = words.read_text()
     words.unlink()
     return [word.rstrip() for word in found.split("\v") if word]

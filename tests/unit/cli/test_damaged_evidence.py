@@ -192,8 +192,16 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+OFTEN = 4
+"""`make test` has one of so many damages: each is read by two commands, which cost the same."""
+NUMBERS = [
+    pytest.param(number, id=name, marks=[pytest.mark.rest("another damage")] * (number % OFTEN > 0))
+    for number, name in enumerate(DAMAGES)
+]
+
+
 @pytest.mark.fault("archive-damaged")
-@pytest.mark.parametrize("number", range(len(DAMAGES)), ids=list(DAMAGES))
+@pytest.mark.parametrize("number", NUMBERS)
 def test_a_damaged_archive_is_bad_input(signed: Signed, number: int) -> None:
     """The control is `test_control_whole_evidence_is_read`. Each damage is read by two commands."""
     signed.write([*DAMAGES.values()][number](signed.archive))

@@ -155,6 +155,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield yielded
 
 
+@pytest.mark.rest("40 commands on a site of its own")
 @pytest.mark.parametrize(
     "kind",
     [
