@@ -9,7 +9,7 @@ import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -137,6 +137,9 @@ def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
         for each in planned
     ]
     print_table(("item", "partition", "phase", "figure", "limit", "suites (repeats)"), rows)
+    for partition, refusals in checked.refused.items():
+        for each in refusals if any(row[-1] == "–" for row in rows) else ():
+            print_line(f"refused: {partition}: {each.line()}")
     print_line(f"{len(document.items)} items: each selects planned figures")
     return 0
 
@@ -144,7 +147,10 @@ def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
 def _suites(
     inventory: Inventory, limit: str, document: Contract
 ) -> tuple[CheckedSite, list[PlannedItem]]:
-    """Return the plans of a site, and the suites of each item; those that only look come last."""
+    """Return the plans of a site, and the suites of each item that can run there.
+
+    Those that only look come last.
+    """
     # They import numerics and plug-ins, which the other verbs need not.
     from proofmark.jobs.job_request import job_mistakes
 
@@ -152,7 +158,16 @@ def _suites(
     checks = SiteChecks(facts={}, packages=packages_of_kit, jobs=job_mistakes)
     checked = check_site(inventory, limit, benchmarks, checks)
     checked.plans.sort(key=lambda plan: not benchmarks.suite(plan.suite).measures_all)
-    return checked, [*planned_items(document, checked.plans, benchmarks)]
+    planned = [*planned_items(document, checked.plans, benchmarks)]
+    refused = {(name, each.suite) for name, found in checked.refused.items() for each in found}
+    checked.plans[:] = [
+        each for each in checked.plans if (each.partition, each.suite) not in refused
+    ]
+    able = {(each.partition, each.suite) for each in checked.plans}
+    for place, each in enumerate(planned):
+        repeats = {suite: n for suite, n in each.repeats.items() if (each.partition, suite) in able}
+        planned[place] = replace(each, repeats=repeats)
+    return checked, planned
 
 
 def _waive(options: Namespace, inventory: Inventory, document: Contract) -> int:
@@ -240,12 +255,7 @@ class Question:
         checked, planned = _suites(self.inventory, self.limit, self.contract)
         for mistake in checked.mistakes:
             say(f"proofmark: {mistake}")
-        refused = {
-            (partition, refusal.suite)
-            for partition, refusals in checked.refused.items()
-            for refusal in refusals
-        }
-        return planned, times_of(checked.plans, refused)
+        return planned, times_of(checked.plans)
 
     @cached_property
     def terms(self) -> Terms:
