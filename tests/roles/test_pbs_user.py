@@ -29,10 +29,11 @@ from tests.roles.batch import (
     ticket_of,
 )
 from tests.roles.kit import DECLARED, NAP, Kit, make_kit, processes_of
-from tests.roles.person import Person
+from tests.roles.person import NAME, Person
 
 from proofmark.judge.judging import judge_run
 from proofmark.machine.schedulers.pbs import Pbs
+from proofmark.runs.identity import write_identity
 from proofmark.runs.job_folder import State
 from proofmark.runs.run import Run
 
@@ -148,6 +149,7 @@ class Execution:
 
     def __init__(self, site: Site, batch: Batch, run: Run | None = None, **queue: Any) -> None:
         self.site, self.batch, self.run = site, batch, run or batch.stage(**queue)
+        write_identity(self.run.folder, NAME)  # as if she had made the run
         site.person.own(batch.kit.folder)
         self._messages = batch.kit.folder / "messages"
 
@@ -175,6 +177,7 @@ class Execution:
         assert process.returncode == 0, self.messages
         # Root reads no run of another user.
         subprocess.run(["chown", "--recursive", "root:", self.batch.kit.folder], check=True)
+        write_identity(self.run.folder, "root")
 
     @property
     def history(self) -> str:

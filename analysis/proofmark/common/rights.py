@@ -79,7 +79,8 @@ def run_user(name: str) -> User:
         raise bad_input("partition.run_user", "", f"{name}: no such user", accepted) from None
     if os.geteuid() != 0:
         found = f"{name}, and this is {this_user().name}"
-        raise bad_input("partition.run_user", "", found, f"a call by root, or by {name}")
+        accepted = " or ".join(sorted({f"a call by {name}", "a call by root"}))
+        raise bad_input("partition.run_user", "", found, accepted)
     return User(name, entry.pw_uid, entry.pw_gid, entry.pw_dir)
 
 
