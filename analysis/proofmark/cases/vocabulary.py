@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -70,6 +71,7 @@ Braces = Annotated[str, Field(pattern=r"^\{[^{}]+\}$")]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Text = Annotated[str, Field(min_length=1)]
 Scalar = str | int | float
+ParameterValues = Mapping[str, Scalar]
 Axis = Scalar | list[Scalar]
 Sweep = dict[Name, Axis]
 Parameters = dict[str, Scalar]

@@ -32,7 +32,7 @@ from proofmark.judge.verdict import Verdict
 from proofmark.plan.kinds import origin_of
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
-from proofmark.runs.nodes import Node
+from proofmark.runs.nodes import ProbedNodes
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.sealed_runs import SealedRun, Waiver, digest_of, sealed_of
 from proofmark.site.contract_document import CheckItem, Contract, Item, Phase
@@ -54,7 +54,7 @@ OWN_TRAITS = ("kernel command line",)
 """What each node has of its own."""
 
 
-def configuration_of(run: Run, nodes: Mapping[str, Node]) -> Configuration:
+def configuration_of(run: Run, nodes: ProbedNodes) -> Configuration:
     """Return the software and the settings of a run from the reports of its nodes."""
     launch = site_of(run).partition.launch
     stated = launch.model_dump(exclude={"environment", "environment_of"}, exclude_defaults=True)

@@ -15,6 +15,7 @@ from proofmark.common.plugins import Plugins
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.references.judgement import Judgement
+from proofmark.judge.stated_parts import NodeFaults
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Finding:
         """Return a judgement of each figure that the judge decides, by figure."""
         return {}
 
-    def of_nodes(self) -> Mapping[str, tuple[Message, ...]]:
+    def of_nodes(self) -> NodeFaults:
         """Return the faults of nodes that no figure has, by host."""
         return {}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import nextafter
@@ -11,11 +11,10 @@ from statistics import median
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from proofmark.common.grouping import gathered
 from proofmark.common.nodesets import hosts_of
-from proofmark.records.columns import Execution, Floats, Numbers, Record, Records
+from proofmark.records.columns import Execution, Floats, Mask, Numbers, Record, Records
 from proofmark.records.disturbance import DISTURBED, RATE_CHANGED
 from proofmark.records.parquet_table import table
 
@@ -26,6 +25,10 @@ AUTOMATIC = 3
 """The number of executions that a job gives a disturbed step. More are added by a site."""
 UNSTEADY = 2 / 3
 """A figure is INVALID if this share of its repeats is unsteady (docs/design/validity.md)."""
+
+
+Measured = Sequence[tuple[Execution, float]]
+"""Executions of a figure, each with its value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +59,14 @@ class Aggregates:
         return len(self.first)
 
     @cached_property
-    def valid(self) -> NDArray[np.bool_]:
+    def valid(self) -> Mask:
         """Mask of the figures of which all records are valid."""
         return self.invalid < 0
 
     @cached_property
-    def single_run(self) -> NDArray[np.bool_]:
+    def single_run(self) -> Mask:
         """Mask of the valid figures with one measurement: their noise is not known."""
-        mask: NDArray[np.bool_] = self.valid & (self.count == 1)
+        mask: Mask = self.valid & (self.count == 1)
         return mask
 
     def members(self, figure: int) -> Numbers:
@@ -108,14 +111,14 @@ class Aggregates:
         return tuple(value for value in self.records.value[members].tolist() if value == value)
 
     @cached_property
-    def run_again(self) -> NDArray[np.bool_]:
+    def run_again(self) -> Mask:
         """Mask of the figures of steps that were executed more than once."""
         executions = self.records.executions
         times = Counter(each.step for each in executions)
         again = np.array([times[each.step] > 1 for each in executions], dtype=bool)
         return self.having(again[self.records.execution[self.order]])
 
-    def having(self, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def having(self, wanted: Mask) -> Mask:
         """Return the mask of the figures with a wanted record; `wanted` is a mask of `order`."""
         return np.logical_or.reduceat(wanted, self.first) if len(self) else wanted
 
@@ -128,14 +131,14 @@ class Aggregates:
         """The number of the measurand of each figure's first record."""
         return self.records.measurand[self.order[self.first]]
 
-    def about(self, wanted: Callable[[Record], bool]) -> NDArray[np.bool_]:
+    def about(self, wanted: Callable[[Record], bool]) -> Mask:
         """Return the mask of the figures for which `wanted` is true.
 
         `wanted` gets a record without node, execution and value.
         """
         numbers = range(len(self.records.measurands))
         chosen = [wanted(self.records.of_measurand(number)) for number in numbers]
-        mask: NDArray[np.bool_] = np.array(chosen, dtype=bool)[self.measurand]
+        mask: Mask = np.array(chosen, dtype=bool)[self.measurand]
         return mask
 
     @cached_property
@@ -292,7 +295,7 @@ def _undisturbed(
     return order[~(bad & (left_out > 0))], counts
 
 
-def counting(records: Records) -> NDArray[np.bool_]:
+def counting(records: Records) -> Mask:
     """Return the mask of the executions that count."""
     dirty = np.zeros(len(records.executions), dtype=bool)
     dirty[records.execution[~records.valid]] = True
@@ -321,8 +324,8 @@ def counting(records: Records) -> NDArray[np.bool_]:
     return counts
 
 
-def disturbed_records(records: Records) -> NDArray[np.bool_]:
+def disturbed_records(records: Records) -> Mask:
     """Return the mask of the records that are INVALID because something disturbed them."""
     reasons = [number for number, each in enumerate(records.reasons) if each.code == DISTURBED]
-    mask: NDArray[np.bool_] = np.isin(records.reason, reasons)
+    mask: Mask = np.isin(records.reason, reasons)
     return mask

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import Message, Term, joined
@@ -43,7 +42,7 @@ from proofmark.judge.stated_parts import (
     software_traits,
     traits_of,
 )
-from proofmark.records.columns import Floats, Numbers
+from proofmark.records.columns import Floats, Mask, Numbers
 from proofmark.site.accepted_baseline import (
     AcceptedNodes,
     Baseline,
@@ -59,7 +58,7 @@ from proofmark.site.installed_parts import (
     usual_processor,
 )
 from proofmark.site.inventory import Site
-from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.facts import HostFacts, NodeFacts
 from proofmark.site.node.parts import MountedFileSystem
 from proofmark.software.software import Software
 
@@ -103,7 +102,7 @@ def capacity_of(facts: NodeFacts) -> Capacity:
     )
 
 
-def accepted_parts(baseline: Baseline, hosts: Mapping[str, NodeFacts]) -> dict[str, Parts]:
+def accepted_parts(baseline: Baseline, hosts: HostFacts) -> dict[str, Parts]:
     """Return the parts that each node had in the newest accepted run.
 
     For a node that was not in it: what most nodes with its processor had, or most nodes if none had
@@ -166,7 +165,6 @@ def changes(
     )
 
 
-Mask = NDArray[np.bool_]
 KIND = "baseline"
 LEAST_CHANGE = 0.02
 """A change of less than 2 % is accepted at any noise."""
@@ -434,7 +432,7 @@ class Circumstances:
     """The nodes, programs and site of a run; `nodes` are the facts of each node."""
 
     site: Site
-    nodes: Mapping[str, NodeFacts]
+    nodes: HostFacts
     software: Software
 
     def traits(self) -> dict[str, dict[str, str]]:

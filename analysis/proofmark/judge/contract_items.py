@@ -23,6 +23,7 @@ from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.confidence import repeats_agree
 from proofmark.judge.references.figure_comparison import Figure
 from proofmark.judge.references.judgement import (
+    ByReference,
     CaseReference,
     FigureScope,
     JudgedFigure,
@@ -32,9 +33,6 @@ from proofmark.judge.references.judgement import (
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.step import COUNTED, StepInstance
 from proofmark.site.contract_document import ContractItem, Item
-
-ByItem = Mapping[CaseReference, Sequence[tuple[int, Judgement]]]
-"""The figures that each limit applies to, each with its judgement."""
 
 
 def compared_with(reference: Reference, figure: Figure) -> Figure:
@@ -157,7 +155,9 @@ def _agreed(judged: Sequence[Judgement]) -> bool:
     )
 
 
-def excused(by_item: ByItem, figures: Aggregates) -> Iterator[tuple[int, Judgement, Judgement]]:
+def excused(
+    by_item: ByReference, figures: Aggregates
+) -> Iterator[tuple[int, Judgement, Judgement]]:
     """Yield each missed figure of an item that fails no acceptance: its judgements, old and new."""
     for of, judged in by_item.items():
         if (excuse := _excuse(of, judged, figures)) is not None:

@@ -15,22 +15,20 @@ from proofmark.judge.fleet.populations import Distance
 from proofmark.judge.references.derived import ANY_NODE
 from proofmark.judge.references.judgement import CaseReference, Terms, ordered_references
 from proofmark.judge.references.typical import Build
+from proofmark.judge.stated_parts import NodeFaults
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
 from proofmark.runs.attempts import FilesReport
 from proofmark.runs.job_folder import Look, StoppedJob
-from proofmark.runs.nodes import Node
+from proofmark.runs.nodes import ProbedNodes
 from proofmark.runs.run import Run, SetAside
 from proofmark.runs.stage_faults import StageFault
 from proofmark.site.accepted_baseline import AcceptedPrograms, BaselineElsewhere
 from proofmark.site.contract_document import CheckItem, ContractItem
 from proofmark.site.fabric import Fabric
 from proofmark.site.hardware import StatedNode
-from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.facts import HostFacts
 from proofmark.site.partition import JUDGE_EXPECTED, JudgeExpected
-
-NodeFaults = Mapping[str, tuple[Message, ...]]
-"""The faults of each node that no figure has."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +124,8 @@ class Evidence:
     records: Records
     benchmarks: Benchmarks
     limits: Sequence[ContractItem] = ()
-    facts: Mapping[str, NodeFacts] = field(default_factory=dict)
-    probes: Mapping[str, Node] = field(default_factory=dict)
+    facts: HostFacts = field(default_factory=dict)
+    probes: ProbedNodes = field(default_factory=dict)
     family_level: float = FAMILY_LEVEL
     stopped: Sequence[StoppedJob] = ()
     node: StatedNode = ANY_NODE

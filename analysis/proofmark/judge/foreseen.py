@@ -5,7 +5,7 @@ The references, limits and rules are those by which a run is judged later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -44,7 +44,7 @@ from proofmark.site.contract_document import CONTRACT
 from proofmark.site.installed_parts import declared_parts
 from proofmark.site.inventory import Site
 from proofmark.site.machines import Machine, declared_node
-from proofmark.site.node.facts import NodeFacts, parse_probe
+from proofmark.site.node.facts import HostFacts, NodeFacts, parse_probe
 
 Kind = Literal["required", "limit", "reference"]
 """A required metric, a limit of the contract, or a reference of a case, which only informs."""
@@ -161,7 +161,7 @@ class PlannedJudgements:
     plan: Plan
     benchmarks: Benchmarks
     site: Site
-    facts: Mapping[str, NodeFacts]
+    facts: HostFacts
 
     @cached_property
     def figures(self) -> dict[str, list[StepFigures]]:
@@ -328,7 +328,7 @@ def _with_printed(figures: StepFigures, accepted: AcceptedFigure) -> dict[str, S
 
 
 def judged_elsewhere(
-    plan: Plan, benchmarks: Benchmarks, site: Site, facts: Mapping[str, NodeFacts]
+    plan: Plan, benchmarks: Benchmarks, site: Site, facts: HostFacts
 ) -> Iterator[Message]:
     """Yield for each file of another site which metrics of a plan it can judge, before the run."""
     outlook = PlannedJudgements(plan, benchmarks, site, facts)

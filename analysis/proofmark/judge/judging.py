@@ -28,7 +28,6 @@ from proofmark.judge.evidence import (
     DecidedExecutions,
     Elsewhere,
     Evidence,
-    NodeFaults,
     ReportedScratch,
     SiteNetwork,
 )
@@ -49,6 +48,7 @@ from proofmark.judge.references.typical import builds, programs_of_cases
 from proofmark.judge.repeats import granted_more
 from proofmark.judge.results import WORDS, Results, verdicts_of
 from proofmark.judge.stated_parts import (
+    NodeFaults,
     NominalHardware,
     configuration,
     empty_channels,
@@ -73,14 +73,14 @@ from proofmark.records.read import read_parts
 from proofmark.records.run_facts import RunParts, names_of_hosts
 from proofmark.runs.job_folder import looks_at, stopped_jobs
 from proofmark.runs.journal import journals
-from proofmark.runs.nodes import Node, some_nodes
+from proofmark.runs.nodes import ProbedNodes, some_nodes
 from proofmark.runs.run import Run, read_decisions
 from proofmark.runs.run_files import RunFiles
 from proofmark.runs.stage_faults import RESTORE, StageFault, read_stage_faults
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.installed_parts import declared_parts
 from proofmark.site.inventory import Site
-from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.facts import HostFacts
 from proofmark.site.partition import PREDICTED
 from proofmark.site.rails import message_ports
 
@@ -228,7 +228,7 @@ class Judged(NamedTuple):
 
     records: Records
     verdict: Verdict
-    nodes: Mapping[str, Node]
+    nodes: ProbedNodes
 
 
 def judge_run(run: Run, read: Read = read_parts) -> Verdict:
@@ -330,7 +330,7 @@ def evidence_of(run: Run, read: Read = read_parts) -> Evidence:
 
 
 def _ports(
-    run: Run, site: Site, probes: Mapping[str, Node], facts: Mapping[str, NodeFacts]
+    run: Run, site: Site, probes: ProbedNodes, facts: HostFacts
 ) -> dict[str, tuple[str, ...]]:
     """Return the ports of each node that carry messages, as far as they are known.
 

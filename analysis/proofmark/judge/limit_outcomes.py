@@ -34,6 +34,7 @@ from proofmark.judge.contract_items import (
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.references.judgement import (
     Bounds,
+    ByReference,
     CaseReference,
     JudgedFigure,
     Judgement,
@@ -264,10 +265,6 @@ def _largest_steps(plan: Plan) -> dict[str, tuple[int, list[str]]]:
     return largest
 
 
-Judged = Mapping[CaseReference, Sequence[tuple[int, Judgement]]]
-"""The figures to which a reference applies, each with its judgement."""
-
-
 @dataclass(frozen=True)
 class LimitOutcome(ItemOutcome):
     """What a limit of the contract, or a reference of a case, judged.
@@ -377,7 +374,7 @@ class LimitOutcome(ItemOutcome):
 
 
 def limit_outcomes(
-    evidence: Evidence, covered: Coverage, judged: Judged
+    evidence: Evidence, covered: Coverage, judged: ByReference
 ) -> tuple[LimitOutcome, ...]:
     """Return the outcomes of all limits of the contract, then of the references for the plan."""
     references = evidence.references

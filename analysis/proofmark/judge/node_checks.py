@@ -22,7 +22,7 @@ from proofmark.judge.stated_parts import configuration
 from proofmark.runs.job_folder import Look
 from proofmark.site.contract_document import CheckItem, CheckName
 from proofmark.site.installed_parts import parts_of
-from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.facts import HostFacts, NodeFacts
 from proofmark.site.node.parts import MountedFileSystem
 
 
@@ -235,7 +235,7 @@ class CheckOutcome(ItemOutcome):
 def check_outcomes(
     items: Sequence[CheckItem],
     nodes: Sequence[str],
-    facts: Mapping[str, NodeFacts],
+    facts: HostFacts,
     looks: Sequence[Look] = (),
 ) -> tuple[CheckOutcome, ...]:
     """Return what the nodes of a run report for each functional item.
@@ -254,9 +254,7 @@ def check_outcomes(
     return tuple(outcomes)
 
 
-def _number_of_nodes(
-    item: CheckItem, nodes: Sequence[str], facts: Mapping[str, NodeFacts]
-) -> JudgedFigure:
+def _number_of_nodes(item: CheckItem, nodes: Sequence[str], facts: HostFacts) -> JudgedFigure:
     known = [node for node in nodes if node in facts]
     scope = FigureScope(frozenset(known), together=True, every_node=False)
     why = _wrong(item, "nodes", float(len(known)), None)
@@ -287,7 +285,7 @@ def _number_of_nodes(
 def _readings(
     item: CheckItem,
     nodes: Sequence[str],
-    facts: Mapping[str, NodeFacts],
+    facts: HostFacts,
     looks: Sequence[Look],
 ) -> dict[str, Readings]:
     """Return what each node shows of an item; a node without a report has no entry."""

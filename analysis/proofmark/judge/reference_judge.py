@@ -17,7 +17,7 @@ import numpy as np
 from proofmark.cases.reference import TYPICAL, Reference, Rule
 from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of, hosts_of_nodes
-from proofmark.judge.aggregate import Aggregates, of_undisturbed
+from proofmark.judge.aggregate import Aggregates, Measured, of_undisturbed
 from proofmark.judge.baseline import BaselineComparison
 from proofmark.judge.confidence import OneRepeat, material_of, noise_of, repeats_agree
 from proofmark.judge.contract_items import (
@@ -37,7 +37,7 @@ from proofmark.judge.references.judgement import (
     applying_references,
     uses_all_cores,
 )
-from proofmark.judge.repeats import Measured, judge_executions, slow_ratios
+from proofmark.judge.repeats import judge_executions, slow_ratios
 
 
 @dataclass

@@ -27,7 +27,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.grouping import gathered
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import percent
-from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.aggregate import Aggregates, Measured
 from proofmark.judge.baseline import BaselineComparison
 from proofmark.judge.change_limits import compared_metric
 from proofmark.judge.confidence import possible_miss
@@ -35,7 +35,7 @@ from proofmark.judge.references.judgement import Bounds, Judgement
 from proofmark.judge.results import BEYOND, CONFIRMING, PLANNED_ALONE, Results
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import Step, StepInstance
-from proofmark.records.columns import VIRTUAL, Execution, Records
+from proofmark.records.columns import VIRTUAL, Records
 
 MIN_SHARE_OF_MISSES = 1 / 3
 """The least share of the executions that miss a limit clearly and make the figure miss it."""
@@ -43,9 +43,6 @@ _ROUNDING = 1e-6
 """By which part the sum of times may exceed the time of the plan."""
 _MET = frozenset({"limit-noisy", "floor-met"})
 """The codes of the reasons of UNJUDGED figures whose median does not miss the limit."""
-
-Measured = Sequence[tuple[Execution, float]]
-"""Executions of a figure, each with its value."""
 
 
 @dataclass(frozen=True)

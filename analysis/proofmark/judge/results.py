@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, NamedTuple, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.translation import N_
@@ -19,7 +18,7 @@ from proofmark.judge.baseline import BaselineComparison
 from proofmark.judge.confidence import Interval, interval, noise_in
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.references.judgement import PEERS, Judgement
-from proofmark.records.columns import Numbers, Record
+from proofmark.records.columns import Mask, Numbers, Record
 from proofmark.runs.samples import Shares, mean_shares
 
 
@@ -307,22 +306,22 @@ class Results(Sequence[Result]):
         return sorted({each for each in found if WORDS[int(self.verdict[each])] == "UNJUDGED"})
 
     @cached_property
-    def plain(self) -> NDArray[np.bool_]:
+    def plain(self) -> Mask:
         """Mask of the valid results that do not fail, of undisturbed repeats.
 
         Their fields are those of `references`, and those that all valid results have.
         """
         failed, invalid = WORDS.index("FAIL"), WORDS.index("INVALID")
-        mask: NDArray[np.bool_] = ~np.isin(self.verdict, [failed, invalid])
+        mask: Mask = ~np.isin(self.verdict, [failed, invalid])
         mask &= self.aggregates.disturbed == 0
         mask[self.again] = False
         return mask
 
     @cached_property
-    def without_finding(self) -> NDArray[np.bool_]:
+    def without_finding(self) -> Mask:
         """Mask of the plain results that are UNJUDGED, and that no limit or reference is for."""
         unjudged = self.verdict == WORDS.index("UNJUDGED")
-        mask: NDArray[np.bool_] = self.plain & unjudged & ~self._limited
+        mask: Mask = self.plain & unjudged & ~self._limited
         return mask
 
     def judgements(self) -> int:
@@ -332,8 +331,8 @@ class Results(Sequence[Result]):
         return by_references + int((self.fleet.of >= 0).sum()) + by_baseline
 
     @property
-    def _limited(self) -> NDArray[np.bool_]:
-        mask: NDArray[np.bool_] = np.zeros(len(self), dtype=bool)
+    def _limited(self) -> Mask:
+        mask: Mask = np.zeros(len(self), dtype=bool)
         mask[list(self.answers)] = True
         if self.baseline:
             mask[self.baseline.compared] = True

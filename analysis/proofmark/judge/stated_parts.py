@@ -35,10 +35,12 @@ from proofmark.site.installed_parts import (
     usual_processor,
     without,
 )
-from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.facts import HostFacts, NodeFacts
 from proofmark.software.software import Package, Software
 
 Traits = Mapping[str, str]
+NodeFaults = Mapping[str, tuple[Message, ...]]
+"""The faults of each node that no figure has."""
 Name = TypeVar("Name")
 """The name of a trait: a word of the configuration of a node, or a property of a program."""
 
@@ -216,7 +218,7 @@ def _with_related(parts: Collection[str]) -> set[str]:
 
 
 def statements(
-    nodes: Mapping[str, NodeFacts], declared: Parts, accepted: Mapping[str, Parts]
+    nodes: HostFacts, declared: Parts, accepted: Mapping[str, Parts]
 ) -> dict[str, Statements]:
     """Return what is stated about each of `nodes`.
 
@@ -250,9 +252,7 @@ def ordered_processor(stated: Statements) -> str | None:
     return next((name for by in get_args(By) if (name := stated[by].processor)), None)
 
 
-def ordered_hardware(
-    nodes: Mapping[str, NodeFacts], stated: Mapping[str, Statements]
-) -> dict[str, str]:
+def ordered_hardware(nodes: HostFacts, stated: Mapping[str, Statements]) -> dict[str, str]:
     """Return the hardware that was ordered for each node, as a text: nodes with the same are alike.
 
     It is what most nodes with the ordered processor have. A node of which nobody states the
@@ -271,9 +271,7 @@ def ordered_hardware(
     return {host: kinds[name].most_common(1)[0][0] for host, name in names.items()}
 
 
-def unknown_orders(
-    nodes: Mapping[str, NodeFacts], stated: Mapping[str, Statements]
-) -> Iterable[Message]:
+def unknown_orders(nodes: HostFacts, stated: Mapping[str, Statements]) -> Iterable[Message]:
     """Yield that nodes have several processors, and nothing states which of them was ordered."""
     models = gathered(
         (facts.cpu_model, host)
@@ -285,9 +283,7 @@ def unknown_orders(
         yield Message("order-unknown", nodes=folded(chain(*models.values())), found=found)
 
 
-def empty_channels(
-    nodes: Mapping[str, NodeFacts], stated: Mapping[str, Statements]
-) -> Iterable[Message]:
+def empty_channels(nodes: HostFacts, stated: Mapping[str, Statements]) -> Iterable[Message]:
     """Yield the nodes with channels of the memory that have no module, if nothing states that."""
     found: dict[tuple[int, int], list[str]] = {}
     for host, facts in nodes.items():
@@ -303,9 +299,7 @@ def empty_channels(
         yield Message("channels-empty", nodes=folded(hosts), **numbers)
 
 
-def part_faults(
-    nodes: Mapping[str, NodeFacts], stated: Mapping[str, Statements]
-) -> dict[str, tuple[Message, ...]]:
+def part_faults(nodes: HostFacts, stated: Mapping[str, Statements]) -> NodeFaults:
     """Return what each node has less of than stated, one message for each who states it."""
     faults = {host: tuple(_faults(facts, stated[host])) for host, facts in nodes.items()}
     return {host: messages for host, messages in faults.items() if messages}
@@ -334,9 +328,7 @@ def _compared(parts: Parts, facts: NodeFacts, by: By) -> Parts:
     return replace(parts, cores=facts.cores, sockets=facts.sockets)
 
 
-def unread_parts(
-    nodes: Mapping[str, NodeFacts], stated: Mapping[str, Statements]
-) -> tuple[Message, ...]:
+def unread_parts(nodes: HostFacts, stated: Mapping[str, Statements]) -> tuple[Message, ...]:
     """Return the stated parts that the probes of nodes did not find out, with the nodes."""
     unread: dict[str, list[str]] = {}
     for host, facts in nodes.items():
@@ -351,7 +343,7 @@ def unread_parts(
 
 
 def nominal_parts(
-    nodes: Mapping[str, NodeFacts],
+    nodes: HostFacts,
     stated: Mapping[str, Statements],
     ports: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict[str, Nominal]:

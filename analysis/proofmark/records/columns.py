@@ -7,7 +7,7 @@ and each record refers to it by number.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, overload
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from proofmark.cases.vocabulary import Scalar
+from proofmark.cases.vocabulary import ParameterValues, Scalar
 from proofmark.common.message import NOTHING, Message
 from proofmark.runs.samples import Shares
 from proofmark.site.partition import PREDICTED
@@ -49,7 +49,7 @@ class Record:
     repeat: int
     mode: str
     placement: str
-    parameters: Mapping[str, Scalar]
+    parameters: ParameterValues
     environment_hash: str
     valid: bool
     reason: Message
@@ -238,7 +238,7 @@ class Records(Sequence[Record]):
         return cls.joined(run or (records[0].run if records else ""), [builder.batch()])
 
     @cached_property
-    def valid(self) -> NDArray[np.bool_]:
+    def valid(self) -> Mask:
         """Mask of the valid records."""
         return self.reason < 0
 

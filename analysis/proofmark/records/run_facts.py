@@ -37,7 +37,7 @@ from proofmark.records.columns import VIRTUAL
 from proofmark.records.network import NetworkCheck
 from proofmark.runs.attempts import UNREADABLE, Attempt, damage
 from proofmark.runs.journal import RESTORED, RESULT, Journal, journals
-from proofmark.runs.nodes import JobOnNode, Node, nodes_of
+from proofmark.runs.nodes import JobOnNode, Node, ProbedNodes, nodes_of
 from proofmark.runs.run import Run, benchmarks_of, reported_names, site_of
 from proofmark.runs.run_files import StepFiles
 from proofmark.runs.samples import read_looks
@@ -185,7 +185,7 @@ Gaps = Mapping[tuple[str, str], tuple[Message, ...]]
 """What a probe lacks, by node and attempt of a job as in ``when.json``."""
 
 
-def probe_gaps(nodes: Mapping[str, Node]) -> Gaps:
+def probe_gaps(nodes: ProbedNodes) -> Gaps:
     """Return what the probe before each attempt lacks and at least half of the like nodes have.
 
     Such a probe proves less than theirs: one driver that is not loaded, or one tool that was too
@@ -248,7 +248,7 @@ def _lacks(facts: NodeFacts) -> Iterator[tuple[str, Message]]:
 class Conditions:
     """Checks the conditions of the measurements of a run; the results for a node are cached."""
 
-    def __init__(self, run: Run, site: Site, nodes: Mapping[str, Node]) -> None:
+    def __init__(self, run: Run, site: Site, nodes: ProbedNodes) -> None:
         self._nodes = nodes
         self._gaps = probe_gaps(nodes)
         self._table = HostTable.reported(nodes)
@@ -438,10 +438,10 @@ class RunParts(NamedTuple):
     benchmarks: Benchmarks
     site: Site
     software: Software
-    nodes: Mapping[str, Node]
+    nodes: ProbedNodes
 
 
-def run_parts(run: Run, nodes: Mapping[str, Node] | None = None) -> RunParts:
+def run_parts(run: Run, nodes: ProbedNodes | None = None) -> RunParts:
     """Return a run with its parts; `nodes` are known, or are read.
 
     Raises:
@@ -489,7 +489,7 @@ class RunFacts:
         return of_nodes(self._ceilings[host] if host else self._others for host in found)
 
 
-def names_of_hosts(run: Run, site: Site, nodes: Mapping[str, Node]) -> HostNames:
+def names_of_hosts(run: Run, site: Site, nodes: ProbedNodes) -> HostNames:
     """Return the names that the nodes of a run may report."""
     reported = (
         ((node.newest.reported if node.jobs else "") or host) for host, node in nodes.items()

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from proofmark.cases.case import LARGEST, LARGEST_OTHER, MESSAGE, TIME_LIMIT, Case, metrics_of
 from proofmark.cases.reader.engine import Reading
 from proofmark.cases.reference import UNIVERSAL, Metric
-from proofmark.cases.vocabulary import Scalar
+from proofmark.cases.vocabulary import ParameterValues, Scalar
 from proofmark.common.errors import BadInput
 from proofmark.common.expressions import render
 from proofmark.common.message import NOTHING, Message, joined
@@ -367,7 +367,7 @@ def _reason(
     return Message("output-of-node", **fields)
 
 
-def _contradiction(planned: Mapping[str, Scalar], reading: Reading) -> Message:
+def _contradiction(planned: ParameterValues, reading: Reading) -> Message:
     """Return the first parameter that the output has other than planned, or `NOTHING`."""
     for name, printed in reading.parameters.items():
         if name in planned and not _same(planned[name], printed):

@@ -35,7 +35,7 @@ from proofmark.plan.kinds import kind_of
 from proofmark.records.columns import Execution, Measurand, Records
 from proofmark.records.read import read_parts
 from proofmark.records.run_facts import RunParts, run_parts
-from proofmark.runs.nodes import Node
+from proofmark.runs.nodes import Node, ProbedNodes
 from proofmark.runs.run import Run
 
 READERS = ("common", "cases", "site", "plan", "runs", "software", "records", "packages")
@@ -68,7 +68,7 @@ class Readings(NamedTuple):
     """What is stored: the records of a run, and its nodes, by host."""
 
     records: Records
-    nodes: Mapping[str, Node]
+    nodes: ProbedNodes
 
 
 def stored_or_read(run: Run, steps: Collection[str] | None = None) -> tuple[RunParts, Records]:

@@ -18,7 +18,7 @@ from proofmark.judge.acceptance import (
     nodes_by_value,
 )
 from proofmark.judge.acceptance_gaps import Gap
-from proofmark.report.page import Block, Cell, Section, Table, numeric, titled
+from proofmark.report.page import Block, Cell, Cells, Section, Table, numeric, titled
 from proofmark.report.render import page
 from proofmark.report.sections.signed_sheets import signature_table
 from proofmark.report.words import accepted_text, item_text, number, pairs, visible
@@ -157,7 +157,7 @@ def gap_text(gap: Gap) -> str:
     return duration(gap.seconds) if gap.suite else "–"
 
 
-def _row(each: AcceptedItem) -> tuple[Cell | str, ...]:
+def _row(each: AcceptedItem) -> Cells:
     item, (met, total) = each.item, each.nodes
     text = (visible(item.text), *([_("minor")] if item.severity == "minor" else []))
     what = " ".join(filter(None, (item.case, item.metric, pairs(item.where))))

@@ -52,6 +52,10 @@ class Cell:
     links: tuple[PageLink, ...] = ()
 
 
+Cells = tuple[Cell | str, ...]
+"""The cells of a row."""
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of a table; cells of `kind` ``number`` are aligned right."""

@@ -24,7 +24,7 @@ from proofmark.judge.verdict import Verdict
 from proofmark.plan.file_layout import writes_by_mpi_io
 from proofmark.report.additions import RunAddition, additions_of
 from proofmark.runs.attempts import UNREADABLE, finished_executions
-from proofmark.runs.nodes import Node, nodes_of
+from proofmark.runs.nodes import Node, ProbedNodes, nodes_of
 from proofmark.runs.progress import progress
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.runs.run_files import StepFiles, launch_command
@@ -84,7 +84,7 @@ def gather(
     run: Run,
     verdict: Verdict,
     written: datetime | None = None,
-    nodes: Mapping[str, Node] | None = None,
+    nodes: ProbedNodes | None = None,
 ) -> RunData:
     """Return the contents of the folder of `run`, for a report.
 

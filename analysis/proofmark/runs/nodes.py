@@ -350,6 +350,10 @@ class Node(StrictModel):
         return self.jobs[-1].provenance.facts
 
 
+ProbedNodes = Mapping[str, Node]
+"""The reports of each host."""
+
+
 def probed_nodes(run: Run) -> dict[str, Node]:
     """Return the nodes from the probes of their jobs, by host name.
 

@@ -25,10 +25,10 @@ from proofmark.common.text import csv_cell
 from proofmark.judge.baseline import KIND as BASELINE
 from proofmark.judge.diagnosis.over_time import KIND
 from proofmark.judge.results import CONFIRMING, Result
-from proofmark.judge.stated_parts import Traits, configuration, traits_of, usual
-from proofmark.runs.nodes import Node
+from proofmark.judge.stated_parts import NodeFaults, Traits, configuration, traits_of, usual
+from proofmark.runs.nodes import Node, ProbedNodes
 from proofmark.site.node.counters import CounterChange, tcp_segments
-from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.facts import HostFacts, NodeFacts
 
 
 @dataclass(frozen=True)
@@ -457,7 +457,7 @@ class Suspects:
     measured: Collection[str]
     judged: Collection[str] | None = None
     slow_ends: Mapping[str, str] = field(default_factory=dict)
-    faults: Mapping[str, tuple[Message, ...]] = field(default_factory=dict)
+    faults: NodeFaults = field(default_factory=dict)
 
     @property
     def hosts(self) -> set[str]:
@@ -467,7 +467,7 @@ class Suspects:
 
 def bad_nodes(
     failed: Iterable[Result],
-    nodes: Mapping[str, Node],
+    nodes: ProbedNodes,
     location: Mapping[str, Mapping[str, str]],
     suspects: Suspects,
 ) -> BadNodes:
@@ -565,7 +565,7 @@ _MOST = 3
 Row = tuple[str, str, str, str]
 
 
-def rma(nodes: Iterable[BadNode], facts: Mapping[str, NodeFacts]) -> list[Row]:
+def rma(nodes: Iterable[BadNode], facts: HostFacts) -> list[Row]:
     """Return a row for each slot with error counters, and a row for each slow node.
 
     A node that has to be measured again first has no row.

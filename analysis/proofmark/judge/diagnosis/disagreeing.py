@@ -12,13 +12,12 @@ from pathlib import PurePosixPath
 from statistics import median
 
 import numpy as np
-from numpy.typing import NDArray
 
 from proofmark.cases.vocabulary import DATE
 from proofmark.common.grouping import gathered
-from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.aggregate import Aggregates, Measured
 from proofmark.judge.fleet.critical_values import MAD_TO_SIGMA
-from proofmark.records.columns import Execution, Measurand, Numbers
+from proofmark.records.columns import Mask, Measurand, Numbers
 
 MIN_DIFFERENCE = 0.2
 """The least difference of two repeats that is an issue if the spread of like nodes is not known."""
@@ -160,7 +159,7 @@ def _worst(
 
 
 def _repeats(
-    figures: Aggregates, like: Numbers, sources: Mapping[str, str], several: NDArray[np.bool_]
+    figures: Aggregates, like: Numbers, sources: Mapping[str, str], several: Mask
 ) -> Iterator[_Compared]:
     least, greatest = figures.ranges
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -203,7 +202,7 @@ def _without_date(measurand: Measurand) -> tuple[Measurand, str]:
     return measurand._replace(parameters=json.dumps(parameters, sort_keys=True)), date
 
 
-def _named(measured: Sequence[tuple[Execution, float]], sources: Mapping[str, str]) -> Values:
+def _named(measured: Measured, sources: Mapping[str, str]) -> Values:
     if not sources:
         return {f"{each.step}#{each.attempt}": value for each, value in measured}
     unlike = _unlike([sources[each.step] for each, _ in measured])
@@ -231,7 +230,7 @@ def _shared(parts: Sequence[Sequence[str]]) -> int:
     return sum(1 for _ in takewhile(lambda each: len(set(each)) == 1, zip(*parts, strict=False)))
 
 
-def _by_repeat(measured: Sequence[tuple[Execution, float]], sources: Mapping[str, str]) -> Values:
+def _by_repeat(measured: Measured, sources: Mapping[str, str]) -> Values:
     """Return the median of each repeat; like nodes have the same names of repeats."""
     names = (
         _unlike([sources[each.step] for each, _ in measured])

@@ -7,7 +7,7 @@ that are possible, and still not those of this node.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from decimal import Decimal
 from functools import cache
 
@@ -22,10 +22,11 @@ from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.critical_values import LEAST_NODES
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.fleet.populations import LIKE_NODES
-from proofmark.judge.references.judgement import CaseReference, Judgement
+from proofmark.judge.references.judgement import ByReference
+from proofmark.judge.stated_parts import NodeFaults
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import VIRTUAL, Floats, Measurand, Numbers, Records
-from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.facts import HostFacts, NodeFacts
 
 COMMON_DIGITS = 2
 """Like nodes share the first two digits of a value: their rates differ by about one percent."""
@@ -50,10 +51,8 @@ PLACEHOLDERS = frozenset(
 )
 """Numbers that firmware prints in place of a serial number."""
 
-Faults = dict[str, tuple[Message, ...]]
 
-
-def same_machines(nodes: Mapping[str, NodeFacts], origin: str) -> Faults:
+def same_machines(nodes: HostFacts, origin: str) -> NodeFaults:
     """Return the nodes that are one machine with another node.
 
     They have one boot id, one number of a board, or one product number that nothing else tells
@@ -90,7 +89,7 @@ def _serial(facts: NodeFacts, key: str) -> str:
     return value if value.lower() not in PLACEHOLDERS and len(set(value)) > 1 else ""
 
 
-def copied_outputs(records: Records, benchmarks: Benchmarks) -> Faults:
+def copied_outputs(records: Records, benchmarks: Benchmarks) -> NodeFaults:
     """Return the nodes whose output has the same digits as that of another node.
 
     All independent values of the output are equal, and their digits are more than nodes share by
@@ -232,7 +231,7 @@ def _needed(executions: int) -> float:
     return math.log10(max(1, executions * (executions - 1) / 2) / CHANCE)
 
 
-def _within_expected(judged: Mapping[CaseReference, Iterable[tuple[int, Judgement]]]) -> set[int]:
+def _within_expected(judged: ByReference) -> set[int]:
     """Return the figures that are not above a value that was computed from the hardware."""
     figures: set[int] = set()
     for each, judgements in judged.items():
@@ -245,8 +244,8 @@ def too_good(
     figures: Aggregates,
     benchmarks: Benchmarks,
     fleet: Fleet,
-    judged: Mapping[CaseReference, Iterable[tuple[int, Judgement]]],
-) -> Faults:
+    judged: ByReference,
+) -> NodeFaults:
     """Return the nodes with a rate far above that of their peers, and above what is expected.
 
     Rates of storage are left out: the load of others decides on them. So are those of virtual
@@ -275,9 +274,7 @@ def too_good(
     return {host: tuple(messages) for host, messages in found.items()}
 
 
-def above_nominal(
-    figures: Aggregates, judged: Mapping[CaseReference, Iterable[tuple[int, Judgement]]]
-) -> Faults:
+def above_nominal(figures: Aggregates, judged: ByReference) -> NodeFaults:
     """Return the nodes whose memory is faster than its modules."""
     found: dict[str, tuple[Message, ...]] = {}
     for each, judgements in judged.items():

@@ -29,13 +29,13 @@ from proofmark.judge.diagnosis.implausible import (
     same_machines,
     too_good,
 )
-from proofmark.judge.evidence import Evidence, NodeFaults
+from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.references.derived import active_ports
-from proofmark.judge.references.judgement import CaseReference, Judgement
-from proofmark.judge.stated_parts import Statements, ordered_hardware, part_faults
+from proofmark.judge.references.judgement import ByReference
+from proofmark.judge.stated_parts import NodeFaults, Statements, ordered_hardware, part_faults
 from proofmark.records.columns import Record
-from proofmark.runs.nodes import Node
+from proofmark.runs.nodes import Node, ProbedNodes
 from proofmark.site.hardware_limits import lanes_of, pcie_bytes_per_s
 from proofmark.site.installed_parts import (
     LEAST_NODES,
@@ -44,14 +44,12 @@ from proofmark.site.installed_parts import (
     declared_parts,
 )
 from proofmark.site.node.counters import CounterChange, ErrorRule, bits_per_s, meaning_of, rule_of
-from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.facts import HostFacts
 from proofmark.site.node.provenance import NodeProvenance
 from proofmark.site.rails import Rail, name_of, rails_of
 
 
-def rail_faults(
-    nodes: Mapping[str, NodeFacts], declared: Parts, hardware: Mapping[str, str]
-) -> dict[str, tuple[Message, ...]]:
+def rail_faults(nodes: HostFacts, declared: Parts, hardware: Mapping[str, str]) -> NodeFaults:
     """Return the faults of the rails of each node.
 
     A rail must be there if the inventory names it. If nothing is declared, a rail must be there if
@@ -102,7 +100,7 @@ def _slow_slots(rails: Mapping[str, Rail], usual: Mapping[str, str]) -> Iterator
             yield Message("rail-slot", rail=name, found=rail.link, accepted=usual[name])
 
 
-def narrow_slots(nodes: Mapping[str, NodeFacts]) -> Iterator[Message]:
+def narrow_slots(nodes: HostFacts) -> Iterator[Message]:
     """Yield the slots with fewer lanes than their card. A limit of the slot hides what it costs."""
     narrow: dict[Message, list[str]] = {}
     for host, facts in nodes.items():
@@ -193,7 +191,7 @@ class _Figure:
     alike: tuple[object, ...]
 
 
-def unlike_parts(figures: Aggregates, benchmarks: Benchmarks) -> dict[str, tuple[Message, ...]]:
+def unlike_parts(figures: Aggregates, benchmarks: Benchmarks) -> NodeFaults:
     """Return the slow parts of each node.
 
     All values of a slow part are worse than the median of the like parts of the same node, by more
@@ -296,7 +294,7 @@ def _message(figure: _Figure, ratio: float, others: int) -> Message:
     )
 
 
-def error_faults(nodes: Mapping[str, Node]) -> dict[str, tuple[Message, ...]]:
+def error_faults(nodes: ProbedNodes) -> NodeFaults:
     """Return the errors of each node that are more than its rules accept, in all of its jobs."""
     found = {host: (*_before(node), *_during(node)) for host, node in nodes.items()}
     return {host: messages for host, messages in found.items() if messages}
@@ -374,7 +372,7 @@ def node_faults(
     evidence: Evidence,
     stated: Mapping[str, Statements],
     fleet: Fleet,
-    judged: Mapping[CaseReference, Sequence[tuple[int, Judgement]]],
+    judged: ByReference,
 ) -> Iterator[NodeFaults]:
     """Yield what each judge finds."""
     figures, benchmarks, facts = evidence.figures, evidence.benchmarks, evidence.facts

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from proofmark.cases.case import BENCHMARK, TELEMETRY, THROTTLED
 from proofmark.cases.suite import Benchmarks
@@ -28,7 +27,7 @@ from proofmark.judge.confidence import quantile_of_t
 from proofmark.judge.confidence import ratio as shift_ratio
 from proofmark.judge.fleet.critical_values import FAMILY_LEVEL, MAD_TO_SIGMA, level_of_one
 from proofmark.judge.references.judgement import Judgement
-from proofmark.records.columns import Floats
+from proofmark.records.columns import Floats, Mask
 
 KIND = "over time"
 """The kind of the judgement of a figure by its own beginning."""
@@ -201,7 +200,7 @@ def over_time(
 
 
 def _series(
-    figures: Aggregates, chosen: NDArray[np.bool_], times: Floats
+    figures: Aggregates, chosen: Mask, times: Floats
 ) -> Iterator[tuple[int, tuple[Floats, Floats]]]:
     for number in np.flatnonzero(chosen).tolist():
         first, members = int(figures.first[number]), figures.members(number)

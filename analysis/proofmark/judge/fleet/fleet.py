@@ -49,7 +49,7 @@ from proofmark.judge.fleet.populations import (
     several,
 )
 from proofmark.judge.references.judgement import PEERS, Bounds, Judgement
-from proofmark.records.columns import Floats, Numbers, Record
+from proofmark.records.columns import Floats, Mask, Numbers, Record
 
 LEAST_SIZES = 4
 """The least number of sizes of which a single one is not enough."""

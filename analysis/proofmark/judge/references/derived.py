@@ -8,7 +8,7 @@ from itertools import chain
 from typing import cast
 
 from proofmark.cases.reference import UNIT_OF, Rule
-from proofmark.cases.vocabulary import ALL_RAILS, RAIL, Scalar
+from proofmark.cases.vocabulary import ALL_RAILS, RAIL, ParameterValues
 from proofmark.common.grouping import gathered
 from proofmark.common.message import Field, Message
 from proofmark.site.ceilings import SideCache, only_in_package, side_cache
@@ -121,7 +121,7 @@ def peak(facts: NodeFacts, node: StatedNode = ANY_NODE) -> float | None:
 def derive(
     rule: Rule,
     nodes: Sequence[NodeFacts],
-    parameters: Mapping[str, Scalar],
+    parameters: ParameterValues,
     node: StatedNode = ANY_NODE,
     stated: Sequence[Nominal] = (),
 ) -> Derived | Message:
@@ -154,7 +154,7 @@ def derive(
     return Derived(value, UNIT_OF[rule], source, reach=each[0].reach)
 
 
-def memory_used(facts: NodeFacts, parameters: Mapping[str, Scalar]) -> str:
+def memory_used(facts: NodeFacts, parameters: ParameterValues) -> str:
     """Return the kind of the memory of a figure. Without a label it is the main memory."""
     kind = str(parameters.get("memory", DDR))
     return FAST_MEMORY if kind == DDR and only_in_package(facts) else kind
@@ -323,7 +323,7 @@ def _cached(
     modules: Derived | Message,
     facts: NodeFacts,
     cache: SideCache,
-    parameters: Mapping[str, Scalar],
+    parameters: ParameterValues,
     node: StatedNode,
 ) -> Derived | Message:
     """Return the bandwidth of memory behind a memory-side cache: that of the cache.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import Literal, NamedTuple, Self
@@ -11,7 +11,7 @@ from pydantic import model_validator
 
 from proofmark.cases.reference import ELSEWHERE, Metric, Reference
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.vocabulary import Scalar
+from proofmark.cases.vocabulary import ParameterValues
 from proofmark.common.message import Message
 from proofmark.common.text import factor, percent
 from proofmark.judge.confidence import quantile_of_t
@@ -107,7 +107,7 @@ class Settings:
     nodes: int
     mode: str
     placement: str
-    found: Mapping[str, Scalar] = field(default_factory=dict)
+    found: ParameterValues = field(default_factory=dict)
 
     @classmethod
     def of(cls, record: Record, nodes: int) -> Settings:
@@ -193,7 +193,7 @@ def value_elsewhere(
         names, nearest = min(differing, key=lambda pair: len(pair[0]))
         figure = nearest.figure
         own = {each: getattr(figure, each) for each in ("mode", "placement", "benchmark", "unit")}
-        known: Mapping[str, Scalar] = {**own, "nodes": figure.nodes, **figure.settings}
+        known: ParameterValues = {**own, "nodes": figure.nodes, **figure.settings}
         return Message(
             "elsewhere-settings",
             settings=", ".join(names),
@@ -220,7 +220,7 @@ def value_elsewhere(
 
 def _found(settings: Settings, names: Sequence[str]) -> str:
     own = {each: getattr(settings, each) for each in ("mode", "placement", "benchmark", "unit")}
-    known: Mapping[str, Scalar] = {**own, "nodes": settings.nodes, **settings.found}
+    known: ParameterValues = {**own, "nodes": settings.nodes, **settings.found}
     return ", ".join(f"{known.get(name, '–')}" for name in names)
 
 

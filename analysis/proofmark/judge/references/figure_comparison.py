@@ -11,7 +11,7 @@ from sys import intern
 from typing import NamedTuple
 
 from proofmark.cases.reference import MATERIAL, Against, Reference, Rule
-from proofmark.cases.vocabulary import Scalar
+from proofmark.cases.vocabulary import ParameterValues
 from proofmark.common.expressions import render
 from proofmark.common.grouping import gathered
 from proofmark.common.message import Message, joined, shared
@@ -44,7 +44,6 @@ from proofmark.judge.references.elsewhere import (
 from proofmark.judge.references.judgement import (
     Bounds,
     Judgement,
-    Nodes,
     fits,
     judging_bounds,
     traits,
@@ -60,6 +59,7 @@ from proofmark.judge.references.typical import (
 from proofmark.records.columns import VIRTUAL, Record
 from proofmark.site.accepted_baseline import AcceptedPrograms
 from proofmark.site.hardware import StatedNode
+from proofmark.site.node.facts import HostFacts
 from proofmark.site.partition import PREDICTED
 
 
@@ -98,7 +98,7 @@ class Figures:
         """
         case = against.case or of.case
         candidates = self._of(case, against.metric).get((of.node, of.mode), [])
-        wanted: Mapping[str, Scalar] = against.where
+        wanted: ParameterValues = against.where
         if case == of.case:
             wanted = {**traits(of), **against.where}
         fitting = [
@@ -203,7 +203,7 @@ class Comparison:
     """
 
     figures: Figures
-    nodes: Nodes
+    nodes: HostFacts
     node: StatedNode = ANY_NODE
     builds: Mapping[str, Build] = field(default_factory=dict)
     tolerance: float | None = None

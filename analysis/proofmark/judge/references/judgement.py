@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple, Self
 
 from proofmark.cases.reference import OF_EXPECTED, TYPICAL, Reference
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.vocabulary import Scalar
+from proofmark.cases.vocabulary import ParameterValues, Scalar
 from proofmark.common.grouping import gathered
 from proofmark.common.message import Message
 from proofmark.judge.confidence import AGAIN
@@ -23,7 +23,7 @@ from proofmark.records.columns import Record, Records
 from proofmark.site.accepted_baseline import BaselineElsewhere
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.hardware import UNRECORDED
-from proofmark.site.node.facts import NodeFacts
+from proofmark.site.node.facts import HostFacts
 
 
 class Bounds(NamedTuple):
@@ -76,8 +76,7 @@ def judging_bounds(
     )
 
 
-Nodes = Mapping[str, NodeFacts]
-NO_LABELS: Mapping[str, Scalar] = {}
+NO_LABELS: ParameterValues = {}
 PEERS = "peers"
 """The kind of a judgement by like nodes of the run."""
 
@@ -261,7 +260,7 @@ class CaseReference:
 
     case: str
     reference: Reference
-    judged_with: Mapping[str, Scalar] = field(default_factory=dict)
+    judged_with: ParameterValues = field(default_factory=dict)
 
     @cached_property
     def _key(self) -> tuple[str, str]:
@@ -269,6 +268,10 @@ class CaseReference:
 
     def __hash__(self) -> int:
         return hash(self._key)
+
+
+ByReference = Mapping[CaseReference, Sequence[tuple[int, Judgement]]]
+"""The figures that each reference applies to, each with its judgement."""
 
 
 def ordered_references(
@@ -322,14 +325,12 @@ def traits(record: Record) -> dict[str, Scalar]:
     }
 
 
-def fits(traits: Mapping[str, Scalar], wanted: Mapping[str, Scalar]) -> bool:
+def fits(traits: ParameterValues, wanted: ParameterValues) -> bool:
     """Return whether the traits agree; a trait that only one side has is ignored."""
     return all(traits[key] == value for key, value in wanted.items() if key in traits)
 
 
-def applies(
-    reference: Reference, record: Record, judged_with: Mapping[str, Scalar] = NO_LABELS
-) -> bool:
+def applies(reference: Reference, record: Record, judged_with: ParameterValues = NO_LABELS) -> bool:
     """Return whether `reference` is for this figure, system and mode.
 
     `judged_with` is that of its metric (`proofmark.cases.reference.Metric`).
@@ -361,7 +362,7 @@ class Terms(ABC):
         """Return the judgement of a figure."""
 
 
-def uses_all_cores(record: Record, nodes: Nodes) -> bool:
+def uses_all_cores(record: Record, nodes: HostFacts) -> bool:
     """Return whether a figure has one thread for each core of its node; true if not known."""
     facts, threads = nodes.get(record.node), record.parameters.get("threads")
     return facts is None or threads is None or threads == facts.cores

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from proofmark.cases.reference import TYPICAL, UNIT_OF, HardwareRule, Rule
 from proofmark.cases.suite import Benchmarks
-from proofmark.cases.vocabulary import Scalar
+from proofmark.cases.vocabulary import ParameterValues
 from proofmark.common.message import Message, Term
 from proofmark.common.translation import N_
 from proofmark.judge.references.derived import (
@@ -121,9 +121,7 @@ def build_of(package: Package) -> Build:
     )
 
 
-def value_of_rule(
-    rule: Rule, setting: Setting, parameters: Mapping[str, Scalar]
-) -> Derived | Message:
+def value_of_rule(rule: Rule, setting: Setting, parameters: ParameterValues) -> Derived | Message:
     """Return the value of a rule of either kind for a figure, or why it is not known."""
     if rule in TYPICAL:
         return typical_value(rule, setting, parameters)
@@ -140,7 +138,7 @@ class _Share(NamedTuple):
 
 
 def typical_value(
-    rule: Rule, setting: Setting, parameters: Mapping[str, Scalar]
+    rule: Rule, setting: Setting, parameters: ParameterValues
 ) -> TypicalValue | Message:
     """Return the value that healthy nodes of this kind reach together, or why it is not known.
 
@@ -177,7 +175,7 @@ def typical_value(
 
 
 def _shares(
-    rule: Rule, facts: NodeFacts, nominal: Nominal, parameters: Mapping[str, Scalar]
+    rule: Rule, facts: NodeFacts, nominal: Nominal, parameters: ParameterValues
 ) -> Sequence[_Share] | Message:
     if rule == "typical_bandwidth":
         best = max(stated_links(facts, nominal), key=lambda each: each.bytes_per_s, default=None)
@@ -229,7 +227,7 @@ def _may_pass_tcp(facts: NodeFacts, node: StatedNode) -> bool:
 
 
 def _other_threads(
-    conditions: TypicalConditions, parameters: Mapping[str, Scalar], facts: NodeFacts
+    conditions: TypicalConditions, parameters: ParameterValues, facts: NodeFacts
 ) -> Iterator[Message]:
     """Yield that the source had another number of threads on a node than the recorded ranks have.
 

@@ -33,7 +33,6 @@ from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.judge.additions import KindResult
 from proofmark.judge.diagnosis.implausible import (
     CHANCE,
-    Faults,
     digits_of,
     levels_of,
     measured_places,
@@ -42,6 +41,7 @@ from proofmark.judge.evidence import Evidence
 from proofmark.judge.judging import KindJudge
 from proofmark.judge.references.elsewhere import ElsewhereReference
 from proofmark.judge.references.judgement import Judgement, Terms, judging_bounds, traits
+from proofmark.judge.stated_parts import NodeFaults
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.foreign.adopted import KIND, AdoptedFile, adopted_files, lines_of
 from proofmark.packages.foreign.output_text import output_text, read_others
@@ -184,7 +184,7 @@ makes chance less likely by this factor."""
 LEAST_MOMENTS = 2
 
 
-def copied_files(adopted: Mapping[str, AdoptedFile], plan: Plan) -> Faults:
+def copied_files(adopted: Mapping[str, AdoptedFile], plan: Plan) -> NodeFaults:
     """Return the nodes that have one output with other nodes: all its numbers and times are equal.
 
     The words can differ: a copy is edited to have the name of another host. The more outputs are
@@ -248,7 +248,7 @@ _Evidence = Mapping[_Pair, Mapping[int, float]]
 """Two executions on different nodes → measurand → -log10 of the chance of an equal rare value."""
 
 
-def edited_copies(records: Records, benchmarks: Benchmarks) -> Faults:
+def edited_copies(records: Records, benchmarks: Benchmarks) -> NodeFaults:
     """Return the nodes whose output equals the output of another node in most values.
 
     No other two outputs have nearly as many rare values in common: else chance makes them equal.

@@ -11,7 +11,7 @@ from proofmark.common.translation import _
 from proofmark.judge.diagnosis.over_time import ChangeOverTime
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Record
-from proofmark.report.page import Block, Cell, Section, numeric, tabled
+from proofmark.report.page import Block, Cell, Cells, Section, numeric, tabled
 from proofmark.report.run_data import RunData
 from proofmark.report.words import count, number, pairs
 
@@ -52,7 +52,7 @@ def _changes(verdict: Verdict) -> Block:
     return tabled(caption, columns, rows, about, rest=_("The list is in verdict.json."))
 
 
-def _row(change: ChangeOverTime, record: Record) -> tuple[Cell | str, ...]:
+def _row(change: ChangeOverTime, record: Record) -> Cells:
     settings = tuple(filter(None, [pairs(record.parameters)]))
     return (
         Cell(change.node, "strong"),

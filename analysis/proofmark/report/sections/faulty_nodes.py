@@ -16,6 +16,7 @@ from proofmark.judge.next_steps import node_advice
 from proofmark.report.page import (
     Block,
     Cell,
+    Cells,
     Fold,
     PageLink,
     Section,
@@ -223,7 +224,7 @@ def _name(figure: FleetFigure) -> tuple[str, str]:
     return " ".join(dict.fromkeys(words)), ", ".join(details)
 
 
-def _power(figure: FleetFigure) -> tuple[Cell | str, ...]:
+def _power(figure: FleetFigure) -> Cells:
     record, limit = figure.record, figure.fleet_limit
     words, details = _name(figure)
     name = Cell(words, "strong", details=(details,))
@@ -238,7 +239,7 @@ def _power(figure: FleetFigure) -> tuple[Cell | str, ...]:
     )
 
 
-def _powerless(figures: Sequence[FleetFigure]) -> tuple[Cell | str, ...]:
+def _powerless(figures: Sequence[FleetFigure]) -> Cells:
     """Return the row of all figures that are not judged for one reason, with one example."""
     name = Cell(count(len(figures), "figure"), "strong", details=_name(figures[0]))
     limit = figures[0].fleet_limit

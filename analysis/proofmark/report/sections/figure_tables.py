@@ -20,6 +20,7 @@ from proofmark.judge.verdict_files import SINGLE_RUN
 from proofmark.report.page import (
     Block,
     Cell,
+    Cells,
     Column,
     Fold,
     PageLink,
@@ -72,7 +73,7 @@ def limit_blocks(run_data: RunData) -> Iterator[Block]:
         numeric(_("INVALID")),
         _("Source"),
     )
-    rows: list[tuple[Cell | str, ...]] = [
+    rows: list[Cells] = [
         (
             _name(each),
             accepted_of(each),
@@ -135,7 +136,7 @@ def contract_sections(run_data: RunData) -> tuple[Section, ...]:
     return (Section("contract", _("Contract"), (tabled(caption, columns, rows, *notes),)),)
 
 
-def _checked(each: CheckOutcome) -> tuple[Cell | str, ...]:
+def _checked(each: CheckOutcome) -> Cells:
     """Return the row of a functional item."""
     item, (met, total) = each.item, each.nodes
     text = (visible(item.text), *([_("minor")] if item.severity == "minor" else []))
@@ -155,7 +156,7 @@ def _checked(each: CheckOutcome) -> tuple[Cell | str, ...]:
     )
 
 
-def _row(each: LimitOutcome) -> tuple[Cell | str, ...]:
+def _row(each: LimitOutcome) -> Cells:
     item, worst = each.item, each.worst
     assert item is not None  # the caller takes items only
     text = (visible(item.text), *([_("minor")] if item.severity == "minor" else []))
@@ -257,7 +258,7 @@ def judged_section(run_data: RunData) -> Section:
     accepted = _("Figures that are not worse than accepted are in the comparison with these runs.")
     paragraphs = (explanation, accepted) if run_data.verdict.baseline else (explanation,)
     verdict = run_data.verdict
-    rows: Iterator[tuple[Cell | str, ...]] = (
+    rows: Iterator[Cells] = (
         (
             verdict_cell(judgement.outcome),
             figure_cell(result, run_data.benchmarks),
@@ -325,7 +326,7 @@ def _reference(result: Result, judgement: Judgement) -> str:
 def all_section(run_data: RunData) -> Section:
     """Return the section with every figure of the run, in a folded table."""
     results = run_data.verdict.results
-    rows: Iterator[tuple[Cell | str, ...]] = (
+    rows: Iterator[Cells] = (
         (
             verdict_cell(result.verdict),
             name(result),

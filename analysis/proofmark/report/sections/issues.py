@@ -26,6 +26,7 @@ from proofmark.report.page import (
     LONGEST_LIST,
     Block,
     Cell,
+    Cells,
     PageLink,
     Section,
     listed,
@@ -69,7 +70,7 @@ def disagreement_blocks(run_data: RunData) -> Iterator[Block]:
         _("Higher values"),
         numeric(_("Such figures")),
     )
-    rows: list[tuple[Cell | str, ...]] = [
+    rows: list[Cells] = [
         (
             figure_cell(result := verdict.results[each.figure], run_data.benchmarks),
             result.record.node,
@@ -254,7 +255,7 @@ def _failures(run_data: RunData) -> Iterator[Block]:
     yield tabled(caption, columns, rows, rest=translated(REST))
 
 
-def _failure(run_data: RunData, verdict: str, results: Sequence[Result]) -> tuple[Cell | str, ...]:
+def _failure(run_data: RunData, verdict: str, results: Sequence[Result]) -> Cells:
     """Return the row of results of one step with the same reason, on all nodes that have it."""
     first = results[0]
     nodes = dict.fromkeys(result.record.node for result in results)

@@ -17,6 +17,7 @@ from proofmark.report.page import (
     TITLED,
     Block,
     Cell,
+    Cells,
     Fold,
     Section,
     Table,
@@ -202,7 +203,7 @@ def _folds(run_data: RunData) -> Iterator[Fold]:
     packages = run_data.software.packages if run_data.software else {}
     for name, package in packages.items():
         for program in package.programs.values():
-            rows: list[tuple[Cell | str, ...]] = [
+            rows: list[Cells] = [
                 (
                     Cell(library.name, "code"),
                     library.package or "–",

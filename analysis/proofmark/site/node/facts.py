@@ -428,6 +428,10 @@ class NodeFacts(StrictModel):
         return not any(name.startswith(f"{CPUS}.") for name in self.unread)
 
 
+HostFacts = Mapping[str, NodeFacts]
+"""The facts of each host."""
+
+
 def parse_probe(text: str, source: str) -> NodeFacts:
     """Return the facts of a node from the output of a probe; `source` is its name in messages.
 
