@@ -36,7 +36,7 @@ from proofmark.judge.fleet.critical_values import (
     level_of_one,
     members_of,
 )
-from proofmark.judge.fleet.levels import Mask, Places
+from proofmark.judge.fleet.levels import Places
 from proofmark.judge.fleet.populations import (
     LIKE_NODES,
     LIKE_TARGETS,

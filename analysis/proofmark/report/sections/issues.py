@@ -31,7 +31,6 @@ from proofmark.report.page import (
     Section,
     listed,
     numeric,
-    table,
     tabled,
 )
 from proofmark.report.run_data import RunData
@@ -52,37 +51,18 @@ MOST_NAMED = 4
 
 
 def disagreement_blocks(run_data: RunData) -> Iterator[Block]:
-    """Yield the table of the cases whose repeats disagree."""
+    """Yield a line for each case whose repeats or dates disagree."""
     verdict = run_data.verdict
-    if not verdict.executions.disagreements:
-        return
-    why = _(
-        "A row shows the figure of a case with the largest difference between its repeats, or "
-        "between its dates. They have two states. The cause is the machine, the program or its "
-        "settings."
-    )
-    columns = (
-        _("Figure"),
-        _("Node"),
-        numeric(_("Difference")),
-        numeric(_("Spread of like nodes")),
-        _("Lower values"),
-        _("Higher values"),
-        numeric(_("Such figures")),
-    )
-    rows: list[Cells] = [
-        (
-            figure_cell(result := verdict.results[each.figure], run_data.benchmarks),
-            result.record.node,
-            f"{percent(each.difference)} %",
-            _spread(each) or "–",
-            *(_values(state, result.record.unit) for state in each.states),
-            _("{figures} of {compared}").format(figures=each.figures, compared=each.compared),
+    if found := verdict.executions.disagreements:
+        why = _(
+            "A row shows the figure of a case with the largest difference between its repeats, or "
+            "between its dates. They have two states. The cause is the machine, the program or its "
+            "settings."
         )
-        for each in verdict.executions.disagreements
-    ]
-    caption = _("Repeats and dates that disagree")
-    yield Block(titles=(caption,), paragraphs=(why,), tables=(table(caption, columns, rows),))
+        nodes = (verdict.results[each.figure].record.node for each in found)
+        texts = (disagreement_text(each, verdict) for each in found)
+        lines = (f"{node}: {text}" for node, text in zip(nodes, texts, strict=True))
+        yield listed(_("Repeats and dates that disagree"), lines, why)
 
 
 def added_executions(run_data: RunData) -> Iterator[Block]:
