@@ -14,7 +14,7 @@ import polars as pl
 
 from proofmark.common.grouping import gathered
 from proofmark.common.nodesets import hosts_of
-from proofmark.records.columns import Execution, Floats, Mask, Numbers, Record, Records
+from proofmark.records.columns import Execution, Floats, Mask, Measurand, Numbers, Record, Records
 from proofmark.records.disturbance import DISTURBED, RATE_CHANGED
 from proofmark.records.parquet_table import table
 
@@ -99,9 +99,17 @@ class Aggregates:
         """Return the values of the undisturbed executions of a figure, by ``<step>#<attempt>``."""
         return of_undisturbed(self.by_execution(figure))
 
+    def node_of(self, figure: int) -> str:
+        """Return the node, or set of nodes, of a figure."""
+        return self.records.nodes[int(self.node[figure])]
+
+    def measurand_of(self, figure: int) -> Measurand:
+        """Return what a figure measures."""
+        return self.records.measurands[int(self.measurand[figure])]
+
     def alone(self, figure: int) -> bool:
         """Return whether one node measured a figure, without another."""
-        return len(hosts_of(self.records.nodes[int(self.node[figure])])) == 1
+        return len(hosts_of(self.node_of(figure))) == 1
 
     def values(self, figure: int) -> tuple[float, ...]:
         """Return the values of the valid records of a figure."""

@@ -473,7 +473,7 @@ def _open(
     hosts: dict[Message, set[str]] = {}
     for figure, answer in of_item.judgements:
         if answer.outcome == "UNJUDGED":
-            node = figures.records.nodes[figures.node[figure]]
+            node = figures.node_of(figure)
             reason = answer.reason.without_nodes([node])
             hosts.setdefault(reason, set()).update(hosts_of(node))
     if not kind_of(evidence.plan).executed:

@@ -217,7 +217,7 @@ def needs(results: Results, benchmarks: Benchmarks, steps: Mapping[str, Step]) -
     figures = results.aggregates
     more: dict[tuple[str, ...], float] = {}
     for figure in np.flatnonzero(figures.valid & (figures.count > 1)).tolist():
-        about = figures.records.measurands[figures.measurand[figure]]
+        about = figures.measurand_of(figure)
         metric = compared_metric(benchmarks, about.case, about.metric)
         executions = figures.executions(figure)
         names = tuple(sorted({StepInstance.parse(each.step).step for each in executions}))

@@ -246,7 +246,7 @@ class Verdict:
         aggregates, answers = self.results.aggregates, self.results.answers
         accepted = self.baseline.compared.tolist() if self.baseline else ()
         places = {*np.flatnonzero(self.fleet.of >= 0).tolist(), *answers, *accepted}
-        return {aggregates.records.nodes[int(aggregates.node[place])] for place in places}
+        return {aggregates.node_of(place) for place in places}
 
     def compared(self) -> int:
         """Return the number of nodes with a figure that was judged, or with a fault."""

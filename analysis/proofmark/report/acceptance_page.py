@@ -21,7 +21,7 @@ from proofmark.judge.acceptance_gaps import Gap
 from proofmark.report.page import Block, Cell, Cells, Section, Table, numeric, titled
 from proofmark.report.render import page
 from proofmark.report.sections.signed_sheets import signature_table
-from proofmark.report.words import accepted_text, item_text, number, pairs, visible
+from proofmark.report.words import accepted_text, item_details, item_text, number, pairs, visible
 from proofmark.runs.run_files import AcceptanceFiles
 from proofmark.runs.sealed_runs import digest_of
 
@@ -159,7 +159,7 @@ def gap_text(gap: Gap) -> str:
 
 def _row(each: AcceptedItem) -> Cells:
     item, (met, total) = each.item, each.nodes
-    text = (visible(item.text), *([_("minor")] if item.severity == "minor" else []))
+    text = item_details(item)
     what = " ".join(filter(None, (item.case, item.metric, pairs(item.where))))
     shown = [_("{met} of {total} nodes meet it").format(met=met, total=total)] if total > 1 else []
     evidence = [

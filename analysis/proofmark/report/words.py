@@ -131,6 +131,11 @@ def open_bounds_text(of: str) -> str:
     return _("at least {bound}").format(bound=f"(1 - tolerance) × {of}")
 
 
+def item_details(item: Item) -> tuple[str, ...]:
+    """Return the text of an item, and whether it is minor."""
+    return (visible(item.text), *([_("minor")] if item.severity == "minor" else []))
+
+
 def item_text(item: Item) -> str:
     """Return what an item accepts: its figures, or what the nodes must report."""
     return check_text(item) if isinstance(item, CheckItem) else limit_text(item)

@@ -123,7 +123,7 @@ def _worst(
     """Yield the figure of each case with the largest difference, if it is large."""
 
     def case(figure: int) -> str:
-        return figures.records.measurands[int(figures.measurand[figure])].case
+        return figures.measurand_of(figure).case
 
     found: dict[str, list[tuple[float, int, _Compared]]] = {}
     for each in candidates:

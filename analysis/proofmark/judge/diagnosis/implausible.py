@@ -269,7 +269,7 @@ def too_good(
                 continue
             ratio = float(fleet.median[figure]) / limit.centre
             name = of.reason("too-good", ratio, metric=f"{of.record.case} {of.record.metric}")
-            for host in hosts_of(figures.records.nodes[int(figures.node[figure])]):
+            for host in hosts_of(figures.node_of(figure)):
                 found.setdefault(host, []).append(name)
     return {host: tuple(messages) for host, messages in found.items()}
 
@@ -288,6 +288,6 @@ def above_nominal(figures: Aggregates, judged: ByReference) -> NodeFaults:
                     ratio=f"{judgement.ratio:.3g}",
                     source=judgement.source,
                 )
-                for host in hosts_of(figures.records.nodes[int(figures.node[figure])]):
+                for host in hosts_of(figures.node_of(figure)):
                     found[host] = (message,)
     return found

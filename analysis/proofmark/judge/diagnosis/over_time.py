@@ -182,7 +182,7 @@ def over_time(
         least = _least(of_repeat, differences, len(first), len(last), level)
         ratio = shift_ratio(first, last)
         change = 1 - ratio if direction == "higher" else 1 - 1 / ratio
-        node = figures.records.nodes[int(figures.node[number])]
+        node = figures.node_of(number)
         worse = change > least
         evidence = _evidence(figures, series, number, window, begin, end) if worse else ()
         changes[number] = ChangeOverTime(
@@ -211,7 +211,7 @@ def _series(
 
 def _better(figures: Aggregates, benchmarks: Benchmarks, number: int) -> str | None:
     """Return the better direction of a figure of a rate or time; None for any other figure."""
-    about = figures.records.measurands[int(figures.measurand[number])]
+    about = figures.measurand_of(number)
     case = benchmarks.cases.get(about.case)
     metric = case.metrics.get(about.metric) if case else None
     if metric is None or metric.same_digits or about.metric in TELEMETRY:

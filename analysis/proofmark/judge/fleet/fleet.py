@@ -428,7 +428,7 @@ def _without_size(record: Record) -> tuple[object, ...]:
 def _name(figures: Aggregates, figure: int, group: PeerGroup) -> str:
     """Return the node of a figure, or its storage target."""
     if group.compared == LIKE_NODES:
-        return figures.records.nodes[int(figures.node[figure])]
+        return figures.node_of(figure)
     return str(figures.record(figure).parameters[STORAGE_TARGET])
 
 

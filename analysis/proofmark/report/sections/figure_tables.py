@@ -34,6 +34,7 @@ from proofmark.report.words import (
     accepted_text,
     check_text,
     count,
+    item_details,
     number,
     open_bounds_text,
     pairs,
@@ -139,7 +140,7 @@ def contract_sections(run_data: RunData) -> tuple[Section, ...]:
 def _checked(each: CheckOutcome) -> Cells:
     """Return the row of a functional item."""
     item, (met, total) = each.item, each.nodes
-    text = (visible(item.text), *([_("minor")] if item.severity == "minor" else []))
+    text = item_details(item)
     reasons = gathered(
         (localized(figure.reason), figure.node)
         for figure in each.figures
@@ -159,7 +160,7 @@ def _checked(each: CheckOutcome) -> Cells:
 def _row(each: LimitOutcome) -> Cells:
     item, worst = each.item, each.worst
     assert item is not None  # the caller takes items only
-    text = (visible(item.text), *([_("minor")] if item.severity == "minor" else []))
+    text = item_details(item)
     if worst is None:
         accepted, measured, evidence = accepted_of(each), _("not compared"), "–"
     else:
