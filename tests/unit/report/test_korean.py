@@ -38,6 +38,7 @@ from proofmark.report.sections.signed_sheets import next_steps
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.site.accepted_baseline import AcceptedNodes, Capacity
+from proofmark.site.hardware_limits import processor, typical_shares
 from proofmark.site.installed_parts import missing_parts, parts_in_baseline
 
 ROW = re.compile(r"[A-Za-z][\w']+(?: [A-Za-z][\w']+)+", re.ASCII)
@@ -98,6 +99,9 @@ def data_of(run: Run, verdict: Verdict) -> set[tuple[str, str]]:
     texts += values_of(site_of(run).model_dump(mode="json")["contract"])
     for node in nodes_of(run).values():
         texts += values_of(node.model_dump(mode="json"))
+        row = processor(node.newest.cpu_model) if node.jobs else None
+        for of_processor in typical_shares(row, "hpl") if row else ():
+            texts += [f"{node.newest.cpu_model} {of_processor.conditions.system}"]
     for result in verdict.results:
         record = result.record
         texts.append(f"{record.case} {record.benchmark} {record.metric}")

@@ -23,7 +23,8 @@ from proofmark.runs.run import Run
 SLOW, CUT = (50.0, 50.1, 50.2), "size 1\nrate 100\n"
 """The rates of a slow node, and an output without its end."""
 RATES: dict[str, Sequence[float]] = {
-    f"n{number}": (100.0 + number, 100.5 + number, 100.2 + number) for number in range(1, 9)
+    f"n{number}": (100.0 + more, 100.5 + more, 100.2 + more)
+    for number, more in enumerate((1, 6, 3, 8, 2, 7, 4, 5), start=1)
 }
 BOUND = {"metric": "rate", "value": 90, "unit": "MB/s", "at_least": 1}
 LIMIT = {"case": "fake", **BOUND}
