@@ -28,7 +28,7 @@ from tests.fixtures import sweeps as data
 from tests.fixtures.sweeps import Files, Layout, Machine, Placing, Sheet
 
 from proofmark.packages.papers.all_claims import CLAIMS, answers
-from proofmark.packages.papers.plot import NodeHardware as Facts
+from proofmark.packages.papers.claim import NodeHardware as Facts
 
 REPEATS, TRIALS = 3, 200
 MOST_WITHOUT, LEAST_WITH = 0.05, 0.95

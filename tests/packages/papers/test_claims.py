@@ -17,7 +17,7 @@ from tests.fixtures.sweeps import Files, Layout, Machine, Placing, Sheet
 from proofmark.packages.papers import p5
 from proofmark.packages.papers.all_claims import CLAIMS, answers
 from proofmark.packages.papers.claim import Answer, Claim, Values, steepest_fall
-from proofmark.packages.papers.plot import NodeHardware as Facts
+from proofmark.packages.papers.claim import NodeHardware as Facts
 
 Make = Callable[[Machine], Sheet]
 

@@ -17,7 +17,6 @@ from proofmark.cases.vocabulary import Scalar
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.translation import N_
 from proofmark.judge.confidence import quantile_of_t
-from proofmark.packages.papers.plot import NodeHardware
 
 Found = bool | None
 """A finding: None if the noise hides it."""
@@ -283,6 +282,22 @@ Point = tuple[Scalar, ...]
 Word = Literal["holds", "does not hold", "cannot be told"]
 WORDS: tuple[Word, ...] = get_args(Word)
 _SHOWN = (N_("holds"), N_("does not hold"), N_("cannot be told"))  # for the catalogue
+
+
+@dataclass(frozen=True)
+class NodeHardware:
+    """The hardware of one node of a system.
+
+    Attributes:
+        tiles: the number of pairs of cores that share a level 2 cache; 0 if there are none.
+        peak_gflops: Rpeak nominal in GFlop/s (P1, equations 1 and 2); None if unknown.
+    """
+
+    cores: int
+    tiles: int = 0
+    peak_gflops: float | None = None
+
+
 Machines = Mapping[str, NodeHardware]
 """Machines by system."""
 

@@ -27,14 +27,14 @@ from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.papers.all_claims import answers
-from proofmark.packages.papers.claim import PAPERS, WORDS, Answer
-from proofmark.packages.papers.plot import NodeHardware
-from proofmark.packages.papers.plots_page import declared_node
+from proofmark.packages.papers.claim import PAPERS, WORDS, Answer, NodeHardware
 from proofmark.records.stored_readings import stored_or_read
 from proofmark.report.additions import AddedSection, Addition, RunAddition
 from proofmark.report.page import Block, Cell, PageLink, Section, Table, titled
 from proofmark.report.words import count
 from proofmark.runs.run import Run, site_of
+from proofmark.site.hardware import UNRECORDED
+from proofmark.site.machines import declared
 from proofmark.site.partition import PREDICTED
 
 FILE = "claims.json"
@@ -164,6 +164,27 @@ def _table(caption: str, answers: Sequence[Answer]) -> Table:
         (_("Claim"), _("Statement of the paper"), _("Answer"), _("Result of this run")),
         rows,
     )
+
+
+def declared_node(run: Run) -> NodeHardware | None:
+    """Return the node of the run's system as the site declares it; None if it declares none."""
+    site = site_of(run)
+    node = site.partition.node
+    if not node.topology:
+        return None
+    mode = run.plan.current_mode
+    if mode == UNRECORDED:  # the cores are the same in each mode
+        mode = site.partition.current_mode
+    try:
+        machine = declared(site, node, mode)
+    except BadInput:
+        # The topology is in a file of the inventory, which is missing on this machine.
+        return None
+    tiles = {core.tile for core in machine.topology.cores if core.tile is not None}
+    peak = machine.symbols.get("rpeak_nominal")
+    cores = len(machine.topology.cores)
+    shared = len(tiles) if len(tiles) < cores else 0
+    return NodeHardware(cores, shared, peak / 1e9 if peak else None)
 
 
 def print_claims(options: Namespace) -> int | None:

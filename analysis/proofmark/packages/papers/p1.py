@@ -17,6 +17,7 @@ from proofmark.packages.papers.claim import (
     Line,
     Machines,
     Measured,
+    NodeHardware,
     Noise,
     SweepNeed,
     Values,
@@ -32,7 +33,6 @@ from proofmark.packages.papers.claim import (
     slope_weights,
     steepest_fall,
 )
-from proofmark.packages.papers.plot import NodeHardware
 
 ABOUT = 0.10
 """Accepted relative deviation from a figure that the paper calls "about"."""

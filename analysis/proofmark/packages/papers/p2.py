@@ -17,6 +17,7 @@ from proofmark.packages.papers.claim import (
     Line,
     Machines,
     Measured,
+    NodeHardware,
     Noise,
     SweepNeed,
     Values,
@@ -29,7 +30,6 @@ from proofmark.packages.papers.claim import (
     ratio_curve,
     steepest_fall,
 )
-from proofmark.packages.papers.plot import NodeHardware
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from proofmark.packages.papers.charts import (
     Style,
     draw_limits,
 )
-from proofmark.packages.papers.claim import PAPERS
-from proofmark.packages.papers.plot import NodeHardware, PlotContext
+from proofmark.packages.papers.claim import PAPERS, NodeHardware
+from proofmark.packages.papers.plot import PlotContext
 from proofmark.packages.papers.series import (
     Measure,
     Sample,

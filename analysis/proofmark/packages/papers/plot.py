@@ -8,23 +8,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from proofmark.packages.papers.charts import Drawing
+from proofmark.packages.papers.claim import NodeHardware
 from proofmark.packages.papers.series import Sample
 from proofmark.records.columns import Record
 from proofmark.report.page import Cell, Column
-
-
-@dataclass(frozen=True)
-class NodeHardware:
-    """The hardware of one node of a system.
-
-    Attributes:
-        tiles: the number of pairs of cores that share a level 2 cache; 0 if there are none.
-        peak_gflops: Rpeak nominal in GFlop/s (P1, equations 1 and 2); None if unknown.
-    """
-
-    cores: int
-    tiles: int = 0
-    peak_gflops: float | None = None
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from io import StringIO
 
-from proofmark.common.errors import BadInput
 from proofmark.common.message import localized
 from proofmark.common.translation import _, translated
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.papers.charts import Drawing, plot_style, png_file, svg_element, svg_file
+from proofmark.packages.papers.claims_of_runs import declared_node
 from proofmark.packages.papers.message_plots import Collectives, PointToPoint
 from proofmark.packages.papers.network_plots import (
     BtIo,
@@ -30,7 +30,7 @@ from proofmark.packages.papers.node_plots import (
     PlacementOfThreads,
     StreamOverThreads,
 )
-from proofmark.packages.papers.plot import NodeHardware, Plot, PlotContext
+from proofmark.packages.papers.plot import Plot, PlotContext
 from proofmark.packages.papers.series import Sample, samples_of
 from proofmark.records.columns import VIRTUAL, Record
 from proofmark.report.additions import AddedSection, Addition, RunAddition, additions_of
@@ -40,8 +40,6 @@ from proofmark.report.sections.main_figures import nominal
 from proofmark.report.words import count
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
-from proofmark.site.hardware import UNRECORDED
-from proofmark.site.machines import declared
 from proofmark.site.partition import PREDICTED
 
 ONE_PANEL = 5.0
@@ -163,27 +161,6 @@ def _left_out(verdict: Verdict) -> tuple[str, ...]:
     invalid = sum(_is_plotted(result.record) for result in verdict.of("INVALID"))
     text = _("{figures} not shown in the plots below.")
     return (text.format(figures=count(invalid, "INVALID figure")),) if invalid else ()
-
-
-def declared_node(run: Run) -> NodeHardware | None:
-    """Return the node of the run's system as the site declares it; None if it declares none."""
-    site = site_of(run)
-    node = site.partition.node
-    if not node.topology:
-        return None
-    mode = run.plan.current_mode
-    if mode == UNRECORDED:  # the cores are the same in each mode
-        mode = site.partition.current_mode
-    try:
-        machine = declared(site, node, mode)
-    except BadInput:
-        # The topology is in a file of the inventory, which is missing on this machine.
-        return None
-    tiles = {core.tile for core in machine.topology.cores if core.tile is not None}
-    peak = machine.symbols.get("rpeak_nominal")
-    cores = len(machine.topology.cores)
-    shared = len(tiles) if len(tiles) < cores else 0
-    return NodeHardware(cores, shared, peak / 1e9 if peak else None)
 
 
 def _drawings(
