@@ -12,6 +12,8 @@ from tests.bars.judged import judged
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import item
 
+from proofmark.common.message import localized
+from proofmark.common.translation import in_language
 from proofmark.judge.fleet.levels import Levels, levels_of
 from proofmark.judge.judging import judge_run
 from proofmark.runs.run import open_run
@@ -60,6 +62,8 @@ def test_what_separates_levels_is_named(seed: int, noise: float) -> None:
     assert racks.lower.tolist() == (number // 8 % 2 == 1).tolist()
     odd = levels(usual - 0.05 * (number % 2), random)
     assert f"{odd.message}".endswith("; host number modulo 2: 1 | 0")
+    with in_language("ko"):
+        assert "나눈 나머지: 1 | 0" in localized(odd.message)
     slope = levels(usual - 0.05 * number / 48, random)
     assert slope.message.code == "levels-slope" and not slope.lower.any()
     assert {"first": "r0n000", "last": "r5n047"}.items() <= slope.message.fields.items()

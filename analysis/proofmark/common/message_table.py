@@ -539,6 +539,8 @@ MESSAGES: Mapping[str, str] = {
     "levels": "two levels of like nodes, {gap} % apart: {few} near {low}, {many} near {high}; "
     "{named}",
     "levels-by": "{fact}: {lower} | {upper}",
+    "host-number": "host number {place}",
+    "host-number-modulo": "host number modulo {by}",
     "levels-of": "{nodes} | others: no place and no setting that is known separates them",
     "levels-slope": "a slope along the numbers of like nodes: near {one} at {first}, near {other} "
     "at {last} ({gap} %)",

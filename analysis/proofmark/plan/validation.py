@@ -394,7 +394,11 @@ def _plans(
                 idle += (InputError(each.file, suite, "", f"{each}") for each in error.mistakes)
         except BadInput as error:
             mistakes += error.mistakes
-    return plans, [*mistakes, *idle_limits(benchmarks, site, machines.__getitem__)], idle
+    try:
+        mistakes += idle_limits(benchmarks, site, machines.__getitem__)
+    except BadInput as error:  # the topology has other cores than are stated
+        mistakes += error.mistakes
+    return plans, mistakes, idle
 
 
 def _located(site: Site, mistake: InputError) -> InputError:

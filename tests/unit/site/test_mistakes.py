@@ -12,7 +12,9 @@ from tests.emulators.bmc.server import Emulator
 from tests.folders import ROOT
 
 from proofmark.cli.main import main
+from proofmark.common.kit import ansible_constants
 from proofmark.machine import preflight
+from proofmark.site.choice import BESIDE_HOSTS
 from proofmark.software.providers.easybuild import EasyBuildInstallation
 
 FACTS = Path("group_vars/cluster/partition.yml")
@@ -28,8 +30,8 @@ def inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "mysite"
 
 
-def edit(inventory: Path, edits: Edits) -> None:
-    path = inventory / FACTS
+def edit(inventory: Path, edits: Edits, facts: Path = FACTS) -> None:
+    path = inventory / facts
     text = path.read_text(encoding="utf-8")
     for pattern, replacement in edits.items():
         text, times = re.subn(pattern, replacement, text, count=1, flags=re.MULTILINE)
@@ -382,3 +384,87 @@ def test_a_wrong_rate_of_the_node_is_one_line(
     edit(inventory, {r"^  node:.*\n": "  node:\n    rails: {rate: 400}\n"})
     (said,) = mistakes(capsys, inventory)
     assert "partition.node.rails.rate: found 400; accepted: a number from 1e+06" in said
+
+
+def test_ansible_reads_no_file_that_is_beside_the_hosts(
+    inventory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`acceptance waive` writes one of them: Ansible took its key for a group, with a warning."""
+    group = ansible_constants().config.get_config_value("INVENTORY_IGNORE_PATTERNS")
+    assert all(any(re.search(each, name) for each in group) for name in BESIDE_HOSTS)
+    (inventory / "waivers.json").write_text('{"waivers": []}\n', encoding="utf-8")
+    assert mistakes(capsys, inventory) == []
+
+
+TRIAD = "number: '1', text: Triad, case: stream, metric: triad, unit: GB/s"
+BOUND = "GB/s, the bound of triad here"
+MEMORY = r"^    memory: \{"
+IMPOSSIBLE: dict[str, tuple[str, Edits, str]] = {
+    "percent": (
+        "value: 320, at_least: 95",
+        {},
+        f"items.0.at_least: found 320 × 95 = 30400 GB/s; accepted: at most 675.8 {BOUND}; "
+        "95 % is 0.95",
+    ),
+    "megabytes": (
+        "value: 320000, at_least: 0.95",
+        {},
+        f"items.0.at_least: found 320000 × 0.95 = 304000 GB/s; accepted: at most 675.8 {BOUND}",
+    ),
+    "above-the-bound": (
+        "value: 700, at_least: 1",
+        {},
+        f"items.0.at_least: found 700 × 1 = 700 GB/s; accepted: at most 675.8 {BOUND}",
+    ),
+    "megahertz": (
+        "",
+        {"clock_hz: 2.0e.9": "clock_hz: 2000"},
+        "partition.node.clock_hz: found 2000; accepted: a number from 1e+08 to 1e+10; "
+        "did you mean 2000000000?",
+    ),
+    "cores": (
+        "",
+        {
+            MEMORY: "    cores: 100\n    memory: {",
+            "^      memory: ": "      cores: x\n      memory: ",
+        },
+        "partition.node.cores: found 100, and 112 in the topology; accepted: the same number",
+    ),
+    "user-of-a-shell": (
+        "",
+        {"path: /lustre/.*": "path: /lustre/$USER"},
+        "partition.scratch.path: found '/lustre/$USER'; accepted: a path in which only {uid} is "
+        "replaced, by the number of the user",
+    ),
+    "user": (
+        "",
+        {"path: /lustre/.*": "path: '/lustre/{user}'"},
+        "partition.scratch.path: found '/lustre/{user}'; accepted: a path in which only {uid} is "
+        "replaced, by the number of the user",
+    ),
+}
+
+
+@pytest.mark.fault("mistake-in-a-site")
+@pytest.mark.parametrize("name", [*IMPOSSIBLE, "right"])
+def test_what_no_machine_can_have_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+) -> None:
+    """The control is a limit just below the bound."""
+    monkeypatch.chdir(ROOT)
+    shutil.copytree(ROOT / "inventory/example-xeon", tmp_path / "xeon")
+    item, edits, expected = IMPOSSIBLE.get(name, ("value: 640, at_least: 1", {}, ""))
+    file = tmp_path / "xeon/group_vars/xeon/partition.yml"
+    if item:
+        file = tmp_path / "xeon/contract.yml"
+        deal = f"title: t\nparties: {{buyer: A}}\nitems:\n  - {{{TRIAD}, {item}}}\n"
+        file.write_text(deal, encoding="utf-8")
+    edit(tmp_path / "xeon", edits, Path("group_vars/xeon/partition.yml"))
+    said = mistakes(capsys, tmp_path / "xeon", "--suite", "node")
+    assert bool(said) == bool(expected)
+    for line in said:
+        assert re.fullmatch(rf"{re.escape(str(file))}:\d+: {re.escape(expected)}", line), line
+    assert len(said) <= 1

@@ -133,7 +133,8 @@ class _Nodes:
                 ", ".join(sorted({of for of, low in pairs if low is part}, key=_by_number))
                 for part in (True, False)
             )
-            named.append(Message("levels-by", fact=Term(fact), lower=few, upper=many))
+            shown = fact if isinstance(fact, Message) else Term(fact)
+            named.append(Message("levels-by", fact=shown, lower=few, upper=many))
         return self._levels(lower, explained, joined(named), len(kinds))
 
     def split(self) -> Levels:
@@ -216,9 +217,9 @@ def _numbers(names: Sequence[str]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for name in names:
         *first, last = re.findall(r"\d+", name) or [""]
-        found[name] = {f"host number {place}": each for place, each in enumerate(first, 1)}
+        found[name] = {Message("host-number", place=i): each for i, each in enumerate(first, 1)}
         for several in IN_CHASSIS if last else ():
-            found[name][f"host number modulo {several}"] = f"{int(last) % several}"
+            found[name][Message("host-number-modulo", by=several)] = f"{int(last) % several}"
     return found
 
 
