@@ -5,6 +5,7 @@ set -eu
 cd "$(dirname "$0")"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 143' INT TERM HUP # dash runs no trap of EXIT at a signal
 
 synthetic() { # FILE DESCRIPTION
     rm -f "$1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.fixtures.kit import until
 from tests.folders import HWLOC, PACKAGE
 
 from proofmark.common.errors import BadInput
@@ -102,6 +104,24 @@ def test_every_shell_reports_the_same_facts(shell: list[str]) -> None:
     assert facts.model_dump(include=same) == reference.model_dump(include=same)
     assert_same_memory(facts, reference)
     assert facts.absent.keys() == reference.absent.keys()
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_a_probe_that_is_stopped_leaves_no_folder(shell: list[str], tmp_path: Path) -> None:
+    """A scheduler sends its signal to all processes of a job."""
+    root = make_node(tmp_path, {"proc/cpuinfo": "processor : 0"}, {"lscpu": "exec sleep 300"})
+    environment = {"PATH": f"{root / 'bin'}:{os.environ['PATH']}", "PROBE_ROOT": str(root)}
+    with subprocess.Popen(
+        [*shell, str(PROBE), "facts"],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        folders = [Path(top) / f"proofmark-probe.{process.pid}" for top in ("/dev/shm", "/run")]
+        until(lambda: any(list(each.glob("*.pid")) for each in folders if each.exists()))
+        os.killpg(process.pid, signal.SIGTERM)
+        assert process.wait(30) == 143
+    assert not any(each.exists() for each in folders)
 
 
 def test_cores_are_those_that_python_may_use() -> None:

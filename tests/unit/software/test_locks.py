@@ -287,6 +287,26 @@ def test_an_external_of_another_version_than_required_is_refused(tmp_path: Path)
     assert [*external_mistakes(source, {"openmpi": {"require": ["@4.1.4", "+cxx"]}})] == []
 
 
+@pytest.mark.parametrize(
+    ("external", "required", "refused"),
+    [
+        ("2.3.7-1", "@2.3.7", False),
+        ("=2.3.7%gcc@12.2.0", "@2.3.7", False),
+        ("2.3.7+debug", "@2.3.7", False),
+        ("2.3.7", "@2.3.7-1", True),
+        ("2.3.70", "@2.3.7", True),
+    ],
+)
+def test_the_version_of_an_external_begins_with_the_required_one(
+    tmp_path: Path, external: str, required: str, refused: bool
+) -> None:
+    source = tmp_path / "spack.yaml"
+    entry = f"{{externals: [{{spec: 'mvapich2@{external}', prefix: /opt}}]}}"
+    source.write_text(f"spack: {{packages: {{mvapich2: {entry}}}}}")
+    mistakes = [*external_mistakes(source, {"mvapich2": {"require": required}})]
+    assert bool(mistakes) is refused
+
+
 def test_every_package_for_another_target_or_system_is_named(overlay: Path) -> None:
     assert mistakes(example(), overlay, target="nehalem") == [
         f"{name}.arch.target" for name in ("gcc", "hpl", "ior", "compiler-wrapper")

@@ -104,6 +104,7 @@ written() { # FILE
 rates() { # FOLDER
     own=$(mktemp -d) && target=$(mktemp -u "$1/proofmark-XXXXXXXXXX") || return 0
     trap 'rm -rf "$own"; rm -f "$target"' EXIT
+    trap 'exit 143' INT TERM HUP # dash runs no trap of EXIT at a signal
     flops "$own"
     written "$target"
 }

@@ -75,6 +75,7 @@ tool() { # NAME
 # A folder for the outputs of tools: a tool that waits for a file system keeps a pipe open for ever.
 work=
 trap '[ -z "$work" ] || rm -rf "$work"' EXIT
+trap 'exit 143' INT TERM HUP # dash runs no trap of EXIT at a signal
 for folder in /dev/shm "${TMPDIR:-/tmp}" /run; do
     if (umask 077 && mkdir "$folder/proofmark-probe.$$") 2>/dev/null; then
         work=$folder/proofmark-probe.$$

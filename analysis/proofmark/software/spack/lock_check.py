@@ -297,14 +297,15 @@ def read_spack_yaml(path: Path) -> dict[str, Any]:
 def external_mistakes(source: Path, merged: Mapping[str, Json]) -> Iterator[InputError]:
     """Yield the externals of the ``spack.yaml`` of a site without the version that is required.
 
-    Spack would only say that there is no solution.
+    Spack would only say that there is no solution. It takes 2.3.7-1 where 2.3.7 is required, and
+    not the reverse.
     """
     versions = _versions([merged])
     for name, entry in read_spack_yaml(source).get("packages", {}).items():
         specs = [str(each["spec"]) for each in entry.get("externals", ())]
         labels = [each.split()[0].replace("@=", "@") for each in specs]
-        wanted = f"{name}@{versions.get(name, '')}"
-        if name in versions and specs and wanted not in labels:
+        wanted = re.compile(rf"{re.escape(f'{name}@{versions.get(name)}')}(?!\w)")
+        if name in versions and specs and not any(map(wanted.match, labels)):
             accepted = f'"@VERSION" of the external ({", ".join(labels)}), or `--find` again'
             key = f"packages.{name}.require"
             yield InputError(str(source), key, f"@{versions[name]}", accepted)
