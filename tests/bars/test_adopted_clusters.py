@@ -56,7 +56,7 @@ def test_a_node_that_was_slow_once_is_measured_again(folder: Path) -> None:
 
 
 def test_a_third_of_the_nodes_is_a_kind(folder: Path) -> None:
-    """Nodes that no pair connects are compared together, and a third of them are no faults."""
+    """Nodes that no pair connects are compared together; a third of them are a level."""
     nodes = {f"w{number:04}": 0.8 for number in range(1, 5)}
     write_cluster(folder, (Group("w", 12),), Faults(nodes))
     for name in ("bw", "lat"):
@@ -64,8 +64,7 @@ def test_a_third_of_the_nodes_is_a_kind(folder: Path) -> None:
             path.unlink()
     verdict = judged(folder)
     assert verdict.counts["FAIL"] == 0
-    codes = {figure.fleet_limit.powerless.code for figure in verdict.fleet.figures}
-    assert codes == {"nodes-populations"}
+    assert {apart.code for apart in verdict.fleet.apart.values()} == {"levels"}
 
 
 def test_separate_pairs_of_one_machine_are_no_groups(folder: Path) -> None:

@@ -89,8 +89,10 @@ def forked_tools() -> Iterator[Path]:
 def _environment(top: Path) -> None:
     """Make an environment of Python in `top`, with links to the commands of this one."""
     shutil.copy(REAL.parent / "pyvenv.cfg", top)
+    (top / "pyvenv.cfg").chmod(0o644)
     (top / "lib").symlink_to(REAL.parent / "lib")
     (top / "bin").mkdir()
+    (top / "bin").chmod(0o755)
     for path in REAL.iterdir():
         if path.name.startswith("python"):
             (top / "bin" / path.name).symlink_to(path.resolve())

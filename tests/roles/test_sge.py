@@ -60,7 +60,7 @@ def test_a_job_that_an_admin_deletes_is_named(batch: Batch, engine: GridEngine) 
     assert list(run.folder.rglob("*.after"))
 
 
-@pytest.mark.parametrize(("options", "job"), [([], "OK"), (["-l hostname=elsewhere"], "REFUSED")])
+@pytest.mark.parametrize(("options", "job"), [([], "OK"), (["-l arch=elsewhere"], "REFUSED")])
 def test_a_job_that_no_queue_can_run_is_named_before_the_run(
     batch: Batch, options: list[str], job: str
 ) -> None:

@@ -38,8 +38,10 @@ from proofmark.records.run_facts import RunParts, run_parts
 from proofmark.runs.nodes import Node, ProbedNodes
 from proofmark.runs.run import Run
 
-READERS = ("common", "cases", "site", "plan", "runs", "software", "records", "packages")
-"""The rooms, and the packages, whose code and data decide what is read from an output."""
+READERS = ("common", "cases", "site", "plan", "runs", "software", "records")
+"""The rooms whose code and data decide what is read from an output of the kit."""
+PACKAGES = "packages"
+"""They too read the outputs of a run whose kind is of a package."""
 _NUMBERS = ("execution", "measurand", "node", "value", "reason")
 _MESSAGES = ("disturbed", "unsteady")
 _EXECUTION: Mapping[str, Any] = {
@@ -168,17 +170,18 @@ def _stored(run: Run) -> Readings | Message | None:
 def _key(run: Run) -> bytes:
     """Return the digest of the evidence, of its place, which reasons name, and of the reader."""
     assert run.seal is not None
-    return sha256(f"{run.seal.digest}\n{run.folder}\n{_reader()}".encode()).hexdigest().encode()
+    rooms = (*READERS, PACKAGES) if run.plan.kind else READERS
+    return sha256(f"{run.seal.digest}\n{run.folder}\n{_reader(rooms)}".encode()).hexdigest().encode()
 
 
 @cache
-def _reader() -> str:
+def _reader(rooms: tuple[str, ...]) -> str:
     """Return the digest of all that decides what is read: code, data, versions of libraries."""
     digest = sha256()
     versions = (platform.python_version(), np.__version__, pl.__version__, pydantic.VERSION)
     digest.update(" ".join(versions).encode())
     package = Path(proofmark.__file__).parent
-    for room in READERS:
+    for room in rooms:
         for path in sorted((package / room).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 content = sha256(path.read_bytes()).hexdigest()

@@ -30,6 +30,7 @@ from proofmark.records.columns import Records
 from proofmark.records.parquet_table import parquet_of
 from proofmark.records.read import read_parts
 from proofmark.records.stored_readings import (
+    PACKAGES,
     READERS,
     Readings,
     read_and_store,
@@ -258,7 +259,7 @@ class TestNotUsed:
         self, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         twice(run)
-        monkeypatch.setattr(stored_readings, "_reader", lambda: "another")
+        monkeypatch.setattr(stored_readings, "_reader", lambda _: "another")
         assert unused(run, capsys) == "readings-stale"
 
 
@@ -266,12 +267,13 @@ def test_each_change_of_the_reader_changes_its_digest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = Path(proofmark.__file__).parent
-    for room in READERS:
+    rooms = (*READERS, PACKAGES)
+    for room in rooms:
         shutil.copytree(package / room, tmp_path / room)
     monkeypatch.setattr(proofmark, "__file__", f"{tmp_path}/__init__.py")
     digest = stored_readings._reader.__wrapped__
-    before = digest()
-    assert before == digest()
+    before = digest(rooms)
+    assert before == digest(rooms)
     for name in (
         "cases/reader/engine.py",
         "packages/foreign/data/other_programs.yml",
@@ -279,8 +281,8 @@ def test_each_change_of_the_reader_changes_its_digest(
     ):
         path = tmp_path / name
         path.write_text(path.read_text() + "\n# another reader\n")
-        assert digest() != before
-        before = digest()
+        assert digest(rooms) != before
+        before = digest(rooms)
 
 
 @pytest.mark.fault("readings-stale")
