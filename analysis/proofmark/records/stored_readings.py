@@ -171,7 +171,9 @@ def _key(run: Run) -> bytes:
     """Return the digest of the evidence, of its place, which reasons name, and of the reader."""
     assert run.seal is not None
     rooms = (*READERS, PACKAGES) if run.plan.kind else READERS
-    return sha256(f"{run.seal.digest}\n{run.folder}\n{_reader(rooms)}".encode()).hexdigest().encode()
+    return (
+        sha256(f"{run.seal.digest}\n{run.folder}\n{_reader(rooms)}".encode()).hexdigest().encode()
+    )
 
 
 @cache
