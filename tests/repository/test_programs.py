@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.fixtures.kit import Kit, make_kit
-from tests.folders import ROOT
+from tests.folders import ROOT, repository_files
 from tests.programs import functions_of, in_python, in_shell
 from tests.unit.jobs.test_launchers import ALIKE, launch
 
@@ -90,12 +90,6 @@ TARGETS = {
 LISTS = ("run", "rehearsal", "dev")
 
 
-def tracked(*patterns: str) -> list[Path]:
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *patterns]
-    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
-
-
 def place(path: Path) -> str:
     """Return the place at which the programs of a file are needed."""
     name = str(path.relative_to(ROOT))
@@ -146,13 +140,13 @@ def generated(folder: Path) -> list[str]:
 def calls(tmp_path_factory: pytest.TempPathFactory) -> Calls:
     """Return every program that is called, with the places that need it."""
     pairs: list[tuple[str, str]] = []
-    for path in tracked("*.sh", "requirements/setup.sh", ".ci/run"):
+    for path in repository_files("*.sh", "requirements/setup.sh", ".ci/run"):
         # The kit joins the files of a folder to one script.
         beside = {
             name for each in path.parent.glob("*.sh") for name in functions_of(each.read_text())
         }
         pairs += [(name, place(path)) for name in in_shell(path.read_text(), beside)]
-    for path in tracked("analysis/*.py", "plugins/*.py", "tests/*.py"):
+    for path in repository_files("analysis/*.py", "plugins/*.py", "tests/*.py"):
         text = path.read_text()
         pairs += [(name, place(path)) for name in in_python(text)]
         where = "node" if place(path) == "controller" else place(path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import datetime
 import re
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.folders import ROOT
+from tests.folders import ROOT, repository_files
 
 import proofmark
 
@@ -64,14 +63,6 @@ def imported(folder: str) -> set[str]:
     owners = packages_distributions()
     foreign = modules - sys.stdlib_module_names
     return {canonical(dist) for module in foreign for dist in owners.get(module, [])}
-
-
-def repository_files() -> Iterator[Path]:
-    """Yield every file that is, or is about to be, tracked."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    paths = (ROOT / name for name in listed.split("\0") if name)
-    return (path for path in paths if path.is_file() and not path.is_symlink())
 
 
 @pytest.mark.lint
@@ -127,6 +118,7 @@ def test_no_file_names_a_registry_or_a_path_of_one_machine(pattern: re.Pattern[s
     matches = [
         f"{path.relative_to(ROOT)}: {match[0]}"
         for path in repository_files()
+        if not path.is_symlink()
         for match in pattern.finditer(path.read_text(encoding="utf-8", errors="replace"))
     ]
     assert matches == []
