@@ -250,7 +250,7 @@ def worst_results(verdict: Verdict) -> Iterator[Result]:
 
 
 def _of_each_kind(verdict: Verdict, *, several: bool) -> Iterator[str]:
-    """Yield the worst result of each kind, with the number of the others.
+    """Yield the worst result of each kind, with the number of the others and their further nodes.
 
     A kind of FAIL is a metric with the code of its reason, one of INVALID a case with its cause.
     """
@@ -261,6 +261,9 @@ def _of_each_kind(verdict: Verdict, *, several: bool) -> Iterator[str]:
         kinds.setdefault(kind, []).append(each)
     for first, *others in kinds.values():
         more = _(" and {count} more").format(count=len(others)) if others else ""
+        hosts = {host for each in others for host in hosts_of(each.record.node)}
+        if further := sorted(hosts - {*hosts_of(first.record.node)}):
+            more += f" ({_short(named_nodes(further))})"
         yield _described(first, several=several) + more
 
 

@@ -291,4 +291,4 @@ def test_a_sentence_is_said_once() -> None:
     )
     worst, _ = lines(judged)
     assert worst.count("INVALID fake") == worst.count("FAIL fake") == 1
-    assert "and 3 more | INVALID" in worst and worst.endswith("and 2 more")
+    assert "and 3 more (n0, n1, n2) | INVALID" in worst and worst.endswith("and 2 more")
