@@ -137,9 +137,10 @@ def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
         for each in planned
     ]
     print_table(("item", "partition", "phase", "figure", "limit", "suites (repeats)"), rows)
-    for partition, refusals in checked.refused.items():
-        for each in refusals if any(row[-1] == "–" for row in rows) else ():
-            print_line(f"refused: {partition}: {each.line()}")
+    if any(row[-1] == "–" for row in rows):
+        for partition, refusals in checked.refused.items():
+            for each in refusals:
+                print_line(f"refused: {partition}: {each.line()}")
     print_line(f"{len(document.items)} items: each selects planned figures")
     return 0
 
@@ -159,7 +160,9 @@ def _suites(
     checked = check_site(inventory, limit, benchmarks, checks)
     checked.plans.sort(key=lambda plan: not benchmarks.suite(plan.suite).measures_all)
     planned = [*planned_items(document, checked.plans, benchmarks)]
-    refused = {(name, each.suite) for name, found in checked.refused.items() for each in found}
+    refused: set[tuple[str, str]] = set()
+    for name, found in checked.refused.items():
+        refused.update((name, each.suite) for each in found)
     checked.plans[:] = [
         each for each in checked.plans if (each.partition, each.suite) not in refused
     ]

@@ -175,7 +175,7 @@ LAUNCHERS = Plugins(Launcher, "proofmark.jobs.launchers", "launcher", named=True
 
 
 def launchers_of_ranks() -> str:
-    """Return the names of the launchers that start several ranks, for messages."""
+    """Return the names of the launchers that start several ranks, as one text."""
     return ", ".join(name for name in LAUNCHERS.names() if name != "plain")
 
 

@@ -268,9 +268,10 @@ class Results(Sequence[Result]):
         if result.verdict == "FAIL":
             undisturbed = self.aggregates.undisturbed(figure)
             failed = [answer for answer in result.references if answer.outcome == "FAIL"]
-            shown = [
-                n for n, value in undisturbed.items() if any(each.misses(value) for each in failed)
-            ]
+            shown = []
+            for number, value in undisturbed.items():
+                if any(each.misses(value) for each in failed):
+                    shown.append(number)
             result = replace(result, shown_by=tuple(shown), retest=len(shown) < CONFIRMING)
         elif figure in self.again:
             result = replace(result, retest=True)

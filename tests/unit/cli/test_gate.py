@@ -79,7 +79,7 @@ def test_a_controller_that_does_not_answer_is_named(
     site = ["-i", f"{ROOT / 'inventory/rehearsal'}", "-l", "rknl0001", "--suite=rehearsal-short"]
     assert main(["gate", *arguments, *site, "--runs", f"{tmp_path}"]) == BAD_INPUT
     said = capsys.readouterr().err
-    assert "proofmark: partition: scheduler: found " + mute in said
+    assert "proofmark: partition: scheduler: found NO_ANSWER: " + mute in said
     assert f": {SILENT}; accepted: a scheduler that answers" in said
     assert not [*tmp_path.glob("rehearsal/gates/*/journal/*")]
 

@@ -261,7 +261,7 @@ def test_each_version_stands_in_one_place() -> None:
 
 
 def test_the_first_scope_that_names_a_version_counts(tmp_path: Path) -> None:
-    """The spack.yaml of the site, and the files of the kit; a range is left to Spack."""
+    """The version of the site counts before that of the kit. Spack checks a range itself."""
     source = tmp_path / "locks/local/debian12/spack.yaml"
     source.parent.mkdir(parents=True)
     packages = 'packages: {ior: {require: ["@3.3.0"]}, mpich: {require: "@4.2:"}}'

@@ -10,12 +10,13 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from proofmark.common.message import NOTHING, Message, Term, joined
-from proofmark.common.nodesets import folded
+from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.text import percent
 from proofmark.judge.fleet.critical_values import (
     LEAST_DROP,
@@ -204,10 +205,20 @@ def _ranks(values: Floats) -> Floats:
     return ranks
 
 
+def facts_of(names: Sequence[str], places: Places) -> Iterator[tuple[str, list[str]]]:
+    """Yield each place of all members: of a node, or whether the nodes of a pair share it."""
+    sets = [hosts_of(name) for name in names]
+    known = [places.get(host, {}) for host in chain.from_iterable(sets)]
+    for fact in dict.fromkeys(chain.from_iterable(known)):
+        values = [[places.get(host, {}).get(fact, "") for host in hosts] for hosts in sets]
+        shared = ("same" if len({*each}) == 1 else "different" for each in values)
+        single = all(len(each) == 1 for each in values)
+        yield fact, [each[0] for each in values] if single else list(shared)
+
+
 def _facts(names: Sequence[str], places: Places) -> Iterator[Fact]:
     """Yield each fact that all nodes have and that separates some: one value for two nodes."""
-    for fact in dict.fromkeys(key for name in names for key in places.get(name, {})):
-        values = [places.get(name, {}).get(fact, "") for name in names]
+    for fact, values in facts_of(names, places):
         if all(values) and 1 < len({*values}) <= len(values) / 2:
             yield fact, values
 

@@ -25,7 +25,7 @@ from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import hosts_of, hosts_of_nodes
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.critical_values import LEAST_NODES, MIN_NODES_OF_MAD, untied
-from proofmark.judge.fleet.levels import Levels, Mask, Places, levels_of
+from proofmark.judge.fleet.levels import Levels, Mask, Places, facts_of, levels_of
 from proofmark.records.columns import Floats, Measurand, Numbers
 
 LIKE_NODES = "like nodes"
@@ -319,7 +319,7 @@ def separating(names: Sequence[str], slow: Mask, places: Places) -> tuple[str, l
         places: switches and rack, by host.
     """
     best, found = EXPLAINED * min(slow.sum(), len(slow) - slow.sum()), None
-    for fact, values in _facts(names, places):
+    for fact, values in facts_of(names, places):
         cells = Counter(zip(values, slow.tolist(), strict=True))
         kinds = set(values)
         if not 1 < len(kinds) <= len(names) / (2 * LEAST_NODES):
@@ -329,14 +329,3 @@ def separating(names: Sequence[str], slow: Mask, places: Places) -> tuple[str, l
         if explained >= best and (found is None or explained > best):
             best, found = explained, (fact, values)
     return found
-
-
-def _facts(names: Sequence[str], places: Places) -> Iterator[tuple[str, list[str]]]:
-    """Yield each place of all members: of a node, or whether the nodes of a pair share it."""
-    sets = [hosts_of(name) for name in names]
-    known = [places.get(host, {}) for host in chain.from_iterable(sets)]
-    for fact in dict.fromkeys(chain.from_iterable(known)):
-        values = [[places.get(host, {}).get(fact, "") for host in hosts] for hosts in sets]
-        shared = ("same" if len({*each}) == 1 else "different" for each in values)
-        single = all(len(each) == 1 for each in values)
-        yield fact, [each[0] for each in values] if single else list(shared)

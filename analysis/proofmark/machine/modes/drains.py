@@ -175,7 +175,7 @@ class Drains:
             Journal(self.run, node).result("drain", address=address, reasons=[reason])
 
         failed = split(fan_out(new, begin, 1))[1]
-        # All nodes: an interrupted command may have journaled a drain without doing it.
+        # Journaled drains are repeated: an interrupted command may not have done them.
         left = [node for node in nodes if node not in failed]
         failed |= call_for_nodes(lambda names: self.scheduler.drain(names, reason), left)
         failed |= split(fan_out([node for node in new if node not in failed], end, 1))[1]

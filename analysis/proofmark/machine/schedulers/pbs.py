@@ -257,7 +257,7 @@ class Pbs(DrainingScheduler):
         return job_id("qsub", output, _ID, submitted=True)
 
     def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
-        """Return the limits of all queues, also of those that route jobs to others."""
+        """Return the limits of each queue. A queue that routes jobs is one of them."""
         queues = _entries("qstat", ask("qstat", "-Q", "-f", "-F", "json"), "Queue")
         servers = _entries("qstat", ask("qstat", "-B", "-f", "-F", "json"), "Server")
         server = next(iter(servers.values()), {})

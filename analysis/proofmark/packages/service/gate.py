@@ -224,8 +224,8 @@ def run(options: Namespace) -> int:
     try:
         return VERBS[options.verb](options)
     except OutsideError as failed:
-        accepted = "a scheduler that answers"
-        raise bad_input("partition", "scheduler", f"{failed}", accepted) from None
+        found = f"{failed.outcome}: {failed.text}" if isinstance(failed, NodeError) else f"{failed}"
+        raise bad_input("partition", "scheduler", found, "a scheduler that answers") from None
 
 
 def _check(options: Namespace) -> int:

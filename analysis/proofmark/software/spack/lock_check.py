@@ -448,7 +448,7 @@ def check(
 
 
 def _request_mistakes(source: Path, directory: Path, system: str) -> Iterator[InputError]:
-    """Yield a mistake if the lock of a site is not of what its files ask now."""
+    """Yield a mistake if the files of a site have changed since its lock was made."""
     recorded, choice = source.with_name(REQUEST), source.parents[2] / PACKAGES
     if not recorded.is_file():
         if choice.is_file():  # a lock of an earlier release may lack some of it

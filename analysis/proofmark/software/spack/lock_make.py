@@ -170,12 +170,12 @@ def _site_request(
         known = {each.name.strip("_").replace("_", "-") for at in recipes for each in at.glob("*")}
         known |= {"all", *merged.get("all", {}).get("providers", {})}  # all, and virtual packages
         for name in sorted(asked.keys() - known):
-            found = f"no recipe of this name{nearest(name, known)}"
+            found = f"no recipe has this name{nearest(name, known)}"
             mistakes.append(InputError(f"{choice}", name, found, "a package of Spack"))
         possible = {name: each for name, each in asked.items() if name in known}
         for key, value in without_effect(possible, merged, "packages"):
             accepted = "what no other file of the site decides, such as its spack.yaml"
-            found = f"{value}, which Spack does not take"
+            found = f"{value}, which Spack does not use"
             mistakes.append(InputError(f"{choice}", key, found, accepted))
     if mistakes:
         raise BadInput(*mistakes)
