@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.fixtures.place import open_kit
 from tests.folders import ROOT
-from tests.forks import REAL, tool, tools
+from tests.forks import tool, tools
 from tests.role_pages import example
 from tests.roles.kit import Kit, Played
 
@@ -30,8 +31,9 @@ forks = 2
 def planned(kit: Kit, *options: str, command: tuple[str, ...] = ()) -> Path:
     """Create a run of the site `local`; return its folder."""
     words = ["plan", "--create", "-i", "inventory/local", "-l", "local", "--run-id", "r1", *options]
+    program = open_kit()[1] / "proofmark" if command else tool("proofmark")
     subprocess.run(
-        [*command, f"{tool('proofmark')}", *words],
+        [*command, f"{program}", *words],
         cwd=kit.folder,
         env={**os.environ, **kit.environment},
         check=True,
@@ -86,7 +88,7 @@ def started(
         environment: variables that are added.
         command: the words before ansible-playbook.
     """
-    programs = REAL if command else tools()
+    programs = open_kit()[1] if command else tools()
     usual = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
     done = subprocess.run(
         [*command, f"{programs / 'ansible-playbook'}", *arguments],

@@ -6,7 +6,6 @@ import compileall
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -16,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.fixtures.place import open_kit
 from tests.folders import ROOT
-from tests.forks import REAL, tools
+from tests.forks import tools
 from tests.processes import proc_files, running
 
 LONGEST_S = 900
@@ -149,10 +149,10 @@ class Kit:
     ) -> subprocess.Popen[str]:
         """Start ansible-playbook in a new session, with the words of `command` before it.
 
-        These words may be another Python: then no fork takes the place of the start.
-        The caller waits for it: `tests.processes.running`.
+        These words may be another Python or another user: then no fork takes the place of the
+        start, and all users can read the programs. The caller waits for it: `tests.processes.running`.
         """
-        folder = REAL if command else tools()
+        folder = open_kit()[1] if command else tools()
         environment = {
             **os.environ,
             "PATH": f"{folder}:{os.environ['PATH']}",
@@ -253,13 +253,6 @@ def make_real_kit(top: Path) -> Kit:
     text = (ROOT / "inventory/local/group_vars/local/partition.yml").read_text(encoding="utf-8")
     kit.partition(facts=yaml.safe_load(text)["partition"].get("facts", {}))
     return kit
-
-
-def assert_runnable_by(user: str) -> None:
-    """Check that `user` can run this Python, which a checkout under a closed home forbids."""
-    command = ["su", "-s", "/bin/sh", user, "-c", shlex.join([sys.executable, "-c", "pass"])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{user} cannot run {sys.executable}: {done.stderr}"
 
 
 def processes_of(folder: Path) -> list[str]:
