@@ -150,7 +150,8 @@ class Kit:
         """Start ansible-playbook in a new session, with the words of `command` before it.
 
         These words may be another Python or another user: then no fork takes the place of the
-        start, and all users can read the programs. The caller waits for it: `tests.processes.running`.
+        start, and all users can read the programs. The caller waits for it:
+        `tests.processes.running`.
         """
         folder = open_kit()[1] if command else tools()
         environment = {

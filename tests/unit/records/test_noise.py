@@ -7,7 +7,6 @@ import os
 import pwd
 import shutil
 import subprocess
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
