@@ -59,7 +59,7 @@ IN_STEPS = {
 HOME = "common/home.sh"
 """It runs on the controller only."""
 NO_PROGRAMS = {
-    *("acceptance", "adopt", "baseline", "cases", "check", "explain", "export", "modes"),
+    *("acceptance", "adopt", "baseline", "cases", "check", "export", "modes"),
     *("a", "add", "commit", "fetch", "ticks", "x"),
     *("external", "ior", "lock", "other"),
     *(

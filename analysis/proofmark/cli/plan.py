@@ -57,8 +57,8 @@ from proofmark.plan.totals import JobTime, idle_cores, job_times, mode_lines
 from proofmark.plan.validation import without_figures
 from proofmark.runs.play_variables import play_variable_names, write_play_variables
 from proofmark.runs.progress import due_nodes
-from proofmark.runs.run import LATEST, Run, benchmarks_of, reported_names, site_of
-from proofmark.runs.run_files import WorkFiles, launch_command, planned_work
+from proofmark.runs.run import LATEST, Run
+from proofmark.runs.run_files import launch_command, planned_work
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
 from proofmark.site.accepted_baseline import ACCEPTED, chosen_baseline
 from proofmark.site.execution import MPIS_OF_LAUNCHER, Queue, doubtful
@@ -68,7 +68,7 @@ from proofmark.site.node.probe_text import unread_lines
 from proofmark.site.partition import untried
 from proofmark.software.provider import check_name, check_provider
 from proofmark.software.provision import planned_software
-from proofmark.software.software import Software, software_of
+from proofmark.software.software import Software
 
 
 def prefixes(options: Namespace) -> Path:
@@ -572,19 +572,6 @@ def _job_text(time: JobTime) -> str:
         f"nodes: {len(time.job.nodes)}, steps: {len(time.job.steps)}, "
         f"expected {duration(time.expected_s)}, requested {duration(time.requested_s)}"
     )
-
-
-def unwritten(run: Run, step: Step) -> str:
-    """Return the script that runs the program of `step` of `run`; empty if it has none."""
-    site, programs = site_of(run), software_of(run)
-    if not run.executed:
-        return ""
-    if step.package not in programs.packages:
-        programs, _ = planned_software(kit_folder(), site, run.plan)
-    names = reported_names(run, site)
-    made = Scripts.of(site.partition, programs, names, benchmarks_of(run))
-    texts, files = made.of_step(run.id, step), WorkFiles(Path()).step(step.id)
-    return shown(texts.get(f"{files.node_script}", texts[f"{files.script}"]))
 
 
 def _span(numbers: Iterable[float], text: Callable[[float], str]) -> str:

@@ -76,7 +76,7 @@ def test_a_folder_of_others_gets_a_verdict_and_a_report(
     assert "run.sh" not in page
     assert main(["status", folder]) == 0
     assert "4 outputs that others produced" in capsys.readouterr().out
-    for name in ("csv", "junit", "parquet", "perflog"):
+    for name in ("csv", "junit", "parquet"):
         assert main(["export", folder, "--format", name, "-o", str(tmp_path / "out")]) == 0
 
 

@@ -19,7 +19,7 @@ from tests.folders import BENCHMARKS, ROOT
 
 from proofmark.cli.main import main
 from proofmark.judge.judging import read_and_judge
-from proofmark.packages.foreign import adopt, adoption_request, packed, path_rules
+from proofmark.packages.foreign import adopt, packed, path_rules
 from proofmark.packages.foreign.adopted import adopted_files
 from proofmark.runs.run import open_run
 
@@ -297,24 +297,6 @@ def test_a_site_names_its_hosts(plan: Plan, capsys: pytest.CaptureFixture[str]) 
     assert "2 files of xeon[001-002]" in text
     assert "adopt-other-node: of nodes that -l does not select: xeon099: 1: xeon099/x" in text
     assert len(adopted("vendor", "--accept", *site)) == 2
-
-
-def test_a_folder_can_be_recognised_whole(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        adoption_request, "FOLDER_READERS", (lambda folder: {"n1/result.txt": "stream"},)
-    )
-    assert "plan: 2 of 2 files: stream 2" in plan({"n1/result.txt": b"x", "n2/a": STREAM})
-
-
-def test_a_submission_of_io500_is_recognised(plan: Plan) -> None:
-    mdtest = (SAMPLES / "mdtest-4.0.0_create_files_n2.txt").read_bytes()
-    outputs = {"ior-easy-write.txt": IOR, "mdtest-easy-write.txt": mdtest, "find.txt": b"x"}
-    others = {"result.txt": b"[SCORE ] Bandwidth 1 GiB/s", "config.ini": b"[global]"}
-    files = {f"n001/{name}": content for name, content in {**outputs, **others}.items()}
-    printed = plan(files)
-    assert "of the IO500 submission n001: proofmark io500 FOLDER" in printed
-    assert "plan: 2 of 5 files: ior 1, mdtest 1" in printed
-    assert "--case 'ior=" in printed and "--case 'mdtest=" in printed
 
 
 def test_a_folder_without_outputs_is_refused(

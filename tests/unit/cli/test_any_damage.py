@@ -165,13 +165,12 @@ def finished(
 
 def commands(run: Run, output: Path) -> list[list[str]]:
     """Return commands that read a run; the slow one is the last."""
-    folder, step = f"{run.folder}", steps_of(run)[0].name
+    folder = f"{run.folder}"
     return [
         ["status", folder],
         ["status", folder, "--json"],
         ["verdict", folder],
         ["verdict", folder, "--json"],
-        ["explain", step, "--run", folder],
         ["stage", "collect", folder],
         ["export", folder, "--format", "csv", "-o", f"{output}"],
         ["report", folder, "--json"],

@@ -105,34 +105,6 @@ def test_the_verbose_of_a_command_is_not_that_of_the_kit() -> None:
         assert (line.verbose, called.options.verbose) == (words[0] == "-v", words[0] != "-v")
 
 
-@pytest.mark.parametrize(
-    ("words", "run", "step"),
-    [
-        (["1"], None, "1"),
-        (["1", "--run", "a"], "a", "1"),
-        (["a", "1"], "a", "1"),
-        (["a/workdir/steps/1/n1"], "a", "1/n1"),
-        (["--run", "a", "a", "1"], "a", "1"),
-    ],
-)
-def test_three_places_of_the_run_of_a_step(words: list[str], run: str | None, step: str) -> None:
-    called: Called = parser().parse_args(["explain", *words]).called
-    assert (called.folder, called.options.step) == (Path(run) if run else None, step)
-
-
-@pytest.mark.parametrize(
-    "words", [["a", "1", "--run", "b"], ["--run", "b", "a", "1"], ["b", "a/workdir/steps/1"]]
-)
-def test_two_runs_of_a_step_are_refused(
-    words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The one that came last was explained, without a word about the other."""
-    with pytest.raises(SystemExit) as stopped:
-        main(["explain", *words])
-    assert stopped.value.code == 3
-    assert "and" in capsys.readouterr().err.rpartition("accepted: one run")[0]
-
-
 SITE_COMMAND = """\
 from proofmark.cli.command import AddedCommand, Command
 LINE = AddedCommand("of the site", "site_command", "greet the site")

@@ -116,7 +116,6 @@ def kit(tmp_path: Path) -> Path:
         ("proofmark install bundle --pre", {"--prefixes"}),
         ("proofmark install --too", {"--toolchain"}),
         ("proofmark trend runs/r1 runs/l", {"runs/latest-lab"}),
-        ("proofmark explain --run runs/r1/st", {"runs/r1/steps/"}),
         ("proofmark report --language k", {"ko"}),
         ("proofmark sign runs/r1 --key gal", {"galaxy.yml"}),
     ],

@@ -29,13 +29,10 @@ verdict ONE --all
 verdict ONE --json
 verdict ONE --claims
 verdict ONE RUN --claims --json
-explain 1 --run ONE
 trend ONE
 trend ONE RUN --nodes
 export ONE --format csv -o NEW.csv
 export ONE --format junit -o NEW.xml
-export ONE --format prometheus -o NEW.prometheus
-export ONE --format reframe -o NEW.reframe
 export ONE --format nhc -o NEW.nhc
 sign ONE --key KEY
 verify ONE --signers SIGNERS
@@ -71,7 +68,6 @@ acceptance judge -i DEAL --run ONE -o NEW
 acceptance waive -i DEAL --run ONE --item 4.2 --by ida@buyer --reason cable --key KEY
 twin -i ROOT/inventory/p595 -l p595 --suite twin-p5 --measured ONE --plan
 adopt ONE --accept --runs NEW
-io500 ONE
 verdict ONE --json
 """
 """`ONE` is the run, and SITED its site; a line can have a standard input."""

@@ -84,11 +84,9 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Print:
 
     def print_all(folder: Path, *options: str) -> str:
         capsys.readouterr()
-        step = open_run(folder).plan.nodes() and next(open_run(folder).plan.steps()).id
         assert main(["report", f"{folder}", "--json", *options]) == 0
-        for words in (["explain", f"{folder}", step], ["status", f"{folder}"], ["verdict"]):
+        for words in (["status", f"{folder}"], ["verdict"]):
             main([*words, *([f"{folder}"] if len(words) == 1 else [])])
-        assert main(["explain", f"{folder}", "nothing"]) == 3
         page = (folder / "report.html").read_text(encoding="utf-8")
         shown = re.findall(r"<(?:code|td)[^>]*>(.*?)</(?:code|td)>", page, re.DOTALL)
         cells = "\n".join(unescape(re.sub("<[^>]*>", "\n", each)) for each in shown)

@@ -39,13 +39,11 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
     ],
     "check": [(f"check {SITE}", None), (f"check {SITE} --nodes", None)],
     "status": [("status RUN", 3), ("status RUN --plan", 3), ("status RUNS --newest-of SITE", 3)],
-    "explain": [("explain RUN 1", 3), ("explain 1", 3)],
     "twin": [(f"twin {SITE} --runs NEW --measured RUN", 3)],
     "adopt": [
         ("adopt VENDOR --case fake=* --nodes n1 --runs NEW", None),
         ("adopt OUTPUT --print fake", None),
     ],
-    "io500": [("io500 VENDOR", None)],
     "verdict": [("verdict RUN", 3), ("verdict RUN --claims", 3)],
     "report": [("report RUN --json", 3)],
     "acceptance": [
@@ -193,7 +191,6 @@ def attacked(phi: Phi) -> Run:
     (canary / "secret").write_text("of root\n")
     for name in ("evidence", "verdict.json", "statement.json", "trace.log", "lock"):
         (run.folder / name).symlink_to(canary / "secret")
-    (phi.folder / "runs").symlink_to(run.folder.parent)  # `explain 1` takes the newest run in it
     return run
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -118,23 +117,18 @@ def labelled(run: Run, name: str, folder: Path) -> set[int]:
     if name == "parquet":
         table = pl.read_parquet(folder / "records.parquet").filter(pl.col("degraded") == LABEL)
         return {json.loads(each)["nodes"] for each in table["parameters"]}
-    if name == "junit":
-        cases = ElementTree.parse(folder / "junit.xml").getroot().iter("testcase")
-        names = [
-            str(case.get("name"))
-            for case in cases
-            if [each.get("value") for each in case.iter("property")] == [LABEL]
-        ]
-    else:
-        (log,) = folder.rglob("*.log")
-        with log.open(encoding="utf-8") as file:
-            rows = [row["info"] for row in csv.DictReader(file, delimiter="|")]
-        names = [row for row in rows if f"({LABEL})" in row]
+    assert name == "junit"
+    cases = ElementTree.parse(folder / "junit.xml").getroot().iter("testcase")
+    names = [
+        str(case.get("name"))
+        for case in cases
+        if [each.get("value") for each in case.iter("property")] == [LABEL]
+    ]
     words = [word for each in names for word in each.split()]
     return {int(word.partition("=")[2]) for word in words if word.startswith("nodes=")}
 
 
-FORMATS = ("verdict.json", "parquet", "junit", "perflog")
+FORMATS = ("verdict.json", "parquet", "junit")
 
 
 @pytest.mark.fault("run-without-failed-nodes")

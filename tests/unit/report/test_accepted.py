@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from tests.fixtures import report_run
 from tests.fixtures.finished import written_verdict
 from tests.fixtures.kit import local_site, make_kit
 from tests.fixtures.report_run import made_run
-from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from tests.unit.judge.test_references import facts
 from tests.unit.judge.test_verdict import record, reference
 
@@ -25,15 +23,11 @@ from proofmark.judge.references import figure_comparison, typical
 from proofmark.judge.references.typical import Build
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.papers.series import samples_of
-from proofmark.packages.tools.explain import explain
-from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records
 from proofmark.report.sections.figure_tables import accepted_of
 from proofmark.report.words import accepted_text, limit_text
-from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.contract_document import ContractItem
-from proofmark.site.machines import machines_of
 from proofmark.site.partition import JudgeExpected
 
 TYPICAL = Reference(metric="rate", kind="expected", source="s", rule="typical_hpl")
@@ -192,35 +186,3 @@ def test_the_tables_of_a_page_show_the_same_bounds(
         for judgement in result.references:
             if judgement.kind in ("floor", "expected") and judgement.evaluated:
                 assert accepted_text(judgement.bounds).partition(",")[0] in ratios
-
-
-@pytest.mark.parametrize(
-    ("expected", "bounds"),
-    [
-        (JudgeExpected(), {"at least 0.9 ×", "at least (1 - tolerance) ×"}),
-        (JudgeExpected(tolerance=0.3), {"at least 0.7 ×"}),
-        (JudgeExpected(wanted=False), set()),
-    ],
-)
-def test_explain_shows_the_bounds_that_will_judge(
-    tmp_path: Path, expected: JudgeExpected, bounds: set[str]
-) -> None:
-    """It said 0.9 where the tolerance of the site judges, and named values that are off."""
-    site = shipped_site("nurion", "knl")
-    partition = site.partition.model_copy(update={"expected": expected})
-    site = site.model_copy(update={"partition": partition})
-    benchmarks = shipped_benchmarks()
-    machines, probe = machines_of(site)
-    plan = make_plan(benchmarks, "p1", site, machines)
-    run, _ = start_or_continue(tmp_path, RunInputs(plan, benchmarks, site, probe))
-    (group,) = (each for each in run.plan.groups if each.mode == "a2a-flat")
-    steps = chain(*(job.steps for job in group.jobs))
-    streams = (each for each in steps if each.case == "stream" and each.threads == 68)
-    step = next(each for each in streams if each.parameters.get("memory") == "ddr")
-    (section,) = (each for each in explain(run, step.id).sections if each.key == "references")
-    found = {
-        f"{row.value.partition('×')[0]}×"
-        for row in section.rows
-        if row.name.startswith("expected: ")
-    }
-    assert found == bounds

@@ -1,8 +1,7 @@
-"""Exports of a run: CSV, Parquet, JUnit, perflog and HPL submission."""
+"""Exports of a run: CSV, Parquet, JUnit and HPL submission."""
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,7 +11,6 @@ from tests.fixtures.fleet import fleet_run
 
 from proofmark.cli.main import main
 from proofmark.judge.judging import read_and_judge
-from proofmark.packages.exports.time_series import PERFLOG
 from proofmark.records.parquet_table import SCHEMA
 from proofmark.runs.run import Run
 
@@ -55,18 +53,6 @@ def test_junit_counts_the_failures(run: Run, tmp_path: Path) -> None:
     assert exported(run, "junit", tmp_path / "out") == 0
     suite = ElementTree.parse(tmp_path / "out" / "junit.xml").getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("20", "1")
-
-
-def test_a_perflog_has_the_columns_and_thresholds_of_reframe(run: Run, tmp_path: Path) -> None:
-    assert exported(run, "perflog", tmp_path / "out") == 0
-    with (tmp_path / "out" / "local" / "local" / "fake.log").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, delimiter="|"))
-    assert tuple(rows[0]) == PERFLOG
-    assert [row["result"] for row in rows].count("fail") == 1
-    bad = next(row for row in rows if row["result"] == "fail")
-    assert (bad["perf_value"], bad["perf_unit"]) == ("50", "MB/s")
-    assert -1 < float(bad["perf_lower_thres"]) < 0
-    assert bad["perf_upper_thres"] == "null"
 
 
 def test_an_hpl_submission_has_input_output_script_and_environment(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,17 +46,13 @@ def single_runs(run: Run, name: str, folder: Path) -> set[str]:
     if name == "csv":
         table = pl.read_csv(folder / "records.csv")
         return set(table.filter(pl.col("single_run").cast(pl.String) == "true")["node"])
-    if name == "junit":
-        cases = ElementTree.parse(folder / "junit.xml").getroot().iter("testcase")
-        return {
-            str(case.get("name")).split()[0]
-            for case in cases
-            if case.findtext("system-out") == "single run"
-        }
-    (log,) = folder.rglob("*.log")
-    with log.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, delimiter="|"))
-    return {row["info"].split()[0] for row in rows if row["info"].endswith("(single run)")}
+    assert name == "junit"
+    cases = ElementTree.parse(folder / "junit.xml").getroot().iter("testcase")
+    return {
+        str(case.get("name")).split()[0]
+        for case in cases
+        if case.findtext("system-out") == "single run"
+    }
 
 
 @pytest.mark.fault("single-run-not-labelled")
@@ -65,7 +60,7 @@ def single_runs(run: Run, name: str, folder: Path) -> set[str]:
 def test_a_figure_that_was_measured_once_is_labelled(tmp_path: Path, repeated: bool) -> None:
     run = measured(tmp_path, repeated=repeated)
     expected = ONCE if repeated else set(NODES)
-    for name in ("verdict.json", "csv", "parquet", "junit", "perflog"):
+    for name in ("verdict.json", "csv", "parquet", "junit"):
         assert single_runs(run, name, tmp_path / name) == expected, name
     report = run.files.report.read_text(encoding="utf-8")
     assert f"{len(expected)} of 12 figures are from a single run" in report
@@ -75,6 +70,6 @@ def test_a_figure_that_was_measured_once_is_labelled(tmp_path: Path, repeated: b
 def test_a_figure_that_was_repeated_is_not_labelled(tmp_path: Path) -> None:
     run = fleet_run(tmp_path, {name: [100.0, 101.0] for name in NODES})
     assert main(["report", str(run.folder)]) in (0, 4)
-    for name in ("verdict.json", "csv", "parquet", "junit", "perflog"):
+    for name in ("verdict.json", "csv", "parquet", "junit"):
         assert single_runs(run, name, tmp_path / name) == set(), name
     assert ">single run<" not in run.files.report.read_text(encoding="utf-8")

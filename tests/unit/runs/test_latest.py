@@ -60,8 +60,6 @@ def test_a_command_prints_the_run_that_it_takes(
     assert capsys.readouterr().err == f"{link} is {run.folder}\n"
     assert main(["status", str(run.folder)]) == 0
     assert capsys.readouterr().err == ""
-    assert main(["explain", "--run", str(link), "1"]) == 0
-    assert capsys.readouterr().err == f"{link} is {run.folder}\n"
 
 
 def test_a_play_opens_the_newest_run_of_its_site(

@@ -1,4 +1,4 @@
-"""Exports a run for other programs: Node Health Check, Prometheus, ReFrame's logs.
+"""Exports a run for other programs: Node Health Check, JUnit, a submission of HPL.
 
 May import: every room.
 """
@@ -12,7 +12,5 @@ PLUGINS: PluginTable = {
         "junit": "junit:Junit",
         "hpl": "submission:HplSubmission",
         "nhc": "nhc:NodeHealthCheck",
-        "perflog": "time_series:Perflog",
-        "prometheus": "time_series:Prometheus",
     },
 }

@@ -1,4 +1,4 @@
-"""Outputs that others produced: a run from them, and the scores of IO500 submissions.
+"""Outputs that others produced: a run from them.
 
 May import: every room.
 """
@@ -11,7 +11,6 @@ from proofmark.common.plugins import PluginTable
 ADOPT = AddedCommand("judge", "proofmark.packages.foreign.adopt", "outputs of others")
 LINK = "adopted"
 """The first word of the names of the links to adopted runs."""
-IO500 = AddedCommand("judge", "proofmark.packages.foreign.io500", "score submissions again")
 
 PLUGINS: PluginTable = {
     "proofmark.common.message_table": {
@@ -19,7 +18,6 @@ PLUGINS: PluginTable = {
     },
     "proofmark.cli.commands": {
         "adopt": ":ADOPT",
-        "io500": ":IO500",
     },
     "proofmark.runs.run": {
         LINK: ":LINK",

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import Scalar
@@ -23,7 +23,6 @@ from proofmark.common.host_names import (
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded
 from proofmark.packages.foreign.adopted import Contradiction, Lines
-from proofmark.packages.foreign.io500 import phase_of, rules, submission_folders
 from proofmark.packages.foreign.node_names import NamedNodes, named_nodes
 from proofmark.packages.foreign.output_folder import OutputFolder, find_outputs, named_errors
 from proofmark.packages.foreign.output_heads import Banners, OutputHead, Part, head_of, heads_of
@@ -33,23 +32,6 @@ from proofmark.site.inventory import Site
 Names = tuple[str, ...]
 OutputKey = tuple[str, Names]
 """An output: the path of its file, and its nodes if the file has outputs of several nodes."""
-FolderReader = Callable[[OutputFolder], Mapping[str, str | Message]]
-"""Recognises files of whole folders: returns the case of each, or why it is left over."""
-
-
-def of_io500(folder: OutputFolder) -> dict[str, str | Message]:
-    """Return the case of each output of the IO500 submissions in `folder`, or what it is."""
-    found: dict[str, str | Message] = {}
-    for place, paths in submission_folders(folder.paths).items():
-        for path in paths:
-            phase = phase_of(PurePosixPath(path).name)
-            case = rules().phases[phase].case if phase else ""
-            found[path] = case or Message("adopt-io500", folder=place)
-    return found
-
-
-FOLDER_READERS: Sequence[FolderReader] = (of_io500,)
-"""They are asked before the banners of the cases."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +110,7 @@ def planned(
         return _told_apart(_of_patterns(folder, request, banners, benchmarks), site)
     heads = heads_of(folder, banners)
     files = _Files(folder, heads.__getitem__, folder.paths)
-    whole = {path: found for read in FOLDER_READERS for path, found in read(folder).items()}
-    answers = {path: _parts_of(whole.get(path), head) for path, head in heads.items()}
+    answers = {path: _parts_of(head) for path, head in heads.items()}
     parts = {path: each for path, each in answers.items() if not isinstance(each, Message)}
     left = {path: each for path, each in answers.items() if isinstance(each, Message)}
     known = (lambda name: site.host_of(name) is not None) if site else None
@@ -324,14 +305,8 @@ def _told_apart(adoption: Adoption, site: Site | None) -> Adoption:
     return adoption
 
 
-def _parts_of(whole: str | Message | None, head: OutputHead) -> Sequence[Part] | Message:
-    """Return the outputs in a file, or why it is left over.
-
-    Args:
-        whole: what a reader of whole folders says of the file; None: nothing.
-    """
-    if whole:
-        return whole if isinstance(whole, Message) else [Part(whole)]
+def _parts_of(head: OutputHead) -> Sequence[Part] | Message:
+    """Return the outputs in a file, or why it is left over."""
     if head.problem:
         return head.problem
     if not head.parts:

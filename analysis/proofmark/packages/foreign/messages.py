@@ -37,7 +37,6 @@ MESSAGES: Mapping[str, str] = {
     "adopt-many-patterns": "the files of {case} need {most} patterns or more: --accept adopts all; "
     "a folder of their own needs one pattern",
     "adopt-job-script": "a job script",
-    "adopt-io500": "of the IO500 submission {folder}: proofmark io500 FOLDER",
     "packed-ratio": "compressed by more than {ratio}: a fault or an attack",
     "packed-large": "more than {megabytes} MiB",
     "archive-headers": "more than {most} headers before one member",
@@ -47,16 +46,4 @@ MESSAGES: Mapping[str, str] = {
     "archive-large": "too many files or bytes: {files} files are read, the rest is not",
     "archive-special": "a link or a special file of an archive",
     "archive-path": "a path that an archive must not have: {problem}",
-    "io500-no-result": "no phase in {files}",
-    "io500-number": "{file}: {key}: found {found}; accepted: {accepted}",
-    "io500-invalid": "the program itself says: {words}",
-    "io500-no-phase": "{phase}: not run",
-    "io500-short": "{phase}: {seconds} s; at least {least} s are required",
-    "io500-stonewall": "{phase}: {option} {word}; at least {least} s are required",
-    "io500-option": "{phase}: {option} {word}; {option} {accepted} is required",
-    "io500-lacks": "{phase}: without {option}, which is required",
-    "io500-forbidden": "{phase}: {option} is not allowed",
-    "io500-phase-score": "{phase}: the result file has {printed}, the output of the phase gives "
-    "{computed}",
-    "io500-score": "{name}: the result file has {printed}, its phases give {computed}",
 }
