@@ -31,10 +31,6 @@ Rule = HardwareRule | TypicalRule
 Kind = Literal["contract", "expected", "floor"]
 """``contract`` is of the buyer. ``expected`` is what this hardware reaches elsewhere. Below a
 ``floor`` something is broken: a figure that misses it is FAIL, one that meets it is UNJUDGED."""
-ELSEWHERE: Literal["baseline elsewhere"] = "baseline elsewhere"
-"""The kind of what another site accepted. No case states it (`judge.references.elsewhere`)."""
-OF_EXPECTED: tuple[str, ...] = ("expected", ELSEWHERE)
-"""The kinds that judge only if the site wants it (`proofmark.site.execution`)."""
 
 
 UNIT_OF: Mapping[Rule, str] = {

@@ -249,7 +249,7 @@ def _verify_arguments(parser: ArgumentParser) -> None:
 
 BASELINE_VERBS = {
     "accept": "Add a signed run to a baseline of its partition",
-    "export": "Write the figures of a baseline, without names of hosts, for other sites",
+    "export": "Write the figures of a baseline as items of a contract",
     "remove": "Remove a baseline of the partition of a run; the runs stay",
     "show": "Print the baselines of the partition of a run",
 }
@@ -265,9 +265,9 @@ def _baseline_arguments(parser: ArgumentParser) -> None:
     note = "of the baseline (default: accepted)"
     parser.add_argument("--name", default="accepted", help=note)
     parser.add_argument("--reason", default="", help="why a run is accepted that is UNJUDGED")
-    note = "who made the figures, if this kit did not; or of an exported file"
+    note = "who made the figures, if this kit did not"
     parser.add_argument("--label", default="", help=note)
-    note = "the exported file (default: baseline-elsewhere.yml)"
+    note = "the exported file (default: contract-items.yml)"
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=note)
     flag(parser, "--replace", about="remove the earlier runs from the baseline")
 
@@ -596,8 +596,7 @@ KEEPS: Mapping[str, Command] = {
         _baseline_arguments,
         traced=False,
         uses=(
-            ArgumentUse(("--signers", "--reason", "--replace"), beside=("accept",)),
-            ArgumentUse(("--label",), beside=("accept", "export")),
+            ArgumentUse(("--signers", "--reason", "--replace", "--label"), beside=("accept",)),
             ArgumentUse(("--output",), beside=("export",)),
             ArgumentUse(("--name",), beside=("accept", "export", "remove")),
         ),

@@ -41,8 +41,6 @@ from proofmark.jobs.step_script import environment_of_step, package_of_step
 from proofmark.judge.foreseen import (
     ACCEPT,
     Unjudged,
-    facts_of_modes,
-    judged_elsewhere,
     refusals,
     refusing,
     unjudged_of,
@@ -141,10 +139,6 @@ def plan_notes(
     made = kind.judged(made)
     for line in without_figures(made, benchmarks, site, machines):
         yield Note(NoteKind.LIMIT, line)
-    if site.elsewhere:
-        facts = facts_of_modes(made, site, machines, probe)
-        for line in judged_elsewhere(made, benchmarks, site, facts):
-            yield Note(NoteKind.LIMIT, line)
 
 
 def _lost(made: Plan, site: Site) -> Iterator[str]:

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import yaml
+
 from proofmark.cli.inputs import checked_folder, evidence_of, kit_benchmarks, site_of_run
 from proofmark.cli.output import print_line, print_table
 from proofmark.common.errors import BadInput, InputError, bad_input
@@ -35,10 +37,8 @@ from proofmark.runs.run import open_run
 from proofmark.runs.run_files import RunFiles
 from proofmark.site.accepted_baseline import (
     STATE,
-    as_yaml,
     baseline_folder,
     known_baselines,
-    names_of_hosts,
     read_baseline,
     write_baseline,
 )
@@ -233,22 +233,15 @@ def _rows(site: Site, name: str) -> list[tuple[str, ...]]:
 
 
 def _export(options: Namespace) -> None:
-    """Write the figures of a baseline, without names of hosts, for other sites."""
-    from proofmark.judge.baseline_files import exported
+    """Write the figures of a baseline as items of a contract, for a site with like nodes."""
+    from proofmark.judge.baseline_files import contract_items
 
     site = site_of_run(options, open_run(options.folder))
-    name, folder = options.name, _known_folder(options, site)
-    hosts = names_of_hosts([*site.partition_hosts, *site.hosts], site.aliases)
-    baseline, figures = read_baseline(folder)
-    hosts |= names_of_hosts(baseline.states(), {})
-    found = exported(baseline, figures, kit_benchmarks(), hosts, options.label)
+    baseline, figures = read_baseline(_known_folder(options, site))
+    items = contract_items(baseline, figures, kit_benchmarks())
     path = options.output or Path(EXPORTED)
-    write_atomic(path, as_yaml(found.content))
-    count = len(found.content.figures)
-    models = len(found.content.models)
-    print_line(f"exported: {count} figures of {models} node models of baseline {name}: {path}")
-    for reason, number in found.left_out.most_common():
-        print_line(f"left out: {number} values: {reason}")
+    write_atomic(path, yaml.safe_dump({"items": items}, sort_keys=False, width=100))
+    print_line(f"exported: {len(items)} items of baseline {options.name}: {path}")
 
 
 def _known_folder(options: Namespace, site: Site) -> Path:
@@ -269,7 +262,7 @@ def _remove(options: Namespace) -> None:
 SIGNERS = "allowed_signers"
 """The file of the inventory with the keys whose signatures the site accepts (ssh-keygen(1))."""
 
-EXPORTED = "baseline-elsewhere.yml"
-"""The file for other sites, in the current folder."""
+EXPORTED = "contract-items.yml"
+"""The file of an export, in the current folder."""
 
 VERBS = {"accept": _accept, "export": _export, "remove": _remove, "show": _show}

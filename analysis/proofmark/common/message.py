@@ -253,7 +253,7 @@ def localized(text: str) -> str:
 WORDS: tuple[str, ...] = (
     # the verdicts, the kinds of references, the origins
     *("PASS", "FAIL", "INVALID", "UNJUDGED", "NO FAULT FOUND"),
-    *("contract", "expected", "floor", "baseline", "baseline elsewhere"),
+    *("contract", "expected", "floor", "baseline"),
     *("peers", "links", "over time"),
     *("measured", "emulated", "predicted"),
     # the states of jobs that ended

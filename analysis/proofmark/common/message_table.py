@@ -402,7 +402,6 @@ MESSAGES: Mapping[str, str] = {
     "of-repeats": "median of {repeats} repeats: {text}",
     "judged-contract": "{met} of {total} contract limits",
     "judged-expected": "{met} of {total} expected values",
-    "judged-elsewhere": "{met} of {total} figures as another site accepted",
     "judged-baseline": "{met} of {total} figures as accepted before",
     "judged-floor": "{met} of {total} floors",
     "judged-peers": "{met} of {total} figures like their peers",
@@ -435,39 +434,11 @@ MESSAGES: Mapping[str, str] = {
     "stores of this program do is not known",
     "condition-stores-cached": "the source measured with stores through the caches; whether the "
     "stores of this program pass the caches is not known",
-    "export-case": "no case of the kit has the metric",
-    "export-file-system": "it depends on the file system of the site",
-    "export-part": "a parameter names a part of the site",
-    "export-programs": "its programs are not known",
-    "export-hardware": "the processor of its nodes is not known",
-    "export-mixed": "its nodes are of several models",
-    "export-text": "a text of it has a form that the file does not accept",
-    "export-identity": "a text of it names a host, an address or a path",
-    "condition-version": "the source has release {source} of the program, and this run {version}",
-    "condition-mpi": "the MPI of the source is {source}, and that of the program is {mpi}",
-    "condition-transport": "the source chooses the transport by {source}, and this run by "
-    "{transport}",
-    "condition-network": "the network of the source is {source}, and that of this site {network}",
-    "condition-stores-unknown": "whether the stores of both programs bypass the caches is not "
-    "known",
-    "condition-hardware": "the source has nodes with {source}, and those of this figure are not "
-    "known",
-    "condition-model": "the source has nodes with {source}, and this one has {found}: {parts}",
-    "elsewhere-settings": "another site accepted the metric with other settings: {settings} is "
-    "{source} there, and {found} here",
-    "elsewhere-once": "the other site measured it once: its noise is not known",
-    "elsewhere-noisy": "a healthy node of the other site can be {margin} % off, by {count} values; "
-    "{tolerance} % are accepted",
-    "elsewhere-judges": "baseline elsewhere ({source}) can judge {judged} of {total} metrics of "
-    "this plan that it has: {metrics}",
-    "elsewhere-unknown": "the kit has no metric {metric} of {case}, which another site accepted "
-    "({source})",
     "typical-processor": "what {processor} typically reaches is in no table",
     "typical-link": "what MPI typically reaches over the link of {node} is in no table",
     "repeats-left-out": "{disturbed} of {repeats} repeats were disturbed and left out",
     "figure-contract": "the contract figure",
     "figure-expected": "the expected figure",
-    "figure-elsewhere": "the figure of another site",
     "figure-baseline": "the baseline figure",
     "figure-floor": "the floor",
     "not-measured": "{name} was not measured",

@@ -1,17 +1,16 @@
-"""The file of a baseline: a run that the site accepts, and the export for other sites."""
+"""The file of a baseline: a run that the site accepts, and its figures as items of a contract."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime
-from statistics import fmean, median, stdev
-from typing import Annotated, Any, Literal, NamedTuple
+from statistics import median
+from typing import Annotated, Any, Literal
 
 import polars as pl
-from pydantic import ConfigDict, PlainSerializer, PlainValidator, ValidationError
+from pydantic import ConfigDict, PlainSerializer, PlainValidator
 
 from proofmark.cases.case import TELEMETRY
 from proofmark.cases.suite import Benchmarks
@@ -26,33 +25,22 @@ from proofmark.cases.vocabulary import (
     PART_AXES,
 )
 from proofmark.common.errors import bad_input
-from proofmark.common.message import Message
-from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
+from proofmark.common.nodesets import folded, hosts_of_nodes
 from proofmark.common.shared_models import StrictModel
 from proofmark.judge.baseline import Circumstances, capacity_of, node_states
 from proofmark.judge.judging import read_and_judge
-from proofmark.judge.references.typical import accepted_programs
-from proofmark.runs.identity import this_kit
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
 from proofmark.site.accepted_baseline import (
     COLUMNS,
-    AcceptedFigure,
     AcceptedNodes,
-    AcceptedPrograms,
     AcceptedRun,
     Baseline,
-    BaselineElsewhere,
-    Programs,
-    StatedModel,
     StoredTrait,
-    identifying,
-    model_of,
     refuse_predicted,
-    texts_of_figure,
 )
+from proofmark.site.contract_document import ContractItem
 from proofmark.site.inventory import Site
-from proofmark.site.partition import PREDICTED
 from proofmark.software.software import software_of
 
 ACCEPTABLE = (0, 4)
@@ -92,12 +80,7 @@ class Acceptance:
 
 
 class JudgedFigures(StrictModel):
-    """What a baseline takes from a run. The owner of the folder of the run can write all of it.
-
-    Attributes:
-        programs: what decides the figures of the programs, by the value of the column ``program``.
-        network: the technology between its nodes, as the site states it; else empty.
-    """
+    """What a baseline takes from a run. The owner of the folder of the run can write all of it."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -106,8 +89,6 @@ class JudgedFigures(StrictModel):
     code: int
     word: str
     libraries: tuple[tuple[StoredTrait, str], ...]
-    programs: dict[str, AcceptedPrograms]
-    network: str
     nodes: tuple[AcceptedNodes, ...]
     figures: Annotated[
         pl.DataFrame, PlainValidator(_as_table), PlainSerializer(pl.DataFrame.write_json)
@@ -128,8 +109,6 @@ def judged_figures(run: Run) -> JudgedFigures:
         code=verdict.exit_code(),
         word=verdict.headline().word,
         libraries=tuple(about.libraries().items()),
-        programs=accepted_programs(about.software),
-        network=site.partition.fabric.network.kind if site.partition.fabric.network else "",
         nodes=node_states(about.traits(), capacities),
         figures=about.values(aggregates, benchmarks_of(run)).select(*COLUMNS),
     )
@@ -167,8 +146,6 @@ def accepted_baseline(
         verdict=verdict,
         reason=stated.reason,
         libraries=judged.libraries,
-        programs=judged.programs,
-        network=judged.network,
     )
     made = Baseline(
         name=stated.name,
@@ -230,193 +207,66 @@ def extended(
     return together, pl.concat([figures, values.select(*COLUMNS)])
 
 
-MEASURED_ORIGIN = "measured"
 OF_THE_SITE = frozenset(
     (*PART_AXES, *LAYOUT_AXES, *NAMING_AXES, DISTANCE, FILE_SYSTEM, HINTS, LOAD, DATE)
 )
 """Parameters whose values name parts of a site: its switches, file systems, adapters and uses."""
-SETTING = ("case", "benchmark", "metric", "unit", "mode", "placement", "parameters")
-"""The columns that figures with the same settings have in common."""
+LARGEST_TOLERANCE = 0.15
+"""An accepted figure may be worse by the least change that matters, and by no more than 15 %."""
 
 
-class _Key(NamedTuple):
-    """What figures have in common that become one figure of the file."""
+def contract_items(
+    baseline: Baseline, figures: pl.DataFrame, benchmarks: Benchmarks
+) -> list[dict[str, Any]]:
+    """Return an item of a contract for each accepted figure that names no part of its site.
 
-    setting: tuple[str, ...]
-    nodes: int
-    network: str
-    model: str
-    programs: str
-
-
-@dataclass
-class Exported:
-    """The content of the file, and how many figures are not in it, by the reason."""
-
-    content: BaselineElsewhere
-    left_out: Counter[Message] = field(default_factory=Counter)
-
-
-@dataclass
-class _Models:
-    """The models of nodes and programs of the file, by their keys."""
-
-    models: dict[str, StatedModel] = field(default_factory=dict)
-    programs: dict[str, Programs] = field(default_factory=dict)
-
-
-def exported(
-    baseline: Baseline,
-    figures: pl.DataFrame,
-    benchmarks: Benchmarks,
-    hosts: Collection[str],
-    label: str = "",
-) -> Exported:
-    """Return what a baseline has for other sites.
+    ``where`` has the parameters in which the figures of a metric differ: a size that follows from
+    the memory of a node is in none of them.
 
     Raises:
-        BadInput: the figures are not measured by the kit, a run was accepted by an earlier version,
-            the label names a host, or no figure is left.
+        BadInput: no figure is left.
     """
-    if baseline.origin != MEASURED_ORIGIN:
-        accepted = f"a baseline of figures that are {MEASURED_ORIGIN}"
-        raise bad_input(baseline.name, "origin", baseline.origin or PREDICTED, accepted)
-    for run in baseline.runs:
-        if not run.programs:
-            found = f"no programs of {run.run}: an earlier version accepted it"
-            accepted = "runs that this version accepts: baseline accept --replace"
-            raise bad_input(baseline.name, "runs", found, accepted)
-    if (told := identifying(label, hosts)) is not None:
-        raise bad_input("--label", "", f"{label!r}: {told}", "a name that is no host and no path")
-    made, left = _Models(), Counter[Message]()
-    values: dict[_Key, dict[str, list[float]]] = {}
-    states = baseline.states()
-    runs = {run.run: run for run in baseline.runs}
+    accepted: dict[tuple[str, str, str], dict[str, dict[str, list[float]]]] = {}
     for row in figures.iter_rows(named=True):
-        if reason := _no_export(row, benchmarks):
-            left[reason] += 1
+        case = benchmarks.cases.get(row["case"])
+        site_only = OF_THE_SITE & json.loads(row["parameters"]).keys()
+        if case is None or case.writes is not None or site_only or row["metric"] in TELEMETRY:
             continue
-        run = runs[row["run"]]
-        programs = run.programs.get(row["program"])
-        of_nodes = [states.get(host) for host in hosts_of(row["node"])]
-        model = _model(of_nodes, hosts)
-        if programs is None or isinstance(model, Message):
-            left[model if isinstance(model, Message) else Message("export-programs")] += 1
+        if (about := case.metrics.get(row["metric"])) is None or about.same_digits:
             continue
-        try:
-            stated = Programs(**programs.model_dump())
-        except ValidationError:
-            left[Message("export-text")] += 1
-            continue
-        if any(identifying(text, hosts) for text in _texts_of_programs(stated)):
-            left[Message("export-identity")] += 1
-            continue
-        network = run.network if len(of_nodes) > 1 else ""
-        key = _Key(
-            setting=tuple(str(row[name]) for name in SETTING),
-            nodes=len(of_nodes),
-            network=network,
-            model=_key_of(made.models, model, "node"),
-            programs=_key_of(made.programs, stated, stated.package),
-        )
-        values.setdefault(key, {}).setdefault(row["node"], []).append(row["value"])
-    content: list[AcceptedFigure] = []
-    for key, of_key in values.items():
-        figure = _figure(key, of_key, hosts)
-        if isinstance(figure, Message):
-            left[figure] += sum(map(len, of_key.values()))
-        else:
-            content.append(figure)
-    if not content:
-        why = "; ".join(f"{reason} ({count})" for reason, count in left.most_common(3))
-        raise bad_input(baseline.name, "figures", f"none for other sites: {why}", "a figure")
+        of_metric = accepted.setdefault((row["case"], row["metric"], row["unit"]), {})
+        traits = {**json.loads(row["parameters"]), "benchmark": row["benchmark"]}
+        traits |= {"placement": row["placement"], "mode": row["mode"]}
+        nodes = of_metric.setdefault(json.dumps(traits, sort_keys=True), {})
+        nodes.setdefault(row["node"], []).append(row["value"])
     newest = baseline.runs[-1]
-    used_models = {each.model for each in content}
-    used_programs = {each.programs for each in content}
-    return Exported(
-        BaselineElsewhere(
-            format=1,
-            label=label,
-            kit=this_kit().version,
-            accepted=newest.accepted.date(),
-            verdict=newest.verdict,
-            models={name: each for name, each in made.models.items() if name in used_models},
-            programs={name: each for name, each in made.programs.items() if name in used_programs},
-            figures=tuple(content),
-        ),
-        left,
-    )
-
-
-def _no_export(row: Mapping[str, Any], benchmarks: Benchmarks) -> Message | None:
-    """Return why a figure is not for other sites; None if it can be."""
-    case = benchmarks.cases.get(row["case"])
-    if case is None or row["metric"] not in case.metrics or row["metric"] in TELEMETRY:
-        return Message("export-case")
-    if case.writes is not None:
-        return Message("export-file-system")
-    if OF_THE_SITE & json.loads(row["parameters"]).keys():
-        return Message("export-part")
-    return None
-
-
-def _model(states: Sequence[AcceptedNodes | None], hosts: Collection[str]) -> StatedModel | Message:
-    models: dict[StatedModel, None] = {}
-    for state in states:
-        if state is None or not (name := state.traits.get("processor")):
-            return Message("export-hardware")
-        try:
-            model = model_of(name, state.capacity)
-        except ValidationError:
-            return Message("export-text")
-        if identifying(model.processor, hosts) or identifying(model.virtual, hosts):
-            return Message("export-identity")
-        models[model] = None
-    if len(models) != 1:
-        return Message("export-mixed")
-    return next(iter(models))
-
-
-def _key_of(known: dict[str, Any], content: StatedModel | Programs, name: str) -> str:
-    """Return the key of a model or of programs in the file; new ones get the next one."""
-    for key, each in known.items():
-        if each == content:
-            return key
-    same = sum(key.rpartition("-")[0] == name for key in known)
-    key = f"{name}-{same + 1}"
-    known[key] = content
-    return key
-
-
-def _texts_of_programs(programs: Programs) -> Iterator[str]:
-    yield from (programs.version, programs.blas, programs.kernel, programs.mpi)
-    yield from programs.transport.values()
-
-
-def _figure(
-    key: _Key, values: Mapping[str, Sequence[float]], hosts: Collection[str]
-) -> AcceptedFigure | Message:
-    medians = [median(each) for each in values.values()]
-    middle = median(medians)
-    repeats = min(map(len, values.values()))
-    within = [stdev(each) / fmean(each) for each in values.values() if len(each) > 1]
-    setting = dict(zip(SETTING, key.setting, strict=True))
-    try:
-        figure = AcceptedFigure(
-            model=key.model,
-            programs=key.programs,
-            nodes=key.nodes,
-            network=key.network,
-            settings=json.loads(setting.pop("parameters")),
-            value=middle,
-            measured=len(medians),
-            repeats=repeats,
-            spread_nodes=stdev(medians) / middle if len(medians) > 1 else None,
-            spread_repeats=median(within) if within and repeats > 1 else None,
-            **setting,
-        )
-    except ValidationError:
-        return Message("export-text")
-    if any(identifying(text, hosts) for _, text in texts_of_figure(figure)):
-        return Message("export-identity")
-    return figure
+    source = f"baseline {baseline.name}, accepted {newest.accepted:%Y-%m-%d}"
+    items: list[dict[str, Any]] = []
+    for (name, metric, unit), of_traits in accepted.items():
+        read = {text: json.loads(text) for text in of_traits}
+        names = {key for traits in read.values() for key in traits}
+        varied = {key for key in names if len({each.get(key) for each in read.values()}) > 1}
+        about = benchmarks.cases[name].metrics[metric]
+        tolerance = min(about.material_change, LARGEST_TOLERANCE)
+        higher = about.better == "higher"
+        limit = {"at_least": 1 - tolerance} if higher else {"at_most": 1 + tolerance}
+        for text, nodes in of_traits.items():
+            where = {key: value for key, value in read[text].items() if key in varied}
+            mode = {"mode": where.pop("mode")} if "mode" in varied else {}
+            item = {
+                "number": f"accepted-{len(items) + 1}",
+                "text": f"{name}: {about.what}",
+                "source": f"{baseline.label}, {source}" if baseline.label else source,
+                "case": name,
+                "metric": metric,
+                "where": where,
+                **mode,
+                "value": median(median(each) for each in nodes.values()),
+                "unit": unit,
+                **limit,
+            }
+            ContractItem.model_validate(item)
+            items.append(item)
+    if not items:
+        raise bad_input(baseline.name, "figures", "none for another site", "a figure of a node")
+    return items

@@ -23,7 +23,6 @@ from proofmark.runs.job_folder import Look, StoppedJob
 from proofmark.runs.nodes import ProbedNodes
 from proofmark.runs.run import Run, SetAside
 from proofmark.runs.stage_faults import StageFault
-from proofmark.site.accepted_baseline import AcceptedPrograms, BaselineElsewhere
 from proofmark.site.contract_document import CheckItem, ContractItem
 from proofmark.site.fabric import Fabric
 from proofmark.site.hardware import StatedNode
@@ -85,20 +84,6 @@ class DecidedExecutions:
 
 
 @dataclass(frozen=True)
-class Elsewhere:
-    """What other sites accepted.
-
-    Attributes:
-        programs: what decides the figures of each case of the run.
-        network: the technology between the nodes, as the site states it; else empty.
-    """
-
-    files: Sequence[BaselineElsewhere] = ()
-    programs: Mapping[str, AcceptedPrograms] = field(default_factory=dict)
-    network: str = ""
-
-
-@dataclass(frozen=True)
 class Evidence:
     """What a run and its site show. No judge reads anything else.
 
@@ -115,7 +100,6 @@ class Evidence:
         replaced: the values of the inventory that options replaced, and their values, by option.
         doubts: of figures, by case and metric.
         looks: what the scheduler said about the nodes during the run.
-        elsewhere: what other sites accepted, and what figures are compared with it by.
         read_from: the run, for the judges of packages; None for evidence of no folder.
     """
 
@@ -145,7 +129,6 @@ class Evidence:
     doubts: Mapping[tuple[str, str], Doubt] = field(default_factory=dict)
     checks: Sequence[CheckItem] = ()
     looks: Sequence[Look] = ()
-    elsewhere: Elsewhere = Elsewhere()
     read_from: Run | None = None
 
     @cached_property
@@ -165,5 +148,4 @@ class Evidence:
             self.benchmarks,
             self.limits,
             expected=self.judge_expected.wanted,
-            elsewhere=self.elsewhere.files,
         )

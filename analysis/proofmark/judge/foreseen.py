@@ -12,20 +12,11 @@ from typing import Any, Literal
 
 from proofmark.cases.reference import TYPICAL, Reference
 from proofmark.cases.suite import Benchmarks, Required
-from proofmark.cases.vocabulary import PART_AXES, RESOLVED_AXES, Scalar
+from proofmark.cases.vocabulary import PART_AXES, RESOLVED_AXES
 from proofmark.common.errors import InputError
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.printed_command import setting
 from proofmark.judge.references.derived import key_of
-from proofmark.judge.references.elsewhere import (
-    ElsewhereReference,
-    Measured,
-    Settings,
-    elsewhere_references,
-    tolerance_of,
-    unknown_figures,
-    value_elsewhere,
-)
 from proofmark.judge.references.typical import (
     ONLY_SLOWER,
     UNKNOWN_BUILD,
@@ -39,7 +30,7 @@ from proofmark.plan.plan import Plan
 from proofmark.plan.selection import StepFigures, figures_of, has_partner, required_metrics, selects
 from proofmark.plan.step import COUNTED, Step
 from proofmark.plan.validation import described
-from proofmark.site.accepted_baseline import AcceptedFigure, chosen_baseline
+from proofmark.site.accepted_baseline import chosen_baseline
 from proofmark.site.contract_document import CONTRACT
 from proofmark.site.installed_parts import declared_parts
 from proofmark.site.inventory import Site
@@ -178,11 +169,6 @@ class PlannedJudgements:
                 of_case[known] = figures_of(step, case, self.plan.system, mode)
         return {case: [*figures.values()] for case, figures in found.items()}
 
-    @cached_property
-    def of_other_sites(self) -> list[tuple[str, ElsewhereReference]]:
-        """What other sites accepted, by case."""
-        return [*elsewhere_references(self.site.elsewhere, self.benchmarks)]
-
     def of_required(self, required: Required, *, sanity: bool) -> Iterator[Unjudged]:
         """Yield the metrics of `required` that are not judged on a class of nodes, by reason."""
         classes: dict[str, list[StepFigures]] = {}
@@ -215,20 +201,17 @@ class PlannedJudgements:
         """Yield each limit, and each reference by a rule, that cannot judge a figure."""
         for each in self._references(case):
             limit, rule = each.kind == "contract", each.rule or ""
-            elsewhere = isinstance(each, ElsewhereReference)
-            if not limit and not elsewhere and (not rule or rule in TYPICAL):
+            if not limit and (not rule or rule in TYPICAL):
                 continue
             for figures in self.figures[case]:
                 if self.applies(each, figures) and (why := self.why_not(each, figures)):
                     kind: Kind = "limit" if limit else "reference"
-                    by = f"{each.kind} ({each.source})" if elsewhere else rule
-                    yield Unjudged(kind, described(each, case), by, why, key=key_of(why) or ITEMS)
+                    yield Unjudged(kind, described(each, case), rule, why, key=key_of(why) or ITEMS)
 
     def _references(self, case: str) -> Iterator[Reference]:
         for each in self.benchmarks.cases[case].references:
             if each.kind != "expected" or self.site.partition.expected.wanted:
                 yield each
-        yield from (reference for name, reference in self.of_other_sites if name == case)
         yield from (item for item in self.site.items.values() if item.case == case)
 
     def _open(
@@ -270,10 +253,6 @@ class PlannedJudgements:
         facts = {"node": self.facts[figures.mode]}
         stated = nominal_parts(facts, statements(facts, declared_parts(node), {}))
         of_nodes = [*facts.values()] * count, [*stated.values()] * count
-        if isinstance(reference, ElsewhereReference):
-            network = self.site.partition.fabric.network
-            measured = Measured(*of_nodes, None, network.kind if network else "")
-            return self._elsewhere(reference, figures, measured)
         if reference.rule is None:
             return NOTHING
         setting = Setting(of_nodes[0], node, UNKNOWN_BUILD, of_nodes[1])
@@ -285,70 +264,6 @@ class PlannedJudgements:
         open_ = joined(each for each in unheld if each.code not in OF_PROGRAMS + ONLY_SLOWER)
         text = Message("figure-expected")
         return Message("conditions-open", text=text, conditions=open_) if open_ else NOTHING
-
-    def _elsewhere(
-        self, reference: ElsewhereReference, figures: StepFigures, measured: Measured
-    ) -> Message:
-        """Return why what another site accepted cannot judge `figures`; `NOTHING` if it can.
-
-        A setting that only the output shows can be that of the other site.
-        """
-        tolerance = self.site.partition.expected.tolerance or tolerance_of(
-            self.benchmarks.cases[figures.step.case].metrics[reference.metric]
-        )
-        reasons: list[Message] = []
-        for known in reference.figures:
-            settings = Settings(
-                benchmark=known.figure.benchmark,
-                unit=known.figure.unit,
-                nodes=len(measured.facts),
-                mode=figures.mode,
-                placement=figures.step.placement,
-                found=_with_printed(figures, known.figure),
-            )
-            one = reference.model_copy(update={"figures": (known,)})
-            found = value_elsewhere(one, settings, measured, tolerance)
-            if isinstance(found, Message):
-                reasons.append(found)
-            elif not (open_ := joined(found.unheld)):
-                return NOTHING
-            else:
-                text = Message("figure-elsewhere")
-                reasons.insert(0, Message("conditions-open", text=text, conditions=open_))
-        return reasons[0]
-
-
-def _with_printed(figures: StepFigures, accepted: AcceptedFigure) -> dict[str, Scalar]:
-    found: dict[str, Scalar] = dict(figures.step.recorded)
-    for name, value in accepted.settings.items():
-        trait = figures.traits.get(name)
-        if name not in found and trait is not None and trait.allows(value):
-            found[name] = value
-    return found
-
-
-def judged_elsewhere(
-    plan: Plan, benchmarks: Benchmarks, site: Site, facts: HostFacts
-) -> Iterator[Message]:
-    """Yield for each file of another site which metrics of a plan it can judge, before the run."""
-    outlook = PlannedJudgements(plan, benchmarks, site, facts)
-    metrics: dict[str, dict[str, bool]] = {each.source: {} for each in site.elsewhere}
-    for case, reference in outlook.of_other_sites:
-        for figures in outlook.figures.get(case, ()):
-            if outlook.applies(reference, figures):
-                of_file, name = metrics[reference.source], f"{case} {reference.metric}"
-                judges = not outlook.why_not(reference, figures)
-                of_file[name] = of_file.get(name, False) or judges
-    for source, found in metrics.items():
-        judged = [name for name, judges in found.items() if judges]
-        yield Message(
-            "elsewhere-judges",
-            source=source,
-            judged=len(judged),
-            total=len(found),
-            metrics=", ".join(judged) or "–",
-        )
-    yield from unknown_figures(site.elsewhere, benchmarks)
 
 
 def _nodes(step: Step) -> int:

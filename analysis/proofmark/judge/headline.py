@@ -14,7 +14,6 @@ import numpy as np
 from pydantic import Field
 
 from proofmark.cases.case import TELEMETRY
-from proofmark.cases.reference import ELSEWHERE as ELSEWHERE
 from proofmark.cases.reference import Kind
 from proofmark.cases.suite import Required
 from proofmark.cases.vocabulary import PART_AXES, RESOLVED_AXES, SENSOR
@@ -29,12 +28,11 @@ from proofmark.records.columns import VIRTUAL
 
 CONTRACT, EXPECTED, FLOOR = get_args(Kind)
 BASELINE = baseline.KIND
-PASSING = (CONTRACT, EXPECTED, ELSEWHERE, BASELINE)
+PASSING = (CONTRACT, EXPECTED, BASELINE)
 """The kinds of limits that make a PASS."""
 JUDGED_BY: Mapping[str, str] = {
     CONTRACT: "judged-contract",
     EXPECTED: "judged-expected",
-    ELSEWHERE: "judged-elsewhere",
     BASELINE: "judged-baseline",
     FLOOR: "judged-floor",
     PEERS: "judged-peers",

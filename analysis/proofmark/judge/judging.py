@@ -26,7 +26,6 @@ from proofmark.judge.diagnosis.over_time import over_time
 from proofmark.judge.diagnosis.storage_faults import looks_after_failures, storage_faults
 from proofmark.judge.evidence import (
     DecidedExecutions,
-    Elsewhere,
     Evidence,
     ReportedScratch,
     SiteNetwork,
@@ -44,7 +43,7 @@ from proofmark.judge.limit_outcomes import coverage, degraded, limit_outcomes
 from proofmark.judge.node_checks import check_outcomes
 from proofmark.judge.reference_judge import judge_by_references
 from proofmark.judge.references.derived import active_ports
-from proofmark.judge.references.typical import builds, programs_of_cases
+from proofmark.judge.references.typical import builds
 from proofmark.judge.repeats import granted_more
 from proofmark.judge.results import WORDS, Results, verdicts_of
 from proofmark.judge.stated_parts import (
@@ -321,11 +320,6 @@ def evidence_of(run: Run, read: Read = read_parts) -> Evidence:
         decided=DecidedExecutions(more, refused, decisions.set_aside),
         stage_faults=(*_stage_faults(run), *_changes(run)),
         replaced=site.replaced,
-        elsewhere=Elsewhere(
-            site.elsewhere,
-            programs_of_cases(software, benchmarks) if site.elsewhere else {},
-            partition.fabric.network.kind if partition.fabric.network else "",
-        ),
     )
 
 

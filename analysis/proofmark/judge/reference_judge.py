@@ -78,8 +78,6 @@ def judge_by_references(
         builds=evidence.builds,
         tolerance=evidence.judge_expected.tolerance,
         stated=stated,
-        programs=evidence.elsewhere.programs,
-        network=evidence.elsewhere.network,
         largest_ratio=evidence.terms.largest_ratio if evidence.terms else inf,
     )
     terms = evidence.terms

@@ -31,7 +31,6 @@ from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.headline import (
     BASELINE,
     CONTRACT,
-    ELSEWHERE,
     EXPECTED,
     FLOOR,
     Headline,
@@ -197,10 +196,9 @@ class Verdict:
     def kinds(self) -> Mapping[str, Judged]:
         """What each kind of limits judged."""
         found = {CONTRACT: self._of_limits(CONTRACT)}
-        for kind in (EXPECTED, ELSEWHERE):
-            outcomes = [each.outcomes for each in self.limits if each.kind == kind]
-            alike, off = (sum(each.get(word, 0) for each in outcomes) for word in ("PASS", "FAIL"))
-            found[kind] = Judged(alike + off, alike, off)
+        outcomes = [each.outcomes for each in self.limits if each.kind == EXPECTED]
+        alike, off = (sum(each.get(word, 0) for each in outcomes) for word in ("PASS", "FAIL"))
+        found[EXPECTED] = Judged(alike + off, alike, off)
         if self.baseline:
             passed, worse = (self.baseline.outcome(each) for each in ("passed", "worse"))
             met = np.setdiff1d(passed, worse)

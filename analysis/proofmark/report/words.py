@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 
 from proofmark.cases.reference import Reference
 from proofmark.common.translation import _, counted
-from proofmark.judge.references.elsewhere import ElsewhereReference
 from proofmark.judge.references.judgement import Bounds
 from proofmark.runs.run import Seal
 from proofmark.site.contract_document import CheckItem, ContractItem, Item
@@ -169,8 +168,6 @@ def reference_text(reference: Reference, case: str, unit: str = "") -> str:
         return f"{number(reference.value)} {reference.unit or unit}".rstrip()
     if reference.rule is not None:
         return reference.rule
-    if isinstance(reference, ElsewhereReference):
-        return _("what another site accepted")
     against = reference.against
     assert against is not None  # a reference has one of the three
     where = "".join(f" at {key} {value}" for key, value in against.where.items())

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import Annotated, Literal
@@ -53,7 +53,6 @@ class ReadingLibrary(StrictModel):
 
 
 class _Table(StrictModel):
-    transports: tuple[Variable, ...]
     refused: tuple[Refused, ...]
     libraries: tuple[ReadingLibrary, ...]
 
@@ -100,11 +99,6 @@ RunEnvironment = Annotated[
 def of_mpi(name: str) -> bool:
     """Return whether an MPI, or a library that only MPIs use, reads the variable `name`."""
     return any(each.mpis and name.startswith(each.prefix) for each in _table().libraries)
-
-
-def transports(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of `environment` that choose the transport of an MPI."""
-    return {name: environment[name] for name in _table().transports if name in environment}
 
 
 def doubtful(names: Iterable[str], mpis: Collection[str]) -> Iterator[Message]:

@@ -16,11 +16,6 @@ from proofmark.common.host_names import HostTable, alike_error, canonical, clash
 from proofmark.common.nodesets import ACCEPTED, HostName, Nodes, is_name
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import mistakes_of, placed
-from proofmark.site.accepted_baseline import (
-    BaselineElsewhere,
-    names_of_hosts,
-    read_elsewhere,
-)
 from proofmark.site.access import Access
 from proofmark.site.choice import LINK, chosen_site, missing_inventory, refuse_foreign_site
 from proofmark.site.contract_document import (
@@ -176,7 +171,6 @@ class Site(StrictModel):
         contract: the document of the acceptance, if there is one.
         replaced: the values of the inventory that extra variables replace, and their values, by
             the name of the variable.
-        elsewhere: what other sites accepted, of the files that the partition names.
         toolchain: the compiler, MPI and BLAS of EasyBuild's programs: the variable `TOOLCHAIN`.
     """
 
@@ -193,7 +187,6 @@ class Site(StrictModel):
     aliases: dict[str, list[str]] = {}
     contract: Contract | None = None
     replaced: dict[str, tuple[str, str]] = Field(default={}, exclude_if=lambda given: not given)
-    elsewhere: tuple[BaselineElsewhere, ...] = Field(default=(), exclude_if=lambda given: not given)
     toolchain: Toolchain = Field(
         default=Toolchain.FOSS, exclude_if=lambda given: given == Toolchain.FOSS
     )
@@ -386,16 +379,6 @@ def _unknown_toolchain(file: Path, toolchain: object) -> InputError | None:
     return InputError(where or f"{file}", TOOLCHAIN, found, ", ".join(Toolchain))
 
 
-def _taken(
-    folder: Path, files: Sequence[str], hosts: Collection[str]
-) -> tuple[tuple[BaselineElsewhere, ...], Sequence[InputError]]:
-    """Return what other sites accepted, and the mistakes in their files."""
-    try:
-        return read_elsewhere(folder, files, hosts), ()
-    except BadInput as error:
-        return (), error.mistakes
-
-
 def read_sites(
     inventory: Path | Inventory,
     limit: str,
@@ -422,9 +405,6 @@ def read_sites(
 
     def site_of(name: str, group: PartitionGroup, partition: Partition) -> Site:
         firmware = partition.firmware
-        names = names_of_hosts(group.all_hosts, group.aliases)
-        elsewhere, wrong = _taken(folder, partition.expected.elsewhere, names)
-        mistakes.extend(wrong)
         stated = replaced_facts(with_tuned(group.partition, group.tuned), overrides or {})
         return Site(
             name=folder.name,
@@ -440,7 +420,6 @@ def read_sites(
             aliases=group.aliases,
             contract=contract,
             replaced=stated,
-            elsewhere=elsewhere,
             toolchain=Toolchain(group.toolchain or Toolchain.FOSS),
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from enum import StrEnum
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
@@ -32,16 +31,6 @@ from proofmark.site.hardware import (
 
 OFF = "off"
 RATE = TypeAdapter(Rate | None)
-ElsewhereFile = Annotated[
-    str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\.ya?ml$", max_length=100)
-]
-"""The name of a file, without a folder."""
-
-
-def _once(names: tuple[str, ...]) -> tuple[str, ...]:
-    if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise ValueError(f"each file once; named twice: {', '.join(twice)}")
-    return names
 
 
 class JudgeExpected(StrictModel):
@@ -50,13 +39,10 @@ class JudgeExpected(StrictModel):
     Attributes:
         wanted: whether a figure below its expected value by more than the tolerance is FAIL.
         tolerance: a part of each expected value; None is the tolerance of its source.
-        elsewhere: files of other sites, in ``baselines/elsewhere`` of the inventory
-            (`proofmark baseline export`): what they accepted is an expected value.
     """
 
     wanted: bool = True
     tolerance: Annotated[float, Field(gt=0, lt=1)] | None = None
-    elsewhere: Annotated[tuple[ElsewhereFile, ...], AfterValidator(_once)] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -66,7 +52,7 @@ class JudgeExpected(StrictModel):
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        if not self.wanted and (self.tolerance is not None or self.elsewhere):
+        if not self.wanted and self.tolerance is not None:
             raise KeyMistake("true, because other settings are there", "wanted")
         return self
 
@@ -142,8 +128,7 @@ class Partition(StrictModel):
         host_cpus: CPUs of the machine behind virtual nodes, whose records are emulated. CPU n of
             node k is the one number (n + k) modulo their number.
         expected: ``off``, or ``tolerance``: the part by which a figure may be below the value that
-            its hardware reaches elsewhere; and ``elsewhere``: files of figures that other sites
-            accepted.
+            its hardware reaches elsewhere.
     """
 
     node: StatedNode = StatedNode()

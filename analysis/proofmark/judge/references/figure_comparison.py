@@ -35,12 +35,6 @@ from proofmark.judge.references.derived import (
     Nominal,
     key_of,
 )
-from proofmark.judge.references.elsewhere import (
-    ElsewhereReference,
-    Measured,
-    Settings,
-    value_elsewhere,
-)
 from proofmark.judge.references.judgement import (
     Bounds,
     Judgement,
@@ -57,7 +51,6 @@ from proofmark.judge.references.typical import (
     value_of_rule,
 )
 from proofmark.records.columns import VIRTUAL, Record
-from proofmark.site.accepted_baseline import AcceptedPrograms
 from proofmark.site.hardware import StatedNode
 from proofmark.site.node.facts import HostFacts
 from proofmark.site.partition import PREDICTED
@@ -122,8 +115,6 @@ OF_ONE_NODE = frozenset(
 """The facts of which no rule makes a value."""
 MOST_KINDS = 16
 """The number of kinds of nodes with which each further node is compared."""
-NO_PROGRAMS = AcceptedPrograms(package="?", version="")
-"""Stands for programs of which nothing is known."""
 
 
 @dataclass(frozen=True)
@@ -198,8 +189,6 @@ class Comparison:
 
     Attributes:
         tolerance: the site's tolerance of expected values; None is that of each value.
-        programs: what decides the figures of each case; for the figures of other sites.
-        network: the technology between the nodes, as the site states it; for them too.
     """
 
     figures: Figures
@@ -208,8 +197,6 @@ class Comparison:
     builds: Mapping[str, Build] = field(default_factory=dict)
     tolerance: float | None = None
     stated: Mapping[str, Nominal] = field(default_factory=dict)
-    programs: Mapping[str, AcceptedPrograms] = field(default_factory=dict)
-    network: str = ""
     largest_ratio: float = math.inf
     _known: dict[tuple[object, ...], Derived | Message] = field(default_factory=dict, init=False)
 
@@ -323,8 +310,6 @@ class Comparison:
 
     def _against(self, record: Record, reference: Reference) -> ReferenceValue:
         source = reference.source
-        if isinstance(reference, ElsewhereReference):
-            return self._elsewhere(record, reference)
         if reference.value is not None:
             times = factor(reference.unit or record.unit, record.unit)
             assert times is not None  # the units were checked when the cases were read
@@ -380,24 +365,6 @@ class Comparison:
         stated = [self.stated.get(host, NOTHING_STATED) for host in hosts]
         build = self.builds.get(record.case, UNKNOWN_BUILD)
         return value_of_rule(rule, Setting(facts, self.node, build, stated), record.parameters)
-
-    def _elsewhere(self, record: Record, reference: ElsewhereReference) -> ReferenceValue:
-        hosts = hosts_of(record.node)
-        known = all(host in self.nodes for host in hosts)
-        measured = Measured(
-            [self.nodes[host] for host in hosts] if known else [],
-            [self.stated.get(host, NOTHING_STATED) for host in hosts] if known else [],
-            self.programs.get(record.case, NO_PROGRAMS),
-            self.network,
-        )
-        bounds = judging_bounds(reference, self.tolerance)
-        tolerance = max(abs(1 - bound) for bound in bounds.each)
-        settings = Settings.of(record, len(hosts))
-        found = value_elsewhere(reference, settings, measured, tolerance)
-        if isinstance(found, Message):
-            return ReferenceValue(None, found, reference.source)
-        name = shared("figure-elsewhere")
-        return ReferenceValue(found.value, name, found.source, unheld=found.unheld)
 
     def _measured(self, record: Record, reference: Reference) -> ReferenceValue:
         against = reference.against

@@ -12,15 +12,13 @@ from functools import cached_property
 from math import inf
 from typing import ClassVar, NamedTuple, Self
 
-from proofmark.cases.reference import OF_EXPECTED, TYPICAL, Reference
+from proofmark.cases.reference import TYPICAL, Reference
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import ParameterValues, Scalar
 from proofmark.common.grouping import gathered
 from proofmark.common.message import Message
 from proofmark.judge.confidence import AGAIN
-from proofmark.judge.references.elsewhere import elsewhere_references
 from proofmark.records.columns import Record, Records
-from proofmark.site.accepted_baseline import BaselineElsewhere
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.hardware import UNRECORDED
 from proofmark.site.node.facts import HostFacts
@@ -64,7 +62,7 @@ def judging_bounds(
         of_site: the tolerance that the site states for expected values; None if it states none.
         of_source: the tolerance of the source of a typical value; None if it is not known.
     """
-    tolerance = of_site if reference.kind in OF_EXPECTED else None
+    tolerance = of_site if reference.kind == "expected" else None
     if reference.rule in TYPICAL:
         tolerance = of_source if tolerance is None else tolerance
         return Bounds(None if tolerance is None else 1 - tolerance)
@@ -279,22 +277,16 @@ def ordered_references(
     limits: Sequence[ContractItem],
     *,
     expected: bool,
-    elsewhere: Sequence[BaselineElsewhere] = (),
 ) -> list[CaseReference]:
-    """Return the references of all cases, then what other sites accepted, then the contract.
+    """Return the references of all cases, then the contract: in this order they judge a figure.
 
-    In this order they judge a figure. There are no expected values, and none of other sites, unless
-    the site wants them (`expected`).
+    There are no expected values unless the site wants them (`expected`).
     """
     ordered: list[CaseReference] = []
     for name, case in benchmarks.cases.items():
         for each in case.references:
             if expected or each.kind != "expected":
                 ordered.append(CaseReference(name, each, case.judged_with(each.metric)))
-    for name, accepted in elsewhere_references(elsewhere if expected else (), benchmarks):
-        ordered.append(
-            CaseReference(name, accepted, benchmarks.cases[name].judged_with(accepted.metric))
-        )
     for limit in limits:
         limited = benchmarks.cases.get(limit.case)
         labels = limited.judged_with(limit.metric) if limited else NO_LABELS

@@ -27,9 +27,7 @@ from proofmark.judge.references.derived import (
     memory_used,
     stated_links,
 )
-from proofmark.site.accepted_baseline import AcceptedPrograms
 from proofmark.site.ceilings import side_cache
-from proofmark.site.execution import transports
 from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import (
     ETHERNET,
@@ -39,7 +37,6 @@ from proofmark.site.hardware_limits import (
     typical_shares,
 )
 from proofmark.site.node.facts import NodeFacts
-from proofmark.software.mpi import same_release
 from proofmark.software.software import Package, Software
 
 PEAK: Mapping[Rule, HardwareRule] = {
@@ -239,75 +236,3 @@ def _other_threads(
     if len(numbers) < 3 or numbers[0] * numbers[1] != wanted * numbers[2]:
         found = f"{numbers[0] * numbers[1] / numbers[2]:g}" if len(numbers) == 3 else "?"
         yield Message("condition-threads", source=wanted, cores=facts.cores, threads=found)
-
-
-def deciding(name: str, package: Package) -> AcceptedPrograms:
-    """Return what decides the figures of the package `name`.
-
-    The BLAS and the MPI are those of the first program that calls one.
-    """
-    blas = next((each.blas for each in package.programs.values() if each.blas), None)
-    mpi = next((each.mpi for each in package.programs.values() if each.mpi), None)
-    return AcceptedPrograms(
-        package=name,
-        version=package.version,
-        blas=_release(blas.family, blas.version) if blas else "",
-        kernel=(blas.chosen or "") if blas else "",
-        mpi=_release(mpi.family, mpi.version) if mpi else "",
-        transport=transports({**package.environment, **package.run_environment}),
-        streaming_stores=build_of(package).streaming_stores,
-    )
-
-
-def _release(family: str | None, version: str | None) -> str:
-    return " ".join(filter(None, (family, version)))
-
-
-def accepted_programs(software: Software) -> dict[str, AcceptedPrograms]:
-    """Return what decides the figures of the programs of a run, by their digest."""
-    return {each.program_hash: deciding(name, each) for name, each in software.packages.items()}
-
-
-def programs_of_cases(software: Software, benchmarks: Benchmarks) -> dict[str, AcceptedPrograms]:
-    """Return what decides the figures of each case."""
-    return {
-        name: deciding(case.package, package)
-        for name, case in benchmarks.cases.items()
-        if (package := software.packages.get(case.package))
-    }
-
-
-def other_programs(
-    source: AcceptedPrograms, here: AcceptedPrograms, *, stores: bool, messages: bool
-) -> Iterator[Message]:
-    """Yield what decides figures and differs, or is not known here.
-
-    Args:
-        stores: whether the figure depends on whether stores pass the caches.
-    """
-    if _differ(source.version, here.version):
-        yield Message("condition-version", source=source.version, version=here.version or "?")
-    if _differ(source.blas, here.blas):
-        yield Message("condition-blas", source=source.blas or "?", blas=here.blas or "?")
-    if _differ(source.mpi, here.mpi):
-        yield Message("condition-mpi", source=source.mpi or "?", mpi=here.mpi or "?")
-    if source.mpi and source.transport != here.transport:
-        yield Message(
-            "condition-transport", source=_shown(source.transport), transport=_shown(here.transport)
-        )
-    if messages and not source.mpi:
-        yield Message("condition-mpi", source="?", mpi=here.mpi or "?")
-    if stores and (source.streaming_stores is None or here.streaming_stores is None):
-        yield Message("condition-stores-unknown")
-    elif stores and source.streaming_stores != here.streaming_stores:
-        code = "condition-stores" if source.streaming_stores else "condition-stores-cached"
-        yield Message(code)
-
-
-def _differ(one: str, other: str) -> bool:
-    """Return whether two releases, each perhaps after the name of its program, differ."""
-    return one != other and not same_release(one, other)
-
-
-def _shown(transport: Mapping[str, str]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in sorted(transport.items())) or "?"

@@ -39,7 +39,6 @@ from proofmark.judge.diagnosis.implausible import (
 )
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judging import KindJudge
-from proofmark.judge.references.elsewhere import ElsewhereReference
 from proofmark.judge.references.judgement import Judgement, Terms, judging_bounds, traits
 from proofmark.judge.stated_parts import NodeFaults
 from proofmark.judge.verdict import Verdict
@@ -453,7 +452,7 @@ def _to_compare(record: Record, reference: Reference) -> str:
         return MODE
     if reference.system is not None:
         return SYSTEM
-    if reference.rule is not None or isinstance(reference, ElsewhereReference):
+    if reference.rule is not None:
         return FACTS
     if reference.all_cores:
         return CORES

@@ -27,7 +27,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from proofmark.common.errors import bad_input
 from proofmark.common.translation import ENGLISH, N_, _, language, translated
-from proofmark.judge.headline import CONTRACT, ELSEWHERE, EXPECTED, FLOOR
+from proofmark.judge.headline import CONTRACT, EXPECTED, FLOOR
 from proofmark.packages.papers.series import (
     NOMINAL,
     PlotPoint,
@@ -174,11 +174,10 @@ def sheet() -> tuple[Figure, Axes]:
 LIMIT_NAMES = {
     CONTRACT: N_("limit of the contract"),
     EXPECTED: N_("expected value"),
-    ELSEWHERE: N_("baseline elsewhere"),
     FLOOR: N_("floor"),
     NOMINAL: N_("peak of the hardware"),
 }
-LIMIT_MARKS = dict(zip(LIMIT_NAMES, ("_", "+", "2", "1", "x"), strict=True))
+LIMIT_MARKS = dict(zip(LIMIT_NAMES, ("_", "+", "1", "x"), strict=True))
 """The mark of matplotlib for each kind of limit."""
 
 

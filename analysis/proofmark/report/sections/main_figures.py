@@ -20,7 +20,7 @@ from proofmark.common.message import localized
 from proofmark.common.nodesets import hosts_of
 from proofmark.common.text import factor, percent
 from proofmark.common.translation import N_, _, translated
-from proofmark.judge.headline import BASELINE, CONTRACT, ELSEWHERE, EXPECTED, FLOOR
+from proofmark.judge.headline import BASELINE, CONTRACT, EXPECTED, FLOOR
 from proofmark.judge.references.derived import NOTHING_STATED, derive
 from proofmark.judge.references.judgement import PEERS, JudgedFigure, Judgement
 from proofmark.judge.results import WORDS, Result
@@ -72,7 +72,7 @@ PEAKS: Mapping[str, HardwareRule] = {
     "bandwidth": "link_bandwidth",
 }
 """The hardware limit of which a key figure is stated as a share."""
-_KINDS = (CONTRACT, EXPECTED, ELSEWHERE, BASELINE, FLOOR, PEERS)
+_KINDS = (CONTRACT, EXPECTED, BASELINE, FLOOR, PEERS)
 """The kinds of limits, the first one of which is shown."""
 _WORST = ("INVALID", "FAIL", "UNJUDGED", "PASS")
 
@@ -400,7 +400,7 @@ def _usual_figures(rows: Sequence[KeyRow], nodes: Sequence[NodeFacts]) -> Iterat
 def _known_value(row: KeyRow, record: Record) -> tuple[str, str]:
     """Return the accepted or expected value of a figure and its source; empty if none is known."""
     unit, times = unit_of(row.key, record.unit)
-    for kind in (BASELINE, ELSEWHERE, EXPECTED):
+    for kind in (BASELINE, EXPECTED):
         for each in row.answers:
             if each.kind == kind and each.value:
                 return f"{number(each.value * times)} {unit}", localized(each.source)
