@@ -1,8 +1,8 @@
 """One TLS connection to a BMC, and the JSON bodies of its responses.
 
 The connection is `http.client` with a deadline and a size limit. The timeout of a socket restarts
-with each byte. Therefore the socket has the deadline and the size limit: they also end a response
-that is sent byte by byte, endless interim responses and endless trailers. The policy for the
+with each byte. Therefore a timer ends the connection at the deadline: it also ends a response that
+is sent byte by byte, endless interim responses and endless trailers. The policy for the
 certificates is the same with each version of Python.
 
 A BMC may send anything. Each function that reads a body raises an exception of the package that
@@ -11,17 +11,18 @@ names what was found.
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import select
+import socket
 import ssl
-import time
+import threading
 import weakref
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from http.client import HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from typing import Any
 
 from proofmark.common.errors import ProofmarkError, bad_input
@@ -39,7 +40,10 @@ of an intermediate authority or of the BMC itself. Signature, dates and name are
 """
 
 LARGEST = 16 << 20
-"""Limit of a response with its headers in bytes; an attribute registry has under two million."""
+"""Limit of a body in bytes; an attribute registry has under two million."""
+
+LEAST_S = 0.001
+"""The least timeout of a socket; 0 would make it non-blocking."""
 
 Answer = tuple[int, dict[str, str], bytes]
 """Status, headers by lower-case name, and body."""
@@ -84,7 +88,8 @@ class HttpsConnection:
 
     def __init__(self, address: str, port: int, context: ssl.SSLContext, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._connection = _Connection(address, port, context=context, timeout=timeout_s)
+        self._connection = HTTPSConnection(address, port, context=context, timeout=timeout_s)
+        self._connection.response_class = _Response
         self._connection.connect()
         weakref.finalize(self, self._connection.close)
 
@@ -100,7 +105,11 @@ class HttpsConnection:
     @property
     def stale(self) -> bool:
         """Whether an idle connection has input, for example because the BMC closed it."""
-        return self._connection.sock is None or self._connection.sock.has_input()
+        if self._connection.sock is None:
+            return True
+        poll = select.poll()
+        poll.register(self._connection.sock, select.POLLIN)
+        return bool(self._connection.sock.pending() or poll.poll(0))
 
     def request(
         self,
@@ -121,19 +130,38 @@ class HttpsConnection:
             ProtocolError: the response is not HTTP, or larger than `LARGEST`.
         """
         content = {"Content-Type": "application/json"} if body is not None else {}
-        limited = self._connection.sock
-        if limited is None:
+        connected = self._connection.sock
+        if connected is None:
             raise ConnectionResetError("the connection is closed")
-        limited.start(self._timeout_s if timeout_s is None else timeout_s)
+        seconds = self._timeout_s if timeout_s is None else timeout_s
+        late: list[bool] = []
+
+        def end() -> None:
+            late.append(True)
+            with suppress(OSError):
+                socket.socket.shutdown(connected, socket.SHUT_RDWR)
+
+        connected.settimeout(max(seconds, LEAST_S))
+        timer = threading.Timer(seconds, end)
+        timer.start()
         try:
             self._connection.request(method, path, body, {**headers, **content})
             response = self._connection.getresponse()
-            raw = response.read()
-        except ConnectionError:
-            raise
-        except (HTTPException, ValueError) as error:
+            raw = response.read(LARGEST + 1)
+            if late or (len(raw) <= LARGEST and response.length):
+                raise IncompleteRead(raw, response.length)
+        except (OSError, HTTPException, ValueError) as error:
             self.close()
+            if late or isinstance(error, TimeoutError):
+                raise TimeoutError("no complete response before the deadline") from None
+            if isinstance(error, OSError):
+                raise
             raise ProtocolError(f"{type(error).__name__}: {error}"[:200]) from None
+        finally:
+            timer.cancel()
+        if len(raw) > LARGEST:
+            self.close()
+            raise ProtocolError(f"a response of more than {LARGEST} bytes")
         names = {name.lower(): value for name, value in response.getheaders()}
         return response.status, names, _decoded(raw, names.get("content-encoding", ""))
 
@@ -170,99 +198,6 @@ class _Response(HTTPResponse):
         while 100 <= self.status < 200:
             self.headers = self.msg = None  # type: ignore[assignment]  # as in a new response
             super().begin()
-
-
-class _Connection(HTTPSConnection):
-    """A connection of `http.client` whose socket has limits."""
-
-    response_class = _Response
-    sock: Any
-
-    def connect(self) -> None:
-        super().connect()
-        self.sock = _LimitedSocket(self.sock)
-
-
-class _LimitedSocket:
-    """The socket methods that `http.client` uses, with a deadline and a count of received bytes."""
-
-    def __init__(self, socket: ssl.SSLSocket) -> None:
-        self._socket = socket
-        self._deadline = 0.0
-        self._readers = 0
-        self._closed = False
-        self.received = 0
-
-    def start(self, seconds: float) -> None:
-        """Set the deadline of the next request and its response."""
-        self._deadline = time.monotonic() + seconds
-        self.received = 0
-
-    def has_input(self) -> bool:
-        """Return whether a read would not block."""
-        poll = select.poll()
-        poll.register(self._socket, select.POLLIN)
-        return bool(self._socket.pending() or poll.poll(0))
-
-    def sendall(self, data: bytes) -> None:
-        """Send `data`."""
-        self._socket.settimeout(self._left())
-        self._socket.sendall(data)
-
-    def makefile(self, mode: str) -> io.BufferedReader:
-        """Return a reader of the socket; the socket stays open until the reader is closed."""
-        self._readers += 1
-        return io.BufferedReader(_LimitedReader(self))
-
-    def receive(self, buffer: memoryview) -> int:
-        """Read into `buffer`; return the number of bytes, 0 at the end of the stream.
-
-        Raises:
-            TimeoutError: the deadline has passed.
-            ProtocolError: the response has more than `LARGEST` bytes.
-        """
-        self._socket.settimeout(self._left())
-        count = self._socket.recv_into(buffer)
-        self.received += count
-        if self.received > LARGEST:
-            raise ProtocolError(f"a response of more than {LARGEST} bytes")
-        return count
-
-    def close(self) -> None:
-        """Close the socket when it has no reader any more."""
-        self._closed = True
-        if not self._readers:
-            self._socket.close()
-
-    def release(self) -> None:
-        """Count a reader as closed."""
-        self._readers -= 1
-        if self._closed and not self._readers:
-            self._socket.close()
-
-    def _left(self) -> float:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("no complete response before the deadline")
-        return left
-
-
-class _LimitedReader(io.RawIOBase):
-    """A raw reader of a socket with limits."""
-
-    def __init__(self, socket: _LimitedSocket) -> None:
-        self._limited = socket
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        return self._limited.receive(buffer)
-
-    def close(self) -> None:
-        if not self.closed:
-            super().close()
-            self._limited.release()
 
 
 PATH = re.compile(r"/(?!/)[!-~]{0,1000}")
