@@ -17,6 +17,7 @@ from proofmark.common.input_limits import MAX_REPEATS, MAX_STEPS
 from proofmark.common.message import Message
 from proofmark.common.printed_command import AutoRepeats
 from proofmark.common.text import duration
+from proofmark.common.yaml_models import placed
 from proofmark.plan.plan import Group, Job, Plan
 from proofmark.plan.search import Search, searches_of
 from proofmark.plan.selection import Suites, cases_of, selection_mistakes, unreachable
@@ -27,7 +28,7 @@ from proofmark.plan.sweep import assumed_rates, assumed_storage
 from proofmark.plan.totals import assumed, totals, within_limit
 from proofmark.site.ceilings import attainable
 from proofmark.site.execution import Queue
-from proofmark.site.inventory import Site
+from proofmark.site.inventory import Site, variable_files
 from proofmark.site.machines import Machine, Machines, counted_node
 
 PREINSTALLED = "preinstalled"
@@ -200,21 +201,27 @@ def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[InputError]:
     mistakes: list[InputError] = []
     for key, item in site.items.items():
         mistakes += reference_mistakes(site.contract_file, key, item, item.case, benchmarks.cases)
-    return mistakes
+    return [located(site, mistake) for mistake in mistakes]
+
+
+def located(site: Site, mistake: InputError) -> InputError:
+    """Return a mistake in the facts of the partition, or in an item, with its file and line."""
+    facts = variable_files(site.facts)
+    files = {"": facts, f"{site.facts}": facts, f"{site.contract_file}": [site.contract_file]}
+    parts = [int(part) if part.isdecimal() else part for part in mistake.key.split(".")]
+    file, _ = placed(files.get(mistake.file, []), parts)
+    return replace(mistake, file=file or mistake.file or f"{site.facts}")
 
 
 def idle_limits(benchmarks: Benchmarks, site: Site, machines: Machines) -> list[InputError]:
     """Return the contract limits of `site` that no figure of any suite can meet.
 
-    They select none, or are beyond what the hardware can reach.
-
-    Limits with unknown names are left to `limit_mistakes`.
+    They select none, or are beyond what the hardware can reach. Limits with unknown names are left
+    to `limit_mistakes`.
     """
-    names = set()
-    for item in site.items.values():
-        names.update(cases_of(item, item.case))
-    if not names <= benchmarks.cases.keys() or limit_mistakes(benchmarks, site):
+    if limit_mistakes(benchmarks, site):
         return []
+    names = set[str]().union(*(cases_of(item, item.case) for item in site.items.values()))
     suites = all_suites(benchmarks, names, site, machines)
     mistakes: list[InputError] = []
     node = attainable(counted_node(site))
@@ -222,7 +229,7 @@ def idle_limits(benchmarks: Benchmarks, site: Site, machines: Machines) -> list[
         file = f"{site.contract_file}"
         mistakes += selection_mistakes(file, key, item, item.case, suites, benchmarks)
         mistakes += unreachable(file, key, item, suites, benchmarks, node)
-    return mistakes
+    return [located(site, mistake) for mistake in mistakes]
 
 
 def all_suites(

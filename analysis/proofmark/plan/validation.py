@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -15,8 +15,15 @@ from proofmark.common.errors import BadInput, InputError, NothingToRun, nearest
 from proofmark.common.expressions import names_in, render
 from proofmark.common.kit import DEFAULT_SUITE
 from proofmark.common.printed_command import AutoRepeats
-from proofmark.common.yaml_models import placed, repeated_keys
-from proofmark.plan.expansion import all_suites, idle_limits, limit_mistakes, make_plan, members_at
+from proofmark.common.yaml_models import repeated_keys
+from proofmark.plan.expansion import (
+    all_suites,
+    idle_limits,
+    limit_mistakes,
+    located,
+    make_plan,
+    members_at,
+)
 from proofmark.plan.lacking import (
     Available,
     Lacked,
@@ -32,7 +39,7 @@ from proofmark.plan.plan import Plan
 from proofmark.plan.selection import cases_of, selecting_suites, selection, selection_mistakes
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.groups import COMPUTE
-from proofmark.site.inventory import Inventory, Site, read_sites, variable_files
+from proofmark.site.inventory import Inventory, Site, read_sites
 from proofmark.site.machines import Machine, Machines, machines_of
 from proofmark.site.node.probe_text import unread_lines
 
@@ -284,7 +291,7 @@ def validate(
         not_here += (f"{site.partition_name}: {each.key}: {each.accepted}" for each in idle)
         found += lacking_mistakes(site, plans_of_site, known, suite, benchmarks)
         found += checks.jobs(site, plans_of_site) if plans_of_site else ()
-        mistakes += (_located(site, mistake) for mistake in found)
+        mistakes += (located(site, mistake) for mistake in found)
         plans += plans_of_site
         lacks += (lacking(made.packages(), known) for made in plans_of_site)
         refusals = (refusal(made, plans_of_site, site, known, benchmarks) for made in plans_of_site)
@@ -311,10 +318,7 @@ def _wrong_facts(
 
 
 def _duplicates(site: Site) -> Iterator[InputError]:
-    """Yield a mistake for file systems with the same name or path.
-
-    A step would write to the wrong file system.
-    """
+    """Yield a mistake for file systems with one name or path: a step would write to a wrong one."""
     for key in ("name", "path"):
         values = [str(getattr(each, key)) for each in site.partition.file_systems]
         if twice := sorted({value for value in values if values.count(value) > 1}):
@@ -329,12 +333,12 @@ def _machines(site: Site, *, whole: bool) -> tuple[dict[str, Machine], list[Inpu
     """
     if not whole and not site.partition.node.topology:
         return {}, []
-    mistakes: list[InputError] = []
     of_modes = {}
     try:
         machines, _ = machines_of(site)
     except BadInput as error:
-        return {}, list(error.mistakes)
+        return {}, [*error.mistakes]
+    mistakes: list[InputError] = []
     for mode in site.partition.modes:
         try:
             of_modes[mode] = machines(mode)
@@ -377,11 +381,11 @@ def _plans(
         return [], [], []
     idle: list[InputError] = []
     unlimited = site.model_copy(update={"contract": None})  # each plan would check the limits again
+    machine = machines.__getitem__
     for suite in suites:
         try:
             # The only suite must have a step; `make_plan` states why it has none.
             if len(suites) == 1 or members_at(benchmarks, suite, site):
-                machine = machines.__getitem__
                 made = make_plan(benchmarks, suite, unlimited, machine, repeats, digest=False)
                 plans.append(made)
         except NothingToRun as error:
@@ -395,21 +399,10 @@ def _plans(
         except BadInput as error:
             mistakes += error.mistakes
     try:
-        mistakes += idle_limits(benchmarks, site, machines.__getitem__)
+        mistakes += idle_limits(benchmarks, site, machine)
     except BadInput as error:  # the topology has other cores than are stated
         mistakes += error.mistakes
     return plans, mistakes, idle
-
-
-def _located(site: Site, mistake: InputError) -> InputError:
-    """Return a mistake in the facts of the partition, or in an item, with its file and line."""
-    of_contract = mistake.file == f"{site.contract_file}"
-    if mistake.file not in ("", str(site.facts)) and not of_contract:
-        return mistake
-    parts = [int(part) if part.isdecimal() else part for part in mistake.key.split(".")]
-    files = [site.contract_file] if of_contract else variable_files(site.facts)
-    file, _ = placed(files, parts)
-    return replace(mistake, file=file or mistake.file or str(site.facts))
 
 
 def fact_mistakes(
