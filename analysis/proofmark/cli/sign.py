@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-import yaml
-
 from proofmark.cli.inputs import checked_folder, evidence_of, kit_benchmarks, site_of_run
 from proofmark.cli.output import print_line, print_table
 from proofmark.common.errors import BadInput, InputError, bad_input
@@ -43,6 +41,7 @@ from proofmark.site.accepted_baseline import (
     write_baseline,
 )
 from proofmark.site.contract_document import Contract
+from proofmark.site.groups import literal_yaml
 from proofmark.site.inventory import Site
 
 CHANGED, OTHER_PRODUCTS, OTHER_VERSIONS = 1, 5, 6
@@ -240,7 +239,7 @@ def _export(options: Namespace) -> None:
     baseline, figures = read_baseline(_known_folder(options, site))
     items = contract_items(baseline, figures, kit_benchmarks())
     path = options.output or Path(EXPORTED)
-    write_atomic(path, yaml.safe_dump({"items": items}, sort_keys=False, width=100))
+    write_atomic(path, literal_yaml({"items": items}, width=100))
     print_line(f"exported: {len(items)} items of baseline {options.name}: {path}")
 
 

@@ -3,9 +3,6 @@
 `read_groups` reads an inventory with Ansible's library. In a play, the action plug-in of the kit
 resolves the groups from the inventory of the play and hands them to the command
 (`resolved_groups`), so that its options and passwords count.
-
-The variable `TUNED` of a group has facts that a search measured and a person accepted
-(docs/design/cases.md). They replace the facts of ``partition`` with the same name.
 """
 
 from __future__ import annotations
@@ -16,12 +13,11 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import yaml
-from pydantic import AfterValidator, Field, SecretStr, TypeAdapter
+from pydantic import Field, SecretStr, TypeAdapter
 
-from proofmark.cases.vocabulary import Name, Slug
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import text_or_empty
 from proofmark.common.input_limits import MAX_YAML_BYTES
@@ -31,7 +27,6 @@ from proofmark.common.yaml_models import check_files, key_at, top_keys
 from proofmark.site.access import CONNECTION, Access, AnsibleAccess, access
 from proofmark.site.choice import BESIDE_HOSTS, named_hosts, parts_of, selected
 from proofmark.site.contract_document import CONTRACT
-from proofmark.site.hardware import NODE
 
 MARK = "QUESTION:"
 _COMMENT = re.compile(rf"^\s*#\s*{MARK}\s*(.+)$")
@@ -213,81 +208,6 @@ def plain(value: Any) -> Any:
     return value
 
 
-TUNED = "partition_tuned"
-"""The variable of a group with the accepted facts, by the case that measured them."""
-
-
-def _literal(text: str) -> str:
-    if is_template(text) or not text.isprintable():
-        raise ValueError("a template of Ansible, or a character that is not printable")
-    return text
-
-
-Source = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_literal)]
-Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length=100)]
-"""A word without a special character of Ansible, of a shell and of a path."""
-
-
-class Tuned(StrictModel):
-    """Accepted facts; ``source`` has the run, its date and the figure.
-
-    Both come from a run, which can be a copy that another person changed. A fact becomes a part of
-    commands, also of commands of root: it is a number or a word.
-    """
-
-    source: Source
-    facts: dict[Name, Word | int | float]
-
-
-TUNED_OF_CASES = TypeAdapter(dict[Slug, Tuned])
-"""Reads the variable `TUNED`."""
-
-
-def with_tuned(raw: Any, tuned: Any) -> Any:
-    """Return the variable ``partition`` with the facts of `tuned`, and their sources.
-
-    A fact that was assumed is no longer one.
-
-    Args:
-        raw: the variable ``partition``.
-        tuned: the variable `TUNED`; None if there is none.
-
-    Raises:
-        ValidationError: `tuned` is wrong.
-    """
-    if tuned is None:
-        return raw
-    accepted = TUNED_OF_CASES.validate_python(tuned)
-    if not isinstance(raw, Mapping):
-        return raw
-    facts = {}
-    for each in accepted.values():
-        facts.update(each.facts)
-    sources: dict[str, str] = {}
-    for each in accepted.values():
-        sources |= {name: each.source for name in each.facts}
-    known = raw.get("facts", {})
-    merged = {**raw, "facts": {**known, **facts} if isinstance(known, Mapping) else known}
-    node = raw.get(NODE)
-    if isinstance(node, Mapping):
-        merged[NODE] = {**node, **_sources(node, sources)}
-    return merged
-
-
-def _sources(node: Mapping[str, Any], sources: Mapping[str, str]) -> dict[str, Any]:
-    """Return the keys ``assumed`` and ``sources`` of `node` after `sources` are known."""
-    known, assumed = node.get("sources", {}), node.get("assumed", {})
-    if not isinstance(known, Mapping) or not isinstance(assumed, Mapping):
-        return {}
-    names: set[str] = set()
-    for fact in sources:
-        names.update((fact, f"facts.{fact}"))
-    return {
-        "sources": {**known, **sources},
-        "assumed": {key: why for key, why in assumed.items() if key not in names},
-    }
-
-
 ENDINGS = ("", ".yml", ".yaml", ".json")
 """The endings of the files of variables that Ansible reads (``YAML_VALID_EXTENSIONS``)."""
 
@@ -365,7 +285,6 @@ class PartitionGroup(StrictModel):
         all_hosts: all hosts, in the inventory's order.
         partition: the templated variable ``partition`` of the first host under the limit, if there
             is one.
-        tuned: the templated variable `TUNED` of this host, if there is one.
         toolchain: the templated variable `TOOLCHAIN` of this host, if there is one.
         local: whether all hosts are this machine.
         access: how the hosts are reached; None if the firmware's facts name the command.
@@ -378,7 +297,6 @@ class PartitionGroup(StrictModel):
     hosts: tuple[str, ...] = Field(min_length=1)
     all_hosts: tuple[str, ...]
     partition: Any = None
-    tuned: Any = None
     toolchain: Any = None
     local: bool = False
     access: Access | None = None
@@ -637,11 +555,11 @@ def resolved_groups(
         hosts = tuple(host.name for host in group.get_hosts())
         selected = tuple(host for host in hosts if host in chosen)
         if selected:
-            own = values_of(selected[0], (PARTITION, TUNED, TOOLCHAIN))
+            own = values_of(selected[0], (PARTITION, TOOLCHAIN))
             facts = own.get(PARTITION)
             made = _group(hosts, selected, facts, reader, lambda host: values_of(host, wanted))
-            further = {"tuned": own.get(TUNED), "toolchain": own.get(TOOLCHAIN)}
-            groups[group.name] = made.model_copy(update={**further, "siblings": siblings})
+            further = {"toolchain": own.get(TOOLCHAIN), "siblings": siblings}
+            groups[group.name] = made.model_copy(update=further)
     return groups
 
 

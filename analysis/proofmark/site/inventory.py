@@ -32,13 +32,10 @@ from proofmark.site.groups import (
     COMPUTE,
     PARTITION,
     TOOLCHAIN,
-    TUNED,
-    TUNED_OF_CASES,
     PartitionGroup,
     read_groups,
     unanswered,
     unread_group_vars,
-    with_tuned,
 )
 from proofmark.site.partition import PREDICTED, Partition, Toolchain
 
@@ -87,19 +84,15 @@ def variable_files(folder: Path) -> list[Path]:
     return [folder.with_suffix(".yml"), *sorted(folder.glob("*.yml"))]
 
 
-def fact_mistakes(
-    facts: Path, error: ValidationError, variable: str = PARTITION
-) -> list[InputError]:
-    """Return each mistake in the facts `variable` of a partition."""
+def fact_mistakes(facts: Path, error: ValidationError) -> list[InputError]:
+    """Return each mistake in the facts of a partition."""
     files = variable_files(facts)
 
     def place(parts: Sequence[Any]) -> tuple[list[Any], str]:
         where, keys = placed(files, parts)
         return (keys, where) if where else ([*parts], f"{facts}")
 
-    tuned = variable != PARTITION
-    schema = TUNED_OF_CASES.json_schema() if tuned else Partition.model_json_schema()
-    return mistakes_of(error, schema, place, [variable])
+    return mistakes_of(error, Partition.model_json_schema(), place, [PARTITION])
 
 
 def paths_of_user(raw: Any) -> Any:
@@ -405,7 +398,7 @@ def read_sites(
 
     def site_of(name: str, group: PartitionGroup, partition: Partition) -> Site:
         firmware = partition.firmware
-        stated = replaced_facts(with_tuned(group.partition, group.tuned), overrides or {})
+        stated = replaced_facts(group.partition, overrides or {})
         return Site(
             name=folder.name,
             inventory=folder,
@@ -441,12 +434,7 @@ def read_sites(
         if unknown := _unknown_toolchain(file, group.toolchain):
             mistakes.append(unknown)
             continue
-        try:
-            own = with_tuned(group.partition, group.tuned)
-        except ValidationError as error:
-            mistakes += fact_mistakes(file, error, TUNED)
-            continue
-        raw = paths_of_user(overridden(own, overrides or {}))
+        raw = paths_of_user(overridden(group.partition, overrides or {}))
         questions = dict(unanswered(raw))
         mistakes += (open_question(file, place, text) for place, text in questions.items())
         if questions:

@@ -39,10 +39,9 @@ verify ONE --signers SIGNERS
 baseline accept ONE SITED --signers SIGNERS --label us --reason new
 baseline accept ONE SITED --signers SIGNERS --reason new
 baseline show ONE SITED
-baseline export ONE SITED --label us -o NEW.yml
+baseline export ONE SITED -o NEW.yml
 baseline remove ONE SITED
-tune accept ONE SITED --check
-tune accept ONE SITED
+tune show ONE
 modes check ONE SITED
 modes enter ONE SITED --confirm-reboot
 modes verify ONE SITED

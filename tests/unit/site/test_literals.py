@@ -19,7 +19,7 @@ from tests.folders import PACKAGE
 
 from proofmark.packages.survey.answers import Entry, Fact, Question
 from proofmark.packages.survey.inventory_files import _section
-from proofmark.site.groups import UNSAFE, Tuned, is_template, literal_yaml
+from proofmark.site.groups import UNSAFE, is_template, literal_yaml
 
 TOUCH = "lookup('ansible.builtin.pipe', 'touch {file}')"
 TEXTS = [
@@ -102,29 +102,9 @@ def test_one_module_writes_yaml_of_inventories() -> None:
         if isinstance(node.value, ast.Name) and node.value.id == "yaml"
     }
     assert found == {
-        "site/accepted_baseline.py",
         "site/groups.py",
         "software/providers/easybuild.py",
         "software/spack/installation.py",
         "software/spack/lock_make.py",
         "software/spack/site_choice.py",
     }
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"source": "a run, {{ x }}"},
-        {"source": "#jinja2: x"},
-        {"source": "a\nb"},
-        {"facts": {"block": "{{ x }}"}},
-        {"facts": {"block": "$(id)"}},
-        {"facts": {"block": "../x"}},
-        {"facts": {"a b": 1}},
-    ],
-)
-def test_a_tuned_fact_is_a_number_or_a_word(changes: dict[str, Any]) -> None:
-    good = {"source": "run a, step b: 5 MB/s", "facts": {"block": 3, "size": "256k"}}
-    assert Tuned.model_validate(good)
-    with pytest.raises(ValueError, match=r"validation error"):
-        Tuned.model_validate({**good, **changes})

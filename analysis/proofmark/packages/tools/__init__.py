@@ -10,7 +10,7 @@ from proofmark.common.plugins import PluginTable
 
 FOLDER = "proofmark.packages.tools"
 TELEMETRY = AddedCommand("run", f"{FOLDER}.telemetry", "read power, temperature")
-TUNE = AddedCommand("site", f"{FOLDER}.tune", "accept values of a search")
+TUNE = AddedCommand("site", f"{FOLDER}.tune", "facts from a search")
 
 PLUGINS: PluginTable = {
     "proofmark.cli.commands": {

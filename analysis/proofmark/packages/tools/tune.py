@@ -1,39 +1,51 @@
-"""The command ``tune``: it accepts the result of a search as facts of the partition."""
+"""The command ``tune``: it prints the result of a search as facts of the partition."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
-from difflib import unified_diff
-from pathlib import Path
+from typing import Annotated
 
-from pydantic import ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
-from proofmark.cases.vocabulary import Slug
-from proofmark.cli.command import Command, run_argument, site_arguments, verb_argument
-from proofmark.cli.inputs import evidence_of, kit_benchmarks, site_of_run
-from proofmark.cli.output import print_line
+from proofmark.cases.vocabulary import Name, Slug
+from proofmark.cli.command import Command, run_argument, verb_argument
+from proofmark.cli.inputs import evidence_of, kit_benchmarks
+from proofmark.cli.output import print_text
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
-from proofmark.common.files import moment_of, text_or_empty, write_atomic
+from proofmark.common.files import moment_of
 from proofmark.common.shared_models import StrictModel
-from proofmark.common.yaml_models import load
 from proofmark.plan.plan import Step
 from proofmark.plan.search import Search, available, decide
 from proofmark.records.read import figures_of
 from proofmark.runs.attempts import attempts, has_result
-from proofmark.runs.run import Run, open_run, site_of
-from proofmark.site.groups import TUNED, Tuned, literal_yaml
+from proofmark.runs.run import Run, site_of
+from proofmark.site.groups import is_template, literal_yaml
+from proofmark.site.hardware import NODE
 from proofmark.site.partition import PREDICTED
 
-FILE = "tuned.yml"
-"""The file with the variable `TUNED`, in the folder of the variables of the partition."""
+
+def _literal(text: str) -> str:
+    if is_template(text) or not text.isprintable():
+        raise ValueError("a template of Ansible, or a character that is not printable")
+    return text
 
 
-class TunedFile(StrictModel):
-    """The content of `FILE`."""
+Source = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_literal)]
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$", max_length=100)]
+"""A word without a special character of Ansible, of a shell and of a path."""
 
-    partition_tuned: dict[Slug, Tuned]
+
+class Tuned(StrictModel):
+    """Facts of a search; ``source`` has the run, its date and the figure.
+
+    Both come from a run, which can be a copy that another person changed. A fact becomes a part of
+    commands, also of commands of root: it is a number or a word.
+    """
+
+    source: Source
+    facts: dict[Name, Word | int | float]
 
 
 class TunedFacts(StrictModel):
@@ -108,52 +120,28 @@ def _date(run: Run, step: Step) -> str:
         raise bad_input(step.id, "when.json", repr(newest.end), "a time in ISO 8601") from None
 
 
-HEAD = """\
----
-# `proofmark tune accept` wrote this file. Its facts replace those of `partition` with the same
-# names. Without this file the facts of `partition` apply again.
-"""
-
-
 def arguments(parser: ArgumentParser) -> None:
     """Add the arguments of ``proofmark tune`` to `parser`."""
     verb_argument(parser, VERBS)
     run_argument(parser)
-    site_arguments(parser)
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    parser.add_argument("--diff", action="store_true", help="print the change of the file")
 
 
 def tune(options: Namespace) -> int:
-    """Accept the best values of a search as facts of the partition."""
+    """Print the best values of a search as facts of the partition."""
     VERBS[options.verb](options)
     return 0
 
 
-def _accept(options: Namespace) -> None:
-    """Write the best values of the searches of a run into the facts of its partition."""
-    site = site_of_run(options, open_run(options.folder))
-    accepted = tuned_facts(evidence_of(options.folder)).cases
-    _refuse_other_facts(accepted)
-    path = site.facts / FILE
-    before = text_or_empty(path)
-    after = with_accepted(before, path, accepted)
-    if options.diff and after != before:
-        names = (f"{path}", f"{path} (after tune accept)")
-        lines = unified_diff(before.splitlines(), after.splitlines(), *names, lineterm="")
-        for line in lines:
-            print_line(line)
-    if after == before:
-        print_line(f"unchanged: {path}")
-    elif options.check:
-        print_line(f"would change: {path}")
-    else:
-        path.parent.mkdir(exist_ok=True)
-        write_atomic(path, after)
-        print_line(f"changed: {path}")
-    for case, tuned in accepted.items():
-        facts = ", ".join(f"{name} {value}" for name, value in tuned.facts.items())
-        print_line(f"{case}: {facts}; source: {tuned.source}")
+def _show(options: Namespace) -> None:
+    """Print the best values of the searches of a run, as keys of ``partition``."""
+    found = tuned_facts(evidence_of(options.folder)).cases
+    _refuse_other_facts(found)
+    facts: dict[str, str | int | float] = {}
+    sources: dict[str, str] = {}
+    for tuned in found.values():
+        facts |= tuned.facts
+        sources |= dict.fromkeys(tuned.facts, tuned.source)
+    print_text(literal_yaml({"facts": facts, NODE: {"sources": sources}}).removesuffix("\n"))
 
 
 def _refuse_other_facts(accepted: Mapping[str, Tuned]) -> None:
@@ -174,28 +162,12 @@ def _refuse_other_facts(accepted: Mapping[str, Tuned]) -> None:
             raise bad_input("RUN", case, ", ".join(others), f"{names}, as the case of the kit")
 
 
-def with_accepted(text: str, path: Path, accepted: Mapping[str, Tuned]) -> str:
-    """Return the content of `FILE` with `accepted` in place of earlier facts of the same cases.
-
-    Args:
-        text: the content of the file; empty if it does not exist.
-        path: the file, for messages.
-
-    Raises:
-        BadInput: the file has another content.
-    """
-    known = load(path, TunedFile).partition_tuned if text else {}
-    merged = {**known, **accepted}
-    plain = {TUNED: {case: tuned.model_dump() for case, tuned in sorted(merged.items())}}
-    return HEAD + literal_yaml(plain, width=100)
-
-
-VERBS = {"accept": _accept}
+VERBS = {"show": _show}
 
 COMMANDS = {
     "tune": Command(
         tune,
-        "tune accept runs/latest-nurion -i inventory/nurion --diff",
+        "tune show runs/latest-nurion",
         arguments,
     )
 }
