@@ -34,7 +34,6 @@ from proofmark.common.nodesets import fold, folded
 from proofmark.common.printed_command import PrintedCommand, of_person, setting
 from proofmark.common.progress_lines import say
 from proofmark.common.text import duration, one_line, size
-from proofmark.jobs.execute import warning_of_probe
 from proofmark.jobs.job_request import site_mistakes
 from proofmark.jobs.scripts import RUN_ID, Preview, Scripts, shown
 from proofmark.jobs.step_script import environment_of_step, package_of_step
@@ -312,8 +311,6 @@ def plan(options: Namespace) -> int:
         raise BadInput(*refused)
     refuse_unseen(site, runs)
     site, baseline = with_baseline(site, options.baseline)
-    if probe and (warning := warning_of_probe(probe, "probe of this machine")):
-        say(warning)
     further = options.further_inputs(options, site) if options.further_inputs else {}
     run, continued = start_or_continue(
         runs,

@@ -6,8 +6,6 @@ finished steps run again, the new output is stored beside the first one, and bot
 
 from __future__ import annotations
 
-import os
-import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,13 +13,10 @@ from itertools import groupby
 from typing import Protocol
 
 from proofmark.common.errors import Stopped, bad_input
-from proofmark.common.files import text_or_empty
-from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, nodes_by
-from proofmark.common.printed_command import setting
 from proofmark.common.processes import on_stop_signal
-from proofmark.common.text import duration, one_line
+from proofmark.common.text import duration
 from proofmark.jobs.job_request import Arrivals, BatchQueue, JobSupply, batch_of
 from proofmark.jobs.scripts import Manner
 from proofmark.jobs.watch import JobMonitor
@@ -35,78 +30,8 @@ from proofmark.runs.job_folder import LOOK_S, JobFolder, Look, add_look, last_st
 from proofmark.runs.journal import unverified
 from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run, SetAside, add_decisions, read_decisions, site_of, with_decisions
-from proofmark.runs.run_files import RunFiles
 from proofmark.runs.state import lock, planned
 from proofmark.runs.step_state import needs_execution
-from proofmark.site.node.counters import BusyProcess, parse_counters
-
-LEAST_PERCENT = 50
-"""The share of one CPU from which the busy processes of a node together are worth a warning."""
-_NAMED = 3
-"""The largest number of processes of a node, and of groups of nodes, that a warning names."""
-_LINE = re.compile(r"(\S+) (\d+) (\d+) (.+)")
-
-
-def warning_of_probe(probe: str, source: str) -> str:
-    """Return the warning that the machine with this probe is busy; "" if it is not.
-
-    The processes above this one, which started the command, do not count.
-
-    Raises:
-        BadInput: the probe is not complete.
-    """
-    counters, own = parse_counters(probe, source), _ancestors()
-    return _warning({counters.hostname: [each for each in counters.busy if each.pid not in own]})
-
-
-def warning_of_job(files: RunFiles, job: str, earlier: int = 0) -> str | None:
-    """Return the warning that nodes of a job are busy; "" if none is; None: not probed yet.
-
-    `earlier` is the number of attempts of the job that do not count.
-    """
-    attempts = files.job(job).attempts()[earlier:]
-    text = text_or_empty(attempts[-1] / "busy", MAX_SMALL_BYTES) if attempts else ""
-    if not text:
-        return None
-    nodes: dict[str, list[BusyProcess]] = {}
-    for found in filter(None, map(_LINE.fullmatch, text.splitlines())):
-        host, pid, percent, command = found.groups()
-        process = BusyProcess(pid=int(pid), percent=int(percent), command=one_line(command))
-        nodes.setdefault(host, []).append(process)
-    return _warning(nodes)
-
-
-def _warning(nodes: Mapping[str, Sequence[BusyProcess]]) -> str:
-    """Return the warning that names the busy processes of `nodes`; "" if no node is busy."""
-    busiest: dict[str, str] = {}
-    for host, processes in nodes.items():
-        if sum(each.percent for each in processes) >= LEAST_PERCENT:
-            worst = sorted(processes, key=lambda each: -each.percent)[:_NAMED]
-            shown = (f"{each.command} ({each.percent} % of a CPU)" for each in worst)
-            busiest[host] = ", ".join(shown)
-    like = nodes_by(busiest)
-    if not like:
-        return ""
-    groups = [f"{folded(hosts)}: {shown}" for shown, hosts in [*like.items()][:_NAMED]]
-    more = f"; and {len(like) - _NAMED} more" if len(like) > _NAMED else ""
-    return (
-        f"warning: other processes run on {'; '.join(groups)}{more}. A step that they disturb is "
-        "repeated, and its figures are INVALID if it stays disturbed. Stop these processes first. "
-        f"With {setting('fail_fast')} the run stops at the first such step"
-    )
-
-
-def _ancestors() -> set[int]:
-    """Return the numbers of this process and of all processes above it."""
-    found: set[int] = set()
-    process = os.getpid()
-    while process > 1 and process not in found:
-        found.add(process)
-        status = text_or_empty(f"/proc/{process}/stat", MAX_SMALL_BYTES)
-        words = status.rpartition(") ")[2].split()
-        process = int(words[1]) if len(words) > 1 else 0
-    return found
-
 
 FigureReader = Callable[[Run, Search, Collection[str]], Figures]
 """Returns the figures of finished steps of a search, by the ids of the steps."""
@@ -340,8 +265,7 @@ def _execute_group(
 
     supply = JobSupply(next_jobs(), next_jobs, excluded, arrivals)
     jobs = JobMonitor(run, supply, batch, say, manner=manner)
-    warns = site_of(run).partition.origin == "measured"
-    looks, reporter = NodeLooks(run, jobs), ProgressReporter(ready, jobs, say, warns=warns)
+    looks, reporter = NodeLooks(run, jobs), ProgressReporter(ready, jobs, say)
 
     def report() -> None:
         looks.look()
@@ -452,16 +376,10 @@ class NodeLooks:
 
 
 class ProgressReporter:
-    """Reports the progress of a run when it changed, at least every 30 seconds.
+    """Reports the progress of a run when it changed, at least every 30 seconds."""
 
-    With `warns` it also reports the other processes on the nodes when a job has begun.
-    """
-
-    def __init__(
-        self, ready: ReadySteps, jobs: JobMonitor, say: Callable[[str], None], *, warns: bool
-    ) -> None:
-        self._ready, self._jobs, self._say, self._warns = ready, jobs, say, warns
-        self._warned: set[tuple[str, int]] = set()
+    def __init__(self, ready: ReadySteps, jobs: JobMonitor, say: Callable[[str], None]) -> None:
+        self._ready, self._jobs, self._say = ready, jobs, say
         self._current: Progress | None = None
         self._said: Progress | None = None
         self._last: object = None
@@ -469,8 +387,6 @@ class ProgressReporter:
 
     def report(self) -> None:
         """Report the progress of the run and the state of its jobs."""
-        if self._warns:
-            self._warn()
         self._current = current = progress(self._ready.run, active=True, before=self._current)
         jobs = self._jobs.line
         key = (
@@ -485,17 +401,6 @@ class ProgressReporter:
         self._last, self._moment = key, time.monotonic()
         self._say(" · ".join(filter(None, (current.line(self._said), jobs))))
         self._said = current
-
-    def _warn(self) -> None:
-        """Report the other processes that the nodes of a job reported, once for each attempt."""
-        for job, earlier in self._jobs.running.items():
-            if (job, earlier) in self._warned:
-                continue
-            warning = warning_of_job(self._ready.run.files, job, earlier)
-            if warning is not None:
-                self._warned.add((job, earlier))
-            if warning:
-                self._say(f"job {job}: {warning}")
 
 
 def summary(run: Run) -> str:

@@ -225,15 +225,6 @@ class JobMonitor:
         return min(self._scheduler.chosen.poll_s, max(0.2, quiet / 20))
 
     @property
-    def running(self) -> dict[str, int]:
-        """The jobs that run, with the number of their earlier attempts."""
-        return {
-            each.job.id: each.submission.attempts
-            for each in self._active
-            if each.status.state is State.RUNNING
-        }
-
-    @property
     def line(self) -> str:
         """The number of jobs in each state as text; empty if all jobs run."""
         return described(self._active, len(self._pending))

@@ -149,7 +149,7 @@ class QueueFiles(Files):
 class JobFiles(Files):
     """``workdir/jobs/<id>/``."""
 
-    REWRITTEN: ClassVar = frozenset({"busy", "busy.new", "exit", "fail-fast", "lost", "repeats"})
+    REWRITTEN: ClassVar = frozenset({"exit", "fail-fast", "lost", "repeats"})
     """The notes of an attempt that its job script changes while it runs."""
 
     script = RunFile("job.sh")

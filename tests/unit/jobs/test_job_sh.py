@@ -83,7 +83,7 @@ def test_all_steps_run_in_order(kit: Kit) -> None:
     assert starts == sorted(starts)
     host = os.uname().nodename
     notes = {path.name for path in (job(run) / "attempt-1").iterdir()}
-    assert notes == {f"{host}.before", f"{host}.after", "busy", "finished", "exit"}
+    assert notes == {f"{host}.before", f"{host}.after", "finished", "exit"}
     assert (job(run) / "attempt-1" / "exit").read_text() == "0\n"
 
 

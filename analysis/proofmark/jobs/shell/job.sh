@@ -130,18 +130,6 @@ probe_at_stop() { # probes every node once, for at most 20 s; further signals ch
 	while kill -0 "$!" 2>/dev/null; do wait "$!"; done
 }
 
-note_busy() { # the processes that used a CPU while the nodes were probed: host, pid, percent, name
-	awk 'BEGIN { print "probed" }
-		FNR == 1 { host = FILENAME; sub(/.*\//, "", host); sub(/\.before$/, "", host) }
-		/^=== / { busy = $2 == "busy" }
-		busy && lines < 500 && /^\| [0-9]+: [0-9]+ / {
-			sub(/^\| /, "")
-			sub(/:/, "")
-			print host, substr($0, 1, 100)
-			lines++
-		}' "$NOTES"/*.before >"$NOTES/busy.new" && mv "$NOTES/busy.new" "$NOTES/busy"
-}
-
 SAMPLES=0
 count_networks() { # count_networks STEP WHEN: for a step of COUNTED, the counters of every node
 	case "
@@ -268,7 +256,6 @@ end_if_hopeless() { # end_if_hopeless ENTRY: what disturbs each step does not en
 everywhere 300 "$RUN/jobs/$JOB/job.sh" --probe facts "$NOTES" || [ "$NODES$STOPPED" != 1 ] || exit 74
 awk -f fit.awk "jobs/$JOB/needs" "$NOTES"/*.before >&2 ||
 	[ -n "$STOPPED" ] || exit 65 # no step was started; a stopped job starts none below
-note_busy
 STAYING=
 if [ -n "$STAY" ] && [ -z "$STOPPED" ]; then
 	on_all "$RUN/jobs/$JOB/job.sh" --stay "$NOTES" "$HOST" &
