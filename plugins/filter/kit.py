@@ -12,7 +12,6 @@ from ansible.errors import AnsibleFilterError
 
 from proofmark.api import (
     BadInput,
-    bmcs_of_facts,
     candidate_kernels,
     known_packages,
     parse_probe,
@@ -90,12 +89,6 @@ def blas_kernels(probe: str) -> str:
     return " ".join(candidate_kernels(parse_probe(probe, "probe of the node")))
 
 
-@_input_errors
-def bmc_names(partition: Mapping[str, Any], hosts: Iterable[str], nodes: str) -> str:
-    """Return the addresses of the BMCs of `nodes`, a node set of the hosts of `partition`."""
-    return bmcs_of_facts(partition, [str(host) for host in hosts], str(nodes))
-
-
 class FilterModule:
     """The filters of this file, as Ansible loads them."""
 
@@ -107,5 +100,4 @@ class FilterModule:
             "probes": probes,
             "module_outputs": module_outputs,
             "blas_kernels": blas_kernels,
-            "bmc_names": bmc_names,
         }

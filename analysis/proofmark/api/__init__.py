@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from proofmark.machine.bmc.back_end import BackEndContext as BackEndContext
     from proofmark.machine.bmc.back_end import FirmwareState as FirmwareState
     from proofmark.machine.bmc.back_end import Host as Host
-    from proofmark.machine.bmc.back_end import bmcs_of_facts as bmcs_of_facts
     from proofmark.machine.node_commands import known_packages as known_packages
     from proofmark.machine.outcome import NodeError as NodeError
     from proofmark.machine.outcome import Outcome as Outcome
@@ -87,7 +86,6 @@ MODULES = {
     "State": "proofmark.runs.job_folder",
     "Verdict": "proofmark.judge.verdict",
     "apply_limit": "proofmark.site.groups",
-    "bmcs_of_facts": "proofmark.machine.bmc.back_end",
     "candidate_kernels": "proofmark.software.program",
     "connection_variables": "proofmark.site.access",
     "judge_run": "proofmark.judge.judging",

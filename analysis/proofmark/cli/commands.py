@@ -196,8 +196,6 @@ def _status_arguments(parser: ArgumentParser) -> None:
     flag(parser, "--plan", about="print a summary of the plan as JSON")
     note = "RUN is the folder of all runs; take the newest run of the site with this inventory"
     parser.add_argument("--newest-of", metavar="SITE", action="append", default=[], help=note)
-    note = "print planned and measured times; exit code 1 if they differ by more than a factor 2"
-    flag(parser, "--times", about=note)
 
 
 def _verdict_arguments(parser: ArgumentParser) -> None:
@@ -538,8 +536,7 @@ OF_RUN: Mapping[str, Command] = {
         "status runs/latest-local --watch",
         _status_arguments,
         uses=(
-            ArgumentUse(("--watch", "--json", "--steps"), without=("--plan", "--times")),
-            ArgumentUse(("--times",), without=("--plan",)),
+            ArgumentUse(("--watch", "--json", "--steps"), without=("--plan",)),
             ArgumentUse(("--steps",), without=("--watch",)),
             ArgumentUse(("--steps", "--watch"), without=("--json",)),
         ),

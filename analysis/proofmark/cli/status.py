@@ -18,13 +18,10 @@ from proofmark.common.kit import kit_folder
 from proofmark.common.text import duration
 from proofmark.runs.progress import (
     Progress,
-    TimeOfSteps,
     case_progress,
     other_modes,
     progress,
     span,
-    time_of_cases,
-    time_of_steps,
     unfinished_jobs,
 )
 from proofmark.runs.run import Run, open_run, read_decisions, with_decisions
@@ -42,8 +39,6 @@ def status(options: Namespace) -> int:
     if options.plan:
         print_json({**plan_summary(run.plan), "folder": f"{run.folder}"})
         return 0
-    if options.times:
-        return _print_times(run)
     if options.watch and not options.json:
         return _watch(run)
     active = is_locked(run.folder)
@@ -217,19 +212,3 @@ def _as_json(run: Run, current: Progress) -> dict[str, Any]:
         "damaged": {each.step.id: each.problem for each in current.steps if each.problem},
         "states": {each.step.id: each.state for each in current.steps},
     }
-
-
-def _print_times(run: Run) -> int:
-    """Print the planned and the measured time of each case; return 1 if they differ too much."""
-    states = progress(run, active=is_locked(run.folder)).steps
-    total = time_of_steps(states, "all")
-    headers = ("case", "steps", "planned", "measured", "ratio", "planned node-h", "measured node-h")
-    print_table(headers, [_times_row(each) for each in [*time_of_cases(states), total]])
-    return 0 if total.steps == 0 or total.within_factor else 1
-
-
-def _times_row(times: TimeOfSteps) -> tuple[str, ...]:
-    ratio = "–" if times.ratio is None else f"{times.ratio:.2f}"
-    seconds = (duration(times.planned_s), duration(times.measured_s))
-    hours = (f"{times.planned_node_h:.4f}", f"{times.measured_node_h:.4f}")
-    return (times.name, str(times.steps), *seconds, ratio, *hours)

@@ -30,22 +30,16 @@ from proofmark.runs.step_state import (
     state_of,
 )
 
-FACTOR = 2.0
-"""The planned time and the measured time of a run may differ by this factor."""
-
 
 @dataclass(frozen=True)
 class TimeOfSteps:
     """The planned and the measured time of some steps.
 
     Attributes:
-        name: of the case; empty for all steps.
         planned_s, measured_s: their seconds.
         planned_node_h, measured_node_h: their node-hours.
     """
 
-    name: str
-    steps: int
     planned_s: float
     measured_s: float
     planned_node_h: float
@@ -56,38 +50,16 @@ class TimeOfSteps:
         """Measured ÷ planned time; None if either is 0."""
         return self.measured_s / self.planned_s if self.planned_s and self.measured_s else None
 
-    @property
-    def within_factor(self) -> bool:
-        """Whether time and node-hours differ from the plan by at most `FACTOR`."""
-        return all(
-            measured <= FACTOR * planned and planned <= FACTOR * measured
-            for planned, measured in (
-                (self.planned_s, self.measured_s),
-                (self.planned_node_h, self.measured_node_h),
-            )
-        )
 
-
-def time_of_steps(states: Iterable[StepState], name: str = "") -> TimeOfSteps:
+def time_of_steps(states: Iterable[StepState]) -> TimeOfSteps:
     """Return the planned and the measured time of the finished steps in `states`."""
     timed = [(each.step, each.seconds) for each in states if each.seconds is not None]
     return TimeOfSteps(
-        name,
-        len(timed),
         sum(step.wall_s for step, _ in timed),
         sum(seconds for _, seconds in timed),
         sum(step.wall_s * len(step.nodes) for step, _ in timed) / 3600,
         sum(seconds * len(step.nodes) for step, seconds in timed) / 3600,
     )
-
-
-def time_of_cases(states: Sequence[StepState]) -> list[TimeOfSteps]:
-    """Return the planned and the measured time of each case with a finished step."""
-    cases = dict.fromkeys(each.step.case for each in states)
-    times = [
-        time_of_steps((each for each in states if each.step.case == case), case) for case in cases
-    ]
-    return [each for each in times if each.steps]
 
 
 def remaining(
@@ -100,7 +72,9 @@ def remaining(
         moment: the time of the states, seconds since 1970.
     """
     every = time_of_steps(states).ratio or 1.0
-    paces = {each.name: each.ratio for each in time_of_cases(states)}
+    paces: dict[str, float | None] = {}
+    for case in {each.step.case for each in states}:
+        paces[case] = time_of_steps(each for each in states if each.step.case == case).ratio
     left = {}
     for each in states:
         if each.state != "done" and each.step.id not in uncounted:

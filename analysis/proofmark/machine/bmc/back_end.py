@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Protocol
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.expressions import render
 from proofmark.common.files import parse_json
-from proofmark.common.nodesets import unfold
 from proofmark.common.plugins import Plugins
 from proofmark.site.firmware import Firmware, Scalar, Settings
 
@@ -420,33 +419,5 @@ def bmc_range(hosts: Mapping[str, Host], nodes: Sequence[str]) -> str:
     """Return the addresses of the BMCs of the first and the last of `nodes`, as a range."""
     if not nodes:
         return NO_BMC
-    return _range(hosts[nodes[0]].address, hosts[nodes[-1]].address)
-
-
-def _range(first: str, last: str) -> str:
+    first, last = (hosts[nodes[place]].address for place in (0, -1))
     return first if first == last else f"{first} … {last}"
-
-
-def bmcs_of_facts(facts: Mapping[str, Any], hosts: Sequence[str], nodes: str) -> str:
-    """Return the addresses of the BMCs of `nodes`, for a play; `NO_BMC` if no BMC is used.
-
-    Args:
-        facts: the facts of a partition, which need not be valid.
-        hosts: all hosts of the partition, in the order of the inventory.
-        nodes: a node set of `hosts`.
-
-    Raises:
-        BadInput: there is no such back end, or ``firmware.bmc`` is no valid expression.
-    """
-    declared = facts.get("firmware")
-    firmware = declared if isinstance(declared, Mapping) else {}
-    planned = set(unfold([nodes]) if nodes else ())
-    chosen = [host for host in hosts if host in planned]
-    if not chosen or not firmware or not BACK_ENDS.get(f"{firmware.get('back_end')}").uses_bmcs:
-        return NO_BMC
-    pattern = f"{firmware.get('bmc', Firmware.model_fields['bmc'].default)}"
-    ends = (
-        address_of(pattern, hosts.index(node), node, "partition")
-        for node in (chosen[0], chosen[-1])
-    )
-    return _range(*ends)
