@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Emulates jsrun, flux run and the mpiexec of PALS: a line of JSON for each rank, and no process.
+"""Emulates flux run and the mpiexec of PALS: a line of JSON for each rank, and no process.
 
 The program is called by the name of a command. It refuses what the manuals do not accept: unknown
-options, resource files that are wrong or share CPUs, and task maps without a node of the job.
+options, and task maps without a node of the job.
 """
 
 from __future__ import annotations
@@ -15,15 +15,6 @@ from pathlib import Path
 
 from ClusterShell.NodeSet import NodeSet
 
-SYMBOLS = {
-    "cpu_index_using": ("logical", "physical"),
-    "overlapping_rs": ("error", "warn", "allow"),
-    "oversubscribe_cpu": ("error", "warn", "allow"),
-}
-"""The symbols of a resource file that are emulated; the first value is the default."""
-RANK = re.compile(
-    r"rank: (\d+): \{ hostname: ([\w.@-]+); cpu: \{(\d+(?:[,-]\d+)*)\};(?: mem: \*)? \}"
-)
 FLUX_RUN = {
     "nodes": r"[1-9]\d*",
     "ntasks": r"[1-9]\d*",
@@ -55,35 +46,6 @@ class RefusedError(Exception):
 
 def show(rank: int, host: str, cpus: Sequence[int] | None, words: Sequence[str]) -> None:
     print(json.dumps({"rank": rank, "host": host, "cpus": cpus, "words": words}))
-
-
-def jsrun(*words: str) -> None:
-    if words[:1] != ("--erf_input",) or len(words) < 3:
-        raise RefusedError(f"unknown option: {' '.join(words[:1])}")
-    chosen = {name: values[0] for name, values in SYMBOLS.items()}
-    owners: dict[tuple[str, int], int] = {}
-    ranks: list[tuple[str, list[int]]] = []
-    for line in Path(words[1]).read_text().splitlines():
-        name, _, value = line.partition(": ")
-        if name in SYMBOLS and value in SYMBOLS[name] and not ranks:
-            chosen[name] = value
-            continue
-        match = RANK.fullmatch(line)
-        if match is None or int(match[1]) != len(ranks):
-            raise RefusedError(f"ERF: {line}")
-        cpus = [int(cpu) for cpu in match[3].split(",")]
-        for cpu in cpus:
-            if (match[2], cpu) in owners and "error" in (
-                chosen["oversubscribe_cpu"],
-                chosen["overlapping_rs"],
-            ):
-                raise RefusedError(f"ERF: CPU {cpu} of {match[2]} is in two resource sets")
-            owners[match[2], cpu] = len(ranks)
-        ranks.append((match[2], cpus))
-    if chosen["cpu_index_using"] != "physical":
-        raise RefusedError("the test needs the numbers of the operating system")
-    for number, (host, cpus) in enumerate(ranks):
-        show(number, host, cpus, words[2:])
 
 
 def flux(verb: str, *words: str) -> None:

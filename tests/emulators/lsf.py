@@ -32,8 +32,6 @@ VALUES = {
     "-J": r"[\s\S]{1,4094}",  # CR bsub -J: up to 4094 characters
     "-W": r"(\d+:)?\d+(/[\w.-]+)?",  # CR bsub -W: [hour:]minute[/host_name | /host_model]
     "-n": r"\d+(,\d*)?",
-    "-nnodes": r"[1-9]\d*",  # CR bsub -nnodes
-    "-alloc_flags": r"\w+( \w+)*",  # CR bsub -alloc_flags: alphanumeric flags with a space between
     **dict.fromkeys(("-o", "-e", "-i", "-q", "-P", "-U", "-hostfile", "-m", "-R", "-ext"), r".+"),
     **dict.fromkeys(("-a", "-app", "-cwd", "-env", "-G", "-M", "-b", "-t", "-w", "-u"), r".+"),
 }

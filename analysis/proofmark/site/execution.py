@@ -145,8 +145,7 @@ class Queue(StrictModel):
         memory_per_node: the memory of a node that a job requests, in bytes. Steps are sized by it.
             If it is not set, a Slurm job requests all memory of its nodes, and other jobs request
             none.
-        options: further lines of the job script's header, without the scheduler's prefix. With
-            ``-alloc_flags`` of LSF (IBM's Cluster System Management), a job requests whole nodes.
+        options: further lines of the job script's header, without the scheduler's prefix.
             LoadLeveler takes ``network.MPI`` for parallel jobs only, and binds the tasks to what a
             step plans if ``rset`` is ``rset_mcm_affinity``.
     """

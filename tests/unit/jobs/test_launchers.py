@@ -330,11 +330,11 @@ class TestPoe:
 
 
 class TestEmulated:
-    """Jsrun, flux run and PALS, with emulated commands that refuse what the real ones refuse."""
+    """Flux run and PALS, with emulated commands that refuse what the real ones refuse."""
 
     @pytest.fixture
     def commands(self, tmp_path: Path) -> Path:
-        for name in ("jsrun", "flux", "mpiexec"):
+        for name in ("flux", "mpiexec"):
             (tmp_path / name).symlink_to(ROOT / "tests/emulators/launchers.py")
         return tmp_path
 
@@ -352,7 +352,7 @@ class TestEmulated:
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
 
-    @pytest.mark.parametrize("name", ["jsrun", "flux", "pals"])
+    @pytest.mark.parametrize("name", ["flux", "pals"])
     @pytest.mark.parametrize(
         ("binding", "cpus", "hosts"),
         [
@@ -392,21 +392,18 @@ class TestEmulated:
                 assert set(rank["cpus"] or allowed) >= set(numbers)
         assert binding == "launcher" or {rank["words"][2] for rank in ranks} == {"--bind"}
 
-    @pytest.mark.parametrize("name", ["jsrun", "flux", "pals"])
+    @pytest.mark.parametrize("name", ["flux", "pals"])
     def test_the_launcher_binds_like_nodes(self, commands: Path, name: str) -> None:
         ranks = self.started(commands, name, launch(ALIKE))
         assert {rank["words"][2] for rank in ranks} == {"--rank"}
 
-    def test_jsrun_binds_nodes_that_differ(self, commands: Path) -> None:
-        ranks = self.started(commands, "jsrun", launch(DIFFERENT))
-        assert [rank["cpus"] for rank in ranks] == [[0], [4], [2], [6]]
+    def test_the_wrapper_binds_nodes_that_differ(self, commands: Path) -> None:
         assert self.started(commands, "flux", launch(DIFFERENT))[0]["words"][2] == "--bind"
 
     def test_pairs_insert_their_hosts(self) -> None:
         pair = replace(launch([(0, (0,)), (1, (0,))]), hosts=["@NODE@", "@PEER@"])
         assert "--requires=host:@NODE@,@PEER@" in command(text("flux", pair))
         assert document_lines("hostfile", text("flux", pair)) == ["@NODE@", "@PEER@"]
-        assert "hostname: @PEER@;" in text("jsrun", pair)
 
     def test_copies_share_the_nodes(self) -> None:
         """Each command requests one core, whether its ranks are as many on each node or not."""
@@ -425,8 +422,6 @@ class TestEmulated:
     @pytest.mark.parametrize(
         "line",
         [
-            "jsrun --nrs 2 true",
-            "jsrun --erf_input erf true",
             "flux run --colour=red true",
             "flux run --nodes=1 --ntasks=2 --tasks-per-node=2 true",
             "flux run --nodes=2 --requires=host:n1 --ntasks=2 true",

@@ -112,7 +112,6 @@ def test_headers_are_accepted(
         ("loadleveler", {"options": [NETWORK]}),
         ("loadleveler", {"options": [NETWORK, "rset = rset_mcm_affinity"]}),
         ("loadleveler", {"options": ["rset = rset_consumable_cpus"]}),
-        ("lsf", {"options": ['-alloc_flags "smt4 nvme"'], "memory_per_node": 90 << 30}),
         ("lsf", {"reservation": "etc_1"}),
     ],
 )
@@ -159,11 +158,6 @@ def test_requested_resources_are_accepted(
             ["# @ resources = ConsumableCpus(2) ConsumableMemory(512 mb)"],
         ),
         ("lsf", {}, ["#BSUB -hostfile /runs/1/hosts", "#BSUB -x"]),
-        (
-            "lsf",
-            {"options": ["-alloc_flags smt4"]},
-            ["#BSUB -nnodes 2", '#BSUB -m "n1 n2"', "#BSUB -alloc_flags smt4"],
-        ),
         ("flux", {}, ["# flux: --nodes=2", "# flux: --exclusive"]),
         ("flux", {"exclusive": False}, ["# flux: --nslots=2", "# flux: --cores-per-slot=4"]),
     ],
@@ -189,12 +183,6 @@ def test_a_site_may_state_how_loadleveler_binds_tasks() -> None:
     assert not [line for line in header if "mcm_distribute" in line]
 
 
-@pytest.mark.parametrize("option", ["-alloc_flags smt4", "-G etc -alloc_flags smt4"])
-def test_csm_allocates_whole_nodes_wherever_its_option_stands(option: str) -> None:
-    header = scheduler("lsf").header(request("n1", "n2", options=[option]))
-    assert "#BSUB -nnodes 2" in header and "#BSUB -x" not in header
-
-
 def test_a_job_of_grid_engine_requests_the_slots_of_its_nodes() -> None:
     for cpus, slots in ((None, 2), (40, 80)):
         header = scheduler("sge").header(request("n1", "n2", cpus_per_node=cpus))
@@ -218,7 +206,6 @@ def test_a_job_of_grid_engine_requests_the_slots_of_its_nodes() -> None:
         ("slurm", {}, "n1\nn2\n"),
         ("sge", {}, "normal@n1,normal@n2"),
         ("lsf", {}, "n1 4\nn2 4\n"),
-        ("lsf", {"options": ["-alloc_flags smt4"]}, ""),
         ("flux", {}, ""),
         ("loadleveler", {}, ""),
     ],
@@ -257,12 +244,6 @@ def test_no_line_of_a_header_names_all_nodes(name: str) -> None:
             marks=pytest.mark.fault("node-list-too-long"),
         ),
         ("sge", {}, tuple(f"node{name}" for name in MANY), "accepted: at most about 6898 nodes"),
-        (
-            "lsf",
-            {"options": ["-alloc_flags smt4"]},
-            MANY[:513],
-            "at most 512: the default of LSB_MAX_ASKED",
-        ),
         ("lsf", {"memory_per_node": 1}, MANY[:1], "queue.memory_per_node: found a value, and LSF"),
         ("flux", {"memory_per_node": 1}, MANY[:1], "queue.memory_per_node: found 1, and a Flux"),
         ("flux", {"reservation": "r"}, MANY[:1], "queue.reservation: found 'r', and a Flux job"),

@@ -165,7 +165,6 @@ class TestTicks:
         ("srun", False),
         ("poe", False),
         ("flux", False),
-        ("jsrun", False),
     ],
 )
 def test_ranks_of_a_daemon_are_no_processes_of_the_step(name: str, known: bool) -> None:

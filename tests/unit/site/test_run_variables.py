@@ -194,7 +194,7 @@ def test_a_variable_of_an_mpi_in_a_case_is_a_parameter_of_its_figures() -> None:
     assert recorded({"OMP_NUM_THREADS": "1", "OPENBLAS_VERBOSE": "2"}) is None
 
 
-@pytest.mark.parametrize("name", ["openmpi", "hydra", "srun", "jsrun", "flux", "poe", "plain"])
+@pytest.mark.parametrize("name", ["openmpi", "hydra", "srun", "flux", "poe", "plain"])
 def test_every_rank_gets_the_variables_as_they_are(name: str) -> None:
     hostile = "$(touch /tmp/x); `id` \"' \\ *"
     launched = launch(ALIKE)

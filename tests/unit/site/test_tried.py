@@ -47,14 +47,14 @@ def test_a_new_back_end_never_ran(kit: Kit) -> None:
     changed = partition.model_copy(
         update={
             "scheduler": "of_a_site",
-            "launch": partition.launch.model_copy(update={"launcher": "jsrun"}),
+            "launch": partition.launch.model_copy(update={"launcher": "pals"}),
             "firmware": Firmware.model_construct(back_end="syscfg"),
             "scratch": lustre,
         }
     )
     assert untried(changed) == {
         "scheduler": "of_a_site",
-        "launch.launcher": "jsrun",
+        "launch.launcher": "pals",
         "firmware.back_end": "syscfg",
         "scratch.type": "lustre",
     }

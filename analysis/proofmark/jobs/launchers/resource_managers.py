@@ -1,10 +1,9 @@
-"""The launchers of resource managers: srun, flux run, PALS of HPE Cray, jsrun and POE of IBM.
+"""The launchers of resource managers: srun, flux run, PALS of HPE Cray, and POE of IBM.
 
 `FluxLauncher` is after flux-run(1), flux-shell-options(7) and the source of flux-core
 (shell/rcalc.c); tried with flux-core 0.88.0 and MPICH. Rendered, never run: `Pals`, after
 ``mpiexec --help`` of PALS (the options in ``cray/modules/mpiexec/cli.py`` of HPE's cray-cli);
-`Jsrun`, after "IBM Spectrum LSF Job Step Manager" (jsrun, and "Explicit Resource File (ERF)
-format"); `Poe`, after "Parallel Environment for AIX: Operation and Use", chapter "POE environment
+`Poe`, after "Parallel Environment for AIX: Operation and Use", chapter "POE environment
 variables".
 """
 
@@ -15,7 +14,6 @@ from collections import Counter
 
 from proofmark.common.nodesets import fold, hostlist
 from proofmark.jobs.launcher import Launch, Launcher, mask
-from proofmark.plan.rank_cpus import RankCpus
 
 
 class Srun(Launcher):
@@ -151,44 +149,6 @@ class Pals(Launcher):
             *launch.exports(launch.unpinned() | launch.yielding()),
             launch.hostfile(hosts),
             f"exec mpiexec {shlex.join(options)} {launch.ranked(bind=not local)}",
-        ]
-
-
-class Jsrun(Launcher):
-    """IBM Job Step Manager's jsrun."""
-
-    name = "jsrun"
-    starts_children = False
-
-    def lines(self, launch: Launch) -> list[str]:
-        """Return the lines that write the resource file and start one rank per entry.
-
-        With ``cpu_index_using: physical`` the numbers are those of the operating system. A resource
-        set has its CPUs for itself. If ranks share CPUs, or the site has ``binding: wrapper``, the
-        sets of a node overlap: each has the CPUs of all ranks of the node, and the wrapper binds.
-        """
-        by_wrapper = launch.shared or launch.settings.binding == "wrapper"
-        of_node: dict[int, set[int]] = {}
-        for rank in launch.cpus:
-            of_node.setdefault(rank.node, set()).update(rank.cpus)
-
-        def entry(number: int, rank: RankCpus) -> str:
-            cpus = of_node[rank.node] if by_wrapper else set(rank.cpus)
-            numbers = ",".join(map(str, sorted(cpus)))
-            return (
-                f"rank: {number}: {{ hostname: {launch.hosts[rank.node]}; cpu: {{{numbers}}};"
-                " mem: * }\n"
-            )
-
-        preamble = ["cpu_index_using: physical", "overlapping_rs: allow"]
-        if by_wrapper:
-            preamble.append("oversubscribe_cpu: allow")
-        text = "".join(f"{line}\n" for line in preamble)
-        text += "".join(entry(number, rank) for number, rank in enumerate(launch.cpus))
-        return [
-            *launch.exports(launch.unpinned() | launch.yielding()),
-            f"cat >erf <<'END'\n{text}END",
-            f"exec jsrun --erf_input erf {launch.ranked(bind=by_wrapper)}",
         ]
 
 

@@ -1,4 +1,4 @@
-"""IBM Spectrum LSF (10.1), also with Cluster System Management (CSM) on POWER9.
+"""IBM Spectrum LSF (10.1).
 
 After the "IBM Spectrum LSF command reference": bsub, bjobs, bhosts, bkill, blaunch. Never tried on
 a real LSF.
@@ -31,7 +31,6 @@ from proofmark.machine.scheduler_commands import (
     job_states,
     node_uses,
     one_by_one,
-    ssh_to,
     state_of,
     states_of,
     unreadable,
@@ -39,7 +38,6 @@ from proofmark.machine.scheduler_commands import (
     words_of,
 )
 from proofmark.runs.job_folder import JobStatus, State
-from proofmark.site.execution import Queue
 
 _FULL = "Pending job threshold reached"
 """The message of bsub at MAX_PEND_JOBS of the user, of a group or of the cluster.
@@ -49,9 +47,6 @@ Seen at several sites. bsub tries again for ever, each minute, if LSB_NTRIES doe
 
 _FAILED = 255
 """The exit code of bjobs if a job is unknown, of bkill and of bsub for each failure."""
-
-MAX_ASKED_HOSTS = 512
-"""The default of LSB_MAX_ASKED_HOSTS_NUMBER: the hosts that ``bsub -m`` accepts."""
 
 _STATES = job_states(words_of("lsf").jobs)
 
@@ -75,13 +70,15 @@ class Lsf(Scheduler):
     def header(self, request: Request) -> list[str]:
         """Return the directives, ``#BSUB OPTION``.
 
-        With CSM the job has whole nodes (``-nnodes``), named by ``-m``. Otherwise a host file names
-        them with their slots; bsub then refuses ``-n``, ``-m`` and ``-R``.
+        A host file names the nodes with their slots; bsub then refuses ``-n``, ``-m`` and ``-R``.
 
         Raises:
-            BadInput: the job requests memory without CSM, or more hosts than ``-m`` accepts.
+            BadInput: the job requests memory.
         """
         queue = request.queue
+        if queue.memory_per_node:
+            found = "a value, and LSF takes no memory with a host file"
+            raise bad_input("partition", "queue.memory_per_node", found, "no value")
         options = {
             "-J": request.name,
             # Minutes on this host: without it LSF counts those of the submission host, and divides
@@ -91,22 +88,18 @@ class Lsf(Scheduler):
             "-q": queue.name,
             "-P": queue.account,
             "-U": queue.reservation,
+            "-hostfile": _word(f"{request.host_file}"),
         }
-        options |= _whole_nodes(request) if _has_csm(queue) else _slots(request)
-        exclusive = ["-x"] if queue.exclusive and not _has_csm(queue) else []
+        exclusive = ["-x"] if queue.exclusive else []
         # -rn: a job that is run again is a new attempt, which the kit starts
         return directives("#BSUB", options, [*exclusive, "-rn", *queue.options])
 
     def host_list(self, request: Request) -> str:
-        """Return the host file: each host with its slots; empty with CSM."""
-        if _has_csm(request.queue):
-            return ""
+        """Return the host file: each host with its slots."""
         return "".join(f"{node} {request.cpus}\n" for node in request.nodes)
 
     def fan_out(self, request: Request) -> list[str]:
-        """Return ``on_all`` by blaunch, one for each node. CSM has none: there it is by ssh."""
-        if _has_csm(request.queue):
-            return ssh_to(request.nodes)
+        """Return ``on_all`` by blaunch, one for each node."""
         return one_by_one(request.nodes, 'blaunch -n "$node"')
 
     def submit(self, script: Path, request: Request) -> str:
@@ -126,7 +119,7 @@ class Lsf(Scheduler):
     def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
         """Return the run limits, the slots of a job and the states of all queues.
 
-        ``bqueues`` names no default. With CSM a job requests nodes.
+        ``bqueues`` names no default.
         """
         limits: dict[str, QueueLimits] = {}
         for block in re.split(r"^QUEUE: +", ask("bqueues", "-l"), flags=re.MULTILINE)[1:]:
@@ -136,7 +129,7 @@ class Lsf(Scheduler):
             tasks = _TASKS.search(most)
             limits[block.split()[0]] = QueueLimits(
                 max_walltime_s=round(float(minutes[1]) * 60) if minutes else None,
-                max_cpus=int(tasks[1]) if tasks and not _has_csm(self.queue) else None,
+                max_cpus=int(tasks[1]) if tasks else None,
                 closed="" if status == "Open:Active" else status,
                 source="bqueues -l",
             )
@@ -197,29 +190,6 @@ def _word(text: str) -> str:
         accepted = "one kind of quotes, and single blanks between words"
         raise bad_input("partition", "scheduler", found, accepted)
     return f"{mark}{text}{mark}"
-
-
-def _has_csm(queue: Queue) -> bool:
-    """Return whether IBM's Cluster System Management allocates the nodes of a job."""
-    return any("-alloc_flags" in option.split() for option in queue.options)
-
-
-def _slots(request: Request) -> dict[str, str]:
-    if request.queue.memory_per_node:
-        found = "a value, and LSF takes no memory with a host file"
-        raise bad_input("partition", "queue.memory_per_node", found, "no value")
-    return {"-hostfile": _word(f"{request.host_file}")}
-
-
-def _whole_nodes(request: Request) -> dict[str, str]:
-    if len(request.nodes) > MAX_ASKED_HOSTS:
-        found = f"a job of {len(request.nodes)} nodes"
-        accepted = f"at most {MAX_ASKED_HOSTS}: the default of LSB_MAX_ASKED_HOSTS_NUMBER"
-        raise bad_input("partition", "nodes_per_job", found, accepted)
-    return {
-        "-nnodes": str(len(request.nodes)),
-        "-m": f'"{" ".join(request.nodes)}"',
-    }
 
 
 def _bjobs(fields: str, *options: str) -> list[dict[str, str]]:
