@@ -4,7 +4,7 @@
 # not needed, nor is the data of Flux's own tests. About 10 minutes on two idle cores; JOBS is the number of processes (default: 1).
 set -eu
 source=${1:?SOURCE} tag=${2:?TAG} prefix=${3:?PREFIX}
-apt-get install -y --no-install-recommends autoconf automake libtool make gcc g++ pkg-config libzmq3-dev \
+apt-get -o DPkg::Lock::Timeout=600 install -y --no-install-recommends autoconf automake libtool make gcc g++ pkg-config libzmq3-dev \
 	libczmq-dev uuid-dev libjansson-dev liblz4-dev libarchive-dev libhwloc-dev libsqlite3-dev lua5.1 \
 	liblua5.1-dev liblua5.3-dev lua-posix python3-dev python3-cffi python3-ply python3-yaml \
 	python3-jsonschema libsystemd-dev libmunge-dev munge libncursesw5-dev mpich libmpich-dev

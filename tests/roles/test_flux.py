@@ -191,7 +191,8 @@ def mpi_run(kit: Kit, instance: Flux, **case: Any) -> Run:
     site = site.model_copy(update={"partition": site.partition.model_copy(update=facts)})
     software = kit.software(launcher="hydra")
     run = kit.run(software, site, kit.plan(cores=4, site=site))
-    shutil.rmtree(run.folder / "workdir/steps")
+    for each in ("scripts", "workdir"):
+        shutil.rmtree(run.folder / each / "steps")
     made = Scripts.of(site.partition, software, site_of(run).aliases, kit.benchmarks())
     write_scripts(run.folder, run.plan, made)
     return run

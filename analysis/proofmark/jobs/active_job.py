@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -111,11 +112,10 @@ def described(active: Iterable[ActiveJob], pending: int) -> str:
 
     `pending` is the number of jobs that are not submitted yet.
     """
-    states: dict[str, int] = {}
-    for each in active:
-        running = each.status.state is State.RUNNING
-        text = "running" if running else status_text(each.status)
-        states[text] = states.get(text, 0) + 1
+    statuses = (each.status for each in active)
+    states = Counter(
+        "running" if each.state is State.RUNNING else status_text(each) for each in statuses
+    )
     if set(states) <= {"running"} and not pending:
         return ""
     parts = [f"{number} {text}" for text, number in states.items()]
@@ -123,17 +123,23 @@ def described(active: Iterable[ActiveJob], pending: int) -> str:
     return f"jobs: {', '.join(parts)}"
 
 
+_NO_ACCOUNT = (State.ENDED_UNKNOWN, State.VANISHED, State.UNREACHABLE)
+"""States in which the scheduler has no account of the end of a job."""
+_CUT = (State.TIME_LIMIT, State.KILLED, State.CANCELLED, State.PREEMPTED)
+"""Ends by the scheduler that can come after the script has ended: its job shuts down."""
+
+
 def shown_status(run: Run, active: ActiveJob, status: JobStatus) -> JobStatus:
     """Return `status` of the scheduler as the files of the job show it."""
-    if status.state in (State.ENDED_UNKNOWN, State.VANISHED, State.UNREACHABLE):
-        status = _by_exit_code(active, status)
-    early = active.folder.stopped_early(active.submission)
-    if status.state is State.ENDED and early:
-        status = JobStatus(State.FAIL_FAST, early)
-    if status.state is State.ENDED and (lost := active.folder.lost_steps(active.submission)):
-        status = JobStatus(State.DISTURBED, f"{_lost(run, active.job, lost)}")
-    if status.state is State.ENDED and unfinished(run, active.job):
-        status = JobStatus(State.ENDED_UNKNOWN, "steps without a result")
+    status = _by_exit_code(active, status)
+    if status.state is not State.ENDED:
+        return status
+    if early := active.folder.stopped_early(active.submission):
+        return JobStatus(State.FAIL_FAST, early)
+    if lost := active.folder.lost_steps(active.submission):
+        return JobStatus(State.DISTURBED, f"{_lost(run, active.job, lost)}")
+    if unfinished(run, active.job):
+        return JobStatus(State.ENDED_UNKNOWN, "steps without a result")
     return status
 
 
@@ -150,15 +156,19 @@ def _lost(run: Run, job: Job, steps: int) -> Message:
 
 
 def _by_exit_code(active: ActiveJob, status: JobStatus) -> JobStatus:
-    """Return the status of a job whose scheduler has no account of its end, by its files.
+    """Return the status of a job by its files, if its script ended well, or without an account.
 
     A script that a signal stopped does not know whose it was. It notes the signal before it probes
     its nodes, so that only the scheduler knows that the job has ended.
     """
     code = active.folder.exit_code(active.submission)
     listed = status.state is State.UNREACHABLE
-    if code is not None and code != _EXIT_CODE_STOPPED:
-        return JobStatus(State.FAILED, f"exit code {code}") if code else JobStatus(State.ENDED)
+    if code == 0 and status.state in (*_NO_ACCOUNT, *_CUT):
+        return JobStatus(State.ENDED)
+    if status.state not in _NO_ACCOUNT:
+        return status
+    if code not in (None, _EXIT_CODE_STOPPED):
+        return JobStatus(State.FAILED, f"exit code {code}")
     if active.end and not listed:
         return JobStatus(active.end, active.status.reason)
     if code is None:
@@ -169,7 +179,10 @@ def _by_exit_code(active: ActiveJob, status: JobStatus) -> JobStatus:
     after = active.folder.stopped_after(active.submission)
     if not listed and after is not None and after >= limit - min(_SETTLE_S, limit / 10):
         return JobStatus(State.TIME_LIMIT, f"a signal stopped it after {duration(after)}")
-    return JobStatus(State.ENDED_UNKNOWN, "a signal stopped it, and the scheduler does not say why")
+    said = status.reason if status.state is State.ENDED_UNKNOWN else ""
+    return JobStatus(
+        State.ENDED_UNKNOWN, f"a signal stopped it; the scheduler says {said or 'nothing'}"
+    )
 
 
 def has_run(active: ActiveJob) -> bool:

@@ -377,6 +377,10 @@ class JobMonitor:
         except SchedulerError as error:
             self._update(active, JobStatus(State.UNREACHABLE, str(error)))
             return
+        if active.resumed and not job_id:
+            gone = "not in the queue: never submitted, or ended"
+            self._finish(active, JobStatus(State.VANISHED, gone))
+            return
         try:
             job_id = job_id or self._scheduler.submit(active.request.script, active.request)
         except SubmitLimitReached as error:
@@ -388,7 +392,8 @@ class JobMonitor:
             self._finish(active, JobStatus(State.REFUSED, str(error)))
         else:
             self._store_id(active, job_id)
-            self._update(active, JobStatus(State.WAITING))
+            if not active.resumed:
+                self._update(active, JobStatus(State.WAITING))
 
     def _store_id(self, active: ActiveJob, job_id: str) -> None:
         """Store the id of a job, first in memory: the disk may be full.
@@ -408,10 +413,7 @@ class JobMonitor:
 
     def _query(self) -> None:
         for active in [active for active in self._active if not active.submission.id]:
-            if active.resumed and not self._find_submitted(active):
-                continue
-            if not active.submission.id:
-                self._submit_or_find(active)
+            self._submit_or_find(active)
         submitted = [active for active in self._active if active.submission.id]
         ids = [active.submission.id for active in submitted]
         try:
@@ -423,21 +425,6 @@ class JobMonitor:
             self._evaluate_all(submitted, statuses)
         for active in list(self._active):
             self._give_up_if_overdue(active)
-
-    def _find_submitted(self, active: ActiveJob) -> bool:
-        """Return whether the scheduler has the job of an unfinished submission."""
-        try:
-            job_id = self._scheduler.find(active.submission.name)
-        except SchedulerError as error:
-            self._update(active, JobStatus(State.UNREACHABLE, str(error)))
-            return False
-        if job_id:
-            self._store_id(active, job_id)
-            return True
-        self._finish(
-            active, JobStatus(State.VANISHED, "not in the queue: never submitted, or ended")
-        )
-        return False
 
     def _evaluate_all(
         self, submitted: Sequence[ActiveJob], listed: Mapping[str, JobStatus]
@@ -468,8 +455,9 @@ class JobMonitor:
         if status.state.final:
             self._finish(active, status)
             return
+        again = status == active.status  # a scheduler that restarts can say it of any job
         self._update(active, status)
-        if status.key:
+        if status.key and again:
             limits = self._scheduler.told(self._scheduler.chosen.limits, active.submission.id, "")
             said = f"{status.reason}; {limits or 'its limits are not known'}"
             never = f"{said}; it never starts; change `{status.key}`"

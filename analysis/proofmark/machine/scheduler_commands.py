@@ -185,6 +185,21 @@ def job_id(program: str, output: str, pattern: str, *, submitted: bool = False) 
     return found[-1][1] if found else ""
 
 
+def named_blocks(text: str, begin: str) -> dict[str, str]:
+    """Return the parts of `text` by name; the first line of each has the pattern `begin` and it."""
+    parts = re.split(rf"^{begin}(\S+)", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def seconds_of(text: str) -> int | None:
+    """Return the seconds of ``days-hours:minutes:seconds``; None if it is no time limit, or 0."""
+    match = re.fullmatch(r"(?:(\d{1,6})-)?(\d{1,6}):(\d\d):(\d\d)", text)
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (int(each or 0) for each in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds or None
+
+
 def directives(mark: str, options: Mapping[str, str], further: Iterable[str]) -> list[str]:
     """Return the lines ``MARK OPTION`` of a job script.
 

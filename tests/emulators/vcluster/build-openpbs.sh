@@ -4,7 +4,7 @@
 # takes ten minutes on two cores. PROOFMARK_OPENPBS=PREFIX names it to tests/roles/test_pbs.py.
 set -eu
 source=${1:?SOURCE} tag=${2:?TAG} prefix=${3:?PREFIX}
-apt-get install -y --no-install-recommends gcc g++ make autoconf automake libtool libhwloc-dev libx11-dev libxt-dev \
+apt-get -o DPkg::Lock::Timeout=600 install -y --no-install-recommends gcc g++ make autoconf automake libtool libhwloc-dev libx11-dev libxt-dev \
 	libxext-dev libxft-dev libedit-dev libical-dev ncurses-dev perl postgresql postgresql-server-dev-all \
 	postgresql-contrib python3-dev tcl-dev tk-dev swig libexpat-dev libssl-dev libcjson-dev
 work=$(mktemp -d)

@@ -174,6 +174,25 @@ class TestGridEngine:
         assert [node.name for node in nodes("sge", outputs)] == ["knl0002"]
 
 
+def test_classes_of_loadleveler_have_their_wall_clock_limits() -> None:
+    """In the form that two public clients read: NorduGrid ARC and gip."""
+    form = (
+        "=============== Class {0} ===============\n                Name: {0}\n"
+        "            Priority: 50\n    Wall_clock_limit: {1}\n"
+        "Def_wall_clock_limit: 0+00:10:00, 0+00:10:00 (600 seconds, 600 seconds)\n"
+        "       Maximum_slots: 64\n{2}\n"
+    )
+    times = {
+        "normal": "0+12:00:00, 0+11:50:00 (43200 seconds, 42600 seconds)",
+        "long": "undefined, undefined",
+    }
+    printed = "".join(form.format(*each, "-" * 80) for each in times.items())
+    assert SCHEDULERS.get("loadleveler")().queue_limits(answers({"llclass -l": printed})) == {
+        "normal": QueueLimits(max_walltime_s=43200, source="llclass -l"),
+        "long": QueueLimits(source="llclass -l"),
+    }
+
+
 class TestLsf:
     OUTPUTS = {
         "bhosts -X -w": recorded("lsf-bhosts.txt"),

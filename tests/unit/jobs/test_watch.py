@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -370,7 +371,7 @@ def test_a_refused_job_is_reported(kit: Kit, monkeypatch: pytest.MonkeyPatch) ->
     ("after", "last", "shown"),
     [
         (590, JobStatus(State.RUNNING), "stopped at its time limit: a signal stopped it after "),
-        (20, JobStatus(State.RUNNING), "stopped by a signal: a signal stopped it, and the "),
+        (20, JobStatus(State.RUNNING), "stopped by a signal: a signal stopped it; the "),
         (20, JobStatus(State.RUNNING, limit_s=20), "stopped at its time limit: a signal "),
         (20, JobStatus(State.RUNNING, "E by root", end=State.CANCELLED), "cancelled by another "),
     ],
@@ -395,6 +396,48 @@ def test_a_job_that_a_signal_stopped_is_named_without_a_history(
     watch(kit, scheduler, monkeypatch, run)
     (line,) = judge_run(run).coverage.stopped
     assert line.startswith(f"job 00-0001: {shown}")
+
+
+@pytest.mark.parametrize("exit_code", ["0", "143"])
+@pytest.mark.parametrize("cut", [State.TIME_LIMIT, State.CANCELLED, State.KILLED])
+def test_a_script_that_had_ended_was_not_stopped(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch, exit_code: str, cut: State
+) -> None:
+    """The limit of a job of Flux, or the epilog of Slurm, ends after its script."""
+    run, scheduler = kit.run(), Scripted(JobStatus(cut, "TO"))
+    submit = scheduler.submit
+
+    def works(script: Path, request: Request) -> str:
+        for step in steps_of(run):
+            write_execution(step, "")
+        attempt = run.folder / "workdir/jobs/00-0001/attempt-1"
+        attempt.mkdir()
+        (attempt / "exit").write_text(f"{exit_code}\n")
+        return submit(script, request)
+
+    monkeypatch.setattr(scheduler, "submit", works)
+    watch(kit, scheduler, monkeypatch, run)
+    last = next(iter(run.folder.rglob("history.jsonl"))).read_text().splitlines()[-1]
+    assert json.loads(last)["state"] == ("ENDED" if exit_code == "0" else cut.name)
+
+
+def test_a_signal_is_named_with_the_words_of_the_scheduler(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, scheduler = kit.run(), Scripted(JobStatus(State.ENDED_UNKNOWN, "EXIT TERM_LOAD: load"))
+    submit = scheduler.submit
+
+    def works(script: Path, request: Request) -> str:
+        attempt = run.folder / "workdir/jobs/00-0001/attempt-1"
+        attempt.mkdir()
+        (attempt / "exit").write_text("143\n")
+        (attempt / "stopped").write_text("20\n")
+        return submit(script, request)
+
+    monkeypatch.setattr(scheduler, "submit", works)
+    watch(kit, scheduler, monkeypatch, run)
+    (line,) = judge_run(run).coverage.stopped
+    assert "a signal stopped it; the scheduler says EXIT TERM_LOAD: load" in line
 
 
 def test_a_job_that_never_ran_has_lost_no_node(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,6 +151,36 @@ def test_the_power_of_a_part_is_not_that_of_its_node(tmp_path: Path) -> None:
         assert figures(pool, emulator.address("n1"), "") == {}
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *({"ReadingCelsius": each} for each in ("N/A", "nan", -128, 255, 1e30, True, [1])),
+        *(
+            {"ReadingCelsius": 99, "Status": {"State": each}}
+            for each in ("Updating", "Starting", "Deferring", "InTest", "UnavailableOffline")
+        ),
+        {"ReadingCelsius": 99, "Status": "OK"},
+        {"ReadingCelsius": 99, "PhysicalContext": 7},
+        None,
+    ],
+)
+def test_one_bad_sensor_hides_no_other(tmp_path: Path, bad: dict[str, Any] | None) -> None:
+    path = f"{CHASSIS}/1"
+    good = {"PhysicalContext": "CPU", "ReadingCelsius": 77.5}
+    watts = [{"PowerConsumedWatts": each} for each in ("N/A", -1, 65535, 252)]
+    tree = {
+        CHASSIS: members(f"{CHASSIS}/0", path),
+        path: {
+            **{name: link(f"{path}/{name}") for name in ("Power", "Thermal")},
+            "EnvironmentMetrics": {},
+        },
+        f"{path}/Power": {"PowerControl": watts},
+        f"{path}/Thermal": {"Temperatures": [bad and {"PhysicalContext": "CPU", **bad}, good]},
+    }
+    with served(tree, tmp_path) as (emulator, pool):
+        assert figures(pool, emulator.address("n1"), "") == {"watts": 252, "celsius": 77.5}
+
+
 def test_a_bmc_without_figures_is_not_searched_at_each_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

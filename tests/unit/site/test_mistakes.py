@@ -430,18 +430,20 @@ IMPOSSIBLE: dict[str, tuple[str, Edits, str]] = {
         },
         "partition.node.cores: found 100, and 112 in the topology; accepted: the same number",
     ),
-    "user-of-a-shell": (
-        "",
-        {"path: /lustre/.*": "path: /lustre/$USER"},
-        "partition.scratch.path: found '/lustre/$USER'; accepted: a path in which only {uid} is "
-        "replaced, by the number of the user",
-    ),
-    "user": (
-        "",
-        {"path: /lustre/.*": "path: '/lustre/{user}'"},
-        "partition.scratch.path: found '/lustre/{user}'; accepted: a path in which only {uid} is "
-        "replaced, by the number of the user",
-    ),
+    **{
+        f"user-{number}": (
+            "",
+            {"path: /lustre/.*": f"path: '{path}'"},
+            f"partition.scratch.path: found '{path}'; accepted: a path in which only {{uid}} is "
+            "replaced, by the number of the user",
+        )
+        for number, path in enumerate(
+            (
+                *("/lustre/$USER", "/lustre/{user}", "/lustre/%u", "/lustre/~", "/lustre/~me/x"),
+                *("/lustre/UID", "/lustre/<user>", "/lustre/*", "/lustre/`id -un`"),
+            )
+        )
+    },
 }
 
 

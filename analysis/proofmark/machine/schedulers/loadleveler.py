@@ -11,7 +11,9 @@ from proofmark.common.host_names import HostTable
 from proofmark.common.rights import starting_user
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
+    Ask,
     NodeState,
+    QueueLimits,
     Request,
     Scheduler,
 )
@@ -19,6 +21,7 @@ from proofmark.machine.scheduler_commands import (
     ask_scheduler,
     job_id,
     job_states,
+    named_blocks,
     node_uses,
     ssh_to,
     state_of,
@@ -95,6 +98,15 @@ class LoadLeveler(Scheduler):
         return job_id(
             "llsubmit", output, r'llsubmit: The job "([A-Za-z0-9_.-]+)".*', submitted=True
         )
+
+    def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
+        """Return the hard limit of the wall clock of each class; ``llclass`` names no default."""
+        limits: dict[str, QueueLimits] = {}
+        for name, block in named_blocks(ask("llclass", "-l"), " *Name: *").items():
+            hard = re.search(r"^ *Wall_clock_limit:.*\(([0-9]{1,9}) seconds", block, re.MULTILINE)
+            seconds = int(hard[1]) if hard else None
+            limits[name] = QueueLimits(max_walltime_s=seconds, source="llclass -l")
+        return limits
 
     def find(self, name: str) -> str:
         """Return the id of the job `name`; empty if there is none."""

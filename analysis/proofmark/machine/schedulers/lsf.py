@@ -29,6 +29,7 @@ from proofmark.machine.scheduler_commands import (
     directives,
     job_id,
     job_states,
+    named_blocks,
     node_uses,
     one_by_one,
     state_of,
@@ -122,12 +123,12 @@ class Lsf(Scheduler):
         ``bqueues`` names no default.
         """
         limits: dict[str, QueueLimits] = {}
-        for block in re.split(r"^QUEUE: +", ask("bqueues", "-l"), flags=re.MULTILINE)[1:]:
+        for name, block in named_blocks(ask("bqueues", "-l"), "QUEUE: +").items():
             status = next(iter(re.findall(r"\b(?:Open|Closed):\w+", block)), "")
             most = block.rpartition("MAXIMUM LIMITS:")[2]
             minutes = re.search(r"^ *RUNLIMIT *\n *([0-9.]+) min", most, re.MULTILINE)
             tasks = _TASKS.search(most)
-            limits[block.split()[0]] = QueueLimits(
+            limits[name] = QueueLimits(
                 max_walltime_s=round(float(minutes[1]) * 60) if minutes else None,
                 max_cpus=int(tasks[1]) if tasks else None,
                 closed="" if status == "Open:Active" else status,

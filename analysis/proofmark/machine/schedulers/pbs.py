@@ -37,8 +37,10 @@ from proofmark.machine.scheduler_commands import (
     directives,
     job_id,
     job_states,
+    named_blocks,
     node_uses,
     says,
+    seconds_of,
     state_of,
     states_of,
     status_of,
@@ -150,12 +152,9 @@ def active_reservations(text: str) -> dict[str, list[str]]:
     A reservation has the name of its queue. A host has its own name beside those of its vnodes.
     """
     found: dict[str, list[str]] = {}
-    for block in re.split(r"^Resv ID: ", text, flags=re.MULTILINE)[1:]:
-        name, _, lines = block.partition("\n")
-        pairs = (line.partition(" = ") for line in lines.split("\n"))
-        fields: dict[str, str] = {}
-        for key, _, value in pairs:
-            fields.setdefault(key.strip(), value.strip())
+    for name, lines in named_blocks(text, "Resv ID: ").items():
+        pairs = re.findall(r"^\s*(\S+) = (.*\S)", lines, re.MULTILINE)
+        fields = dict(reversed(pairs))  # the first of equal keys counts
         if fields.get("reserve_state", "") not in _NOT_ACTIVE:
             nodes = dict.fromkeys(_nodes_of(fields.get("resv_nodes", "")))
             found[fields.get("queue") or name.partition(".")[0]] = list(nodes)
@@ -455,10 +454,7 @@ def _end_of(comment: str) -> State | None:
 def _seconds(resources: Any) -> int:
     """Return the time limit in the resources of a job, ``HH:MM:SS``; 0 if there is none."""
     text = str(resources.get("walltime", "")) if isinstance(resources, dict) else ""
-    if not re.fullmatch("[0-9]{1,6}:[0-9]{2}:[0-9]{2}", text):
-        return 0
-    hours, minutes, seconds = map(int, text.split(":"))
-    return (hours * 60 + minutes) * 60 + seconds
+    return seconds_of(text) or 0
 
 
 def _states(fields: Mapping[str, Any]) -> dict[str, Use]:

@@ -27,9 +27,11 @@ from proofmark.machine.scheduler_commands import (
     directives,
     job_id,
     job_states,
+    named_blocks,
     node_uses,
     one_by_one,
     says,
+    seconds_of,
     state_of,
     states_of,
     unreadable,
@@ -150,13 +152,11 @@ class GridEngine(Scheduler):
         limits: dict[str, QueueLimits] = {}
         names = ask("qconf", "-sql").split()
         printed = ask("qconf", "-sq", ",".join(names)) if names else ""
-        for block in re.split(r"^qname +", printed, flags=re.MULTILINE)[1:]:
-            time = re.search(r"^h_rt +(\d{1,6}):(\d\d):(\d\d) *$", block, re.MULTILINE)
-            hours, minutes, seconds = map(int, time.groups()) if time else (0, 0, 0)
-            name = block.split()[0]
+        for name, block in named_blocks(printed, "qname +").items():
+            time = re.search(r"^h_rt +(\S+)", block, re.MULTILINE)
             limits[name] = QueueLimits(
                 default=name == DEFAULT_QUEUE,
-                max_walltime_s=(hours * 60 + minutes) * 60 + seconds or None,
+                max_walltime_s=seconds_of(time[1]) if time else None,
                 source="qconf -sq",
             )
         return limits
@@ -185,15 +185,14 @@ class GridEngine(Scheduler):
             output = ask_scheduler("qacct", "-j", job)
         except SchedulerError:
             output = ""
-        fields = dict(
-            line.split(None, 1) for line in output.splitlines() if len(line.split(None, 1)) == 2
-        )
-        failed = fields.get("failed", "").strip()
+        fields = dict(re.findall(r"^(\S+) +(.*\S)", output, re.MULTILINE))
+        failed = fields.get("failed", "")
         if not failed:
             return NO_SUCH_JOB
         number, *_ = failed.split()
-        if failed != "0" and fields.get("deleted_by", "NONE").strip() not in ("NONE", "unknown"):
-            return JobStatus(State.CANCELLED, f"by {fields['deleted_by'].strip()}")
+        deleted_by = fields.get("deleted_by", "NONE")
+        if failed != "0" and deleted_by not in ("NONE", "unknown"):
+            return JobStatus(State.CANCELLED, f"by {deleted_by}")
         return JobStatus(_FAILURES.get(number, State.NODE_FAILED), "" if number == "0" else failed)
 
     def cancel(self, ids: Sequence[str]) -> None:
@@ -243,7 +242,7 @@ def _queue() -> list[tuple[str, str, str]]:
 
 def _state(letters: str) -> JobStatus:
     state = next((state for letter, state in _STATES.items() if letter in letters), State.UNKNOWN)
-    return JobStatus(state, letters)
+    return JobStatus(state, letters, end=State.CANCELLED if "d" in letters else None)
 
 
 def _instance(instance: ElementTree.Element) -> NodeState:

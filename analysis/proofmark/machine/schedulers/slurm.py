@@ -40,6 +40,7 @@ from proofmark.machine.scheduler_commands import (
     of_cluster,
     queue_options,
     says,
+    seconds_of,
     state_of,
     states_of,
     status_of,
@@ -130,15 +131,6 @@ def _number(text: str) -> int | None:
     return int(text) if text.isdecimal() and int(text) else None
 
 
-def _seconds(text: str) -> int | None:
-    """Return the seconds of ``days-hours:minutes:seconds``, None for UNLIMITED."""
-    match = re.fullmatch(r"(?:(\d{1,6})-)?(\d{1,6}):(\d\d):(\d\d)", text)
-    if match is None:
-        return None
-    days, hours, minutes, seconds = (int(each or 0) for each in match.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds or None
-
-
 class Slurm(ReservingScheduler):
     """Slurm (20.11 and later; tested with 22.05)."""
 
@@ -200,7 +192,7 @@ class Slurm(ReservingScheduler):
         return {
             fields["PartitionName"]: QueueLimits(
                 default=fields.get("Default") == "YES",
-                max_walltime_s=_seconds(fields.get("MaxTime", "")),
+                max_walltime_s=seconds_of(fields.get("MaxTime", "")),
                 max_nodes=_number(fields.get("MaxNodes", "")),
                 closed=fields["State"] if fields.get("State", "UP") != "UP" else "",
                 source="scontrol show partition",

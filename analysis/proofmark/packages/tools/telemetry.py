@@ -9,12 +9,12 @@ schemas Power, Thermal (until 2020), EnvironmentMetrics, ThermalSubsystem, Therm
 from __future__ import annotations
 
 import json
-import math
 import re
 import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -29,6 +29,7 @@ from proofmark.machine.bmc.client import (
     ConnectionPool,
     ConnectionSettings,
     RedfishConnection,
+    one_member,
     read_members,
 )
 from proofmark.machine.bmc.https import BodyPart, tls_context
@@ -48,8 +49,10 @@ PROCESSOR = ("CPU", "CPUSubsystem")
 OF_PROCESSOR = re.compile(r"(?<![A-Z])CPU_?\d*(?![A-Z])")
 WHOLE = ("", "Chassis", "Intake", "PowerSubsystem", "PowerSupply", "SystemBoard")
 """The contexts of a power that is that of a node; AMI reports Intake for all sensors."""
-NO_SENSOR = ("Absent", "Disabled", "UnavailableOffline", "StandbyOffline")
-"""States of a sensor whose value means nothing."""
+MEASURES = ("", "Enabled", "Degraded")
+"""States of a sensor whose value counts."""
+ALL_ONES = 65535
+"""What a BMC sends for a value of 16 bits that it does not have."""
 DISTANCES = ("Delta", "Headroom")
 """Bases of a reading that is a distance to another temperature."""
 DISTANCE_NAME = "TempLimit"
@@ -123,9 +126,12 @@ def _highest(quantity: str, values: dict[Source, float]) -> dict[str, float]:
 
 
 def _body(bmc: RedfishConnection, path: str) -> BodyPart:
-    """Return a resource; an empty one if the BMC links to it and does not have it."""
-    response = bmc.request("GET", path, accept=(200, *MISSING))
-    return response.body if response.status == 200 else BodyPart(path, {})
+    """Return a resource; an empty one if the BMC links to it and does not send it."""
+    with one_member(bmc, CHASSIS, []):
+        response = bmc.request("GET", path, accept=(200, *MISSING))
+        if response.status == 200:
+            return response.body
+    return BodyPart(path, {})
 
 
 def _searches(bmc: RedfishConnection, host: Host) -> Iterator[Search]:
@@ -163,7 +169,7 @@ def _thermal_metrics_sources(bmc: RedfishConnection, chassis: list[BodyPart]) ->
         for _, path in _linked(each, "ThermalSubsystem", ""):
             for kind, metrics in _linked(_body(bmc, path), "ThermalMetrics", "ThermalMetrics"):
                 for item in _body(bmc, metrics).items("TemperatureReadingsCelsius"):
-                    if item.text("PhysicalContext") in PROCESSOR:
+                    if _context(item) in PROCESSOR:
                         yield _sensor_of(bmc, item, (kind, metrics))
 
 
@@ -192,7 +198,7 @@ def _sensor_of(bmc: RedfishConnection, item: BodyPart, source: Source) -> Source
 
 
 def _linked(part: BodyPart, key: str, kind: str) -> Iterator[Source]:
-    if part.content.get(key) is not None:
+    with suppress(NodeError):  # it has no such link
         yield kind, part.link(key)
 
 
@@ -273,26 +279,36 @@ def _systems_of(chassis: BodyPart) -> set[str]:
 
 
 def _power(body: BodyPart) -> float | None:
-    values = (
-        _number(item, "PowerConsumedWatts", POWER)
-        for item in body.items("PowerControl")
-        if item.text("PhysicalContext") in WHOLE
-    )
-    return next((each for each in values if each is not None), None)
+    items = body.items("PowerControl")
+    values = _numbers(items, "PowerConsumedWatts", POWER, lambda item: _context(item) in WHOLE)
+    return next(iter(values), None)
 
 
 def _hottest(items: list[BodyPart], key: str) -> float | None:
-    contexts = {item.text("PhysicalContext") for item in items}
     # AMI's firmware of a DGX gives each sensor the context Intake: only the names differ.
-    named = len(items) > 1 and contexts == {"Intake"}
+    named = len(items) > 1 and {*map(_context, items)} == {"Intake"}
+
+    def of_processor(item: BodyPart) -> bool:
+        known = _context(item) in PROCESSOR
+        return known or (named and bool(OF_PROCESSOR.search(item.text("Name"))))
+
+    return max(_numbers(items, key, TEMPERATURE, of_processor), default=None)
+
+
+def _context(item: BodyPart) -> str:
+    return f"{item.content.get('PhysicalContext') or ''}"
+
+
+def _numbers(
+    items: list[BodyPart], key: str, quantity: str, counts: Callable[[BodyPart], bool]
+) -> list[float]:
+    """Return the values of the sensors that count; one of another form measures nothing."""
     values: list[float] = []
     for item in items:
-        processor = item.text("PhysicalContext") in PROCESSOR
-        if processor or (named and OF_PROCESSOR.search(item.text("Name"))):
-            value = _number(item, key, TEMPERATURE)
-            if value is not None:
-                values.append(value)
-    return max(values, default=None)
+        with suppress(NodeError):
+            value = _number(item, key, quantity) if counts(item) else None
+            values += [] if value is None else [value]
+    return values
 
 
 def _sensor(body: BodyPart) -> float | None:
@@ -323,25 +339,19 @@ _READERS: dict[str, Callable[[BodyPart], float | None]] = {
 
 
 def _number(part: BodyPart, key: str, quantity: str) -> float | None:
-    """Return the value of a sensor; None if it measures nothing.
+    """Return the value of a sensor; None if it measures nothing, as one of a BMC's marks for that.
 
     A node that answers takes power: 0 W is no measurement. 0 °C is none either. Some BMCs send a
     number as a text.
-
-    Raises:
-        NodeError: UNEXPECTED: it is no possible value.
     """
     value = part.content.get(key)
-    if value is None or part.part("Status").text("State") in NO_SENSOR:
-        return None
     if isinstance(value, str) and DECIMAL.fullmatch(value):
         value = float(value)
+    if part.part("Status").text("State") not in MEASURES or not isinstance(value, (int, float)):
+        return None
     low, high = LIMITS[quantity]
-    known = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not known or not math.isfinite(value) or not low <= value <= high:
-        found = f"{part.place}: {key}: found {value!r}"[:200]
-        raise NodeError(Outcome.UNEXPECTED, f"{found}; accepted: {low:g} to {high:g}")
-    return float(value) or None
+    known = low <= value <= high and value != ALL_ONES and not isinstance(value, bool)
+    return float(value) or None if known else None
 
 
 EVERY_S = 60.0
