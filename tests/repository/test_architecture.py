@@ -73,7 +73,7 @@ def test_a_package_has_a_page_of_one_screen(name: str) -> None:
 
 NO_WORDS = {"proofmark.judge.additions", "proofmark.report.additions"}
 """The groups in which the names are only those of the packages, or of figures of papers."""
-IN_CORE = {"adopt", "expected", "gate", "hpl", "imported", "telemetry", "trend", "tune"}
+IN_CORE = {"adopt", "expected", "gate", "hpl", "imported", "telemetry", "trend"}
 """Names of packages that are words of the core too: what healthy hardware reaches, the matrix of
 HPL, a module that is imported, a process that adopts others, samples of sensors. As a command or an
 option they are words of a package."""

@@ -60,45 +60,6 @@ class Axes(StrictModel):
     let: dict[Name, Scalar] = {}
 
 
-class SearchRule(StrictModel):
-    """The search for the best point of a sweep during the run (docs/design/cases.md).
-
-    Points that differ only in ``axes`` are one search. With several axes one after another is
-    varied, with the best values of the others, until no axis gives a value that is better by 1 %.
-    With one axis its values are tried in order until the metric grows by less than 5 %. The noise
-    of the repeats counts in addition.
-
-    Attributes:
-        metric: a metric of the case.
-        axes: axes of the sweep, in the order in which they are varied.
-        facts: facts of the partition that a site can accept: expressions over the values of the
-            best step.
-    """
-
-    metric: Name
-    axes: Annotated[list[Name], Field(min_length=1)]
-    facts: dict[Name, Scalar] = {}
-
-    @model_validator(mode="after")
-    def _each_axis_once(self) -> Self:
-        if len(set(self.axes)) < len(self.axes):
-            raise KeyMistake("each axis once", "axes")
-        return self
-
-    @property
-    def grows(self) -> bool:
-        """Whether the values of the one axis are tried in order until the metric stops growing."""
-        return len(self.axes) == 1
-
-    @cached_property
-    def least_gain(self) -> float:
-        """The least relative gain that counts, in addition to the noise of the repeats.
-
-        A larger step, as more nodes, costs more than another setting of the same step.
-        """
-        return 0.05 if self.grows else 0.01
-
-
 class Load(Axes):
     """A program that runs beside a step while it measures (docs/design/validity.md).
 
@@ -135,7 +96,7 @@ class SuiteUse(Axes):
     all pairs measure at the same time; if they are ``alone``, only pairs without a common switch.
     ``rounds`` is the largest number of rounds, and of waves of pairs that are alone.
 
-    ``search`` runs only the points that a search needs. ``reads`` is true for a use whose steps
+    ``reads`` is true for a use whose steps
     read the files that the step of the same point of the use before it wrote, in another job and on
     other nodes.
     """
@@ -148,15 +109,13 @@ class SuiteUse(Axes):
     rounds: int = Field(default=16, ge=1, le=MAX_ROUNDS)
     repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
     least_repeats: int = Field(default=1, ge=1, le=MAX_REPEATS)
-    search: SearchRule | None = None
     reads: bool = False
     load: Load | None = None
 
     @model_validator(mode="after")
     def _one_scope(self) -> Self:
-        for key in ("search", "reads"):
-            if getattr(self, key) and self.scope != "job":
-                raise KeyMistake("only accepted if scope is job", key)
+        if self.reads and self.scope != "job":
+            raise KeyMistake("only accepted if scope is job", "reads")
         if self.load and self.load.place == "other-nodes" and self.scope != "job":
             raise KeyMistake("other-nodes is only accepted if scope is job", "load", "place")
         return self

@@ -120,7 +120,7 @@ def _cross_checks(
                 yield from _unknown(path, key, axis, axes, "an axis that nothing uses:")
         for use in uses:
             yield from _load_mistakes(path, f"suites.{suite}.load", use.load, cases)
-    yield from use_mistakes(str(path), case)
+        yield from _reading_mistakes(path, f"suites.{suite}", uses)
     if isinstance(case.read, SameAs):
         readers = [name for name, other in cases.items() if not isinstance(other.read, SameAs)]
         problem = "a case without rules in its key read:"
@@ -290,36 +290,17 @@ def schema() -> dict[str, Any]:
     }
 
 
-def use_mistakes(file: str, case: Case) -> Iterator[InputError]:
-    """Yield the mistakes in the keys ``search`` and ``reads`` of the uses of `case`."""
-    for suite, uses in case.suites.items():
-        for number, use in enumerate(uses):
-            key = f"suites.{suite}.{number}"
-            yield from _search_mistakes(file, key, case, use)
-            yield from _reading_mistakes(file, key, uses, number)
+def _reading_mistakes(file: Path, key: str, uses: Sequence[SuiteUse]) -> Iterator[InputError]:
+    """Yield why a use that reads files cannot read those of the use before it."""
+    for number, use in enumerate(uses):
+        if use.reads:
+            writer = uses[number - 1] if number else None
+            yield from _reader_mistakes(f"{file}", f"{key}.{number}", use, writer)
 
 
-def _search_mistakes(file: str, key: str, case: Case, use: SuiteUse) -> Iterator[InputError]:
-    if use.search is None:
-        return
-    axes = [*case.sweep, *use.sweep]
-    names = [(axis, axes, f"{key}.search.axes") for axis in use.search.axes]
-    names.append((use.search.metric, [*case.metrics], f"{key}.search.metric"))
-    for given, known, place in names:
-        if given not in known:
-            yield InputError(file, place, f"{given!r}{nearest(given, known)}", ", ".join(known))
-    if use.reads:
-        found = "a search in a use that reads files"
-        yield InputError(file, f"{key}.search", found, "a search in the use that writes them")
-
-
-def _reading_mistakes(
-    file: str, key: str, uses: Sequence[SuiteUse], number: int
+def _reader_mistakes(
+    file: str, key: str, use: SuiteUse, writer: SuiteUse | None
 ) -> Iterator[InputError]:
-    """Yield why a use cannot read the files of the use before it."""
-    use, writer = uses[number], uses[number - 1] if number else None
-    if not use.reads:
-        return
     if writer is None or writer.reads:
         yield InputError(file, f"{key}.reads", "no use before it", "a use that writes the files")
         return

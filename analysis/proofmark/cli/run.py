@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,6 @@ from proofmark.jobs.step_script import repeated_commands, unselected_rails
 from proofmark.machine.node_commands import check_programs
 from proofmark.machine.preflight import refuse_unseen
 from proofmark.plan.kinds import kind_of
-from proofmark.plan.search import Figures, Search
 from proofmark.plan.step import Step, StepInstance
 from proofmark.runs.acceptance import resting_on
 from proofmark.runs.attempts import has_result
@@ -135,18 +134,11 @@ def execute(options: Namespace) -> int:
     if jobs := jobs_of(run.plan.kind):
         early = jobs.execute(Execution(run, name, say, partial(stage, site=site), manner))
     else:
-        early = execute_run(run, name, say, _figures, manner=manner, arrivals=arrivals)
+        early = execute_run(run, name, say, manner=manner, arrivals=arrivals)
     if run.plan.more_repeats_s and not early:
         repeat_noisy_steps(with_decisions(run), say)
     print_line(summary(with_decisions(run)))
     return STOPPED_EARLY if early else 0
-
-
-def _figures(run: Run, search: Search, steps: Collection[str]) -> Figures:
-    """Return the figures of finished steps."""
-    from proofmark.records.read import figures_of  # polars costs time; few runs search
-
-    return figures_of(run, search, steps)
 
 
 def collect(options: Namespace) -> int:

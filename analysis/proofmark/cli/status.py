@@ -24,7 +24,7 @@ from proofmark.runs.progress import (
     span,
     unfinished_jobs,
 )
-from proofmark.runs.run import Run, open_run, read_decisions, with_decisions
+from proofmark.runs.run import Run, open_run, with_decisions
 from proofmark.runs.state import is_locked
 from proofmark.runs.step_state import EXECUTIONS, GAVE_UP, RUNNING, Repeat, StepState
 from proofmark.site.inventory import choose_inventory
@@ -46,7 +46,6 @@ def status(options: Namespace) -> int:
     if options.json:
         print_json(_as_json(run, current))
         return 0
-    _print_decisions(run)
     print_line(f"{run.id}: {current.line()}")
     print_line("")
     _print_steps(run, current.steps) if options.steps else _print_cases(run, current)
@@ -77,18 +76,12 @@ def _watch(run: Run) -> int:
         active = is_locked(run.folder)
         current = progress(run, active=active, before=current)
         if said is None or current.line(current) != said.line(said):
-            _print_decisions(run)
             print_line(f"{run.id}: {current.line(said)}")
             said = current
         if not active:
             return 0
         time.sleep(1)
         run = with_decisions(run)
-
-
-def _print_decisions(run: Run) -> None:
-    for name, why in read_decisions(run.files).searches.items():
-        print_line(f"{name}: {why}")
 
 
 def _print_cases(run: Run, current: Progress) -> None:

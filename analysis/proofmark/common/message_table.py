@@ -558,16 +558,6 @@ MESSAGES: Mapping[str, str] = {
     "hints-without-romio": "{part} has no ROMIO, which alone reads hints for files",
     "same-command": "runs the command of {step}: {same}",
     "same-files": "its files are those of {step}: {text}",
-    "search-repeats": "the search ended: every point repeats the command of another step",
-    "search-empty": "the search of {axes} ended: no point has a valid figure; {used} of {points} "
-    "points measured",
-    "search-ended": "the search of {axes} ended: best {best}, {value}; {text}; {used} of {points} "
-    "points measured",
-    "search-no-axis": "no axis gives a gain of more than {threshold}",
-    "search-varied": "each axis was varied {times} times",
-    "search-no-value": "there is no further value",
-    "search-no-gain": "{last} gives no gain of more than {threshold}",
-    "search-invalid": "{last} has no valid figure",
     "step-not-needed": "{step}: NOT NEEDED: {reason}",
     "job-stopped": "job {job}: {text}; {left} of {steps} steps left",
     "job-stopped-said": "job {job}: {state}: {message}; {left} of {steps} steps left",

@@ -1,7 +1,7 @@
 """Runs the jobs of a run through the scheduler of the site, and reports their progress.
 
-During a run it decides which steps can run now: those that a search needs, and reading steps. When
-finished steps run again, the new output is stored beside the first one, and both count.
+During a run it decides which steps that read files of others can run now. When finished steps run
+again, the new output is stored beside the first one, and both count.
 """
 
 from __future__ import annotations
@@ -23,19 +23,14 @@ from proofmark.jobs.watch import JobMonitor
 from proofmark.machine.scheduler import is_down, scheduler
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Group, Job, Step, instance_named
-from proofmark.plan.search import Figures, Search, available, decide
 from proofmark.plan.step import StepInstance
 from proofmark.runs.attempts import Attempt, attempts, has_result, last_words
 from proofmark.runs.job_folder import LOOK_S, JobFolder, Look, add_look, last_state, unfinished
 from proofmark.runs.journal import unverified
 from proofmark.runs.progress import Progress, progress
-from proofmark.runs.run import Run, SetAside, add_decisions, read_decisions, site_of, with_decisions
+from proofmark.runs.run import Run, SetAside, add_decisions, site_of, with_decisions
 from proofmark.runs.state import lock, planned
 from proofmark.runs.step_state import needs_execution
-
-FigureReader = Callable[[Run, Search, Collection[str]], Figures]
-"""Returns the figures of finished steps of a search, by the ids of the steps."""
-
 
 class ReadySteps:
     """The steps of one group of a run that can run now; each step is returned once.
@@ -44,32 +39,17 @@ class ReadySteps:
     of which all executions were disturbed before is returned.
 
     Args:
-        figures: reads the figures of finished steps; None if the plan has no search.
-        say: called with one line when a search ends, or when a step cannot run.
+        say: called with one line when a step cannot run.
 
     Attributes:
         run: the run with the decisions so far.
     """
 
-    def __init__(
-        self, run: Run, group: Group, figures: FigureReader | None, say: Callable[[str], None]
-    ) -> None:
-        if run.plan.searches and figures is None:
-            raise bad_input("plan.json", "searches", "no reader of figures", "a reader of figures")
-        self.run, self._group, self._figures, self._say = run, group, figures, say
+    def __init__(self, run: Run, group: Group, say: Callable[[str], None]) -> None:
+        self.run, self._group, self._say = run, group, say
         steps = list(group.steps())
-        ids = {step.id for step in steps}
-        ended = read_decisions(run.files).searches
-        self._searches = [
-            search
-            for search in run.plan.searches
-            if search.id not in ended and ids.issuperset(search.steps())
-        ]
-        self._read: dict[str, Figures] = {}
         self._given: set[str] = set()
         self._later = {step.id for step in steps if step.reads}
-        for search in self._searches:
-            self._later.update(search.steps())
         self._due = {step.id for step in steps if needs_execution(run.files, step)}
         self._first = True
 
@@ -79,11 +59,10 @@ class ReadySteps:
         Raises:
             BadInput: a decision cannot be written, or an output cannot be read.
         """
-        if not (self._first or self._searches or self._later - self._given):
+        if not (self._first or self._later - self._given):
             return []
         candidates = self._first_or_later()
-        held = set(self._decided())
-        held |= set(self._unwritten(candidates))
+        held = set(self._unwritten(candidates))
         ready: list[Job] = []
         for job, steps in candidates:
             chosen = [
@@ -113,29 +92,6 @@ class ReadySteps:
             for job in self._group.jobs
         ]
 
-    def _decided(self) -> Iterator[str]:
-        """Yield the steps that no search needs yet. Write why searches ended."""
-        for search in list(self._searches):
-            candidates = available(search, self.run.plan.repeated)
-            decision = decide(candidates, self._figures_of(candidates))
-            rest = [step for step in candidates.steps() if step not in decision.needed]
-            if not decision.ended:
-                yield from rest
-                continue
-            self._searches.remove(search)
-            self._say(f"{search.id}: {decision.ended}")
-            self._add(
-                searches={search.id: decision.ended}, not_needed=dict.fromkeys(rest, decision.ended)
-            )
-
-    def _figures_of(self, search: Search) -> Figures:
-        """Return the figures of the finished steps; each new set of them is read once."""
-        finished = [step for step in search.steps() if has_result(self.run.files.step(step))]
-        if {*self._read.get(search.id, {})} != {*finished}:
-            assert self._figures is not None
-            self._read[search.id] = self._figures(self.run, search, finished)
-        return self._read.get(search.id, {})
-
     def _unwritten(self, candidates: Sequence[tuple[Job, list[Step]]]) -> Iterator[str]:
         """Yield the steps whose files are not written yet. Write which will not be written."""
         not_run: dict[str, Message] = {}
@@ -159,11 +115,10 @@ class ReadySteps:
     def _add(
         self,
         *,
-        searches: Mapping[str, Message] | None = None,
         not_needed: Mapping[str, Message] | None = None,
         not_run: Mapping[str, Message] | None = None,
     ) -> None:
-        add_decisions(self.run.files, searches=searches, not_needed=not_needed, not_run=not_run)
+        add_decisions(self.run.files, not_needed=not_needed, not_run=not_run)
         self.run = with_decisions(self.run)
 
 
@@ -206,7 +161,6 @@ def execute(
     run: Run,
     scheduler_name: str,
     say: Callable[[str], None],
-    figures: FigureReader | None = None,
     *,
     manner: Manner = Manner.UNFINISHED,
     arrivals: Arrivals = ANY_NODE,
@@ -221,12 +175,10 @@ def execute(
     In a run that nodes join, a job is submitted when none of its nodes is down, and a script that
     fails stops no other job.
 
-    Steps of a search, and steps that read files of others, are submitted when earlier steps of
-    theirs have ended (`ReadySteps`).
+    Steps that read files of others are submitted when these have ended (`ReadySteps`).
 
     Args:
         say: called with one line when a step or a job starts or ends, and every 30 seconds.
-        figures: reads the figures of a search; a plan without searches needs none.
         manner: which steps run, and when they stop.
         arrivals: which jobs are submitted in a run that nodes join; other runs do not use it.
 
@@ -241,7 +193,7 @@ def execute(
     batch = batch_of(run, scheduler_name)
     with lock(run.folder):
         for group in run.plan.to_run():
-            ready = ReadySteps(run, group, figures, say)
+            ready = ReadySteps(run, group, say)
             waits = arrivals if kind_of(run.plan).nodes_arrive else None
             if early := _execute_group(ready, group.mode, batch, manner, waits, say):
                 return early

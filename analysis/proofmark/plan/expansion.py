@@ -19,7 +19,6 @@ from proofmark.common.printed_command import AutoRepeats
 from proofmark.common.text import duration
 from proofmark.common.yaml_models import placed
 from proofmark.plan.plan import Group, Job, Plan
-from proofmark.plan.search import Search, searches_of
 from proofmark.plan.selection import Suites, cases_of, selection_mistakes, unreachable
 from proofmark.plan.step import COUNTED, Step
 from proofmark.plan.step_draft import Draft, fewer_nodes
@@ -111,7 +110,6 @@ def make_plan(
         raise bad_input(benchmarks.folder, suite, "a suite that no case joins", "a case with it")
     expansion = SuiteSteps(benchmarks, suite, site, machines)
     groups: list[Group] = []
-    searches: list[Search] = []
     numbers = itertools.count(1)
     current = site.partition.current_mode
     for mode in sorted(site.partition.modes, key=lambda mode: mode != current):
@@ -142,7 +140,6 @@ def make_plan(
         )
         drafts = expansion.linked(_limited(planned, suite))
         steps = [draft.step for draft in drafts]
-        searches += searches_of(drafts, members, taken=[each.id for each in searches])
         environment = site.partition.environment
         if steps:
             jobs = _jobs(steps, len(groups), site.partition.queue)
@@ -155,7 +152,7 @@ def make_plan(
     for group in groups:
         all_steps += group.steps()
     digests = {name: content_digest(case.model_dump(mode="json")) for name, case in members.items()}
-    cost, used = totals(groups, searches), {step.case for step in all_steps}
+    cost, used = totals(groups), {step.case for step in all_steps}
     body = {
         "digest": "",
         "site": site.name,
@@ -171,7 +168,6 @@ def make_plan(
         "assumed": assumed(site, groups)
         | assumed_storage(site.partition, members.values())
         | assumed_rates(site.partition, [members[name] for name in used]),
-        "searches": searches,
         "fewer_nodes": fewer_nodes(expansion.intended_nodes, all_steps),
     }
     plan = Plan(**body)

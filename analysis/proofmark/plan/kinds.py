@@ -22,14 +22,13 @@ from proofmark.common.plugins import Plugins
 from proofmark.common.shared_models import StrictModel
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Group, Plan
-from proofmark.plan.search import Search
 from proofmark.plan.step import COUNTED
 from proofmark.site.contract_document import Contract, ContractItem
 from proofmark.site.inventory import Site
 from proofmark.site.machines import Machine
 
-Part = tuple[list[Group], list[Search]]
-"""The jobs and the searches by which a plan grows."""
+Part = list[Group]
+"""The jobs by which a plan grows."""
 Data = TypeVar("Data", bound=StrictModel)
 
 
@@ -111,7 +110,7 @@ class RunKind:
 
     def joining(self, plan: Plan, asked: Plan, site: Site) -> Part | None:
         """Return what `asked` adds to the run of `plan`; None if it is the plan of another run."""
-        return ([], []) if plan.digest == asked.digest else None
+        return [] if plan.digest == asked.digest else None
 
     def judged(self, plan: Plan) -> Plan:
         """Return the plan with the steps from whose figures the verdict is made."""

@@ -20,7 +20,6 @@ from proofmark.common.printed_command import NAME, PrintedCommand, of_run
 from proofmark.common.shared_models import StrictModel
 from proofmark.plan.file_layout import HINTS_FILE
 from proofmark.plan.rank_cpus import RankCpus
-from proofmark.plan.search import Search
 from proofmark.plan.step import COUNTED, Identifier, StepInstance
 from proofmark.plan.step import SCRATCH as SCRATCH
 from proofmark.plan.step import Step as Step
@@ -62,10 +61,7 @@ class Group(StrictModel):
 
 
 class Totals(StrictModel):
-    """The cost of a plan. ``scratch_peak_bytes`` is the most data in scratch at one time.
-
-    Of the steps of a search, those of one pass over its axes are counted (`proofmark.plan.search`).
-    """
+    """The cost of a plan. ``scratch_peak_bytes`` is the most data in scratch at one time."""
 
     jobs: int
     steps: int
@@ -103,8 +99,8 @@ class Plan(StrictModel):
             plan.json.
         repeated: the steps that repeat the command of another step, each with the reason. They
             follow from the programs: the folder of the run has them, not plan.json.
-        not_needed: the steps in `repeated`, those that a search did not need, and those whose files
-            were not written, each with the reason. The folder of the run has them.
+        not_needed: the steps in `repeated`, and those whose files were not written,
+            each with the reason. The folder of the run has them.
     """
 
     digest: str
@@ -118,7 +114,6 @@ class Plan(StrictModel):
     current_mode: str = CURRENT
     left_out: list[LeftOut] = []
     assumed: dict[str, str] = {}
-    searches: list[Search] = Field(default=[], exclude_if=lambda searches: not searches)
     fewer_nodes: dict[str, int] = Field(default={}, exclude_if=lambda cases: not cases)
     at_once: int = Field(default=1, ge=1, exclude_if=lambda jobs: jobs == 1)
     more_repeats_s: float = Field(default=0.0, ge=0, exclude_if=lambda seconds: not seconds)

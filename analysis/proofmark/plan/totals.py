@@ -15,7 +15,6 @@ from proofmark.common.text import duration
 from proofmark.plan.placement import counted
 from proofmark.plan.plan import Group, Job, Plan, Totals
 from proofmark.plan.rank_cpus import ranges_of
-from proofmark.plan.search import Search, uncounted
 from proofmark.plan.step import Step
 from proofmark.site.execution import Queue
 from proofmark.site.fabric import UNKNOWN_LINK
@@ -75,32 +74,23 @@ def _changes(partition: Partition, before: str, mode: str) -> str:
     return ", ".join(f"{name}={value}" for name, value in shown.items()) or "no BIOS change"
 
 
-def totals(groups: Sequence[Group], searches: Sequence[Search]) -> Totals:
-    """Return the cost of `groups`. Of a search, the steps of one pass over its axes count.
+def totals(groups: Sequence[Group]) -> Totals:
+    """Return the cost of `groups`.
 
     The files of a step that another step reads are in scratch until that step ended. So all files
     that are kept count at the same time.
     """
-    by_id: dict[str, Step] = {}
+    jobs: list[Job] = []
+    steps: list[Step] = []
     for group in groups:
-        by_id |= {step.id: step for step in group.steps()}
-    left = uncounted(searches, by_id)
-    jobs = []
-    for group in groups:
-        for job in group.jobs:
-            jobs.append((job, [step for step in job.steps if step.id not in left]))
-    steps = []
-    for _, members in jobs:
-        steps += members
-    node_seconds = sum(
-        len(job.nodes) * sum(step.wall_s for step in members) for job, members in jobs
-    )
+        jobs += group.jobs
+        steps += group.steps()
     sizes = {step.id: step.bytes * step.measurements for step in steps}
     kept = sum(sizes[step.id] for step in steps if step.kept)
     return Totals(
-        jobs=sum(bool(members) for _, members in jobs),
+        jobs=len(jobs),
         steps=len(steps),
-        node_hours=round(node_seconds / 3600, 4),
+        node_hours=round(sum(len(job.nodes) * job.wall_s for job in jobs) / 3600, 4),
         bytes=sum(sizes.values()),
         scratch_peak_bytes=kept
         + max((sizes[step.id] for step in steps if not step.kept), default=0),
@@ -168,7 +158,7 @@ class JobTime:
     """The time of a job of a plan.
 
     Attributes:
-        job: the job, of a search with the steps of one pass over its axes.
+        job: the job.
         expected_s: the expected time of its steps in seconds.
     """
 
@@ -211,16 +201,10 @@ def within_limit(steps: Sequence[Step], queue: Queue) -> Iterator[list[Step]]:
 
 def job_times(plan: Plan, queue: Queue) -> list[JobTime]:
     """Return the expected and the requested time of each job of `plan`, in its order."""
-    left = uncounted(plan.searches, {step.id: step for step in plan.steps()})
     times = []
     for group in plan.groups:
         for job in group.jobs:
-            steps = [step for step in job.steps if step.id not in left]
-            if steps:
-                expected = sum(step.wall_s for step in steps)
-                counted = job.model_copy(update={"steps": steps})
-                requested = requested_s(steps, queue)
-                times.append(JobTime(group.mode, counted, expected, requested))
+            times.append(JobTime(group.mode, job, job.wall_s, requested_s(job.steps, queue)))
     return times
 
 

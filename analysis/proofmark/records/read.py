@@ -1,20 +1,14 @@
-"""Reads the records of a run: one record per value in the raw outputs.
-
-A search reads the figures of finished steps in the same way, to decide which steps run next.
-"""
+"""Reads the records of a run: one record per value in the raw outputs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from statistics import median
 
-from proofmark.common.files import read_json
 from proofmark.common.message import Message
 from proofmark.common.plugins import Plugins
 from proofmark.common.processes import parallel_map
 from proofmark.plan.plan import Step
-from proofmark.plan.search import Figures, Search
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import RecordBatch, Records
 from proofmark.records.disturbance import without_disturbed
@@ -22,9 +16,7 @@ from proofmark.records.measured_step import MeasuredStep
 from proofmark.records.run_facts import RunFacts, RunParts, run_parts
 from proofmark.records.step_records import StepRecords
 from proofmark.runs.attempts import Attempt
-from proofmark.runs.nodes import probed_nodes
-from proofmark.runs.run import Run, benchmarks_of, read_decisions, site_of
-from proofmark.software.software import Software
+from proofmark.runs.run import Run, read_decisions
 
 SLICE = 1000
 """The number of measurements of a step that one process reads at a time."""
@@ -156,33 +148,3 @@ class _Reader:
             for attempt in records.executions(str(files.step(str(instance)).folder)):
                 records.take(str(instance), hosts, attempt)
         return records.builder.batch()
-
-
-def figures_of(run: Run, search: Search, steps: Collection[str]) -> Figures:
-    """Return the figure of each of `steps`: of the newest execution without INVALID values.
-
-    A job that still runs has no probe of its end yet.
-
-    Raises:
-        BadInput: a file of the run is damaged.
-    """
-    if not steps:
-        return {}
-    software = read_json(run.files.software, Software)
-    nodes = {host: node.while_running() for host, node in probed_nodes(run).items()}
-    records = read_run(RunParts(run, benchmarks_of(run), site_of(run), software, nodes), steps)
-    return {step: figure(records, step, search.rule.metric) for step in steps}
-
-
-def figure(records: Records, step: str, metric: str) -> float | None:
-    """Return the median of `metric` in the newest valid execution of `step`; None without one."""
-    by_attempt: dict[int, list[float | None]] = {}
-    for record in records:
-        if record.step == step and record.metric == metric:
-            value = record.value if record.valid else None
-            by_attempt.setdefault(record.attempt, []).append(value)
-    for _, found in sorted(by_attempt.items(), reverse=True):
-        valid = [value for value in found if value is not None]
-        if valid and len(valid) == len(found):
-            return median(valid)
-    return None

@@ -339,11 +339,6 @@ class Node(StrictModel):
             if step in probe.steps and (not of_job or probe.name in of_job):
                 yield probe.reason
 
-    def while_running(self) -> Node:
-        """Return the node without the missing probes of the end of a job, which may still run."""
-        left = tuple(probe for probe in self.damaged if not probe.awaited)
-        return self.model_copy(update={"damaged": left})
-
     @property
     def newest(self) -> NodeFacts:
         """Return the facts of the node at the start of its newest job."""

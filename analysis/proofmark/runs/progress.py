@@ -7,13 +7,12 @@ steps of its case.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from proofmark.common.text import duration
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
-from proofmark.plan.search import uncounted
 from proofmark.runs.job_folder import JobFolder, last_state
 from proofmark.runs.run import Run
 from proofmark.runs.step_state import (
@@ -62,13 +61,10 @@ def time_of_steps(states: Iterable[StepState]) -> TimeOfSteps:
     )
 
 
-def remaining(
-    states: Sequence[StepState], uncounted: Collection[str], moment: float
-) -> dict[str, float]:
+def remaining(states: Sequence[StepState], moment: float) -> dict[str, float]:
     """Return the expected seconds of each step without a result, by id.
 
     Args:
-        uncounted: the ids of steps that a search probably does not need.
         moment: the time of the states, seconds since 1970.
     """
     every = time_of_steps(states).ratio or 1.0
@@ -77,7 +73,7 @@ def remaining(
         paces[case] = time_of_steps(each for each in states if each.step.case == case).ratio
     left = {}
     for each in states:
-        if each.state != "done" and each.step.id not in uncounted:
+        if each.state != "done":
             spent = moment - each.started if each.state == "running" and each.started else 0.0
             expected = each.step.wall_s * (paces.get(each.step.case) or every)
             left[each.step.id] = max(0.0, expected - spent)
@@ -101,8 +97,7 @@ class Progress:
 
     Attributes:
         active: whether a process works on the run.
-        left: the expected seconds of each step without a result, by id. A search needs the steps
-            that the plan counts (`uncounted`).
+        left: the expected seconds of each step without a result, by id.
         left_s: the expected remaining seconds of the run, with repetitions, without a queue.
         steps_per_hour: the rate of the done steps, if `Plan.at_once` jobs run at the same time; 0
             before the first step is done.
@@ -219,8 +214,7 @@ def progress(
     ]
     # The clock is read after the states: a running step has begun before.
     moment = time.time() if now is None else now
-    unlikely = uncounted(run.plan.searches, {state.step.id: state.step for state in states})
-    left = remaining(states, unlikely, moment)
+    left = remaining(states, moment)
     took = sum(state.seconds or 0.0 for state in states)
     finished = sum(state.state == "done" for state in states)
     rate = 3600 * finished / took * run.plan.at_once if took else 0.0

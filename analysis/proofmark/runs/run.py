@@ -3,9 +3,8 @@
 - ``growth/<n>.json``: what joined a run that grows (`proofmark.plan.kinds`). No file of the run is
   changed. A file has jobs and nodes only: the limits, the contract and everything else that judges
   are those of the start.
-- ``decisions.json``: what the controller decided about steps of the plan. A step that a search did
-  not need, and a step whose files were not written, is not run. The reason is written when the
-  decision is made, and stays: the figures that it rests on do not change.
+- ``decisions.json``: what the controller decided about steps of the plan. A step whose files were
+  not written is not run. The reason is written when the decision is made, and stays.
 - ``runs/latest-<site>``: the link to the newest acceptance of a site. A package has other links for
   its runs: the group of this module in its ``PLUGINS`` has the first word of their names.
   Another site or another kind of run never moves a link. Another user of the same site does, so
@@ -44,7 +43,6 @@ from proofmark.common.shared_models import StrictModel
 from proofmark.common.trust import refuse_untrusted
 from proofmark.plan.kinds import Part, kind_of
 from proofmark.plan.plan import Group, Plan
-from proofmark.plan.search import Search
 from proofmark.runs.identity import check_inputs
 from proofmark.runs.run_files import RunFiles, use_work_folder
 from proofmark.site.access import Access
@@ -63,19 +61,17 @@ class SetAside(StrictModel):
     reason: Annotated[str, Field(min_length=1, max_length=500)]
 
 
-class Decisions(StrictModel):
+class Decisions(StrictModel, extra="ignore"):
     """The decisions of a run.
 
     Attributes:
-        searches: why each ended search ended, with its best point, by the id of the search.
-        not_needed: the steps that a search did not need, each with the reason.
+        not_needed: the steps whose files are those of another step, each with the reason.
         not_run: the steps that cannot run, each with the reason: their files were not written, or
             the MPI lacks ROMIO. They are INVALID.
         set_aside: the executions that the site sets aside, by the folder of the step.
         more: the number of executions that ``repeats=auto`` added, by step. All of them count.
     """
 
-    searches: dict[str, Message] = {}
     not_needed: dict[str, Message] = {}
     not_run: dict[str, Message] = {}
     set_aside: dict[str, SetAside] = {}
@@ -104,14 +100,13 @@ def extends(old: bytes, new: bytes) -> bool:
         return False
     if any(count > after.more.get(step, 0) for step, count in before.more.items()):
         return False
-    kinds = ("searches", "not_needed", "not_run", "set_aside")
+    kinds = ("not_needed", "not_run", "set_aside")
     return all(getattr(before, kind).items() <= getattr(after, kind).items() for kind in kinds)
 
 
 def add_decisions(
     files: RunFiles,
     *,
-    searches: Mapping[str, Message] | None = None,
     not_needed: Mapping[str, Message] | None = None,
     not_run: Mapping[str, Message] | None = None,
     set_aside: Mapping[str, SetAside] | None = None,
@@ -124,7 +119,6 @@ def add_decisions(
     """
     known = read_decisions(files)
     changed = Decisions(
-        searches={**known.searches, **(searches or {})},
         not_needed={**known.not_needed, **(not_needed or {})},
         not_run={**known.not_run, **(not_run or {})},
         set_aside={**known.set_aside, **(set_aside or {})},
@@ -134,7 +128,7 @@ def add_decisions(
     return changed
 
 
-class Growth(StrictModel):
+class Growth(StrictModel, extra="ignore"):
     """Jobs that joined a run.
 
     `partition_hosts` are the nodes of the partition at that time, `aliases` the further names of
@@ -142,7 +136,6 @@ class Growth(StrictModel):
     """
 
     groups: list[Group]
-    searches: list[Search] = []
     hosts: list[str]
     partition_hosts: list[str]
     aliases: dict[str, list[str]]
@@ -162,7 +155,7 @@ def with_growth(folder: Path, plan: Plan) -> Plan:
     """
     kind = kind_of(plan)
     for each in _growths(folder) if kind.grows else ():
-        plan = kind.grown(plan, (each.groups, each.searches))
+        plan = kind.grown(plan, each.groups)
     return plan
 
 
@@ -184,8 +177,7 @@ def add_growth(folder: Path, part: Part, joining: Site) -> None:
     path = growth / f"{len(_growths(folder)) + 1:04d}.json"
     growth.mkdir(exist_ok=True)
     made = Growth(
-        groups=part[0],
-        searches=part[1],
+        groups=part,
         hosts=list(joining.hosts),
         partition_hosts=list(joining.partition_hosts),
         aliases=joining.aliases,

@@ -129,7 +129,7 @@ def _join(run: Run, plan: Plan, site: Site) -> Run | None:
     with lock(run.folder):
         run = open_run(run.folder)
         part = kind.joining(run.plan, plan, site)
-        if not part or not any(group.jobs for group in part[0]):
+        if not part or not any(group.jobs for group in part):
             return run
         add_growth(run.folder, part, site)
         return open_run(run.folder)

@@ -115,7 +115,7 @@ def test_a_normal_plan_adds_the_steps_of_several_nodes_once(kit: Kit) -> None:
         (4, 8),
     ]
     assert len({job.id for group in whole.groups for job in group.jobs}) == len(NODES) + 1
-    assert steps_of_several(whole, normal(kit)) == ([], [])
+    assert steps_of_several(whole, normal(kit)) == []
     assert growth(whole, plan_of(kit, NODES)) == growth(plan, plan_of(kit, NODES))
 
 

@@ -156,7 +156,7 @@ def test_a_growth_has_no_limit_and_no_contract(fleet: Fleet) -> None:
     run = fleet.call(ALL[:4])
     (growth,) = run.folder.glob("growth/*.json")
     content = json.loads(growth.read_text())
-    assert content.keys() == {"groups", "searches", "hosts", "partition_hosts", "aliases", "ssh"}
+    assert content.keys() == {"groups", "hosts", "partition_hosts", "aliases", "ssh"}
     site = json.loads((run.folder / "inputs/site.json").read_text())
     growth.write_text(json.dumps({**content, "site": site}))
     with pytest.raises(BadInput, match="site"):

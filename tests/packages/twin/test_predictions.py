@@ -29,7 +29,6 @@ from proofmark.judge.evidence import Evidence
 from proofmark.judge.judging import judge, judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.history.trend_command import compare
-from proofmark.packages.tools.tune import tuned_facts
 from proofmark.packages.twin.predictions import FigurePredictions, Prediction
 from proofmark.packages.twin.twin_error import figures_of, model_error_of, predictions_of
 from proofmark.packages.twin.twin_files import (
@@ -417,10 +416,6 @@ class TestNeverTogether:
             copy_baseline(baseline, site / "copy")
         with pytest.raises(BadInput, match="origin: found predicted"):
             run_of(site, "second", rates(2), baseline)
-
-    def test_a_twin_tunes_no_facts(self, twin: Run) -> None:
-        with pytest.raises(BadInput, match="origin: found predicted; accepted: a run on real"):
-            tuned_facts(twin)
 
     def test_a_baseline_has_a_name_and_no_folder(self, twin: Run) -> None:
         with pytest.raises(BadInput, match="accepted: the name of a baseline, not a folder: none"):

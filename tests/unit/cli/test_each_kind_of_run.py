@@ -41,7 +41,6 @@ baseline accept ONE SITED --signers SIGNERS --reason new
 baseline show ONE SITED
 baseline export ONE SITED -o NEW.yml
 baseline remove ONE SITED
-tune show ONE
 modes check ONE SITED
 modes enter ONE SITED --confirm-reboot
 modes verify ONE SITED

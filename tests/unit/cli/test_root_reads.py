@@ -57,7 +57,6 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
         ("baseline remove RUN -i SITE", 3),
     ],
     "trend": [("trend RUN RUN", 3), ("trend RUNS -o NEW.html", 3)],
-    "tune": [("tune show RUN", 3)],
     "export": [("export RUN --format csv -o NEW", 3)],
     "sign": [("sign RUN --key KEY", 3)],
     "verify": [("verify RUN --signers SIGNERS", 3)],

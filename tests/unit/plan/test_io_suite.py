@@ -102,12 +102,6 @@ def test_another_job_on_other_nodes_reads_what_was_written() -> None:
         assert "-D" not in other.arguments
 
 
-def test_scaling_is_a_search_that_ends_without_growth() -> None:
-    """One for each case, and for each kind of directories of mdtest."""
-    searches = plan().searches
-    assert sorted(each.case for each in searches) == ["ior-easy", "ior-hard", "mdtest", "mdtest"]
-
-
 def test_a_client_is_measured_while_few_others_are() -> None:
     (step,) = steps(plan(), "client")
     assert (step.scope, len(step.nodes)) == ("each-node", 132)

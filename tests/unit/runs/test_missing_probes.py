@@ -17,7 +17,6 @@ from proofmark.cli.main import main
 from proofmark.common.files import read_text
 from proofmark.judge.judging import judge_run
 from proofmark.runs.evidence import seal
-from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run
 from proofmark.site.partition import PREDICTED
 
@@ -217,16 +216,6 @@ def pair_run(folder: Path) -> Run:
     )
     shutil.copytree(job_of(source) / "attempt-1", job_of(run) / "attempt-1")
     return run
-
-
-def test_a_running_job_has_no_last_probe_yet(run: Run) -> None:
-    """A search reads the figures of finished steps before the job has ended."""
-    (job_of(run) / "attempt-1" / "n2.after").unlink()
-    node = nodes_of(run)["n2"]
-    assert [probe.code for probe in node.damaged] == ["missing"]
-    assert node.while_running().damaged == ()
-    empty(job_of(run) / "attempt-1" / "n2.before")
-    assert [probe.code for probe in nodes_of(run)["n2"].while_running().damaged] == ["empty"]
 
 
 def test_a_model_of_a_machine_has_no_nodes(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ acceptance of the same run adds them (`steps_of_several`).
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -19,7 +18,6 @@ from proofmark.common.shared_models import StrictModel
 from proofmark.plan.expansion import content_digest
 from proofmark.plan.kinds import Part, PlanRequest, RunKind, data_of
 from proofmark.plan.plan import Job, Plan
-from proofmark.plan.search import Search
 from proofmark.plan.step import COUNTED, Step
 from proofmark.plan.totals import totals
 from proofmark.site.contract_document import ContractItem
@@ -98,7 +96,7 @@ def rolling_plan(plan: Plan, site: Site, unit: Unit) -> Plan:
     if any(step.launch == COUNTED for step in plan.steps()):
         raise bad_input("rolling", "", f"with {plan.suite}", f"{plan.suite} without rolling=true")
     first = next(plan.steps()).nodes[0]  # with a limit of nodes, jobs of others have the same steps
-    groups, searches = _part(plan, lambda step: rolls(step) and first in step.nodes)
+    groups = _part(plan, lambda step: rolls(step) and first in step.nodes)
     if not groups:
         accepted = "a suite with steps of one node; without rolling=true its steps run together"
         raise bad_input("rolling", "", f"{plan.suite}: only steps of several nodes", accepted)
@@ -108,7 +106,6 @@ def rolling_plan(plan: Plan, site: Site, unit: Unit) -> Plan:
     empty = plan.model_copy(
         update={
             "groups": [group.model_copy(update={"jobs": []}) for group in groups],
-            "searches": [],
             "left_out": [*plan.left_out, *left],
             "fewer_nodes": {},
             "kind": KIND,
@@ -116,7 +113,7 @@ def rolling_plan(plan: Plan, site: Site, unit: Unit) -> Plan:
             "digest": rolling_digest(plan, site, unit),
         }
     )
-    return grown(empty, _renamed((groups, searches), empty, units_of(site, unit)))
+    return grown(empty, _renamed(groups, empty, units_of(site, unit)))
 
 
 def growth(plan: Plan, joining: Plan) -> Part:
@@ -131,12 +128,9 @@ def growth(plan: Plan, joining: Plan) -> Part:
 
 
 def steps_of_several(plan: Plan, normal: Plan) -> Part:
-    """Return the jobs of `normal` with the steps that do not roll; none if `plan` has such steps.
-
-    A search that also needs steps that roll is left out: then all of its other steps run.
-    """
+    """Return the jobs of `normal` with steps that do not roll; none if `plan` has such steps."""
     if not_rolling(plan):
-        return [], []
+        return []
     return _renamed(_part(normal, lambda step: not rolls(step)), plan, [()])
 
 
@@ -147,23 +141,22 @@ def grown(plan: Plan, part: Part) -> Plan:
         BadInput: the plan would have too many steps.
     """
     jobs: dict[str, list[Job]] = {}
-    for group in (every := [*plan.groups, *part[0]]):
+    for group in (every := [*plan.groups, *part]):
         jobs.setdefault(group.mode, []).extend(group.jobs)
     of_mode = {group.mode: group for group in reversed(every)}
     groups = [of_mode[mode].model_copy(update={"jobs": each}) for mode, each in jobs.items()]
-    searches = [*plan.searches, *part[1]]
     count = 0
     for group in groups:
         count += len([*group.steps()])
     if count > MAX_STEPS:
         accepted = f"at most {MAX_STEPS:,}: a smaller suite, or rolling=rack"
         raise bad_input("rolling", "", f"{count:,} steps", accepted)
-    update = {"groups": groups, "searches": searches, "totals": totals(groups, searches)}
+    update = {"groups": groups, "totals": totals(groups)}
     return plan.model_copy(update=update)
 
 
 def _part(plan: Plan, wanted: Callable[[Step], bool]) -> Part:
-    """Return the jobs of `plan` with the wanted steps only, and the searches among these."""
+    """Return the jobs of `plan` with the wanted steps only."""
 
     def some(job: Job) -> Job:
         return job.model_copy(update={"steps": [step for step in job.steps if wanted(step)]})
@@ -172,10 +165,7 @@ def _part(plan: Plan, wanted: Callable[[Step], bool]) -> Part:
     for group in plan.groups:
         if jobs := [job for job in map(some, group.jobs) if job.steps]:
             groups.append(group.model_copy(update={"jobs": jobs}))
-    ids = set()
-    for group in groups:
-        ids |= {step.id for step in group.steps()}
-    return groups, [each for each in plan.searches if ids.issuperset(each.steps())]
+    return groups
 
 
 def _renamed(part: Part, plan: Plan, units: Iterable[Sequence[str]]) -> Part:
@@ -183,18 +173,16 @@ def _renamed(part: Part, plan: Plan, units: Iterable[Sequence[str]]) -> Part:
 
     The ids follow those of `plan`. A unit without nodes keeps the jobs with their nodes.
     """
-    groups, searches = part
     numbers = itertools.count(1 + max((_number(step.id) for step in plan.steps()), default=0))
-    modes = list(dict.fromkeys(group.mode for group in (*plan.groups, *groups)))
+    modes = list(dict.fromkeys(group.mode for group in (*plan.groups, *part)))
     earlier = {group.mode: len(group.jobs) for group in plan.groups}
-    made: dict[str, list[Job]] = {group.mode: [] for group in groups}
-    copies: list[Search] = []
+    made: dict[str, list[Job]] = {group.mode: [] for group in part}
     for unit in units:
         ids: dict[str, str] = {}
-        for group in groups:
+        for group in part:
             for step in group.steps():
                 ids[step.id] = f"{next(numbers):04d}-{step.id.partition('-')[2]}"
-        for group in groups:
+        for group in part:
             every = Job(id="unit", nodes=list(unit), steps=[*group.steps()])
             of_unit = [every] if unit else group.jobs
             for job in of_unit:
@@ -202,8 +190,7 @@ def _renamed(part: Part, plan: Plan, units: Iterable[Sequence[str]]) -> Part:
                 steps = [_on(unit, step, ids) for step in job.steps]
                 name = f"{modes.index(group.mode):02d}-{number:04d}"
                 made[group.mode].append(Job(id=name, nodes=job.nodes, steps=steps))
-        copies += (_search_of(search, ids) for search in searches)
-    return [group.model_copy(update={"jobs": made[group.mode]}) for group in groups], copies
+    return [group.model_copy(update={"jobs": made[group.mode]}) for group in part]
 
 
 def _number(step: str) -> int:
@@ -221,17 +208,6 @@ def _on(unit: Sequence[str], step: Step, ids: Mapping[str, str]) -> Step:
             load = step.load.model_copy(update={"step": program})
             update["load"] = load.of_instances(scope)
     return step.model_copy(update=update)
-
-
-def _search_of(search: Search, ids: Mapping[str, str]) -> Search:
-    """Return a copy of `search` whose candidates have the new ids."""
-    candidates = [
-        each.model_copy(update={"steps": [ids[step] for step in each.steps]})
-        for each in search.candidates
-    ]
-    number = _number(candidates[0].steps[0])
-    name = re.sub(r"-from-\d+$", "", search.id)
-    return search.model_copy(update={"id": f"{name}-from-{number}", "candidates": candidates})
 
 
 class RollingRun(RunKind):
@@ -256,7 +232,7 @@ class RollingRun(RunKind):
         )
 
     def grown(self, plan: Plan, part: Part) -> Plan:
-        """Return `plan` with the jobs and the searches of `part`."""
+        """Return `plan` with the jobs of `part`."""
         return grown(plan, part)
 
     def joining(self, plan: Plan, asked: Plan, site: Site) -> Part | None:

@@ -107,7 +107,7 @@ class Rounds:
             return []
         plan = with_round(self._run.plan, jobs)
         group = plan.groups[0].model_copy(update={"jobs": jobs})
-        add_growth(self._run.folder, ([group], []), self._site)
+        add_growth(self._run.folder, [group], self._site)
         self._prepare(replace(self._run, plan=plan.model_copy(update={"groups": [group]})))
         self._run = replace(self._run, plan=plan)
         self._open |= {job.id: job for job in jobs}

@@ -108,7 +108,6 @@ def stability_plan(
     first = plan.groups[0].model_copy(update={"jobs": []})
     update: dict[str, Any] = {
         "groups": [first],
-        "searches": [],
         "digest": "",
         "kind": KIND,
         "hosts": [*hosts],
@@ -223,7 +222,7 @@ def _cost(plan: Plan) -> Totals:
     busy = sum(_lanes_of_sizes(test)) / rounds
     update = {"jobs": jobs, "steps": jobs, "wall_s": round(3600 * test.hours, 1)}
     update["node_hours"] = round(busy * test.hours, 4)
-    return totals(plan.groups, []).model_copy(update=update)
+    return totals(plan.groups).model_copy(update=update)
 
 
 def counted_plan(plan: Plan) -> Plan:

@@ -70,7 +70,7 @@ class StabilityRun(RunKind):
     def grown(self, plan: Plan, part: Part) -> Plan:
         """Return `plan` with the jobs of a round."""
         jobs: list[Job] = []
-        for group in part[0]:
+        for group in part:
             jobs += group.jobs
         return with_round(plan, jobs)
 

@@ -1,4 +1,4 @@
-"""Tools of an operator: values of a search, telemetry of the BMCs.
+"""Telemetry of the BMCs: power and temperature while a run runs.
 
 May import: every room.
 """
@@ -10,11 +10,9 @@ from proofmark.common.plugins import PluginTable
 
 FOLDER = "proofmark.packages.tools"
 TELEMETRY = AddedCommand("run", f"{FOLDER}.telemetry", "read power, temperature")
-TUNE = AddedCommand("site", f"{FOLDER}.tune", "facts from a search")
 
 PLUGINS: PluginTable = {
     "proofmark.cli.commands": {
         "telemetry": ":TELEMETRY",
-        "tune": ":TUNE",
     },
 }

@@ -204,7 +204,7 @@ def with_starts(plan: Plan, start: StartCost) -> Plan:
         return group.model_copy(update={"jobs": jobs})
 
     groups = [of_group(group) for group in plan.groups]
-    return plan.model_copy(update={"groups": groups, "totals": totals(groups, plan.searches)})
+    return plan.model_copy(update={"groups": groups, "totals": totals(groups)})
 
 
 def memory_bytes(plan: Plan, start: StartCost) -> float:

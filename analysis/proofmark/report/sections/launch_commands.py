@@ -15,7 +15,6 @@ from proofmark.report.page import LONGEST_TABLE, Block, Fold, PageLink, Section,
 from proofmark.report.run_data import MOST_COMMANDS, RunData
 from proofmark.report.words import count
 from proofmark.runs.attempts import finished_executions
-from proofmark.runs.run import read_decisions
 from proofmark.runs.run_files import StepFiles
 from proofmark.runs.step_state import StepState
 
@@ -119,18 +118,14 @@ def _outcome(state: StepState) -> str:
 
 
 def _not_needed(run_data: RunData) -> list[Block]:
-    """Return the steps that were not run, by reason, and the results of the searches."""
+    """Return the steps that were not run, by reason."""
     by_reason = gathered((reason, step) for step, reason in run_data.run.plan.not_needed.items())
     items = tuple(
         f"{', '.join(steps[:3])}{_more(len(steps) - 3)}: {localized(reason)}"
         for reason, steps in by_reason.items()
     )
-    searches = tuple(
-        f"{name}: {localized(reason)}"
-        for name, reason in read_decisions(run_data.run.files).searches.items()
-    )
-    blocks = [(_("Searches"), searches), (_("Steps that are not needed"), items)]
-    return [listed(title, lines[:LONGEST_TABLE]) for title, lines in blocks if lines]
+    title = _("Steps that are not needed")
+    return [listed(title, items[:LONGEST_TABLE])] if items else []
 
 
 def _more(amount: int) -> str:
