@@ -13,14 +13,13 @@ from argparse import (
     Namespace,
     _ArgumentGroup,
 )
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from proofmark.cli import completion
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.input_limits import MAX_REPEATS
 from proofmark.common.kit import DEFAULT_SUITE, kit_folder, result_folder
@@ -86,21 +85,19 @@ def run_argument(parser: ArgumentParser, *, optional: bool = False) -> None:
     if optional:
         about += f" (default: {NEWEST})"
     nargs, default = ("?", NEWEST) if optional else (None, None)
-    run = parser.add_argument(
+    parser.add_argument(
         "folder", metavar="RUN", type=Path, nargs=nargs, default=default, help=about
     )
-    complete(run, completion.runs)
 
 
 def language_argument(parser: ArgumentParser) -> None:
     """Add the language of texts for people to `parser`."""
-    language = parser.add_argument(
+    parser.add_argument(
         "--language",
         default=ENGLISH,
         metavar="CODE",
         help=f"language of texts for people: {', '.join(LANGUAGES)}; JSON stays English",
     )
-    complete(language, LANGUAGES)
 
 
 def verb_argument(parser: ArgumentParser, verbs: Mapping[str, str | Callable[..., object]]) -> None:
@@ -122,23 +119,20 @@ def verb_argument(parser: ArgumentParser, verbs: Mapping[str, str | Callable[...
 
 def site_argument(parser: ArgumentParser, note: str = "the site's inventory") -> None:
     """Add ``--inventory`` to `parser`, and the option by which a play hands over its groups."""
-    site = parser.add_argument("-i", "--inventory", action="append", default=[], help=note)
-    complete(site, completion.sites)
+    parser.add_argument("-i", "--inventory", action="append", default=[], help=note)
     parser.add_argument("--groups-fd", type=whole(0, 65535), help=SUPPRESS)
 
 
 def limit_argument(parser: ArgumentParser, note: str = "", **options: Any) -> None:
     """Add ``--limit`` to `parser`; `note` is its help, or empty for the usual one."""
     note = note or "a partition, or hosts of one"
-    limit = parser.add_argument("-l", "--limit", help=note, **options)
-    complete(limit, completion.partitions)
+    parser.add_argument("-l", "--limit", help=note, **options)
 
 
 def suite_argument(parser: Parser, default: str | None = DEFAULT_SUITE, note: str = "") -> None:
     """Add ``--suite`` to `parser`; `note` is its help, or empty for the usual one."""
     usual = f"a suite (default: {default})" if default else "only the cases of this suite"
-    suite = parser.add_argument("--suite", default=default, help=note or usual)
-    complete(suite, completion.suites)
+    parser.add_argument("--suite", default=default, help=note or usual)
 
 
 def repeats_argument(parser: Parser) -> None:
@@ -174,22 +168,18 @@ def kind_arguments(parser: Parser) -> None:
 def runs_folder_argument(parser: ArgumentParser) -> None:
     """Add ``--runs`` to `parser`."""
     note = "the folder of all runs (default: runs)"
-    complete(parser.add_argument("--runs", default="", help=note), completion.paths)
+    parser.add_argument("--runs", default="", help=note)
 
 
 def prefixes_argument(parser: ArgumentParser) -> None:
     """Add ``--prefixes`` to `parser`."""
     note = "folder of installations, whose path must not be too long (default: .provision)"
-    folder = parser.add_argument("--prefixes", default="", metavar="FOLDER", help=note)
-    complete(folder, completion.paths)
+    parser.add_argument("--prefixes", default="", metavar="FOLDER", help=note)
 
 
 def planned_run_arguments(parser: ArgumentParser) -> None:
     """Add RUN to `parser`, and the options that plan a run if RUN is missing."""
-    run = parser.add_argument(
-        "folder", metavar="RUN", nargs="?", type=Path, help="the run's folder"
-    )
-    complete(run, completion.runs)
+    parser.add_argument("folder", metavar="RUN", nargs="?", type=Path, help="the run's folder")
     site_arguments(parser)
     planned = parser.add_argument_group("without RUN, a plan is made from -i, -l and")
     suite_argument(planned)
@@ -214,24 +204,17 @@ def site_arguments(parser: ArgumentParser) -> None:
 
 def credentials_argument(parser: ArgumentParser) -> None:
     """Add the option ``--credentials`` to `parser`."""
-    file = parser.add_argument(
+    parser.add_argument(
         "--credentials",
         metavar="FILE",
         help="JSON with user and password of the BMCs; -: stdin; default: the variables "
         "PROOFMARK_BMC_USER and PROOFMARK_BMC_PASSWORD",
     )
-    complete(file, completion.paths)
 
 
 def flag(parser: Parser, *names: str, about: str) -> None:
     """Add an option without a value to `parser`."""
     parser.add_argument(*names, action="store_true", help=about)
-
-
-def complete(action: Action, words: completion.Completer | Iterable[str]) -> None:
-    """State which words complete the value of `action` in a shell."""
-    completer = completion.quiet(words) if callable(words) else completion.fixed(words)
-    action.completer = completer  # type: ignore[attr-defined]
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:

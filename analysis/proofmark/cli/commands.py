@@ -9,13 +9,11 @@ from argparse import ArgumentParser
 from collections.abc import Mapping
 from pathlib import Path
 
-from proofmark.cli import completion
 from proofmark.cli.command import (
     ArgumentUse,
     Command,
     above_zero,
     added_arguments,
-    complete,
     credentials_argument,
     flag,
     kind_arguments,
@@ -40,8 +38,7 @@ from proofmark.common.kit import DEFAULT_SUITE
 
 def _site_arguments(parser: ArgumentParser) -> None:
     note = "a folder of inventory/, or a path (default: print the chosen site)"
-    site = parser.add_argument("site", metavar="SITE", nargs="?", help=note)
-    complete(site, completion.names_of_sites)
+    parser.add_argument("site", metavar="SITE", nargs="?", help=note)
 
 
 ACCEPTANCE_VERBS = {
@@ -58,8 +55,7 @@ def _acceptance_arguments(parser: ArgumentParser) -> None:
     site_argument(parser, "the site")
     limit_argument(parser, "a partition (default: all)", default="compute")
     note = "only these runs (default: all sealed ones with this contract)"
-    runs = parser.add_argument("--run", nargs="+", type=Path, default=[], metavar="RUN", help=note)
-    complete(runs, completion.runs)
+    parser.add_argument("--run", nargs="+", type=Path, default=[], metavar="RUN", help=note)
     runs_folder_argument(parser)
     note = (
         "judge, measure: the folder of acceptance.html (default: acceptance-SITE beside the runs)"
@@ -218,8 +214,7 @@ def _report_arguments(parser: ArgumentParser) -> None:
     )
     flag(parser, "--strict", about="with --json: exit_code is 4 if anything is UNJUDGED")
     note = "the inventory that the next command names (default: inventory/ and the site's name)"
-    site = parser.add_argument("-i", "--inventory", default="", help=note)
-    complete(site, completion.sites)
+    parser.add_argument("-i", "--inventory", default="", help=note)
     language_argument(parser)
 
 
@@ -272,15 +267,8 @@ def _baseline_arguments(parser: ArgumentParser) -> None:
 
 def _export_arguments(parser: ArgumentParser) -> None:
     run_argument(parser, optional=True)
-    name = parser.add_argument("--format", required=True, help="one of the formats above")
-    complete(name, _names_of_formats)
+    parser.add_argument("--format", required=True, help="one of the formats above")
     parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER")
-
-
-def _names_of_formats(*_: object) -> list[str]:
-    from proofmark.report.exports import EXPORTS  # it imports tables
-
-    return EXPORTS.names()
 
 
 def _formats() -> str:
@@ -294,8 +282,7 @@ def _formats() -> str:
 def _install_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
     site_arguments(parser)
-    origin = parser.add_argument("--from", dest="origin", required=True, help="the provider")
-    complete(origin, _providers)
+    parser.add_argument("--from", dest="origin", required=True, help="the provider")
     flag(parser, "--check", about="report what is missing, install nothing")
     parser.add_argument(
         "--bundle", type=Path, metavar="FILE", help="a file of `proofmark install bundle`"
@@ -316,12 +303,6 @@ def _install_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def _providers(*_: object) -> list[str]:
-    from proofmark.software.provider import PROVIDERS  # it imports models
-
-    return PROVIDERS.names()
-
-
 def _source_arguments(parser: ArgumentParser) -> None:
     _spack_arguments(parser)
     parser.add_argument("--sources", type=Path, metavar="FOLDER", help="a mirror with sources")
@@ -336,8 +317,7 @@ def _spack_arguments(parser: ArgumentParser) -> None:
 
 def _locked_arguments(parser: ArgumentParser, os_note: str, arch_note: str) -> None:
     """Add ARCH, ``--os`` and ``-i``, which select a lock, to `parser`."""
-    arch = parser.add_argument("arch", metavar="ARCH", help=arch_note)
-    complete(arch, completion.environments)
+    parser.add_argument("arch", metavar="ARCH", help=arch_note)
     parser.add_argument("--os", help=os_note)
     site_argument(parser, "the site whose own lock is used, if it has one (default: the kit's)")
 

@@ -13,7 +13,6 @@ from textwrap import fill
 from typing import Any, NoReturn
 
 from proofmark import __version__
-from proofmark.cli import completion
 from proofmark.cli.command import AddedCommand, ArgumentUse, Command, whole
 from proofmark.cli.commands import OF_VERBS, OWN, STAGES
 from proofmark.common.errors import BadInput, InputError, nearest
@@ -279,7 +278,7 @@ def complete_line(line: str) -> None:
 
     names = [word for word in line.split()[1:] if not word.startswith("-")]
     made = parser(" ".join(names[:2]))
-    autocomplete(made, exclude=[STAGE], default_completer=completion.other)  # type: ignore[arg-type]
+    autocomplete(made, exclude=[STAGE])
 
 
 def _overview() -> Iterator[str]:

@@ -14,11 +14,9 @@ from typing import Any
 
 from proofmark.cases.reader.engine import Reading, readings_of
 from proofmark.cases.reader.settings import StartedCommand as Arguments
-from proofmark.cli import completion
 from proofmark.cli.command import (
     ArgumentUse,
     Command,
-    complete,
     limit_argument,
     runs_folder_argument,
     site_argument,
@@ -68,10 +66,7 @@ def arguments(parser: ArgumentParser) -> None:
         "the outputs of a case: a pattern for paths below FOLDER, where * also matches /; without "
         "it, a plan is printed"
     )
-    pattern = parser.add_argument(
-        "--case", metavar="CASE=PATTERN", action="append", default=[], help=note
-    )
-    complete(pattern, completion.outputs)
+    parser.add_argument("--case", metavar="CASE=PATTERN", action="append", default=[], help=note)
     note = "adopt what the plan proposes"
     parser.add_argument("--accept", action="store_true", help=note)
     note = (
@@ -92,7 +87,7 @@ def arguments(parser: ArgumentParser) -> None:
     site_argument(parser, "the site of the nodes, with its limits (default: none)")
     limit_argument(parser, "with -i: a partition, or hosts of one")
     note = "print the figures that a case reads in the files; create no run"
-    complete(parser.add_argument("--print", metavar="CASE", help=note), completion.cases)
+    parser.add_argument("--print", metavar="CASE", help=note)
     parser.add_argument(
         "--format",
         choices=("table", "csv", "json"),

@@ -15,8 +15,7 @@ from statistics import median
 from proofmark.cases.case import metrics_of
 from proofmark.cases.reference import Metric
 from proofmark.cases.suite import Benchmarks
-from proofmark.cli import completion
-from proofmark.cli.command import Command, complete, language_argument
+from proofmark.cli.command import Command, language_argument
 from proofmark.cli.inputs import run_to_show
 from proofmark.cli.output import print_line, print_table
 from proofmark.common.errors import BadInput, bad_input
@@ -287,8 +286,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "folders of runs: one page of all runs over time; two or more runs: the later ones are "
         "compared with the first, figure by figure"
     )
-    runs = parser.add_argument("folders", metavar="RUNS", nargs="+", type=Path, help=note)
-    complete(runs, completion.runs)
+    parser.add_argument("folders", metavar="RUNS", nargs="+", type=Path, help=note)
     note = "of two or more runs: compare each node with itself"
     parser.add_argument("--nodes", action="store_true", help=note)
     note = "of two or more runs: print every figure, not only the changes that matter"

@@ -9,8 +9,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from pathlib import Path
 
-from proofmark.cli import completion
-from proofmark.cli.command import complete, flag
+from proofmark.cli.command import flag
 from proofmark.common.plugins import PluginTable
 
 MESSAGES: Mapping[str, str] = {
@@ -46,8 +45,7 @@ def claims_options(parser: ArgumentParser) -> None:
     )
     flag(parser, "--claims", about=note)
     note = "with --claims: further runs"
-    more = parser.add_argument("more", metavar="MORE", nargs="*", type=Path, help=note)
-    complete(more, completion.runs)
+    parser.add_argument("more", metavar="MORE", nargs="*", type=Path, help=note)
     parser.set_defaults(instead=_instead)
 
 

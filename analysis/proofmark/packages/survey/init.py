@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from proofmark.cli import completion
-from proofmark.cli.command import ArgumentUse, Command, complete, flag, whole
+from proofmark.cli.command import ArgumentUse, Command, flag, whole
 from proofmark.cli.output import print_line, print_text
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.kit import kit_folder
@@ -138,8 +137,7 @@ def _declared_scheduler(sites: list[Site]) -> str:
 def arguments(parser: ArgumentParser) -> None:
     """Add the arguments of ``init`` to `parser`."""
     note = "a new folder, inventory/<site>"
-    site = parser.add_argument("site", metavar="SITE", nargs="?", type=Path, help=note)
-    complete(site, completion.sites)
+    parser.add_argument("site", metavar="SITE", nargs="?", type=Path, help=note)
     parser.add_argument(
         "--from-node",
         metavar="NODE",
@@ -147,8 +145,7 @@ def arguments(parser: ArgumentParser) -> None:
         help="a node to read, by ssh if it is not this machine; once for each kind of node",
     )
     note = "its nodes are listed (default: the scheduler whose commands are installed)"
-    scheduler = parser.add_argument("--scheduler", default="", help=note)
-    complete(scheduler, [*LISTINGS.names(), NONE])
+    parser.add_argument("--scheduler", default="", help=note)
     note = "compare the inventory with the machine; write nothing; exit code 1 if they differ"
     flag(parser, "--diff", about=note)
     note = "read the node with sudo: memory modules and BMC need root"

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proofmark.cli import completion
-from proofmark.cli.command import AddedCommand, Parser, complete, only_beside
+from proofmark.cli.command import AddedCommand, Parser, only_beside
 from proofmark.common.plugins import PluginTable
 from proofmark.common.printed_command import PATH, CallVariable
 
@@ -63,7 +62,6 @@ def expected_option(parser: Parser) -> None:
     """Add ``--expected``: a run of a twin, whose figures are shown beside the measured ones."""
     note = "with --create: a run of a twin, whose figures are shown beside the measured ones"
     expected = parser.add_argument("--expected", type=Path, metavar="RUN", help=note)
-    complete(expected, completion.runs)
     only_beside(expected, "--create")
     parser.set_defaults(further_inputs=_predictions)
 

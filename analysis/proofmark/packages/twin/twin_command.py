@@ -11,10 +11,8 @@ from math import ceil
 from pathlib import Path
 
 from proofmark.cases.suite import Benchmarks, members_from
-from proofmark.cli import completion
 from proofmark.cli.command import (
     Command,
-    complete,
     limit_argument,
     runs_folder_argument,
     site_argument,
@@ -234,13 +232,12 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--selector", default="", help="the MPI whose collectives are imitated (default: the first)"
     )
-    measured = parser.add_argument(
+    parser.add_argument(
         "--measured",
         type=Path,
         metavar="RUN",
         help="a real run of the partition, which the model is fitted to and compared with",
     )
-    complete(measured, completion.runs)
     parser.add_argument(
         "--jobs",
         type=whole(0, MAX_PARALLEL),
