@@ -17,7 +17,7 @@ from tests.folders import ROOT
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, NothingToRun
 from proofmark.plan.expansion import make_plan, members_at
-from proofmark.plan.lacking import Available, in_words, lacking, refusal
+from proofmark.plan.lacking import Available, in_words, lacking
 from proofmark.plan.plan import Plan
 from proofmark.site.hardware import CURRENT
 from proofmark.site.inventory import Site, read_sites
@@ -48,19 +48,17 @@ class Entry:
     Attributes:
         plan: its plan; None if the partition runs no step of it.
         lacks: what the origin lacks, in words; empty if it can be built.
-        nearest: the nearest suite that works, if something lacks.
     """
 
     suite: str
     plan: Plan | None
     lacks: str = ""
-    nearest: str = ""
 
     def __str__(self) -> str:
         """Return the cell of a table."""
         if self.plan is None:
             return "no step"
-        return f"refused: {self.lacks} ({self.nearest or 'none'} works)" if self.lacks else "runs"
+        return f"refused: {self.lacks}" if self.lacks else "runs"
 
 
 @cache
@@ -140,13 +138,9 @@ def available_packages(site: Site) -> Available | None:
 
 def entries(site: Site, available: Available) -> Iterator[Entry]:
     """Yield each suite on `site`, whose origin has `available`."""
-    made = plans(site)
-    every = [plan for plan in made.values() if plan]
-    for suite, plan in made.items():
+    for suite, plan in plans(site).items():
         lacks = in_words(lacking(plan.packages(), available)) if plan else ""
-        refused = refusal(plan, every, site, available, benchmarks()) if plan else None
-        nearest = refused.nearest or "" if refused else ""
-        yield Entry(suite, plan, lacks, nearest)
+        yield Entry(suite, plan, lacks)
 
 
 def matrix(names: Sequence[str] = NAMES) -> Iterator[str]:

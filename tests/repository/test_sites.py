@@ -29,7 +29,6 @@ from tests.sites import (
 
 from proofmark.cli.inputs import packages_of_kit
 from proofmark.common.errors import BadInput, InputError
-from proofmark.plan import lacking as of_lacking
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.lacking import (
     Available,
@@ -38,7 +37,6 @@ from proofmark.plan.lacking import (
     in_words,
     lacking,
     lacking_mistakes,
-    refuse_install,
     refuse_lacking,
 )
 from proofmark.plan.plan import Plan
@@ -154,16 +152,10 @@ def test_each_suite_can_be_built_or_is_refused(name: str, origin: str) -> None:
         return
     found = of_site(name, origin)
     assert [each.suite for each in found] == list(benchmarks().suites)
-    by_name = {each.suite: each for each in found}
     for each in found:
         if each.plan is None:
             continue
         assert buildable(each.plan, site) is (each.lacks == ""), (each.suite, each.lacks)
-        if each.lacks and each.nearest:
-            nearest = by_name[each.nearest]
-            assert (nearest.lacks, nearest.plan is not None) == ("", True)
-            kind = benchmarks().suite(each.nearest).kind
-            assert site.partition.origin == "emulated" or kind != "practice"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -201,13 +193,6 @@ def refused_by(ask: Callable[[], object]) -> set[tuple[str, str]]:
     return set()
 
 
-def test_the_nearest_suite_is_chosen_among_these_plans() -> None:
-    site = sites()["rehearsal/fabric"]
-    others = [plan for plan in plans(site).values() if plan]
-    made = of_lacking.plans_of_suites(benchmarks(), site, machines(site))
-    assert [*made] == others
-
-
 @pytest.mark.fault("no-lock-of-the-controller")
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("name", SMALL)
@@ -229,13 +214,10 @@ def test_check_plan_and_install_agree_for_each_large_partition(
 def assert_agreement(name: str, system: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each suite of each site. The origin is that of the site, and the systems are stand-ins.
 
-    What the provider itself answers when it looks for missing programs is the measure. The plans
-    among which the nearest suite is chosen are made once for all suites and systems.
+    What the provider itself answers when it looks for missing programs is the measure.
     """
     site = sites()[name]
     origin = site.partition.provision_from
-    others = [plan for plan in plans(site).values() if plan]
-    monkeypatch.setattr(of_lacking, "plans_of_suites", lambda *_: iter(others))
     with on_system(system):
         known, why = available_at(site, packages_of_kit)
         for suite, plan in plans(site).items():
@@ -250,12 +232,9 @@ def assert_agreement(name: str, system: str, monkeypatch: pytest.MonkeyPatch) ->
 
             needed = {package: [*names] for package, names in plan.packages().items()}
             planned = [plan]
-            checked = [*why, *lacking_mistakes(site, planned, known, suite, benchmarks())]
-            created = refused_by(
-                partial(refuse_lacking, plan, benchmarks(), site, machines(site), packages)
-            )
-            installed = refused_by(partial(refuse_install, suite, needed, site, packages))
-            assert answer(checked) == created == installed, (suite, system)
+            checked = [*why, *lacking_mistakes(site, planned, known, suite)]
+            installed = refused_by(partial(refuse_lacking, suite, needed, site, packages))
+            assert answer(checked) == installed, (suite, system)
             if origin == "spack" and not lacking(needed, known):
                 assert own_answer(site, needed.keys() - OWN) == installed, (suite, system)
 

@@ -13,7 +13,6 @@ from proofmark.cases.reference import UNIT_OF, Reference
 from proofmark.cases.suite import Benchmarks, Suite
 from proofmark.cases.vocabulary import (
     AXES,
-    HINTS,
     LAYOUT_AXES,
     NAMING_AXES,
     PART_AXES,
@@ -108,7 +107,7 @@ def _cross_checks(
     path: Path, case: Case, cases: Mapping[str, Case], suites: Mapping[str, Suite]
 ) -> Iterator[InputError]:
     """Yield the mistakes that a check of one file alone cannot find: unknown names."""
-    common = {*AXES, *RESOLVED_AXES, *PART_AXES, *LAYOUT_AXES, *NAMING_AXES, HINTS}
+    common = {*AXES, *RESOLVED_AXES, *PART_AXES, *LAYOUT_AXES, *NAMING_AXES}
     axes = sorted({*common, *case.used_names()})
     for axis in case.sweep:
         yield from _unknown(path, f"sweep.{axis}", axis, axes, "an axis that nothing uses:")

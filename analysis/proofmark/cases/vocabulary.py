@@ -36,10 +36,6 @@ LAYOUT_AXES = ("stripe_count", "stripe_bytes", STORAGE_TARGET)
 file system that cannot set one leaves out the point. The value `UNSET` keeps the layout."""
 BLAS_KERNEL = "blas_kernel"
 """Sweep axis that every case may use: the kernel that the BLAS of the programs uses."""
-HINTS = "hints"
-"""Sweep axis that every case may use: hints for MPI-IO (``romio_cb_write=enable,cb_nodes=4``)."""
-MPI, ROMIO = "mpi", "romio"
-"""The MPI of the programs as a package, and the part of it that reads hints."""
 NAMING_AXES = ("test", "clients")
 """Sweep axes that every case may use, and that are only parameters of the figures: the name of a
 use in a suite, and the number of nodes that run the step at the same time, each for itself. Figures
@@ -47,7 +43,7 @@ in which they differ are never compared."""
 DATE = "date"
 """The label of outputs with the day of a measurement. Figures of other days are no repeats."""
 UNSET = "default"
-"""The value of a layout axis, or of hints, that changes nothing."""
+"""The value of a layout axis that changes nothing."""
 MESSAGE_SIZE = "bytes"
 """The parameter of a figure that is the size of its messages."""
 LOAD, SENSOR = "load", "sensor"
@@ -58,7 +54,7 @@ STEP_FILES = frozenset(
     {"run.sh", "rc", "rc.new", "started", "timed_out", "when.json", "binding", "binding.json"}
     | {"hostfile", "copies.json", "outputs.sha256", "scratch.json"}
     | {"scratch.seen", "scratch.seen.new", "scratch.json.new", "scratch.made"}
-    | {"layout.txt", "romio-hints"}
+    | {"layout.txt"}
     | {"noise", "noise.json", "disturbed", "telemetry.jsonl"}
     | {"load", "load.json", "load.messages", "load.failed"}
 )

@@ -286,8 +286,8 @@ def open_or_plan_run(
     overrides = {"provision_from": options.provision_from, "scratch_dir": scratch_dir}
     site = load_site(inventory_of(options), options.limit, overrides)
     benchmarks = kit_benchmarks()
-    plan, machines, probe = plan_of(options, benchmarks, site)
-    refuse_lacking(plan, benchmarks, site, machines, packages_of_kit)
+    plan, _machines, probe = plan_of(options, benchmarks, site)
+    refuse_lacking(plan.suite, plan.packages(), site, packages_of_kit)
     with TemporaryDirectory(prefix="proofmark-plan-") as folder:
         # Nobody runs it, so that its run user need not make a work folder.
         unused = site.model_copy(

@@ -22,7 +22,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.files import read_regular, write_private
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.progress_lines import say
-from proofmark.plan.lacking import refuse_install
+from proofmark.plan.lacking import refuse_lacking
 from proofmark.runs.run import Run, open_run
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.site.partition import Toolchain
@@ -78,7 +78,7 @@ def _install(options: Namespace, run: Run) -> int:
     site = site_of_run(options, run, {"provision_from": options.origin})
     site = site.model_copy(update={"toolchain": Toolchain(options.toolchain or site.toolchain)})
     programs, environments = _programs(run), kit / "environments"
-    refuse_install(run.plan.suite, programs, site, packages_of_kit)
+    refuse_lacking(run.plan.suite, programs, site, packages_of_kit)
     own = programs.keys() & own_packages(environments) - site.partition.preinstalled.keys()
     prefixes = _prefixes(options, kit)
     request = ProvisionRequest(

@@ -29,9 +29,8 @@ from proofmark.common.errors import (
     note_failed_nodes,
 )
 from proofmark.common.kit import kit_folder, result_folder
-from proofmark.common.message import Message
 from proofmark.common.nodesets import fold, folded
-from proofmark.common.printed_command import PrintedCommand, of_person, setting
+from proofmark.common.printed_command import setting
 from proofmark.common.progress_lines import say
 from proofmark.common.text import duration, one_line, size
 from proofmark.jobs.job_request import site_mistakes
@@ -48,7 +47,7 @@ from proofmark.machine.node_commands import run_text, step_programs
 from proofmark.machine.preflight import refuse_unseen
 from proofmark.machine.scheduler import present
 from proofmark.plan.kinds import kind_of
-from proofmark.plan.lacking import available_at, in_words, lacking, lost_steps, refuse_lacking
+from proofmark.plan.lacking import available_at, in_words, lacking, refuse_lacking
 from proofmark.plan.plan import Plan, Step, step_named
 from proofmark.plan.totals import JobTime, idle_cores, job_times, mode_lines
 from proofmark.plan.validation import without_figures
@@ -88,8 +87,6 @@ class NoteKind(StrEnum):
     UNJUDGED = "not judged"
     DOUBT = "note"
     """A warning, or cores that stay idle."""
-    LOST = "lost"
-    """Steps that are not started and will be INVALID, because the MPI lacks a part of it."""
     OF_KIND = "kind"
     """What the kind of the run needs, and its risks."""
     LIMIT = "limit"
@@ -105,7 +102,7 @@ class Note(NamedTuple):
     @property
     def line(self) -> str:
         """The text; it begins with the kind if it does not state this itself."""
-        stated = self.kind in (NoteKind.UNKNOWN, NoteKind.UNJUDGED, NoteKind.LOST)
+        stated = self.kind in (NoteKind.UNKNOWN, NoteKind.UNJUDGED)
         return f"{self.kind}: {self.text}" if stated else self.text
 
 
@@ -116,7 +113,7 @@ def plan_notes(
     machines: Callable[[str], Machine],
     probe: str = "",
 ) -> Iterator[Note]:
-    """Yield a note for each unknown fact, doubt, lost step, idle core, and limit without a figure.
+    """Yield a note for each unknown fact, doubt, idle core, and limit without a figure.
 
     Args:
         probe: the output of the probe of a node; empty if the hardware is declared.
@@ -128,8 +125,6 @@ def plan_notes(
     launcher = site.partition.launch.launcher
     if launcher not in MPIS_OF_LAUNCHER and any(RAIL in each.parameters for each in made.steps()):
         yield Note(NoteKind.UNJUDGED, f"one rail alone, unless {RAILS_KNOWN}")
-    for line in _lost(made, site):
-        yield Note(NoteKind.LOST, line)
     for line in idle_cores(made, machines):
         yield Note(NoteKind.DOUBT, line)
     kind = kind_of(made)
@@ -138,17 +133,6 @@ def plan_notes(
     made = kind.judged(made)
     for line in without_figures(made, benchmarks, site, machines):
         yield Note(NoteKind.LIMIT, line)
-
-
-def _lost(made: Plan, site: Site) -> Iterator[str]:
-    """Yield the steps that need a part of the MPI that the MPI of the origin lacks."""
-    available, _ = available_at(site, packages_of_kit)
-    if steps := lost_steps(made, available):
-        arch = of_person(site.partition.environment, "ARCH")
-        command = PrintedCommand("proofmark", "lock", arch, "-i", "SITE", "--find", "--mpi=kit")
-        reason = Message("hints-without-romio", part="the MPI of the lock")
-        names = ", ".join(step.id for step in steps)
-        yield f"{names}: INVALID, not started: {reason}; `{command}` makes a lock with ROMIO"
 
 
 RAILS_KNOWN = "the MPI of the programs is Open MPI, MPICH, MVAPICH or Intel MPI"
@@ -299,7 +283,7 @@ def plan(options: Namespace) -> int:
     site = only_nodes(load_site(inventory, options.limit, overrides), options.only)
     check_provider(site.partition.provision_from, prefixes(options))
     made, machines, probe = plan_of(options, benchmarks, site)
-    refuse_lacking(made, benchmarks, site, machines, packages_of_kit)
+    refuse_lacking(made.suite, made.packages(), site, packages_of_kit)
     # The module imports all plug-ins. A plan that is only printed does not need them.
     from proofmark.jobs.job_request import job_mistakes
 
@@ -352,7 +336,7 @@ def _print_json(
     shown = []
     for site in sites:
         made, machines, probe = plan_of(options, benchmarks, site)
-        refuse_lacking(made, benchmarks, site, machines, packages_of_kit)
+        refuse_lacking(made.suite, made.packages(), site, packages_of_kit)
         notes = [note.line for note in plan_notes(made, benchmarks, site, machines, probe)]
         notes += place(site, options)
         unjudged = unjudged_of(made, benchmarks, site, machines, probe, options.baseline)
@@ -483,7 +467,6 @@ class Planned:
                 *self._refusals(),
             ],
             "left out": plan.left_out,
-            NoteKind.LOST: notes[NoteKind.LOST],
             "degraded": [
                 f"{case}: fewer than the {intended:,} nodes of the whole partition"
                 for case, intended in plan.fewer_nodes.items()

@@ -48,7 +48,7 @@ from proofmark.runs.sealed_runs import keep, sealed_of
 from proofmark.runs.stage_faults import noting_faults
 from proofmark.runs.state import planned
 from proofmark.site.inventory import Site
-from proofmark.software.provision import ProgramProbes, provide_software, without_romio
+from proofmark.software.provision import ProgramProbes, provide_software
 from proofmark.software.software import Software
 
 if TYPE_CHECKING:
@@ -101,10 +101,6 @@ def stage(run: Run, site: Site) -> Run:
     use_work_folder(run.folder, user.name)
     software = read_json(run.files.software, Software)
     repeated = repeated_commands(run.plan, software) | unselected_rails(run.plan, software)
-    if lost := without_romio(run.plan, software):
-        add_decisions(run.files, not_run=lost)
-        for step, why in lost.items():
-            say(f"{step}: INVALID: {why}")
     every = sum(1 for _ in run.plan.steps())
     run = leave_out(run, repeated)
     if repeated:

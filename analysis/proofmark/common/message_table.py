@@ -555,7 +555,6 @@ MESSAGES: Mapping[str, str] = {
     "not-measured-step": "{step}",
     "not-measured-on": "{step}: {nodes}",
     "mode-missing": "{step}: NOT RUN: needs mode {mode}",
-    "hints-without-romio": "{part} has no ROMIO, which alone reads hints for files",
     "same-command": "runs the command of {step}: {same}",
     "same-files": "its files are those of {step}: {text}",
     "step-not-needed": "{step}: NOT NEEDED: {reason}",

@@ -32,6 +32,7 @@ from proofmark.runs.run import Run, SetAside, add_decisions, site_of, with_decis
 from proofmark.runs.state import lock, planned
 from proofmark.runs.step_state import needs_execution
 
+
 class ReadySteps:
     """The steps of one group of a run that can run now; each step is returned once.
 

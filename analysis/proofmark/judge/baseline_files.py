@@ -18,7 +18,6 @@ from proofmark.cases.vocabulary import (
     DATE,
     DISTANCE,
     FILE_SYSTEM,
-    HINTS,
     LAYOUT_AXES,
     LOAD,
     NAMING_AXES,
@@ -207,9 +206,7 @@ def extended(
     return together, pl.concat([figures, values.select(*COLUMNS)])
 
 
-OF_THE_SITE = frozenset(
-    (*PART_AXES, *LAYOUT_AXES, *NAMING_AXES, DISTANCE, FILE_SYSTEM, HINTS, LOAD, DATE)
-)
+OF_THE_SITE = frozenset((*PART_AXES, *LAYOUT_AXES, *NAMING_AXES, DISTANCE, FILE_SYSTEM, LOAD, DATE))
 """Parameters whose values name parts of a site: its switches, file systems, adapters and uses."""
 LARGEST_TOLERANCE = 0.15
 """An accepted figure may be worse by the least change that matters, and by no more than 15 %."""

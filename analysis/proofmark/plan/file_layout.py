@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from proofmark.cases.vocabulary import FILE_SYSTEM, HINTS, LAYOUT_AXES, STORAGE_TARGET, UNSET
+from proofmark.cases.vocabulary import FILE_SYSTEM, LAYOUT_AXES, STORAGE_TARGET, UNSET
 from proofmark.common.errors import InputError, bad_input
 from proofmark.common.shared_models import StrictModel
 from proofmark.plan.placement import LackingError
@@ -56,9 +55,6 @@ def _kind(point: Mapping[str, Any], partition: Partition) -> str:
     return declared.get(point.get(FILE_SYSTEM, "")) or partition.scratch.type or ""
 
 
-HINTS_FILE = "romio-hints"
-"""The input of a step with its hints. ROMIO opens it in the working directory of a rank."""
-
 API, MPI_IO = "api", "MPIIO"
 """The sweep axis of the interface to files, and its value for MPI-IO: both are those of IOR."""
 
@@ -68,19 +64,9 @@ BT_IO = ("full", "simple")
 PRINTS_DRIVER = {"ROMIO_PRINT_HINTS": "1"}
 """With it, the first rank prints the hints of each file that it opens, and the driver."""
 
-_HINT = re.compile(r"(?P<key>[A-Za-z_]\w*)=(?P<value>[^\s,=]+)", re.ASCII)
 
-
-def hints_environment(point: Mapping[str, Any]) -> dict[str, str]:
-    """Return the variables by which ROMIO prints its driver, and reads the hints of a point.
-
-    It is empty for a point without hints and without the API of MPI-IO. ROMIO reads the file that
-    ``ROMIO_HINTS`` names (ROMIO User's Guide, "Hints"), and prints its driver as one of the hints.
-    Open MPI uses ROMIO only without its own component ``ompio``; other MPI libraries ignore this
-    variable.
-    """
-    if point.get(HINTS, UNSET) != UNSET:
-        return {"ROMIO_HINTS": HINTS_FILE, "OMPI_MCA_io": "^ompio", **PRINTS_DRIVER}
+def driver_environment(point: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables by which ROMIO prints its driver; empty without the API of MPI-IO."""
     return {**PRINTS_DRIVER} if point.get(API) == MPI_IO else {}
 
 
@@ -91,22 +77,3 @@ def writes_by_mpi_io(environment: Mapping[str, str], parameters: Mapping[str, An
     """
     prints = not PRINTS_DRIVER.keys().isdisjoint(environment)
     return prints or parameters.get("subtype") in BT_IO
-
-
-def hints_input(point: Mapping[str, Any], file: str) -> dict[str, str]:
-    """Return ROMIO's file for the hints of a point, by its name; empty without hints.
-
-    Args:
-        point: the values of the axes. The hints are ``key=value`` pairs, joined by commas.
-
-    Raises:
-        BadInput: the hints have another form.
-    """
-    hints = point.get(HINTS, UNSET)
-    if hints == UNSET:
-        return {}
-    pairs = [_HINT.fullmatch(word) for word in str(hints).split(",")]
-    if not all(pairs):
-        accepted = f"{UNSET}, or romio_cb_write=enable,cb_nodes=4"
-        raise bad_input(file, "sweep.hints", repr(hints), accepted)
-    return {HINTS_FILE: "".join(f"{pair['key']} {pair['value']}\n" for pair in pairs if pair)}

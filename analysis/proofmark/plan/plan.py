@@ -18,7 +18,6 @@ from proofmark.common.message import Message
 from proofmark.common.nodesets import Nodes
 from proofmark.common.printed_command import NAME, PrintedCommand, of_run
 from proofmark.common.shared_models import StrictModel
-from proofmark.plan.file_layout import HINTS_FILE
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.plan.step import COUNTED, Identifier, StepInstance
 from proofmark.plan.step import SCRATCH as SCRATCH
@@ -157,10 +156,6 @@ class Plan(StrictModel):
         for step in self.programs():
             found.setdefault(step.package, set()).add(step.program)
         return {package: sorted(names) for package, names in sorted(found.items())}
-
-    def hinted(self) -> list[Step]:
-        """Return the steps with hints for files, which only ROMIO reads."""
-        return [step for step in self.steps() if HINTS_FILE in step.inputs]
 
     def binds_memory(self) -> bool:
         """Return whether a program of the plan binds memory."""

@@ -30,7 +30,7 @@ from proofmark.cases.vocabulary import AXES, DISTANCE, FILE_SYSTEM, MEASURED, Pa
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
 from proofmark.common.nodesets import Nodes
-from proofmark.plan.file_layout import FileLayout, hints_environment, hints_input
+from proofmark.plan.file_layout import FileLayout, driver_environment
 from proofmark.plan.rank_cpus import RankCpusList
 from proofmark.plan.sweep import Point, Sweep, count, number
 from proofmark.site.execution import of_mpi
@@ -418,13 +418,12 @@ def step_of(name: str, sweep: Sweep, point: Point) -> Step:
         environment={
             key: str(rendered(item, f"environment.{key}")) for key, item in case.environment.items()
         }
-        | hints_environment(point.values),
+        | driver_environment(point.values),
         inputs={
             key: text
             for key, template in case.inputs.items()
             if (text := str(rendered(template, f"inputs.{key}")))
-        }
-        | hints_input(point.values, file),
+        },
         output=case.output,
         variants={BLAS_KERNEL: str(scope[BLAS_KERNEL])} if BLAS_KERNEL in point.values else {},
         cpus=point.placement or [],

@@ -289,12 +289,12 @@ def validate(
         plans_of_site, more, idle = _plans(site, benchmarks, suites, known_machines, repeats)
         found += more
         not_here += (f"{site.partition_name}: {each.key}: {each.accepted}" for each in idle)
-        found += lacking_mistakes(site, plans_of_site, known, suite, benchmarks)
+        found += lacking_mistakes(site, plans_of_site, known, suite)
         found += checks.jobs(site, plans_of_site) if plans_of_site else ()
         mistakes += (located(site, mistake) for mistake in found)
         plans += plans_of_site
         lacks += (lacking(made.packages(), known) for made in plans_of_site)
-        refusals = (refusal(made, plans_of_site, site, known, benchmarks) for made in plans_of_site)
+        refusals = (refusal(made.suite, made.packages(), site, known) for made in plans_of_site)
         refused[site.partition_name] = [each for each in refusals if each]
         if not mistakes:
             lines = by_suite(site.items.values(), plans_of_site, benchmarks)

@@ -66,8 +66,8 @@ class Decisions(StrictModel, extra="ignore"):
 
     Attributes:
         not_needed: the steps whose files are those of another step, each with the reason.
-        not_run: the steps that cannot run, each with the reason: their files were not written, or
-            the MPI lacks ROMIO. They are INVALID.
+        not_run: the steps that cannot run, each with the reason: their files were not written.
+            They are INVALID.
         set_aside: the executions that the site sets aside, by the folder of the step.
         more: the number of executions that ``repeats=auto`` added, by step. All of them count.
     """

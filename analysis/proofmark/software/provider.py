@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from proofmark.cases.vocabulary import MPI
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.plugins import Plugins
 from proofmark.site.inventory import Site
@@ -56,14 +55,6 @@ class Provider(ABC):
         The arguments are those of `packages`, which has returned names before.
         """
         return {}
-
-    @classmethod
-    def mpi_parts(cls, kit: Path, site: Site) -> Collection[str] | None:
-        """Return the parts of the MPI that a plan can need (``romio``); None if they are not known.
-
-        The arguments are those of `packages`, which has returned names before.
-        """
-        return None
 
     @classmethod  # noqa: B027
     def check_prefixes(cls, prefixes: Path) -> None:
@@ -126,6 +117,4 @@ def packages_at(kit: Path, site: Site) -> Mapping[str, Collection[str] | None] |
     if packages is None:
         return None
     own = own_packages(kit / "environments")
-    found = {**dict.fromkeys([*packages, *own]), **provider.programs(kit, site)}
-    parts = provider.mpi_parts(kit, site)
-    return found if parts is None else {**found, MPI: parts}
+    return {**dict.fromkeys([*packages, *own]), **provider.programs(kit, site)}

@@ -15,7 +15,6 @@ from pathlib import Path
 from proofmark.cases.vocabulary import Slug
 from proofmark.common.errors import bad_input
 from proofmark.common.files import read_json, write_atomic, write_private
-from proofmark.common.message import Message
 from proofmark.common.processes import passed_on
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
@@ -169,22 +168,6 @@ def provide_software(
     write_atomic(folder / "node.facts", probes.node)
     write_private(target, software.model_dump_json(indent=1) + "\n")
     add_input(run.folder, target)
-
-
-def without_romio(plan: Plan, software: Software) -> dict[str, Message]:
-    """Return the steps with hints whose Open MPI has no ROMIO, each with the reason.
-
-    Without its own component for files, such an Open MPI opens none. An MPI whose drivers are
-    unknown is tried: the step fails, if it has none.
-    """
-    found = {}
-    for step in plan.hinted():
-        program = software.packages[step.package].programs[step.program]
-        drivers = program.mpi.drivers if program.mpi and program.mpi.family == "openmpi" else ()
-        if drivers and not any(each.startswith("romio:") for each in drivers):
-            part = f"its Open MPI with {', '.join(drivers)}"
-            found[step.id] = Message("hints-without-romio", part=part)
-    return found
 
 
 def _system_software(

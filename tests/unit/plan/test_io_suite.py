@@ -1,4 +1,4 @@
-"""The plan of suite io: sizes and times, layouts of files, hints and storage targets."""
+"""The plan of suite io: sizes and times, layouts of files and storage targets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.fixtures.shipped import shipped_benchmarks, shipped_site
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.plan.expansion import make_plan
-from proofmark.plan.file_layout import FileLayout, hints_input
+from proofmark.plan.file_layout import FileLayout
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import Step
 from proofmark.site.file_systems import FileSystem, Scratch
@@ -189,18 +189,3 @@ class TestAxes:
     def test_a_value_must_be_a_number(self, tmp_path: Path, axis: str, value: Any) -> None:
         with pytest.raises(BadInput, match=rf"sweep\.{axis}: found .*; accepted: default, or "):
             self.planned(tmp_path, "lustre", **{axis: value})
-
-    def test_hints_are_a_file_that_romio_reads(self, tmp_path: Path) -> None:
-        made = self.planned(tmp_path, None, hints=["default", "romio_cb_write=enable,cb_nodes=4"])
-        without, step = made.steps()
-        assert step.inputs == {"romio-hints": "romio_cb_write enable\ncb_nodes 4\n"}
-        prints = {"ROMIO_PRINT_HINTS": "1"}
-        hints = {"ROMIO_HINTS": "romio-hints", "OMPI_MCA_io": "^ompio"}
-        assert step.environment == hints | prints
-        assert not without.inputs and not without.environment
-        assert step.parameters["hints"] == "romio_cb_write=enable,cb_nodes=4"
-
-    @pytest.mark.parametrize("hints", ["", "cb_nodes", "a=b c", "a=1,,b=2", "a=b\nc=d"])
-    def test_other_hints_are_refused(self, hints: str) -> None:
-        with pytest.raises(BadInput, match=r"sweep\.hints: found .*accepted: default, or "):
-            hints_input({"hints": hints}, "case.yml")

@@ -14,9 +14,6 @@ from proofmark.plan.expansion import make_plan, members_at
 from proofmark.plan.lacking import (
     Lacked,
     lacking,
-    lost_steps,
-    nearest_suite,
-    refuse_install,
     refuse_lacking,
 )
 from proofmark.plan.plan import Plan
@@ -133,14 +130,6 @@ def test_packages_and_programs_that_lack(
     assert lacking(plan_of(kit, "both").packages(), available) == lacks
 
 
-def test_the_nearest_suite_has_most_cases_in_common_and_works(kit: Kit) -> None:
-    plans = [plan_of(kit, suite) for suite in ("apart", "quick", "both")]
-    both, all_ = plans[-1], {"one": None, "two": None, "three": None}
-    assert nearest_suite(both, plans, all_) == "quick"
-    assert nearest_suite(both, plans, {"three": None}) == "apart"
-    assert nearest_suite(both, plans, {}) == ""
-
-
 @pytest.mark.fault("origin-without-programs-of-the-suite")
 @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
 def test_a_plan_is_refused_with_code_programs_origin_and_suite(kit: Kit, injected: bool) -> None:
@@ -148,41 +137,12 @@ def test_a_plan_is_refused_with_code_programs_origin_and_suite(kit: Kit, injecte
     has: dict[str, list[str] | None] = {"two": None, "three": None}
     made = plan_of(kit, "both" if injected else "quick")
     if not injected:
-        refuse_lacking(made, kit.benchmarks(), site, MACHINE, lambda _: has)
-        refuse_install("quick", made.packages(), site, lambda _: has)
+        refuse_lacking("quick", made.packages(), site, lambda _: has)
         return
     with pytest.raises(BadInput) as raised:
-        refuse_lacking(made, kit.benchmarks(), site, MACHINE, lambda _: has)
+        refuse_lacking("both", made.packages(), site, lambda _: has)
     assert str(raised.value) == (
         f"{site.facts}: partition.provision_from: SUITE_LACKS_PROGRAMS: found 'spack', which has "
-        "three, two: both lacks one; accepted: the packages of the suite (the nearest suite that "
-        "works is quick)"
+        "three, two: both lacks one; accepted: the packages of the suite (`proofmark check` lists "
+        "the suites that work)"
     )
-    with pytest.raises(BadInput) as of_install:
-        refuse_install("both", made.packages(), site, lambda _: has)
-    (planned,), (installed,) = raised.value.mistakes, of_install.value.mistakes
-    assert (installed.code, installed.key, installed.found) == (
-        planned.code,
-        planned.key,
-        planned.found,
-    )
-
-
-@pytest.mark.fault("hints-without-romio")
-@pytest.mark.parametrize("parts", [["romio"], None, []], ids=["control", "unknown", "fault"])
-def test_an_mpi_without_romio_loses_the_steps_with_hints_only(
-    kit: Kit, parts: list[str] | None
-) -> None:
-    """OMPI_MCA_io=^ompio would leave an Open MPI without ROMIO no component for files."""
-    kit.suites(quick=OF_TWO, **{name: {"title": name} for name in ("both", "apart", "hinted")})
-    sweep = {"size": 1, "hints": ["default", "cb_nodes=4"]}
-    kit.case("delta", package="two", program="b", sweep=sweep, suites={"hinted": {}})
-    site, made = site_of(kit, "spack"), plan_of(kit, "hinted")
-    has: dict[str, list[str] | None] = {"two": None}
-    if parts is not None:
-        has["mpi"] = parts
-    refuse_lacking(made, kit.benchmarks(), site, MACHINE, lambda _: has)
-    lost = lost_steps(made, has)
-    assert len(list(made.steps())) == 2
-    assert [step.parameters["hints"] for step in lost] == ["cb_nodes=4"] * (parts == [])
-    assert lost_steps(plan_of(kit, "apart"), {"three": None, "mpi": []}) == []

@@ -7,34 +7,30 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.fixtures.finished import write_software
-from tests.fixtures.kit import Kit, local_site, make_kit
+from tests.fixtures.kit import local_site
 from tests.fixtures.shipped import shipped_benchmarks
 from tests.folders import ROOT
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.suite import members_from
-from proofmark.cli.run import stage
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json
 from proofmark.common.message import Message
 from proofmark.common.yaml_models import load
 from proofmark.plan.expansion import make_plan
-from proofmark.plan.plan import Plan
-from proofmark.runs.run import Run, read_decisions
+from proofmark.runs.run import Run
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.machines import Machine
 from proofmark.site.node.facts import parse_probe
 from proofmark.software.environments import System, system_needs
 from proofmark.software.installed import Installed, Provided
-from proofmark.software.program import parse_programs, unprobed
+from proofmark.software.program import parse_programs
 from proofmark.software.provision import (
     ProgramProbes,
     make_software,
     provide_software,
-    without_romio,
 )
-from proofmark.software.software import Package, Software
+from proofmark.software.software import Software
 
 DATA = ROOT / "tests/data/probe"
 LOCAL = ROOT / "environments/local/system.yml"
@@ -285,51 +281,6 @@ def test_an_installed_program_without_a_probe_is_named(run: Run, tmp_path: Path)
     probes = ProgramProbes.model_validate({"node": FACTS, "packages": {}})
     with pytest.raises(BadInput, match=r"probes of fio: fio: .*/opt/bin/fio"):
         provide_software(run, tmp_path / "environments", probes, by_installed=True)
-
-
-OMPIO = "mca_io_ompio_component mca_fs_ufs_component"
-
-
-def with_mpi(kit: Kit, io: str, family: str = "openmpi") -> tuple[Plan, Software]:
-    """Return a plan with hints, and its program with an MPI that has the drivers `io`."""
-    kit.case(package="fake", program="fake", sweep={"size": 1, "hints": ["default", "cb_nodes=4"]})
-    mpi = f"=== mpi\n| library: /opt/lib/libmpi.so\n| family: {family}\n| io: {io}\n=== end\n"
-    probe = program("fake", "/opt/bin/fake").partition("=== mpi")[0] + mpi
-    (probed,) = parse_programs(probe, "fake.probe")
-    fake = unprobed("fake", "/opt/bin/fake", family).model_copy(update={"mpi": probed.mpi})
-    package = Package(
-        origin="preinstalled", version="1", launcher="openmpi", programs={"fake": fake}
-    )
-    return kit.plan(), Software(packages={"fake": package})
-
-
-@pytest.mark.parametrize(
-    ("io", "family", "lost"),
-    [
-        (OMPIO, "openmpi", True),
-        (f"{OMPIO} ADIOI_UFS_", "openmpi", False),
-        ("", "openmpi", False),
-        (OMPIO, "mpich", False),
-    ],
-)
-def test_the_hinted_steps_of_a_probed_open_mpi_without_romio_do_not_run(
-    tmp_path: Path, io: str, family: str, lost: bool
-) -> None:
-    kit = make_kit(tmp_path)
-    plan, software = with_mpi(kit, io, family)
-    assert {each.code for each in without_romio(plan, software).values()} == (
-        {"hints-without-romio"} if lost else set()
-    )
-    site = kit.site()
-    run, _ = start_or_continue(tmp_path / "runs", RunInputs(plan, kit.benchmarks(), site, ""))
-    write_software(run, software)
-    staged = stage(run, site)
-    plain, hinted = (step.id for step in plan.steps())
-    assert {*read_decisions(run.files).not_run} == ({hinted} if lost else set())
-    scripts = {path.parent.name for path in run.folder.glob("workdir/steps/*/run.sh")}
-    assert plain in scripts
-    to_run = {step.id for step in staged.plan.steps_to_run()}
-    assert to_run == {plain} if lost else {plain, hinted}
 
 
 def test_a_release_of_the_mpirun_of_another_mpi_is_not_believed() -> None:

@@ -12,7 +12,6 @@ from proofmark.software.provider import Provider
 from proofmark.software.spack.install import choose_lock, install, missing_specs
 from proofmark.software.spack.installation import check_blanks, check_length, this_system
 from proofmark.software.spack.lock_check import read_target
-from proofmark.software.spack.mpi_and_blas import lock_at, parts_of_mpi
 
 
 class Spack(Provider):
@@ -33,16 +32,6 @@ class Spack(Provider):
         read_target(kit / "environments" / arch)  # refuses an unknown environment
         request = ProvisionRequest(kit, arch, {}, kit, site_locks=locks)
         return choose_lock(request, this_system().name).lock.roots.keys()
-
-    @classmethod
-    def mpi_parts(cls, kit: Path, site: Site) -> Collection[str] | None:
-        """Return ``romio`` if the MPI of the lock has it; None without a lock.
-
-        Raises:
-            BadInput: the file of the lock is no lock.
-        """
-        lock = lock_at(kit, site.inventory, site.partition.environment, this_system().name)
-        return parts_of_mpi(lock) if lock else None
 
     @classmethod
     def check_prefixes(cls, prefixes: Path) -> None:

@@ -21,7 +21,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from proofmark.cases.vocabulary import ROMIO
 from proofmark.common.errors import BadInput, InputError
 from proofmark.common.message import Message
 from proofmark.common.printed_command import PrintedCommand, of_person
@@ -250,8 +249,8 @@ def _named(path: Path) -> str:
 
 
 _GPU = ("cuda", "rocm")
-DRIVERS = "romio-filesystem"
-"""The variant of Open MPI for the drivers of its ROMIO."""
+ROMIO, DRIVERS = "romio", "romio-filesystem"
+"""The variants of Open MPI for ROMIO, and for its drivers."""
 DECIDING: Mapping[str, tuple[str, ...]] = {
     "openmpi": (
         *("fabrics", "schedulers", "pmi", ROMIO, DRIVERS, "lustre", "gpfs"),
@@ -283,15 +282,6 @@ def lock_at(kit: Path, site: Path, arch: str, system: str) -> Lock | None:
     folders = (site / "locks" / arch / system, kit / "environments" / arch / system)
     found = next((each for each in folders if (each / "spack.lock").is_file()), None)
     return read_lock(found / "spack.lock") if found else None
-
-
-def parts_of_mpi(lock: Lock) -> Collection[str] | None:
-    """Return ``romio`` if the MPI of a lock has it; None if that is not known."""
-    known = {spec.hash: spec.variants.get(ROMIO) for spec in virtuals_of(lock, "mpi")}
-    values = set(known.values())
-    if values == {True}:
-        return (ROMIO,)
-    return () if False in values else None
 
 
 def virtuals_of(lock: Lock, *names: str) -> list[Spec]:
