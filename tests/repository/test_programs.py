@@ -60,7 +60,7 @@ HOME = "common/home.sh"
 """It runs on the controller only."""
 NO_PROGRAMS = {
     *("acceptance", "adopt", "baseline", "cases", "check", "export", "modes"),
-    *("a", "add", "commit", "fetch", "ticks", "x"),
+    *("add", "commit", "fetch", "ticks", "x"),
     *("external", "ior", "lock", "other"),
     *(
         "gate",
