@@ -27,6 +27,7 @@ import yaml
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from proofmark.cli.main import GC_THRESHOLD
+from proofmark.common.kit import provide_home
 
 HERE = Path(__file__).parent
 Started = list[weakref.ref["subprocess.Popen[Any]"]]
@@ -196,6 +197,24 @@ def private_state(
 ) -> None:
     """Give a state to each test. Most tests write none."""
     _set_state(tmp_path_factory.getbasetemp() / f"state-{next(_numbers)}", monkeypatch)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def home_of_commands() -> Iterator[None]:
+    """Let the commands that tests call in this process look once at each folder for HOME.
+
+    A look starts eight processes. Commands in processes of their own look each time.
+    """
+    looked: set[str] = set()
+
+    def provided() -> None:
+        if os.environ.get("HOME") not in looked:
+            provide_home()
+            looked.add(os.environ["HOME"])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("proofmark.cli.main.provide_home", provided)
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -374,12 +393,11 @@ def pytest_terminal_summary(
 
 
 def pytest_collection_finish() -> None:
-    """Start the garbage collector, which then ignores all present objects.
+    """Start the garbage collector, which then ignores all present objects, also those of no use.
 
     The modules and tests exist until the end. With the default threshold, the collector takes a
     twelfth of the CPU time of the tests, and a tenth of that of their collection.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD)
     gc.enable()

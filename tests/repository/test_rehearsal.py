@@ -157,20 +157,18 @@ def of_every_fault() -> Iterator[tuple[str, dict[str, Any], str]]:
             yield name, given, text if name in impossible else ""
 
 
-@pytest.mark.parametrize(("name", "options", "words"), list(of_every_fault()))
-def test_options_that_make_a_fault_impossible_are_refused_by_name(
-    name: str, options: dict[str, Any], words: str
-) -> None:
+def test_options_that_make_a_fault_impossible_are_refused_by_name() -> None:
     """The control: options that leave the fault possible, and no options, are accepted."""
-    if not words:
-        refuse(name, FAULTS, ahead(**options))
-        return
-    with pytest.raises(BadInput) as refused:
-        refuse(name, FAULTS, ahead(**options))
-    message = str(refused.value)
-    assert words in message and "accepted: " in message
-    for other in message.partition("with it: ")[2].partition("\n")[0].split(", "):
-        assert not other or Need.CONFIRMATION not in FAULTS[other].needs
+    for name, options, words in of_every_fault():
+        if not words:
+            refuse(name, FAULTS, ahead(**options))
+            continue
+        with pytest.raises(BadInput) as refused:
+            refuse(name, FAULTS, ahead(**options))
+        message = str(refused.value)
+        assert words in message and "accepted: " in message, (name, options)
+        for other in message.partition("with it: ")[2].partition("\n")[0].split(", "):
+            assert not other or Need.CONFIRMATION not in FAULTS[other].needs, (name, options)
 
 
 def test_a_plan_without_pairs_has_no_slow_link() -> None:

@@ -233,7 +233,8 @@ class Question:
     def folder(self) -> Path:
         """The folder of the page, beside the runs: one for each set of partitions."""
         named = [each.partition_name for each in self.sites]
-        whole = named == [each.partition_name for each in self._with_items(COMPUTE)]
+        every = self.sites if self.limit == COMPUTE else self._with_items(COMPUTE)
+        whole = named == [each.partition_name for each in every]
         return self.root / acceptance_name(self.inventory.folder.name, [] if whole else named)
 
     @cached_property

@@ -200,12 +200,11 @@ def evaluate(expression: str, names: Mapping[str, Any], *, file: object, key: st
         BadInput: the expression is malformed, it has an unknown name, or its value is not a number,
             a text or a list of these.
     """
-    known = {**UNITS, **names}
     try:
         name = expression.strip()
-        value = known[name] if name in known else _computed(expression, known)
+        value = names[name] if name in names else _computed(expression, names)
     except (NameNotDefined, FunctionNotDefined) as error:
-        words = [*known, *FUNCTIONS]
+        words = [*UNITS, *names, *FUNCTIONS]
         unknown = str(getattr(error, "name", None) or getattr(error, "func_name", ""))
         found = f"{expression!r} ({error}){nearest(unknown, words)}"
         raise bad_input(file, key, found, ", ".join(words)) from None
@@ -222,7 +221,7 @@ def _computed(expression: str, names: Mapping[str, Any]) -> Any:
     used = tuple(name for name in _names_of(expression) if name in names)
     values = [names[name] for name in used]
     if not all(isinstance(value, (str, int, float)) for value in values):
-        return _evaluated(expression, names)
+        return _evaluated(expression, {**UNITS, **names})
     value = _evaluated_once(expression, used, *values)
     return [*value] if isinstance(value, list) else value
 
@@ -230,7 +229,7 @@ def _computed(expression: str, names: Mapping[str, Any]) -> Any:
 @lru_cache(maxsize=1 << 14, typed=True)
 def _evaluated_once(expression: str, names: tuple[str, ...], *values: float | str) -> Any:
     """Return the value of `expression`. With other types of the same values it is another one."""
-    return _evaluated(expression, dict(zip(names, values, strict=True)))
+    return _evaluated(expression, {**UNITS, **dict(zip(names, values, strict=True))})
 
 
 def _evaluated(expression: str, names: Mapping[str, Any]) -> Any:
@@ -281,7 +280,7 @@ def render(value: Any, names: Mapping[str, Any], *, file: object, key: str) -> A
     """
     if isinstance(value, list):
         return [render(item, names, file=file, key=key) for item in value]
-    if not isinstance(value, str):
+    if not isinstance(value, str) or "{" not in value:
         return value
     if whole := _BRACES.fullmatch(value):
         return evaluate(whole[1], names, file=file, key=key)

@@ -381,10 +381,11 @@ def _cpus(site: Site) -> Iterator[InputError]:
 def extreme_requests(site: Site, plan: Plan) -> list[Request]:
     """Return the requests of the longest and of the largest job of `plan`; one may be both."""
     batch = BatchQueue(site.partition.scheduler, site.partition.queue)
-    requests = [request(job, _NAME, Path("/jobs/messages"), batch) for job in plan.jobs()]
-    longest = max(requests, key=lambda each: (each.seconds, len(each.nodes)))
-    largest = max(requests, key=lambda each: (len(each.nodes), each.seconds))
-    return [longest] if longest is largest else [longest, largest]
+    sizes = [(requested_s(job.steps, batch.queue), len(job.nodes), job) for job in plan.jobs()]
+    longest = max(sizes, key=lambda each: each[:2])[2]
+    largest = max(sizes, key=lambda each: (each[1], each[0]))[2]
+    jobs = [longest] if longest is largest else [longest, largest]
+    return [request(job, _NAME, Path("/jobs/messages"), batch) for job in jobs]
 
 
 def _refused(site: Site, plans: Sequence[Plan]) -> Iterator[InputError]:

@@ -145,8 +145,8 @@ def nested(switches: Numbers) -> Numbers:
     levels, hosts = switches.shape
     groups = np.zeros((levels + 2, hosts), dtype=np.int64)
     for level in range(levels - 1, -1, -1):
-        both = np.stack([groups[level + 2], switches[level]])
-        groups[level + 1] = np.unique(both, axis=1, return_inverse=True)[1].reshape(hosts)
+        both = groups[level + 2] * (switches[level].max(initial=0) + 1) + switches[level]
+        groups[level + 1] = np.unique(both, return_inverse=True)[1]
     groups[0] = np.arange(hosts)
     return groups
 
@@ -246,9 +246,10 @@ def _alternating(pairs: Numbers, first: int = 1) -> Numbers:
 def _apart(pairs: Numbers, group: Numbers, measured: Numbers) -> NDArray[np.bool_]:
     """Return which of `pairs` to take so that no two of them have a host in the same group."""
     taken = np.zeros(len(pairs), dtype=bool)
-    used = np.zeros(int(group.max()) + 1, dtype=bool)
+    used: set[int] = set()
+    ends = group[pairs].tolist()
     for place in np.argsort(measured[pairs].sum(axis=1), kind="stable").tolist():
-        ends = group[pairs[place]]
-        if not used[ends].any():
-            used[ends] = taken[place] = True
+        if used.isdisjoint(ends[place]):
+            used.update(ends[place])
+            taken[place] = True
     return taken

@@ -176,30 +176,20 @@ JUDGED = [(machine, each) for machine in MACHINES for each in judging(machine)]
 KINDS = {"hpl": "HPL", "triad": "Triad of STREAM", "bandwidth": "osu_bw"}
 
 
-@pytest.mark.parametrize(
-    "machine", MACHINES, ids=lambda machine: f"{machine.kind} {machine.system}"
-)
-def test_no_healthy_machine_misses_an_expected_value(machine: Machine) -> None:
-    for each in judging(machine):
-        assert machine.share >= each.lowest, each
+def test_no_healthy_machine_misses_an_expected_value() -> None:
+    for machine, each in JUDGED:
+        assert machine.share >= each.lowest, (machine, each)
 
 
-@pytest.mark.parametrize(
-    "machine", MACHINES, ids=lambda machine: f"{machine.kind} {machine.system}"
-)
-def test_a_share_is_possible(machine: Machine) -> None:
+def test_a_share_is_possible() -> None:
     """The boost of Zen 4 is above the nominal frequency; no other share is above one."""
-    assert 0.2 < machine.share < 1.02
+    assert [machine for machine in MACHINES if not 0.2 < machine.share < 1.02] == []
 
 
-@pytest.mark.parametrize(
-    ("machine", "expected"), JUDGED, ids=[f"{each.kind} {each.system}" for each, _ in JUDGED]
-)
-def test_a_slow_machine_misses_the_value_that_the_healthy_one_meets(
-    machine: Machine, expected: Expected
-) -> None:
-    slow = replace(machine, share=0.8 * expected.lowest)
-    assert not misses(machine) and misses(slow)
+def test_a_slow_machine_misses_the_value_that_the_healthy_one_meets() -> None:
+    for machine, expected in JUDGED:
+        slow = replace(machine, share=0.8 * expected.lowest)
+        assert not misses(machine) and misses(slow), (machine, expected)
 
 
 def test_most_machines_are_found_if_they_lose_three_tenths() -> None:

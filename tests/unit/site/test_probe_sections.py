@@ -75,12 +75,11 @@ def test_the_script_lists_every_section_that_it_prints() -> None:
 
 @pytest.mark.fault("probe-section-missing")
 @pytest.mark.parametrize("content", [None, "", "| x\n"], ids=["missing", "empty", "x"])
-@pytest.mark.parametrize("name", [*OF_EVERY_KIND, *OF_FACTS, *LATER])
-def test_a_section_without_a_statement_is_damaged(name: str, content: str | None) -> None:
+def test_a_section_without_a_statement_is_damaged(content: str | None) -> None:
     """One word is a command line, and a release file of one line; all else has another form."""
-    if content == "| x\n" and name in ("cmdline", "os"):
-        return
-    assert key_of(section(live("facts"), name, content), None).partition(".")[0] == name
+    for name in (*OF_EVERY_KIND, *OF_FACTS, *LATER):
+        if content != "| x\n" or name not in ("cmdline", "os"):
+            assert key_of(section(live("facts"), name, content), None).partition(".")[0] == name
 
 
 @pytest.mark.fault("probe-section-missing")
