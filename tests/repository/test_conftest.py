@@ -13,6 +13,8 @@ import pytest
 import yaml
 from tests.folders import ROOT
 
+pytestmark = pytest.mark.rest("a pytest of its own for each rule of the tests")
+
 CONFTEST = ROOT / "tests/conftest.py"
 
 SKIPPED_TEST = "import pytest\n\ndef test_it() -> None:\n    pytest.skip('no such hardware')\n"
@@ -133,6 +135,7 @@ WITH_A_PIPE = 'held.append(subprocess.Popen(["true"], stdout=subprocess.PIPE)); 
 WAITED_FOR = 'held.append(subprocess.Popen(["true"])); held[-1].wait()'
 
 
+@pytest.mark.core("one rule")
 @pytest.mark.fault("process-left-by-a-test")
 @pytest.mark.parametrize("start", [RUNNING, WITH_A_PIPE], ids=["running", "open pipe"])
 def test_only_the_test_that_leaves_a_process_fails(tmp_path: Path, start: str) -> None:
@@ -143,6 +146,7 @@ def test_only_the_test_that_leaves_a_process_fails(tmp_path: Path, start: str) -
     assert "accepted: a process that was waited for" in result.stdout
 
 
+@pytest.mark.core("its control")
 @pytest.mark.fault("process-left-by-a-test")
 def test_a_process_that_was_waited_for_is_no_fault(tmp_path: Path) -> None:
     """The control. The process of the fixture outlives the first test and ends after the second."""

@@ -68,6 +68,7 @@ def test_each_mutant_is_one_change_of_the_module() -> None:
     assert ast.unparse(ast.parse(SOURCE)) not in trees
 
 
+@pytest.mark.rest("a pytest of its own for each mutant")
 @pytest.mark.parametrize("complete", [True, False])
 def test_a_condition_that_no_test_checks_is_a_survivor(tmp_path: Path, complete: bool) -> None:
     package = tmp_path / "analysis" / "proofmark"

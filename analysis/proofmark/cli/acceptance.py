@@ -233,22 +233,20 @@ class Question:
     def folder(self) -> Path:
         """The folder of the page, beside the runs: one for each set of partitions."""
         named = [each.partition_name for each in self.sites]
-        every = self.sites if self.limit == COMPUTE else self._with_items(COMPUTE)
-        whole = named == [each.partition_name for each in every]
+        every = self if self.limit == COMPUTE else replace(self, limit=COMPUTE)
+        whole = named == [each.partition_name for each in every.sites]
         return self.root / acceptance_name(self.inventory.folder.name, [] if whole else named)
 
     @cached_property
     def sites(self) -> list[Site]:
-        """The partitions under the limit. Each has all of its hosts in ``partition_hosts``.
+        """The partitions that the contract has an item for; all if it has none for them.
+
+        Each has all of its hosts in ``partition_hosts``.
 
         Raises:
             BadInput: the inventory is wrong, or the limit selects no host.
         """
-        return self._with_items(self.limit)
-
-    def _with_items(self, limit: str) -> list[Site]:
-        """Return the partitions that the contract has an item for; all if it has none for them."""
-        sites = load_sites(self.inventory, limit)
+        sites = load_sites(self.inventory, self.limit)
         of_items = {item.system for item in self.contract.items}
         needed = [each for each in sites if of_items & {each.partition_name, None}]
         return needed or sites

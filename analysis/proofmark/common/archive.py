@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NamedTuple
 from zlib import adler32
@@ -147,7 +148,7 @@ class ArchiveWriter:
     """
 
     def __init__(self, file: BinaryIO, time: int) -> None:
-        self._file, self._time = file, time
+        self._file, self._time, self._digest = file, time, sha256()
         self._layout = _Layout()
         self._unread: dict[str, dict[str, str]] = {}
         self._removed: set[str] = set()
@@ -189,8 +190,8 @@ class ArchiveWriter:
         facts = Facts(format=FORMAT, unread=self._unread, removed=removed, kept=self._kept)
         return Archive(Descriptor(self._file.fileno()), self._time, self._layout.parts, facts)
 
-    def finish(self, stated: Mapping[str, Any]) -> None:
-        """Write the facts with what else the archive states, and flush the file to the disk.
+    def finish(self, stated: Mapping[str, Any]) -> str:
+        """Write the facts with what else the archive states, to the disk; return the SHA-256.
 
         Raises:
             OSError: there is no space, or too much is stated.
@@ -199,14 +200,16 @@ class ArchiveWriter:
         content = json.dumps({**stated, **facts}, indent=1).encode()
         if len(content) > MAX_FACTS_BYTES:
             raise OSError(errno.EFBIG, f"states {size(len(content))}, more than {MAX_FACTS_BYTES}")
-        self._add(FACTS, content)
-        self._file.write(_END)
+        self._add(FACTS, content, _END)
         self._file.flush()
         os.fsync(self._file.fileno())
+        return self._digest.hexdigest()
 
-    def _add(self, name: str, content: bytes) -> None:
+    def _add(self, name: str, content: bytes, end: bytes = b"") -> None:
         header = header_of(name, len(content), self._time)
-        self._file.write(header + content + bytes(-len(content) % _BLOCK))
+        written = header + content + bytes(-len(content) % _BLOCK) + end
+        self._digest.update(written)
+        self._file.write(written)
 
 
 def header_of(name: str, length: int, time: int) -> bytes:

@@ -384,7 +384,7 @@ def extreme_requests(site: Site, plan: Plan) -> list[Request]:
     sizes = [(requested_s(job.steps, batch.queue), len(job.nodes), job) for job in plan.jobs()]
     longest = max(sizes, key=lambda each: each[:2])[2]
     largest = max(sizes, key=lambda each: (each[1], each[0]))[2]
-    jobs = [longest] if longest is largest else [longest, largest]
+    jobs = {longest.id: longest, largest.id: largest}.values()
     return [request(job, _NAME, Path("/jobs/messages"), batch) for job in jobs]
 
 

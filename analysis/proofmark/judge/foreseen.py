@@ -255,7 +255,9 @@ class PlannedJudgements:
         of_nodes = [*facts.values()] * count, [*stated.values()] * count
         if reference.rule is None:
             return NOTHING
-        setting = Setting(of_nodes[0], node, UNKNOWN_BUILD, of_nodes[1])
+        # The conditions of what is typical for a node are alike on all planned nodes.
+        alike = slice(1 if reference.rule in TYPICAL else None)
+        setting = Setting(of_nodes[0][alike], node, UNKNOWN_BUILD, of_nodes[1][alike])
         parameters = {"nodes": count, **figures.step.counts, **figures.step.recorded}
         found = value_of_rule(reference.rule, setting, parameters)
         if isinstance(found, Message):

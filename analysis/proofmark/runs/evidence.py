@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import file_digest, sha256
-from io import BufferedRandom, BufferedReader
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -208,7 +208,7 @@ def read_evidence(folder: Path) -> SealedEvidence | None:
     return SealedEvidence(folder, heads, listed, Chain(archives))
 
 
-def _sha256(file: BufferedReader | BufferedRandom) -> str:
+def _sha256(file: BufferedReader) -> str:
     """Return the SHA-256 of an open file in hexadecimal digits."""
     file.seek(0)
     return file_digest(file, "sha256").hexdigest()
@@ -300,9 +300,9 @@ def seal(folder: Path) -> SealedEvidence:
         try:
             new.unlink(missing_ok=True)  # left by a kill
             with new.open("x+b") as file:
-                if not _write(file, target, known, run_by) and known:
+                digest = _write(file, target, known, run_by)
+                if not digest and known:
                     return known
-                digest = _sha256(file)
             new.chmod(0o444)
             new.rename(_path(target, number))
         except OSError as error:
@@ -318,12 +318,12 @@ def seal(folder: Path) -> SealedEvidence:
         return sealed
 
 
-def _write(file: BinaryIO, folder: Path, known: SealedEvidence | None, run_by: str) -> bool:
-    """Write the next archive of the run in `folder`; return whether there is something new."""
+def _write(file: BinaryIO, folder: Path, known: SealedEvidence | None, run_by: str) -> str:
+    """Write the next archive of the run in `folder`; return its SHA-256, "" if nothing is new."""
     writer = ArchiveWriter(file, int(time.time()))
     _Sealing(folder, writer, known.chain if known else Chain([])).all()
     if writer.empty:
-        return False
+        return ""
     chain = Chain([*(known.chain.archives if known else ()), writer.archive()])
     _add_nodes(writer, chain, folder)
     head = ArchiveHead(
@@ -336,8 +336,7 @@ def _write(file: BinaryIO, folder: Path, known: SealedEvidence | None, run_by: s
         run_by=run_by,
         kit=this_kit(),
     )
-    writer.finish(head.model_dump(mode="json"))
-    return True
+    return writer.finish(head.model_dump(mode="json"))
 
 
 def _add_nodes(writer: ArchiveWriter, chain: Chain, folder: Path) -> None:
@@ -481,10 +480,12 @@ class _Sealing:
         The scripts of the run are read before the work folder.
         """
         place, _, name = path.partition("/")
+        of_run = place == RunFiles.scripts_folder.path
+        if not of_run and (place != RunFiles.work_folder.path or name not in self._scripts):
+            return False
         digest = sha256(content or b"").digest()
-        if place == RunFiles.scripts_folder.path:
+        if of_run:
             self._scripts[name] = digest
-        if place != RunFiles.work_folder.path or name not in self._scripts:
             return False
         if self._scripts[name] != digest and path not in self._stated:
             self._others[name] = digest

@@ -145,12 +145,7 @@ def typical_value(
     shares: list[_Share] = []
     unheld: list[Message] = []
     stated = setting.stated or [NOTHING_STATED] * len(setting.nodes)
-    last: tuple[NodeFacts, Nominal] | None = None
     for facts, nominal in zip(setting.nodes, stated, strict=True):
-        if last and facts is last[0] and nominal is last[1]:  # planned nodes have the same facts
-            values.append(values[-1])
-            continue
-        last = facts, nominal
         peak = derive(PEAK[rule], [facts], parameters, setting.node, [nominal])
         if isinstance(peak, Message):
             return peak

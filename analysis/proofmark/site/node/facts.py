@@ -191,11 +191,8 @@ def read_threads(stream: ProbeStream, unread: Unread) -> dict[int, tuple[int, ob
             raise stream.wrong(CPUS, repr(line), "'processor package core siblings'")
         package, core, siblings = words if len(words) == 3 else ("", number, "-")
         socket = unread.read(f"{CPUS}.cpu{number} package", package, int) or 0
-        same_core: object = (
-            None
-            if siblings == "-"
-            else unread.read(f"{CPUS}.cpu{number} siblings", siblings, cpu_list)
-        )
+        of_core = None if siblings == "-" else siblings
+        same_core: object = unread.read(f"{CPUS}.cpu{number} siblings", of_core, cpu_list)
         if not same_core and unread.read(f"{CPUS}.cpu{number} core", core, int) is None:
             core = number
         threads[int(number)] = socket, same_core or (socket, core)

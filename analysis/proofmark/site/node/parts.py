@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -151,6 +152,7 @@ class MountedFileSystem(StrictModel):
     bytes: int | None = None
 
 
+@lru_cache(maxsize=4096)
 def size(text: str) -> int:
     """Return the bytes of ``512K``, ``16384 kB``, ``32 GB``, ``32 GiB``, all powers of two.
 
