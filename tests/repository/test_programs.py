@@ -74,7 +74,7 @@ NO_PROGRAMS = {
         "plan",
         "report",
     ),
-    *("sign", "stage", "status", "trend", "twin", "verdict", "verify"),
+    *("sign", "stage", "status", "telemetry", "trend", "twin", "verdict", "verify"),
     *("conclude", "hold", "next"),  # verbs of the command gate
     "check_dmi_data_match",  # a check of NHC
     "configure",  # a script of a source that was unpacked
