@@ -354,6 +354,8 @@ NODE_CEILINGS = (
 """Ceilings of the nodes of a measurement, see `proofmark.site.ceilings.Ceilings`."""
 MESSAGE = "message_s"
 """The shortest time of a message between two ranks, in seconds."""
+MESSAGE_S = {False: 2e-9, True: 1e-8}
+"""The shortest message inside a node (a few cycles), and between nodes (light in 2 m of cable)."""
 TIME_LIMIT = "timeout"
 """The time limit of the step, in seconds."""
 OWN_NAMES = (*NODE_CEILINGS, MESSAGE, TIME_LIMIT)

@@ -5,6 +5,7 @@ It measures what the contract still needs: the suites in the order that finds fa
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from argparse import Namespace
@@ -15,10 +16,12 @@ from functools import cached_property
 from pathlib import Path
 from textwrap import shorten
 
+from pydantic import ValidationError
+
 from proofmark.cli.inputs import inventory_of, kit_benchmarks, packages_of_kit
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.files import write_atomic
+from proofmark.common.files import is_regular, sha256_of, write_atomic
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.message import Message, localized
 from proofmark.common.printed_command import PrintedCommand, of_person, setting
@@ -65,7 +68,9 @@ from proofmark.runs.evidence import evidence_files, open_evidence
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import AcceptanceFiles, is_run, run_folders
 from proofmark.runs.sealed_runs import (
+    Attachment,
     SealedRun,
+    Sighting,
     add_waiver,
     check,
     digest_of,
@@ -74,20 +79,27 @@ from proofmark.runs.sealed_runs import (
     sealed_runs,
     signed,
 )
-from proofmark.site.contract_document import CONTRACT, CheckItem, Contract, read_contract
+from proofmark.site.contract_document import (
+    CONTRACT,
+    CheckItem,
+    Contract,
+    DerivedItem,
+    WitnessedItem,
+    read_contract,
+)
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Inventory, Site, load_sites
 
 
 def acceptance(options: Namespace) -> int:
-    """Check the contract of a site, judge its sealed runs by it, waive an item."""
+    """Check the contract of a site, judge its sealed runs by it, waive an item, or see one."""
     inventory = inventory_of(options)
     document = read_contract(inventory.folder)
     if document is None:
         raise bad_input(inventory.folder / CONTRACT, "", "no such file", "the contract of the site")
-    if options.verb in ("check", "waive"):
-        verb = _check if options.verb == "check" else _waive
-        return verb(options, inventory, document)
+    alone = {"check": _check, "waive": _waive, "witness": _witness}
+    if options.verb in alone:
+        return alone[options.verb](options, inventory, document)
     if options.verb == "sign" and not options.key:
         raise bad_input("sign", "", "no --key", "--key FILE")
     if options.verb == "measure" and not options.playbook:
@@ -130,9 +142,7 @@ def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
             each.item.phase,
             f"{each.item.case} {each.item.metric}".strip(),
             item_text(each.item),
-            "every suite"
-            if isinstance(each.item, CheckItem)
-            else ", ".join(f"{suite} ({n})" for suite, n in each.repeats.items()) or "–",
+            _measures(each),
         )
         for each in planned
     ]
@@ -143,6 +153,17 @@ def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
                 print_line(f"refused: {partition}: {each.line()}")
     print_line(f"{len(document.items)} items: each selects planned figures")
     return 0
+
+
+def _measures(each: PlannedItem) -> str:
+    """Return what decides an item: suites, what a party sees, or other items."""
+    if isinstance(each.item, CheckItem):
+        return "every suite"
+    if isinstance(each.item, WitnessedItem):
+        return "acceptance witness"
+    if isinstance(each.item, DerivedItem):
+        return f"items {', '.join(each.item.items)}"
+    return ", ".join(f"{suite} ({n})" for suite, n in each.repeats.items()) or "–"
 
 
 def _suites(
@@ -173,16 +194,59 @@ def _suites(
     return checked, planned
 
 
-def _waive(options: Namespace, inventory: Inventory, document: Contract) -> int:
-    """Waive an item that is not met now, with the signature of a signer of the contract."""
+def _stated(options: Namespace, numbers: Sequence[str]) -> str:
+    """Return what a party states about an item.
+
+    Raises:
+        BadInput: it states or signs nothing, or is about none of the items with these numbers.
+    """
     if not options.key:
-        raise bad_input("waive", "", "no --key", "--item N --by NAME --key FILE")
-    stated = {"item": options.item, "by": options.by, "reason": one_line(options.reason)}
+        raise bad_input(options.verb, "", "no --key", "--item N --by NAME --key FILE")
+    reason = one_line(options.reason)
+    stated = {"item": options.item, "by": options.by, "reason": reason}
     if empty := [name for name, text in stated.items() if not text.strip()]:
         raise bad_input(f"--{empty[0]}", "", "nothing", "a text")
-    numbers = [item.number for item in document.items]
     if options.item not in numbers:
-        raise bad_input("--item", "", options.item, f"an item: {', '.join(numbers)}")
+        raise bad_input("--item", "", options.item, f"an item: {', '.join(numbers) or 'none'}")
+    return reason
+
+
+def _witness(options: Namespace, inventory: Inventory, document: Contract) -> int:
+    """Sign what was seen of a witnessed item, and keep the attached files beside the contract."""
+    items = [item.number for item in document.items if isinstance(item, WitnessedItem)]
+    reason = _stated(options, items)
+    attachments = []
+    for path in options.attach:
+        if not path.is_file():
+            raise bad_input("--attach", "", f"{path}", "a file")
+        try:
+            attachments.append(Attachment(name=path.name, sha256=sha256_of(path)))
+        except ValidationError:
+            accepted = "a name of letters, digits, '.', '_' and '-'"
+            raise bad_input("--attach", "", f"{path}", accepted) from None
+    sighting = Sighting(
+        item=options.item,
+        contract=digest_of(document),
+        outcome="FAIL" if options.missed else "PASS",
+        by=options.by,
+        time=datetime.now(UTC),
+        reason=reason,
+        attachments=attachments,
+    )
+    sighting = signed(sighting, options.key)
+    check(sighting, document, "--by and --key")
+    for path, attached in zip(options.attach, attachments, strict=True):
+        target = inventory.folder / attached.path
+        target.parent.mkdir(exist_ok=True)
+        shutil.copyfile(path, target)
+    add_waiver(inventory.folder, sighting)
+    print_line(f"seen: item {sighting.item}, {sighting.outcome}, by {sighting.by}: {sighting.text}")
+    return 0
+
+
+def _waive(options: Namespace, inventory: Inventory, document: Contract) -> int:
+    """Waive an item that is not met now, with the signature of a signer of the contract."""
+    reason = _stated(options, [item.number for item in document.items])
     asked = question(options, inventory, document)
     of_item = [each for each in asked.answer().items if each.item.number == options.item]
     missed = [each for each in of_item if each.can_be_waived and not each.waived]
@@ -191,7 +255,7 @@ def _waive(options: Namespace, inventory: Inventory, document: Contract) -> int:
         accepted = "a measured item that is not met; what is INVALID needs another measurement"
         raise bad_input("--item", "", f"{options.item}: {words or 'of no partition'}", accepted)
     for each in missed:
-        waiver = signed(each.waiver(document, options.by, stated["reason"]), options.key)
+        waiver = signed(each.waiver(document, options.by, reason), options.key)
         check(waiver, document, "--by and --key")
         add_waiver(inventory.folder, waiver)
         now = each.with_waivers([*each.waivers, waiver], document)
@@ -269,7 +333,8 @@ class Question:
             for each in self.sites
         }
         folder = self.inventory.folder
-        return Terms(folder.name, self.contract, parts, read_waivers(folder, self.contract))
+        signed_texts = read_waivers(folder, self.contract)
+        return Terms(folder.name, self.contract, parts, signed_texts.waivers, signed_texts.seen)
 
     def answer(self) -> Acceptance:
         """Return the acceptance by the runs that there are now."""
@@ -363,6 +428,12 @@ def sign_acceptance(options: Namespace, asked: Question) -> int:
         for run in runs:
             for path in evidence_files(run.products.folder):
                 take(path, new / RUNS / run.id / path.relative_to(run.products.folder))
+        for each in asked.terms.seen:
+            for attached in each.attachments:
+                path = asked.inventory.folder / attached.path
+                if not is_regular(path) or sha256_of(path) != attached.sha256:
+                    raise bad_input(path, "", "another content", f"the file that {each.by} signed")
+                take(path, new / attached.path)
         draft = Predicate(
             kind="acceptance",
             id=asked.folder.name,
@@ -370,6 +441,7 @@ def sign_acceptance(options: Namespace, asked: Question) -> int:
             partitions=dict(asked.terms.partitions),
             left_out=left_out,
             waivers=list(asked.terms.waivers),
+            seen=list(asked.terms.seen),
             made=Made(written=datetime.now(UTC), language=options.language, versions=versions()),
         )
         predicate = made_again(runs_in(new, draft.kind), draft, new)

@@ -47,6 +47,7 @@ ACCEPTANCE_VERBS = {
     "measure": "Run the suites that the contract still needs, one after the other, then judge",
     "sign": "Sign the page of the acceptance with the data that it shows",
     "waive": "Waive an item that is not met, with the signature of a signer of the contract",
+    "witness": "State what was seen of a witnessed item, with the signature of a signer",
 }
 
 
@@ -63,10 +64,17 @@ def _acceptance_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help=note)
     flag(parser, "--json", about="judge, measure: print JSON")
     language_argument(parser)
-    parser.add_argument("--item", default="", help="waive: the number of the item")
-    parser.add_argument("--by", default="", help="waive: the signer, as contract.yml names it")
-    parser.add_argument("--reason", default="", help="waive: why the item is waived")
-    parser.add_argument("--key", type=Path, metavar="FILE", help="waive, sign: private ssh key")
+    parser.add_argument("--item", default="", help="waive, witness: the number of the item")
+    parser.add_argument("--by", default="", help="waive, witness: the signer in contract.yml")
+    parser.add_argument("--reason", default="", help="waive: why; witness: what was seen")
+    note = "witness: a file that belongs to it, such as a delivery note (again for each)"
+    parser.add_argument(
+        "--attach", action="append", default=[], type=Path, metavar="FILE", help=note
+    )
+    flag(parser, "--missed", about="witness: the item is not met")
+    parser.add_argument(
+        "--key", type=Path, metavar="FILE", help="waive, witness, sign: private ssh key"
+    )
     flag(parser, "--check", about="measure: preview each suite, and write no page")
     note = "measure: an argument of ansible-playbook, without a suite (again for each)"
     parser.add_argument("--playbook", action="append", default=[], metavar="WORD", help=note)
@@ -417,8 +425,9 @@ OF_SITE: Mapping[str, Command] = {
         traced=False,
         uses=(
             ArgumentUse(("--run",), beside=("waive", "judge", "sign")),
-            ArgumentUse(("--item", "--by", "--reason"), beside=("waive",)),
-            ArgumentUse(("--key",), beside=("waive", "sign")),
+            ArgumentUse(("--item", "--by", "--reason"), beside=("waive", "witness")),
+            ArgumentUse(("--attach", "--missed"), beside=("witness",)),
+            ArgumentUse(("--key",), beside=("waive", "witness", "sign")),
             ArgumentUse(("--limit",), beside=("check", "judge", "measure", "sign", "waive")),
             ArgumentUse(("--runs",), beside=("judge", "measure", "sign", "waive")),
             ArgumentUse(("--language",), beside=("judge", "measure", "sign")),

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
+from math import exp, log
 from typing import Any, get_args
 
 from proofmark.cases.vocabulary import MEASURED
@@ -19,6 +20,7 @@ from proofmark.common.host_names import HostTable
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.nodesets import HostName, folded, hosts_of
 from proofmark.common.shared_models import StrictModel
+from proofmark.common.text import measure
 from proofmark.judge.contract_items import (
     ItemOutcome,
     enough_nodes,
@@ -26,7 +28,7 @@ from proofmark.judge.contract_items import (
     nodes_met,
 )
 from proofmark.judge.judging import judged
-from proofmark.judge.references.judgement import JudgedFigure
+from proofmark.judge.references.judgement import Bounds, FigureScope, JudgedFigure, Judgement
 from proofmark.judge.stated_parts import configuration
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.kinds import origin_of
@@ -34,8 +36,15 @@ from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
 from proofmark.runs.nodes import ProbedNodes
 from proofmark.runs.run import Run, site_of
-from proofmark.runs.sealed_runs import SealedRun, Waiver, digest_of, sealed_of
-from proofmark.site.contract_document import CheckItem, Contract, Item, Phase
+from proofmark.runs.sealed_runs import SealedRun, Sighting, Waiver, digest_of, sealed_of
+from proofmark.site.contract_document import (
+    CheckItem,
+    Contract,
+    DerivedItem,
+    Item,
+    Phase,
+    WitnessedItem,
+)
 from proofmark.software.software import software_of
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
@@ -181,6 +190,7 @@ class Terms:
     contract: Contract
     partitions: Mapping[str, Part]
     waivers: Sequence[Waiver] = ()
+    seen: Sequence[Sighting] = ()
 
     def refuses(self, run: Run) -> Message:
         """Return why a sealed run decides nothing here; `NOTHING` if it can decide.
@@ -222,7 +232,7 @@ class Terms:
     ) -> Acceptance:
         """Return the acceptance by `runs`."""
         hosts = {name: part.hosts for name, part in self.partitions.items()}
-        found = acceptance(self.site, self.contract, hosts, runs, left_out)
+        found = acceptance(self.site, self.contract, hosts, runs, left_out, self.seen)
         items = (each.with_waivers(self.waivers, self.contract) for each in found.items)
         return replace(found, items=tuple(items))
 
@@ -246,9 +256,9 @@ class RunLeftOut:
 
 @dataclass(frozen=True)
 class Deciding:
-    """A figure that decides about an item, and its run."""
+    """A figure that decides about an item, and its run; or what a party saw."""
 
-    run: JudgedRun
+    run: JudgedRun | Sighting
     figure: JudgedFigure
 
 
@@ -316,7 +326,9 @@ class AcceptedItem(ItemOutcome):
     def can_be_waived(self) -> bool:
         """Whether parties can accept what was measured: it is not met, and nothing is INVALID."""
         figures = [each.figure for each in self.deciding]
-        known = isinstance(self.item, CheckItem) or all(each.value is not None for each in figures)
+        known = isinstance(self.item, CheckItem) or all(
+            each.value is not None or each.outcome == "FAIL" for each in figures
+        )
         measured = figures and known and not self.unmeasured
         return bool(measured) and self.outcome in ("FAIL", "UNJUDGED")
 
@@ -359,6 +371,8 @@ class AcceptedItem(ItemOutcome):
 
         Another report of the same nodes has no part more, and another run no other hardware.
         """
+        if isinstance(self.item, WitnessedItem | DerivedItem):
+            return False
         lacking = not self.deciding or self.unmeasured or self.differs
         again = (
             each.outcome == "INVALID"
@@ -429,13 +443,15 @@ class AcceptedItem(ItemOutcome):
             if (more := len(self.differs) - MOST_REASONS) > 0:
                 stated.append(Message("acceptance-differs-more", count=more))
         if not self.deciding:
-            stated.append(Message("acceptance-no-run"))
+            seen = isinstance(self.item, WitnessedItem)
+            stated.append(Message("acceptance-not-seen" if seen else "acceptance-no-run"))
         return tuple(stated)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``acceptance.json``."""
         met, total = self.nodes
         about = {"number", "text", "case", "metric", "check", "phase", "severity"}
+        about |= {"witnessed", "derived", "items"}
         figure = self.shown.figure if self.shown else None
         return {
             **self.item.model_dump(include=about),
@@ -649,27 +665,40 @@ def acceptance(
     partitions: Mapping[str, Sequence[str]],
     runs: Sequence[JudgedRun],
     left_out: Sequence[RunLeftOut] = (),
+    seen: Sequence[Sighting] = (),
 ) -> Acceptance:
     """Return the acceptance of a site.
 
     Args:
         runs: its sealed runs with this contract, in any order.
         left_out: further runs, which decide nothing.
+        seen: what its parties saw, in any order.
     """
     newest = sorted(runs, key=lambda each: (each.sealed, each.id), reverse=True)
-    items, configurations = [], {}
+    items, configurations = list[AcceptedItem](), {}
     for partition, nodes in partitions.items():
         of_partition = [run for run in newest if run.plan.partition == partition]
         changes = [*differences(of_partition)]
         configurations[partition] = newest_configuration(of_partition)
+        limits = dict[str, AcceptedItem]()
         for item in contract.items:
-            if item.system in (None, partition):
+            if item.system not in (None, partition):
+                continue
+            if isinstance(item, WitnessedItem):
+                items.append(_witnessed(item, partition, seen, contract.who_sees))
+            elif isinstance(item, DerivedItem):
+                items.append(AcceptedItem(item, partition))
+            else:
                 found = _item(item, partition, nodes, of_partition)
                 ids, of_nodes = {part.run for part in found.evidence}, isinstance(item, CheckItem)
                 about = tuple(
                     what for run, of, what in changes if run in ids and (of or not of_nodes)
                 )
                 items.append(replace(found, differs=about))
+                limits[item.number] = items[-1]
+        for place, each in enumerate(items):
+            if isinstance(each.item, DerivedItem) and each.partition == partition:
+                items[place] = _derived(each.item, partition, limits)
     other_modes = (
         RunLeftOut(run.id, Message("acceptance-mode", mode=run.plan.current_mode, now=run.mode_now))
         for run in newest
@@ -717,6 +746,86 @@ def _item(
         tuple(_others(replaced)),
         unmeasured=_unmeasured(deciding, nodes),
     )
+
+
+def _witnessed(
+    item: WitnessedItem, partition: str, seen: Sequence[Sighting], groups: Sequence[set[str]]
+) -> AcceptedItem:
+    """Return a witnessed item by the newest word of each signer.
+
+    It is met if each of `groups` has one who saw it, and nobody saw the contrary.
+    """
+    newest = {each.by: each for each in sorted(seen, key=_time) if each.item == item.number}
+    lacking = [sorted(each) for each in groups if each.isdisjoint(newest)]
+    met = bool(groups) and all(groups) and not lacking
+    deciding = []
+    for each in newest.values():
+        outcome = each.outcome if met or each.outcome == "FAIL" else "UNJUDGED"
+        names = ", ".join(" or ".join(group) for group in lacking)
+        why = Message("seen-missed" if outcome == "FAIL" else "seen-lacking", names=names or "–")
+        figure = JudgedFigure(each.by, (), outcome, why, found=each.text)
+        deciding.append(Deciding(each, figure))
+    return AcceptedItem(item, partition, tuple(deciding))
+
+
+def _time(each: Sighting) -> datetime:
+    return each.time
+
+
+def _derived(item: DerivedItem, partition: str, limits: Mapping[str, AcceptedItem]) -> AcceptedItem:
+    """Return a derived item by the worst value of each of its items, if all of them are judged."""
+    runs, parts = dict[str, JudgedRun | Sighting](), list[JudgedFigure]()
+    open_items, hosts = list[str](), set[str]()
+    for number in item.items:
+        found = limits.get(number, AcceptedItem(item, partition))
+        judged = {each.figure.outcome for each in found.deciding} <= {"PASS", "FAIL"}
+        for each in found.deciding:
+            runs[each.run.id] = each.run
+            hosts |= each.figure.scope.nodes
+        if not judged or found.shown is None or found.unmeasured or found.differs:
+            open_items.append(number)
+        else:
+            parts.append(found.shown.figure)
+    value = None if open_items else derived_value(item, parts)
+    judgement = None
+    why = Message("derived-open", items=", ".join(open_items))
+    outcome = "UNJUDGED"
+    if not open_items and value is None:
+        why = Message("derived-units", unit=item.unit)
+    if value is not None:
+        ratio, bounds = value / item.value, Bounds(item.at_least, item.at_most)
+        outcome = "FAIL" if bounds.missed_by(ratio) else "PASS"
+        about = {"ratio": f"{ratio:.3g}", "value": f"{item.value:g} {item.unit}"}
+        why = Message("derived-compared", **about)
+        judgement = Judgement("contract", item.number, outcome, why, item.value, ratio, *bounds)
+    scope = FigureScope(frozenset(hosts), together=True)
+    figure = JudgedFigure(
+        item.number, (), outcome, why, scope, value, unit=item.unit, judgement=judgement
+    )
+    return AcceptedItem(item, partition, tuple(Deciding(run, figure) for run in runs.values()))
+
+
+def derived_value(item: DerivedItem, parts: Sequence[JudgedFigure]) -> float | None:
+    """Return what follows from the values of `parts`, in the unit of `item`.
+
+    None if a value is of another kind, or none.
+    """
+    weights = item.weights or [1.0] * len(parts)
+    of_time = item.derived == "throughput"
+    base, size = measure("s") if of_time else measure(item.unit)
+    values = []
+    for part in parts:
+        own, factor = measure(part.unit)
+        if own != base or not part.value or part.value < 0:
+            return None
+        values.append(part.value * factor)
+    if of_time:
+        hour = 3600.0 if item.unit.endswith("/h") else 1.0
+        return hour * sum(weights) / sum(values)
+    pairs = [*zip(weights, values, strict=True)]
+    if item.derived == "sum":
+        return sum(weight * value for weight, value in pairs) / size
+    return exp(sum(weight * log(value) for weight, value in pairs) / sum(weights)) / size
 
 
 def _figures(item: Item, verdict: Verdict) -> list[JudgedFigure]:

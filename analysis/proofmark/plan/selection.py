@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property, reduce
 
-from proofmark.cases.case import TELEMETRY, Case
+from proofmark.cases.case import MESSAGE, MESSAGE_S, TELEMETRY, Case
 from proofmark.cases.reader.reader import ParameterType
 from proofmark.cases.reader.values import parameter
 from proofmark.cases.reference import Against, Metric, Reference
@@ -27,7 +27,7 @@ from proofmark.common.text import measure
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import COUNTED, Step
 from proofmark.site.ceilings import DIRECTIONS, Ceilings, of_nodes
-from proofmark.site.contract_document import Contract, ContractItem, Item
+from proofmark.site.contract_document import CheckItem, Contract, ContractItem, Item, no_share
 from proofmark.site.hardware import UNRECORDED
 
 _TYPES: Mapping[ParameterType, str] = {
@@ -298,16 +298,19 @@ def selection_mistakes(
 def unreachable(
     file: str, key: str, item: ContractItem, suites: Suites, benchmarks: Benchmarks, node: Ceilings
 ) -> Iterator[InputError]:
-    """Yield the mistake of a limit that no machine of this hardware can meet.
+    """Yield the mistake of a limit that a figure of this hardware cannot meet.
 
-    A limit whose bound is not known for one of its figures is left out.
+    A figure whose bound is not known is left out.
 
     Args:
         node: what a node cannot exceed.
     """
     case = benchmarks.cases[item.case]
-    metric, share = case.metrics.get(item.metric), item.at_least
-    if metric is None or metric.better == "lower" or item.value is None or share is None:
+    if (metric := case.metrics.get(item.metric)) is None:
+        return
+    lower = metric.better == "lower"
+    side, share = ("at_most", item.at_most) if lower else ("at_least", item.at_least)
+    if item.value is None or share is None:
         return
     floors = [each.at_least or 0 for each in case.references if each.rule == "link_bandwidth"]
     if not (floors and ONE_WAY <= min(floors) < 1):
@@ -317,12 +320,16 @@ def unreachable(
         figures = _figures(steps, {item.case}, suites.system, benchmarks)[item.case]
         bounds += [_bound(metric, each.step, node) for each in figures if selects(item, each)]
     unit = item.unit or metric.unit
-    most, limit = max(bounds, default=math.inf) / measure(unit)[1], item.value * share
-    if limit > most:
+    known = [bound / measure(unit)[1] for bound in bounds if math.isfinite(bound)]
+    bound, limit = (max if lower else min)(known, default=math.nan), item.value * share
+    if limit < bound if lower else limit > bound:
         found = f"{item.value:g} × {share:g} = {limit:.6g} {unit}"
-        accepted = f"at most {most:.4g} {unit}, the bound of {item.metric} here"
+        above = "at least" if lower else "at most"
+        accepted = f"{above} {bound:.4g} {unit}, the bound of {item.metric} here"
         accepted += f"; {share:g} % is {share / 100:g}" if share > DIRECTIONS else ""
-        yield InputError(file, f"{key}.at_least", found, accepted)
+        yield InputError(file, f"{key}.{side}", found, accepted)
+    elif share > DIRECTIONS:
+        yield InputError(file, f"{key}.{side}", f"{share:g}", no_share("value"))
 
 
 def _bound(metric: Metric, step: Step, node: Ceilings) -> float:
@@ -331,6 +338,7 @@ def _bound(metric: Metric, step: Step, node: Ceilings) -> float:
     together = vars(of_nodes([node] * count))
     ceilings = {name: ceiling.value for name, ceiling in together.items()}
     values = {**step.parameters, **step.derived, **step.counts, **ceilings, "nodes": count}
+    values[MESSAGE] = MESSAGE_S[count > 1]
     try:
         value = render(metric.bound, {"placement": step.placement, **values}, file="", key="")
     except BadInput:
@@ -547,7 +555,7 @@ def planned_items(
 
 def _repeats(item: Item, plan: Plan, benchmarks: Benchmarks) -> int:
     if not isinstance(item, ContractItem):
-        return 1  # each run has the reports of its nodes
+        return int(isinstance(item, CheckItem))  # each run has the reports of its nodes
     chosen = set(selection(item, item.case, plan, benchmarks).comparable)
     return max((step.repeat for step in plan.steps() if step.id in chosen), default=0)
 

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from proofmark.cases.case import LARGEST, LARGEST_OTHER, MESSAGE, TIME_LIMIT, Case, metrics_of
+from proofmark.cases.case import (
+    LARGEST,
+    LARGEST_OTHER,
+    MESSAGE,
+    MESSAGE_S,
+    TIME_LIMIT,
+    Case,
+    metrics_of,
+)
 from proofmark.cases.reader.engine import Reading
 from proofmark.cases.reference import UNIVERSAL, Metric
 from proofmark.cases.vocabulary import ParameterValues, Scalar
@@ -30,8 +38,6 @@ from proofmark.site.ceilings import Ceilings
 from proofmark.site.partition import PREDICTED
 
 SECONDS = "s"
-MESSAGE_S = {False: 2e-9, True: 1e-8}
-"""The shortest message inside a node (a few cycles), and between nodes (light in 2 m of cable)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

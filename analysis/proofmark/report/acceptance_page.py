@@ -165,7 +165,11 @@ def _row(each: AcceptedItem) -> Cells:
     evidence = [
         line
         for part in each.evidence
-        for line in (f"{part.run} ({part.date})", f"{', '.join(part.steps)}: {part.nodes}")
+        for line in (
+            f"{part.run} ({part.date})",
+            ": ".join(filter(None, (", ".join(part.steps), part.nodes))),
+        )
+        if line
     ]
     return (
         Cell(item.number, "strong", details=(*text, what)),

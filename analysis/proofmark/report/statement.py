@@ -36,7 +36,7 @@ from proofmark.runs.acceptance import RUNS, Sha256, Statement, files_of
 from proofmark.runs.evidence import evidence_files, read_evidence
 from proofmark.runs.run import Run, site_of
 from proofmark.runs.run_files import AcceptanceFiles, RunFiles
-from proofmark.runs.sealed_runs import Waiver, check, digest_of
+from proofmark.runs.sealed_runs import SEEN, Sighting, Waiver, check, digest_of
 from proofmark.site.contract_document import Contract
 
 CONTRACT = "contract.json"
@@ -75,9 +75,9 @@ class SignedRun(StrictModel):
 class Predicate(StrictModel):
     """What a statement says of its files. `made_again` makes each field again.
 
-    An acceptance takes `id`, `site`, `partitions`, `left_out`, `waivers` and `made` from the one
-    who signs:
-    the evidence has neither the present nodes of the site nor the runs that cannot decide.
+    An acceptance takes `id`, `site`, `partitions`, `left_out`, `waivers`, `seen` and `made` from
+    the one who signs: the evidence has neither the present nodes of the site nor the runs that
+    cannot decide.
 
     Attributes:
         contract: the SHA-256 of the contract; empty without one.
@@ -92,6 +92,7 @@ class Predicate(StrictModel):
     runs: list[SignedRun] = []
     left_out: list[RunLeftOut] = []
     waivers: list[Waiver] = []
+    seen: list[Sighting] = []
     contract: str = ""
     word: str = ""
     kinds: dict[PrintedKind, Judged] = {}
@@ -136,7 +137,9 @@ def against_evidence(folder: Path, statement: Statement, predicate: Predicate) -
         target = Path(temporary).resolve()
         again = made_again(runs, predicate, target)
         written = {path.relative_to(target).as_posix(): path for path in target.rglob("*")}
-        made = {name: path for name, path in written.items() if path.is_file()}
+        made = {name: sha256_of(path) for name, path in written.items() if path.is_file()}
+        for each in predicate.seen:
+            made |= {attached.path: attached.sha256 for attached in each.attachments}
         given = set[str]()
         for run in runs:
             archives = evidence_files(run.products.folder)
@@ -146,11 +149,11 @@ def against_evidence(folder: Path, statement: Statement, predicate: Predicate) -
             for name in statement.files
             if name not in made and name not in given
         ]
-        for name, path in made.items():
+        for name, digest in made.items():
             listed = statement.files.get(name)
             if listed is None:
                 wrong.append(Message("product-missing", name=name))
-            elif listed.digest.sha256 != sha256_of(path):
+            elif listed.digest.sha256 != digest:
                 wrong.append(Message("product-other", name=name))
     stated = again.model_dump(mode="json")
     wrong += [
@@ -228,9 +231,10 @@ def made_again(runs: Sequence[Run], asked: Predicate, target: Path) -> Predicate
         raise bad_input("statement", "id", asked.id, " or ".join(known))
     if contract is None:
         raise bad_input(runs[0].products.folder, "", "no contract", "a run with a contract")
-    for each in asked.waivers:
+    given: list[Waiver | Sighting] = [*asked.waivers, *asked.seen]
+    for each in given:
         check(each, contract, "statement")
-    terms = Terms(asked.site, contract, asked.partitions, asked.waivers)
+    terms = Terms(asked.site, contract, asked.partitions, asked.waivers, asked.seen)
     judged = []
     for run in runs:
         if why := terms.refuses(run):
@@ -249,6 +253,7 @@ def made_again(runs: Sequence[Run], asked: Predicate, target: Path) -> Predicate
         runs=sorted(map(SignedRun.of, runs), key=lambda each: each.run),
         left_out=asked.left_out,
         waivers=asked.waivers,
+        seen=asked.seen,
         contract=_contract(contract, target),
         word=found.word,
         counts=found.counts,
@@ -259,7 +264,8 @@ def made_again(runs: Sequence[Run], asked: Predicate, target: Path) -> Predicate
 def products_of(folder: Path) -> list[str]:
     """Return the files of a signed folder that people open beside ``signed/`` too."""
     names = (name for name in files_of(folder) if name != CONTRACT)
-    return [name for name in names if not name.startswith(f"{RUNS}/") and not name.endswith(".tar")]
+    beside = (f"{RUNS}/", f"{SEEN}/")
+    return [name for name in names if not name.startswith(beside) and not name.endswith(".tar")]
 
 
 def acceptance_name(site: str, partitions: Iterable[str] = ()) -> str:

@@ -13,7 +13,13 @@ from proofmark.cases.reference import Reference
 from proofmark.common.translation import _, counted
 from proofmark.judge.references.judgement import Bounds
 from proofmark.runs.run import Seal
-from proofmark.site.contract_document import CheckItem, ContractItem, Item
+from proofmark.site.contract_document import (
+    CheckItem,
+    ContractItem,
+    DerivedItem,
+    Item,
+    WitnessedItem,
+)
 
 LONGEST = 2000
 """The largest number of characters of one foreign text that a report shows."""
@@ -136,7 +142,9 @@ def item_details(item: Item) -> tuple[str, ...]:
 
 
 def item_text(item: Item) -> str:
-    """Return what an item accepts: its figures, or what the nodes must report."""
+    """Return what an item accepts: its figures, what the nodes report, or what is to be seen."""
+    if isinstance(item, WitnessedItem):
+        return visible(item.witnessed)
     return check_text(item) if isinstance(item, CheckItem) else limit_text(item)
 
 
@@ -154,10 +162,11 @@ def check_text(item: CheckItem) -> str:
     return accepted_text(Bounds(item.at_least, item.at_most), unit=unit)
 
 
-def limit_text(item: ContractItem) -> str:
+def limit_text(item: ContractItem | DerivedItem) -> str:
     """Return the accepted figures of an item: ``≥ 320 GB/s``, ``at least 0.7 × hpcc dgemm``."""
     bounds = Bounds(item.at_least, item.at_most)
     if item.value is None:
+        assert isinstance(item, ContractItem)  # a derived item has a value
         return accepted_text(bounds, reference_text(item, item.case))
     return accepted_text(bounds.times(item.value), unit=item.unit or "")
 

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field
 
@@ -64,14 +64,76 @@ class Waiver(StrictModel):
         return f"{self.model_dump_json(exclude={'signature'})}\n".encode()
 
 
+class Attachment(StrictModel):
+    """A file that belongs to what was seen."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=200)]
+    sha256: Sha256
+
+    @property
+    def path(self) -> str:
+        """Its path beside the contract, and in a signed folder."""
+        return f"{SEEN}/{self.sha256[:16]}-{self.name}"
+
+
+class Sighting(StrictModel):
+    """A party saw what an item of the contract is about.
+
+    Attributes:
+        outcome: whether the item is met.
+        by: the principal of the signer (ssh-keygen(1), ALLOWED SIGNERS).
+        reason: what was seen.
+        signature: of `line`, as ssh-keygen writes it.
+    """
+
+    item: _Line
+    contract: Sha256
+    outcome: Literal["PASS", "FAIL"]
+    by: _Line
+    time: datetime
+    reason: _Line
+    attachments: list[Attachment] = Field(default=[], max_length=100)
+    signature: str = Field(default="", pattern=r"^[^\x00]*$", max_length=10_000)
+
+    @property
+    def line(self) -> bytes:
+        """The signed line: all fields but the signature."""
+        return f"{self.model_dump_json(exclude={'signature'})}\n".encode()
+
+    @property
+    def id(self) -> str:
+        """Who saw it, in the place of a run."""
+        return self.by
+
+    @property
+    def date(self) -> str:
+        """The day on which it was seen, UTC."""
+        return f"{self.time:%Y-%m-%d}"
+
+    @property
+    def evidence(self) -> str:
+        """The SHA-256 of what was signed."""
+        return hashlib.sha256(self.line).hexdigest()
+
+    @property
+    def text(self) -> str:
+        """What was seen, and the attached files."""
+        files = (f"{each.name} (SHA-256 {each.sha256})" for each in self.attachments)
+        return "; ".join((self.reason, *files))
+
+
 WAIVERS = "waivers.json"
-"""The file of the waivers, beside the contract."""
+"""The file of what parties signed about single items, beside the contract."""
+SEEN = "seen"
+"""The folder of the attachments, beside the contract and in a signed folder."""
+Given = TypeVar("Given", Waiver, Sighting)
 
 
 class Waivers(StrictModel):
     """The content of ``waivers.json``, the oldest first."""
 
     waivers: list[Waiver] = Field(default=[], max_length=_MOST)
+    seen: list[Sighting] = Field(default=[], max_length=_MOST)
 
 
 def digest_of(contract: Contract) -> str:
@@ -79,7 +141,7 @@ def digest_of(contract: Contract) -> str:
     return hashlib.sha256(contract.model_dump_json().encode()).hexdigest()
 
 
-def signed(waiver: Waiver, key: Path) -> Waiver:
+def signed(waiver: Given, key: Path) -> Given:
     """Return `waiver` with the signature by the private ssh key in the file `key`.
 
     Raises:
@@ -90,34 +152,38 @@ def signed(waiver: Waiver, key: Path) -> Waiver:
     return waiver.model_copy(update={"signature": signature})
 
 
-def read_waivers(inventory: Path, contract: Contract) -> list[Waiver]:
-    """Return the waivers for a contract, each with a signature of one of its signers.
+def read_waivers(inventory: Path, contract: Contract) -> Waivers:
+    """Return what was signed about a contract, each with a signature of one of its signers.
 
     Raises:
         BadInput: the file is damaged, or a signature is not that of a signer.
     """
     path, digest = inventory / WAIVERS, digest_of(contract)
-    known = read_json(path, Waivers).waivers if exists(path) else []
-    found = [each for each in known if each.contract == digest]
-    for each in found:
+    known = read_json(path, Waivers) if exists(path) else Waivers()
+    waivers = [each for each in known.waivers if each.contract == digest]
+    seen = [each for each in known.seen if each.contract == digest]
+    for each in (*waivers, *seen):
         check(each, contract, str(path))
-    return found
+    return Waivers(waivers=waivers, seen=seen)
 
 
-def add_waiver(inventory: Path, waiver: Waiver) -> None:
-    """Add a waiver to the file of a site.
+def add_waiver(inventory: Path, given: Waiver | Sighting) -> None:
+    """Add a waiver or what was seen to the file of a site.
 
     Raises:
         BadInput: the file cannot be read or written.
     """
     path = inventory / WAIVERS
-    known = read_json(path, Waivers).waivers if exists(path) else []
-    changed = Waivers(waivers=[*known, waiver])
-    write_atomic(path, changed.model_dump_json(indent=1) + "\n")
+    known = read_json(path, Waivers) if exists(path) else Waivers()
+    if isinstance(given, Waiver):
+        known.waivers.append(given)
+    else:
+        known.seen.append(given)
+    write_atomic(path, known.model_dump_json(indent=1) + "\n")
 
 
-def check(waiver: Waiver, contract: Contract, place: str) -> None:
-    """Refuse a waiver without the signature of one of the signers of the contract.
+def check(waiver: Waiver | Sighting, contract: Contract, place: str) -> None:
+    """Refuse a waiver, or what was seen, without a signature of a signer of the contract.
 
     Raises:
         BadInput: see above; `place` is the file or option that it names.

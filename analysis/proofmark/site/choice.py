@@ -23,7 +23,7 @@ from proofmark.common.trust import OWN_COPY, refuse_untrusted, refuse_untrusted_
 
 LINK = "site"
 """The link, in the folder of the checkout."""
-BESIDE_HOSTS = ("locks", "baselines", "allowed_signers", "contract.yml", "waivers.json")
+BESIDE_HOSTS = ("locks", "baselines", "allowed_signers", "contract.yml", "waivers.json", "seen")
 """Files of a site that are no inventory of Ansible (``ignore_patterns`` of ansible.cfg)."""
 DEFAULT = "/etc/ansible/hosts"
 """The inventory that Ansible reads if no setting names one."""

@@ -20,7 +20,7 @@ from proofmark.common.shared_models import StrictModel, with_package_keys
 from proofmark.common.yaml_models import load
 
 MOST_OF_A_RULE = 2.0
-"""The largest share of a nominal value: both directions of a link."""
+"""The largest share of a nominal or agreed value: both directions of a link."""
 CONTRACT = "contract.yml"
 """The file of the contract, beside the hosts of a site."""
 Statistic = Literal["median", "best", "worst"]
@@ -62,6 +62,11 @@ class ItemTerms(StrictModel):
     nodes: Annotated[float, Field(gt=0, le=1)] = 1.0
 
 
+def no_share(of: str) -> str:
+    """Return what is accepted in place of a bound that is no share of `of`, as 95 for 95 %."""
+    return f"a share of {of}, at most {MOST_OF_A_RULE:g}; 95 % is 0.95"
+
+
 class ContractItem(Reference, ItemTerms):
     """One item of a contract: a limit for one case, and the rule by which the parties apply it.
 
@@ -94,8 +99,10 @@ class ContractItem(Reference, ItemTerms):
     def _one_side(self) -> Self:
         if self.of != "median" and self.at_least is not None and self.at_most is not None:
             raise KeyMistake("with at_least and at_most only median", "of")
+        if self.against is None and (self.at_most or 0) > MOST_OF_A_RULE:
+            raise KeyMistake(no_share(self.rule or "value"), "at_most")
         if self.rule is not None and (self.at_least or 0) > MOST_OF_A_RULE:
-            raise KeyMistake(f"a share of {self.rule}, at most 2; 95 % is 0.95", "at_least")
+            raise KeyMistake(no_share(self.rule), "at_least")
         return self
 
     @property
@@ -135,7 +142,31 @@ SEVERAL = ("firmware", "settings", "drivers", "links", "mounts")
 """The checks that compare several values."""
 
 
-class CheckItem(ItemTerms):
+class OtherItem(ItemTerms):
+    """An item that limits no figure of a case itself."""
+
+    @property
+    def case(self) -> str:
+        """No case measures it."""
+        return ""
+
+    @property
+    def where(self) -> Mapping[str, Any]:
+        """No condition: there is one state."""
+        return {}
+
+    @property
+    def mode(self) -> None:
+        """Any mode."""
+        return
+
+    @property
+    def runs_needed(self) -> int:
+        """One report is enough."""
+        return 1
+
+
+class CheckItem(OtherItem):
     """A functional item of a contract: what each node must report about itself.
 
     Attributes:
@@ -184,30 +215,67 @@ class CheckItem(ItemTerms):
         """What is compared."""
         return f"{self.check} {self.only}" if self.only else self.check
 
-    @property
-    def case(self) -> str:
-        """No case: a probe of the node reports it."""
-        return ""
+
+class WitnessedItem(OtherItem):
+    """An item that a person sees: a delivery, a fail-over, the power, a document.
+
+    Attributes:
+        witnessed: what must be seen. A buyer or witness of the signers signs that it was.
+        phase: of the acceptance that it belongs to.
+    """
+
+    witnessed: Text
+    phase: Phase = "functionality"
 
     @property
-    def where(self) -> Mapping[str, Any]:
-        """No condition: a node has one state."""
-        return {}
+    def metric(self) -> str:
+        """What must be seen."""
+        return self.witnessed
+
+
+class DerivedItem(OtherItem):
+    """An item that follows from others: from the worst value that each of them shows.
+
+    Attributes:
+        derived: how. ``throughput`` is the sum of `weights` ÷ the sum of the times.
+        items: the numbers of the items, each of which limits figures.
+        weights: of each item, such as its number of jobs; without them, 1.
+        value: the number of the contract, in `unit`.
+        at_least: the least accepted share of it.
+        at_most: the largest accepted share of it.
+    """
+
+    derived: Literal["sum", "geometric-mean", "throughput"]
+    items: Annotated[list[ItemNumber], Field(min_length=1)]
+    weights: list[Annotated[float, Field(gt=0)]] = []
+    value: Annotated[float, Field(gt=0)]
+    unit: Text
+    at_least: Annotated[float, Field(gt=0)] | None = None
+    at_most: Annotated[float, Field(gt=0)] | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        shares = {"at_least": self.at_least, "at_most": self.at_most}
+        for key, share in shares.items():
+            if (share or 0) > MOST_OF_A_RULE:
+                raise KeyMistake(no_share("value"), key)
+        if not any(shares.values()):
+            raise ValueError("at_least or at_most is needed")
+        if self.weights and len(self.weights) != len(self.items):
+            raise KeyMistake("one weight for each of items", "weights")
+        if self.derived == "throughput" and not self.unit.endswith(("/s", "/h")):
+            raise KeyMistake("a number per second or hour: jobs/h", "unit")
+        return self
 
     @property
-    def mode(self) -> None:
-        """Any mode."""
-        return
-
-    @property
-    def runs_needed(self) -> int:
-        """One report is enough."""
-        return 1
+    def metric(self) -> str:
+        """What is computed."""
+        return f"{self.derived}: {', '.join(self.items)}"
 
 
 def _kind(item: object) -> str:
     known = item if isinstance(item, Mapping) else getattr(item, "model_fields_set", ())
-    return CheckItem.__name__ if "check" in known else ContractItem.__name__
+    return next((name for key, name in OF_KEYS.items() if key in known), ContractItem.__name__)
 
 
 _KEY = re.compile(
@@ -228,10 +296,15 @@ def _one_key(line: str) -> str:
 Signer = Annotated[Text, AfterValidator(_one_key)]
 """A line of ALLOWED SIGNERS (ssh-keygen(1)) for one key of one party."""
 Role = Literal["buyer", "supplier", "witness", "party"]
-Item = ContractItem | CheckItem
-"""An item of a contract: a limit of figures, or a functional one."""
+OF_KEYS = {"check": "CheckItem", "witnessed": "WitnessedItem", "derived": "DerivedItem"}
+"""The keys that tell the kinds of items apart; a limit of figures has none of them."""
+Item = ContractItem | CheckItem | WitnessedItem | DerivedItem
+"""An item of a contract: a limit of figures, or a functional, witnessed or derived one."""
 ReadItem = Annotated[
-    Annotated[ContractItem, Tag("ContractItem")] | Annotated[CheckItem, Tag("CheckItem")],
+    Annotated[ContractItem, Tag("ContractItem")]
+    | Annotated[CheckItem, Tag("CheckItem")]
+    | Annotated[WitnessedItem, Tag("WitnessedItem")]
+    | Annotated[DerivedItem, Tag("DerivedItem")],
     Discriminator(_kind),
 ]
 
@@ -276,6 +349,17 @@ class Contract(StrictModel):
         """The lines of all signers."""
         return [*chain.from_iterable(self.signers.values())]
 
+    @property
+    def who_sees(self) -> list[set[str]]:
+        """Groups of signers: one of each must sign that it saw an item. The supplier is in none.
+
+        Without roles each signer must.
+        """
+        signers = (*self.signers.get("buyer", ()), *self.signers.get("witness", ()))
+        if "party" in self.signers:
+            return [{name} for name in self.keys]
+        return [{line.split()[0] for line in signers}]
+
     def who_waives(self, *, both: bool) -> list[set[str]]:
         """Return groups of signers: one of each must sign a waiver. The buyer gives up a right.
 
@@ -306,6 +390,11 @@ class Contract(StrictModel):
                 accepted = f"each number once: the number {item.number} is there twice"
                 raise KeyMistake(accepted, "items", place, "number")
             seen.add(item.number)
+        limits = {item.number for item in self.limits.values()}
+        for place, item in enumerate(self.items):
+            if isinstance(item, DerivedItem) and not limits.issuperset(item.items):
+                accepted = f"items that limit figures: {', '.join(sorted(limits)) or 'none'}"
+                raise KeyMistake(accepted, "items", place, "items")
         return self
 
 

@@ -50,7 +50,7 @@ Hertz = Annotated[float, between(1e8, 1e10, 1e6, 1e9)]
 """The frequency of a core in Hz; data sheets have MHz and GHz."""
 Size = Annotated[Count, between(2**26, 2**60, 2**30)]
 """A memory in bytes; data sheets have GiB."""
-BytesPerSecond = Annotated[float, between(1e6, 1e16, 1e9 / 8)]
+BytesPerSecond = Annotated[float, between(1e6, 1e13, 1e9 / 8)]
 """The rate of a link in bytes/s. Data sheets give it in Gb/s."""
 Positive = Annotated[float, Field(gt=0)]
 RailName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+:[0-9]+$")]
@@ -208,7 +208,7 @@ class StatedNode(StrictModel):
     cores: Count | None = None
     clock_hz: Hertz | None = None
     avx_hz: Hertz | None = None
-    flop_per_cycle: Count | None = None
+    flop_per_cycle: Annotated[int, between(1, 128)] | None = None
     llc_bytes: Count | None = None
     memory: StatedMemory = StatedMemory()
     rails: StatedRails = StatedRails()

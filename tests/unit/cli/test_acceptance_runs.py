@@ -17,7 +17,7 @@ import yaml
 from tests.fixtures.finished import write_execution, write_probes
 from tests.fixtures.fleet import write_inventory
 from tests.fixtures.kit import Kit, make_kit, steps_of
-from tests.fixtures.pages import assert_sound
+from tests.fixtures.pages import Page, assert_sound
 from tests.folders import PROBES, ROOT
 from tests.forks import tool
 from tests.unit.judge.test_contract_items import written_contract
@@ -724,3 +724,190 @@ def key(folder: Path, name: str) -> str:
     if not path.exists():
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
     return path.with_suffix(".pub").read_text(encoding="utf-8").strip()
+
+
+class TestWitnessedAndDerived:
+    """Items that a party sees, and items that follow from measured ones."""
+
+    PARTIES = ("buyer", "supplier", "witness")
+    LIMIT = {"case": "fake", "metric": "rate", "unit": "MB/s", "at_least": 1}
+    RATES = (
+        {**LIMIT, "number": "P1", "text": "small", "value": 90, "where": {"size": 1}},
+        {**LIMIT, "number": "P2", "text": "large", "value": 80, "where": {"size": 2}},
+    )
+    SEEN = {"number": "D1", "text": "delivery", "witnessed": "the delivery note"}
+
+    def contract(self, site: Site, *items: Mapping[str, Any], measure: bool = True) -> None:
+        keys = {name: key(site.kit.folder, name) for name in self.PARTIES}
+        content = {
+            "title": "Acceptance",
+            "parties": {"buyer": "B", "supplier": "S"},
+            "signers": {name: [f"{name}@here {keys[name]}"] for name in self.PARTIES},
+            "items": [*self.RATES, *items],
+        }
+        text = yaml.safe_dump(content)
+        (site.inventory / "contract.yml").write_text(text, encoding="utf-8")
+        if measure:
+            sealed(site.measured("one"))
+
+    def derived(self, **terms: Any) -> dict[str, Any]:
+        about = {"number": "S1", "text": "in all", "items": ["P1", "P2"], "unit": "GB/s"}
+        return {**about, "derived": "sum", "value": 0.19, "at_least": 1, **terms}
+
+    def see(self, site: Site, by: str, *words: str, item: str = "D1", key: str = "") -> int:
+        given = ["--item", item, "--by", f"{by}@here", "--reason", "crates 1 to 4"]
+        signing = ["--key", f"{site.kit.folder / (key or by)}"]
+        return main(["acceptance", "witness", "-i", f"{site.inventory}", *given, *signing, *words])
+
+    def item(self, site: Site, number: str) -> Any:
+        site.judge()
+        (found,) = [each for each in site.written()["items"] if each["number"] == number]
+        return found
+
+    def outcome(self, site: Site, number: str) -> list[str]:
+        return [self.item(site, number)["outcome"], site.written()["word"]]
+
+    def test_the_newest_word_of_a_buyer_or_witness_decides(
+        self, site: Site, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.contract(site, self.SEEN)
+        assert self.outcome(site, "D1") == ["UNJUDGED", "UNJUDGED"]
+        assert "D1: no signer stated that it was seen" in capsys.readouterr().out
+        assert self.see(site, "supplier") == 0
+        assert self.outcome(site, "D1") == ["UNJUDGED", "UNJUDGED"]
+        assert "D1: not seen by buyer@here or witness@here" in capsys.readouterr().out
+        assert self.see(site, "witness") == 0
+        assert self.outcome(site, "D1") == ["PASS", "PASS"]
+        assert self.see(site, "buyer", "--missed") == 0
+        assert self.outcome(site, "D1") == ["FAIL", "FAIL"]
+        assert self.see(site, "buyer") == 0
+        assert self.outcome(site, "D1") == ["PASS", "PASS"]
+        found = self.item(site, "D1")
+        assert found["witnessed"] == "the delivery note" and found["found"] == "crates 1 to 4"
+        assert {each["run"] for each in found["evidence"]} == {
+            f"{name}@here" for name in self.PARTIES
+        }
+
+    @pytest.mark.fault("sighting-forged")
+    def test_what_was_seen_is_signed_and_verified_with_its_files(
+        self, site: Site, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.contract(site, self.SEEN, self.derived())
+        note = site.kit.folder / "note.pdf"
+        note.write_bytes(b"40 crates")
+        assert self.see(site, "buyer", "--attach", f"{note}") == 0
+        digest = sha256(b"40 crates").hexdigest()
+        assert site.judge() == 0
+        page = Page((site.runs / "acceptance-here/acceptance.html").read_text("utf-8")).words
+        for text in ("delivery", f"note.pdf (SHA-256 {digest})", "buyer@here", "sum: P1, P2"):
+            assert text in page
+        words = ["-i", f"{site.inventory}", "--key", f"{site.kit.folder / 'buyer'}"]
+        assert main(["acceptance", "sign", *words]) == 0
+        accepted = site.kit.folder / "signers"
+        accepted.write_text(f"buyer@here {key(site.kit.folder, 'buyer')}\n")
+        folder = site.runs / "acceptance-here/signed/0001"
+        verify = ["verify", f"{folder}", "--signers", f"{accepted}"]
+        assert main(verify) == 0
+        name = f"seen/{digest[:16]}-note.pdf"
+        predicate = json.loads((folder / "statement.json").read_text())["predicate"]
+        assert predicate["seen"][0]["attachments"] == [{"name": "note.pdf", "sha256": digest}]
+        assert (folder / name).read_bytes() == b"40 crates"
+        (folder / name).unlink()
+        (folder / name).write_bytes(b"44 crates")
+        assert main(verify) == 1
+        capsys.readouterr()
+        (site.inventory / name).write_bytes(b"44 crates")
+        assert main(["acceptance", "sign", *words]) == 3
+        assert "note.pdf: found another content" in capsys.readouterr().err
+
+    @pytest.mark.fault("sighting-forged")
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"outcome": "PASS"},
+            {"item": "D2"},
+            {"reason": "another"},
+            {"by": "witness@here"},
+            {"time": "2030-01-01T00:00:00Z"},
+            {"attachments": [{"name": "x", "sha256": "0" * 64}]},
+            {"signature": "x"},
+        ],
+    )
+    def test_each_field_of_it_is_signed(self, site: Site, change: dict[str, Any]) -> None:
+        self.contract(site, self.SEEN)
+        assert self.see(site, "buyer", "--missed") == 0
+        path = site.inventory / "waivers.json"
+        content = json.loads(path.read_text(encoding="utf-8"))
+        content["seen"][0] |= change
+        path.write_text(json.dumps(content), encoding="utf-8")
+        assert site.judge() == 3
+
+    def test_what_nobody_may_state_is_refused(self, site: Site) -> None:
+        self.contract(site, self.SEEN)
+        assert self.see(site, "buyer", item="P1") == 3
+        assert self.see(site, "buyer", key="supplier") == 3
+        assert self.see(site, "buyer", "--attach", f"{site.kit.folder}/nothing") == 3
+        assert not (site.inventory / "waivers.json").exists()
+
+    @pytest.mark.parametrize(
+        ("terms", "outcome", "value"),
+        [
+            ({}, "PASS", 0.2),
+            ({"value": 0.21}, "FAIL", 0.2),
+            ({"weights": [1, 3], "value": 0.4}, "PASS", 0.4),
+            ({"derived": "geometric-mean", "unit": "MB/s", "value": 101}, "FAIL", 100),
+            ({"derived": "geometric-mean", "weights": [1, 2], "value": 0.1}, "PASS", 0.1),
+            ({"at_most": 1, "at_least": None}, "FAIL", 0.2),
+            ({"unit": "Gflop/s"}, "UNJUDGED", None),
+            ({"derived": "throughput", "unit": "jobs/h"}, "UNJUDGED", None),
+        ],
+    )
+    def test_a_derived_item_follows_from_the_worst_values(
+        self, site: Site, terms: dict[str, Any], outcome: str, value: float | None
+    ) -> None:
+        self.contract(site, self.derived(**terms))
+        found = self.item(site, "S1")
+        assert found["outcome"] == outcome == site.written()["word"]
+        assert found["value"] == (None if value is None else pytest.approx(value))
+        assert [each["run"] for each in found["evidence"]] == ["one"]
+
+    @pytest.mark.parametrize("items", [["P1", "P3"], ["P3"]])
+    def test_a_derived_item_needs_all_of_its_items(self, site: Site, items: list[str]) -> None:
+        where = {"size": 2, "placement": "other-node"}
+        rest = {**self.LIMIT, "number": "P3", "text": "x", "value": 1, "case": "other"}
+        site.kit.case("other", suites={"second": {}})
+        site.kit.suites(quick={"title": "Q"}, second={"title": "S"})
+        assert where
+        self.contract(site, rest, self.derived(items=items, value=0.001))
+        assert self.outcome(site, "S1") == ["UNJUDGED", "UNJUDGED"]
+
+    @pytest.mark.parametrize(
+        ("terms", "key_of"),
+        [
+            ({"items": ["P1", "P9"]}, "items.2.items"),
+            ({"items": ["S1"]}, "items.2.items"),
+            ({"weights": [1]}, "items.2.weights"),
+            ({"at_least": 95}, "items.2.at_least"),
+            ({"at_least": None}, "items.2"),
+            ({"derived": "throughput", "unit": "jobs/day"}, "items.2.unit"),
+        ],
+    )
+    def test_a_wrong_derived_item_is_refused(
+        self,
+        site: Site,
+        terms: dict[str, Any],
+        key_of: str,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        self.contract(site, self.derived(**terms), measure=False)
+        assert main(["acceptance", "check", "-i", f"{site.inventory}"]) == 3
+        assert f"{key_of}: " in capsys.readouterr().err
+
+    def test_check_says_what_decides_each_item(
+        self, site: Site, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.contract(site, self.SEEN, self.derived(), measure=False)
+        assert main(["acceptance", "check", "-i", f"{site.inventory}"]) == 0
+        printed = capsys.readouterr().out
+        assert "acceptance witness" in printed and "items P1, P2" in printed
+        assert "≥ 0.1900 GB/s" in printed

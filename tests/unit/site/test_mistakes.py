@@ -396,7 +396,7 @@ def test_ansible_reads_no_file_that_is_beside_the_hosts(
     assert mistakes(capsys, inventory) == []
 
 
-TRIAD = "number: '1', text: Triad, case: stream, metric: triad, unit: GB/s"
+TRIAD = "case: stream, metric: triad, unit: GB/s"
 BOUND = "GB/s, the bound of triad here"
 MEMORY = r"^    memory: \{"
 IMPOSSIBLE: dict[str, tuple[str, Edits, str]] = {
@@ -415,6 +415,33 @@ IMPOSSIBLE: dict[str, tuple[str, Edits, str]] = {
         "value: 700, at_least: 1",
         {},
         f"items.0.at_least: found 700 × 1 = 700 GB/s; accepted: at most 675.8 {BOUND}",
+    ),
+    "gigabits": (
+        "case: osu-bw, metric: bandwidth, unit: GB/s, value: 400, at_least: 0.95",
+        {},
+        "items.0.at_least: found 400 × 0.95 = 380 GB/s; accepted: at most 55 GB/s, "
+        "the bound of bandwidth here",
+    ),
+    "milliseconds": (
+        "case: osu-latency, metric: latency, unit: us, value: 0.0014, at_most: 1",
+        {},
+        "items.0.at_most: found 0.0014 × 1 = 0.0014 us; accepted: at least 0.01 us, "
+        "the bound of latency here",
+    ),
+    "percent-of-a-latency": (
+        "case: osu-latency, metric: latency, unit: us, value: 1.4, at_most: 105",
+        {},
+        "items.0.at_most: found 105; accepted: a share of value, at most 2; 95 % is 0.95",
+    ),
+    "percent-of-a-file-system": (
+        "case: ior, metric: write, unit: GB/s, value: 96, at_least: 95",
+        {},
+        "items.0.at_least: found 95; accepted: a share of value, at most 2; 95 % is 0.95",
+    ),
+    "of-two-processors": (
+        "",
+        {"flop_per_cycle: 32": "flop_per_cycle: 3584"},
+        "partition.node.flop_per_cycle: found 3584; accepted: a number from 1 to 128",
     ),
     "megahertz": (
         "",
@@ -462,7 +489,9 @@ def test_what_no_machine_can_have_is_refused(
     file = tmp_path / "xeon/group_vars/xeon/partition.yml"
     if item:
         file = tmp_path / "xeon/contract.yml"
-        deal = f"title: t\nparties: {{buyer: A}}\nitems:\n  - {{{TRIAD}, {item}}}\n"
+        limit = item if item.startswith("case") else f"{TRIAD}, {item}"
+        number = "number: '1', text: a limit"
+        deal = f"title: t\nparties: {{buyer: A}}\nitems:\n  - {{{number}, {limit}}}\n"
         file.write_text(deal, encoding="utf-8")
     edit(tmp_path / "xeon", edits, Path("group_vars/xeon/partition.yml"))
     said = mistakes(capsys, tmp_path / "xeon", "--suite", "node")

@@ -126,7 +126,7 @@ def contract_sections(run_data: RunData) -> tuple[Section, ...]:
         return ()
     planned = [each for each in run_data.verdict.contract if each.item]
     checks = run_data.verdict.checks
-    others = len(document.items) - len(planned) - len(checks)
+    others = len(document.limits) + len(document.checks) - len(planned) - len(checks)
     columns = (_("Item"), _("Phase"), _("Limit"), _("Figure"), _("Outcome"), _("Evidence"))
     caption = _("Items of the contract")
     parties = "; ".join(f"{role}: {name}" for role, name in document.parties.items())
