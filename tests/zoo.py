@@ -197,7 +197,7 @@ def write_site(kit: Path, row: Zoo) -> tuple[Path, str]:
         name, partition = row.shipped.split("/")
         shutil.copytree(ROOT / "inventory" / name, folder)
         for other in (folder / "group_vars").iterdir():
-            if other.name not in (partition, "all"):
+            if other.stem not in (partition, "all"):
                 shutil.rmtree(other)
         path = folder / f"group_vars/{partition}/partition.yml"
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -223,6 +223,8 @@ def write_site(kit: Path, row: Zoo) -> tuple[Path, str]:
     if items := [*_items(row)]:
         contract = {"title": "Acceptance", "parties": {"buyer": "a", "supplier": "b"}}
         (folder / "contract.yml").write_text(yaml.safe_dump({**contract, "items": items}))
+    else:  # that of a shipped site is for other cases
+        (folder / "contract.yml").unlink(missing_ok=True)
     return folder, partition
 
 
