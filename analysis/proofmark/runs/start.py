@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import re
 import shutil
 from collections.abc import Callable, Mapping
@@ -226,7 +225,7 @@ def write_inputs(folder: Path, inputs: RunInputs, baseline: Path | None = None) 
     )
     files.facts_probe.write_text(inputs.probe)
     _keep_topologies(files.inventory, site)
-    write_atomic(files.plan, json.dumps(inputs.plan.model_dump(mode="json"), indent=1) + "\n")
+    write_atomic(files.plan, inputs.plan.model_dump_json(indent=1) + "\n")
 
 
 def _keep_topologies(folder: Path, site: Site) -> None:

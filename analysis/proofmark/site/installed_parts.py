@@ -99,10 +99,9 @@ def _sorted(rates: Iterable[float]) -> Rates:
     return tuple(sorted(rates, reverse=True))
 
 
-def _found_processor(facts: NodeFacts) -> str | None:
+def _shown_processor(name: str | None, virtual: str | None) -> str | None:
     """Return the name that is shown. A hypervisor invents one, or shows that of the machine."""
-    hidden = facts.virtual and processor(facts.cpu_model) is None
-    return None if hidden else facts.cpu_model
+    return None if name and virtual and processor(name) is None else name
 
 
 def _cards(facts: NodeFacts) -> tuple[str, ...] | None:
@@ -309,9 +308,11 @@ class Parts:
     """
 
     processor: str | None = _part(
-        found=_found_processor,
+        found=lambda facts: _shown_processor(facts.cpu_model, facts.virtual),
         declared=lambda node: node.cpu_model if is_product(node.cpu_model) else None,
-        accepted=lambda state: state.traits.get("processor"),
+        accepted=lambda state: _shown_processor(
+            state.traits.get("processor"), state.capacity.virtual
+        ),
         compared=_same_or_other_processor,
     )
     cards: tuple[str, ...] | None = _part(

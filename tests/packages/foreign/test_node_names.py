@@ -147,6 +147,16 @@ def test_one_name_in_two_racks_is_two_nodes() -> None:
     assert "place" not in str(named_nodes(printed, PROGRAMS).pattern)
 
 
+@pytest.mark.parametrize(
+    "layout", ["{0}/a.out", "hpl-{0}.out", "hpl.{0}.out", "slurm-17_{0}_N9.out", "{0}.hpl.log"]
+)
+def test_one_name_in_two_racks_of_one_word_is_two_nodes(layout: str) -> None:
+    names = ["rack1_node01", "rack2_node01", "rack2_node02"]
+    assert nodes(*(layout.format(name) for name in names)) == {
+        layout.format(name): [name.replace("_", "-")] for name in names
+    }
+
+
 def test_a_site_knows_its_hosts() -> None:
     printed = dict.fromkeys(("p1/a.out", "p2/a.out", "p3/a.out"), ())
     found = named_nodes(printed, PROGRAMS, {"p1", "p2"}.__contains__)

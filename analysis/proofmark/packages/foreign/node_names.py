@@ -448,14 +448,15 @@ def _joined(chosen: Sequence[_Scheme], printed: Mapping[str, Collection[str]]) -
     The place is needed if a name is in two of them. Outputs that print names have no second one.
     """
     node = f"(?P<node>{'|'.join(dict.fromkeys(each.pattern for each in chosen))})"
+    place = f"(?<=[-/_ .]){_PLACE}(?=[/_ ])"
     places: dict[str, set[str]] = {}
     for each in chosen:
         for word, path in each.found():
-            at = "-".join(re.findall(f"(?<=/){_PLACE}(?=/)", f"/{path}"))
+            at = "-".join(re.findall(place, f"/{path}"))
             if at and not printed[path]:
                 places.setdefault(word, set()).add(at)
     if any(len(each) > 1 for each in places.values()):
-        return f"(?P<place>(?<=/){_PLACE}(?=/))|{node}"
+        return f"(?P<place>{place})|{node}"
     return node
 
 
