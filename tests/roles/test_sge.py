@@ -74,6 +74,26 @@ def test_a_job_that_no_queue_can_run_is_named_before_the_run(
     assert {each.outcome for each in rest} == {job}
 
 
+@pytest.mark.parametrize(
+    ("queue", "short", "key"),
+    [
+        ({"options": ["-pe proofmark 99"]}, "INFINITY", "queue.parallel_environment"),
+        ({}, "00:00:10", "queue.max_walltime_s"),
+    ],
+)
+def test_a_job_that_no_queue_can_ever_run_ends_at_once(
+    batch: Batch, engine: GridEngine, queue: dict[str, list[str]], short: str, key: str
+) -> None:
+    run = batch.stage(**queue)
+    engine.call("qconf", "-mattr", "queue", "h_rt", short, "all.q")
+    with batch.watched(run):
+        pass
+    engine.call("qconf", "-mattr", "queue", "h_rt", "INFINITY", "all.q")
+    (line,) = judge_run(run).coverage.stopped
+    assert "verification: no suitable queues" in line
+    assert f"it never starts; change `{key}`" in line
+
+
 def test_states_of_nodes_and_of_a_job_by_its_id(
     batch: Batch, engine: GridEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from typing import Self
 
 from tests.emulators.vcluster.cluster import HEAD, Cluster, child
 
-COMMANDS = ("qsub", "qstat", "qdel", "qconf", "qacct", "qhost", "qrsh", "qhold", "qmod")
+COMMANDS = ("qsub", "qalter", "qstat", "qdel", "qconf", "qacct", "qhost", "qrsh", "qhold", "qmod")
 DEBIAN = Path("/var/lib/gridengine")
 HELPERS = Path("/usr/lib/gridengine")
 DEFAULTS = Path("/usr/share/gridengine")

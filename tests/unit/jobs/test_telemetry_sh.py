@@ -60,6 +60,29 @@ def test_a_sensor_that_gives_no_temperature_does_not_count(
     assert 0 < hot["celsius"] <= 63
 
 
+def test_a_sensor_with_a_fault_does_not_count(sense: Callable[..., Lines]) -> None:
+    chip = "class/hwmon/hwmon2/temp1"
+    (line,) = sense("sensors-xeon", (10, {f"{chip}_input": "99000", f"{chip}_fault": "1"}))
+    assert line["celsius"] <= 63
+
+
+def test_an_energy_that_does_not_rise_is_no_power(sense: Callable[..., Lines]) -> None:
+    """Of a virtual machine, whose counter stays as it is."""
+    (line,) = sense("sensors-xeon", (10, {}))
+    assert "rapl_w" not in line
+
+
+@pytest.mark.parametrize(("state", "watts"), [("activated", 220), ("deactivated", None)])
+def test_a_power_reading_counts_while_it_is_active(
+    sense: Callable[..., Lines], tmp_path: Path, state: str, watts: int | None
+) -> None:
+    reading = "    Instantaneous power reading:          220 Watts\n"
+    text = f"\n{reading}    Power reading state is:                 {state}\n\n"
+    (tmp_path / "ipmi").write_text(text)
+    (line,) = sense("sensors-arm", (10, {}))
+    assert line.get("ipmi_w") == watts
+
+
 def test_a_sensor_that_is_absent_has_no_key(sense: Callable[..., Lines]) -> None:
     (line,) = sense("sensors-arm", (10, {}))
     assert line.keys() == {"host", "time", "span", "celsius"}

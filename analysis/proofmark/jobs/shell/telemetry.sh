@@ -81,20 +81,21 @@ function begin_sensing(    lines, part, n, i) {
 	sense()
 	open_interval()
 }
-function sense(    path, value, sum, n, cpu, events, of_package, acpi) { # one look at all sensors
+function sense(    path, fault, value, sum, n, cpu, events, of_package, acpi) { # one look at all sensors
 	for (path in kind) {
 		value = reading(path)
 		if (value == "") continue
 		if (kind[path] == "temperature") {
 			# A sensor that does not work has the end of its range, or what a driver makes of no answer.
-			if (value + 0 <= 0 || value + 0 >= 127000) continue
+			fault = path
+			sub(/_input$/, "_fault", fault)
+			if (value + 0 <= 0 || value + 0 >= 127000 || (fault != path && reading(fault) == 1)) continue
 			if (!temperatures++ || value / 1000 > hottest) hottest = value / 1000
 		} else if (kind[path] == "energy") {
 			if (path in energy) {
 				# The counter begins again at 0 after its range.
 				sum = value - energy[path]
 				joules += (sum < 0 ? sum + range[path] : sum) / 1e6
-				measured_energy = 1
 			}
 			energy[path] = value
 		} else if (kind[path] == "acpi") {
@@ -124,24 +125,27 @@ function sense(    path, value, sum, n, cpu, events, of_package, acpi) { # one l
 	if (value > 0) { ipmi_sum += value; ipmi_count++ }
 	sensed = now
 }
-function watts_of_ipmi(    line, at) { # the last reading of ipmitool; 0 if there is none
+function watts_of_ipmi(    line, at, watts) { # the last reading of ipmitool; 0 if there is none
 	at = ENVIRON["ROSTER"] "/ipmi"
-	while ((getline line <at) > 0)
-		if (line ~ /Instantaneous power reading/ && match(line, /[0-9.]+ *Watts/)) break
+	while ((getline line <at) > 0) {
+		if (line ~ /Instantaneous power reading/ && match(line, /[0-9.]+ *Watts/))
+			watts = substr(line, RSTART, RLENGTH) + 0
+		if (line ~ /reading state is:.*deactivated/) watts = 0
+	}
 	close(at)
-	return line ~ /Watts/ ? substr(line, RSTART, RLENGTH) + 0 : 0
+	return watts
 }
 function open_interval() {
 	opened_at = now
 	thermal0 = thermal
-	joules = measured_energy = acpi_sum = acpi_count = ipmi_sum = ipmi_count = 0
+	joules = acpi_sum = acpi_count = ipmi_sum = ipmi_count = 0
 	temperatures = hottest = clock_sum = clocks = slowest = 0
 }
 function close_interval(    span, text) { # writes a line, if it has the value of any sensor
 	span = now - opened_at
 	if (span < 0.5) return
 	text = ""
-	if (measured_energy) text = text sprintf(", \"rapl_w\": %.2f", joules / span)
+	if (joules > 0) text = text sprintf(", \"rapl_w\": %.2f", joules / span)
 	if (acpi_count) text = text sprintf(", \"acpi_w\": %.2f", acpi_sum / acpi_count)
 	if (ipmi_count) text = text sprintf(", \"ipmi_w\": %.2f", ipmi_sum / ipmi_count)
 	if (temperatures) text = text sprintf(", \"celsius\": %.1f", hottest)

@@ -27,6 +27,7 @@ from proofmark.machine.scheduler_commands import (
     directives,
     job_id,
     job_states,
+    last_lines,
     named_blocks,
     node_uses,
     one_by_one,
@@ -35,6 +36,7 @@ from proofmark.machine.scheduler_commands import (
     state_of,
     states_of,
     unreadable,
+    waiting_status,
     words_of,
 )
 from proofmark.runs.job_folder import JobStatus, State
@@ -53,6 +55,9 @@ _LOOSE = re.compile(r"&(?!(?:#\d+|#x[0-9a-fA-F]+|amp|lt|gt|quot|apos);)")
 
 _NO_JOB = "do not exist"
 """A part of the message of ``qstat -j`` if qmaster has no such job."""
+
+_NEVER = "verification: no suitable queues"
+"""The answer of ``qalter -w v`` if not even an empty cluster can run the job."""
 
 _TRY_LATER = 25
 """The exit code of qsub at the limits max_u_jobs and max_jobs: qsub(1), EXIT STATUS."""
@@ -166,8 +171,15 @@ class GridEngine(Scheduler):
         return next((job for job, _, job_name in _queue() if job_name == name), "")
 
     def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
-        """Return the state of each job, by one qstat, which lists no ended job."""
-        return {job: _state(letters) for job, letters, _ in _queue() if job in ids}
+        """Return the state of each job, by one qstat, which lists no ended job.
+
+        Of a job that waits ``qalter -w v`` says whether an empty cluster could run it.
+        """
+        found = {job: _state(letters) for job, letters, _ in _queue() if job in ids}
+        for job, status in found.items():
+            if status.state is State.WAITING and (never := _never(job)):
+                found[job] = waiting_status("sge", never, f"{status.reason} {never}")
+        return found
 
     def ended(self, job: str) -> JobStatus | None:
         """Return the state by ``qstat -j``, else by qacct, whose records are some seconds late.
@@ -238,6 +250,15 @@ def _queue() -> list[tuple[str, str, str]]:
         for job in jobs
         if job.findtext("JB_job_number", "").isdecimal()
     ]
+
+
+def _never(job: str) -> str:
+    """Return why no queue can ever run a job that waits; empty if one can, or without an answer."""
+    try:
+        ask_scheduler("qalter", "-w", "v", job)
+    except SchedulerError as error:
+        return last_lines(error.answer) if says(error.answer, _NEVER) else ""
+    return ""
 
 
 def _state(letters: str) -> JobStatus:
