@@ -29,7 +29,10 @@ WRONG: list[dict[str, Any]] = [
 ]
 PREFIXES = ("--prefixes", "/opt/proofmark")
 """Spack cannot install below a checkout whose path has a blank: the tests run in such a one."""
-RIGHT: list[dict[str, Any]] = [{"where": {"nodes": 16}}, {"where": {"memory": "ddr"}}]
+RIGHT: list[dict[str, Any]] = [
+    {"where": {"nodes": 16}},
+    {"where": {"memory": "ddr"}, "value": 0.001},
+]
 
 
 @pytest.fixture
