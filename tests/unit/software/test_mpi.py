@@ -9,13 +9,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
 from proofmark.software import mpi
 from proofmark.software.spack.lock_file import Spec, read_lock
 from proofmark.software.spack.mpi_and_blas import (
-    blas_mistakes,
     check_installed_mpi,
     mpi_mistakes,
 )
@@ -87,26 +85,6 @@ def test_the_release_is_what_the_library_states(text: str) -> None:
 def test_releases_are_equal_as_far_as_both_state_them(one: str, other: str, same: bool) -> None:
     assert mpi.same_release(one, other) is same
     assert mpi.same_release(other, one) is same
-
-
-PRINTED = {
-    "openmpi": "Open MPI v{}, package: Open MPI root@c1",
-    "mpich": "MPICH Version:\t{}\nMPICH Device:\tch4:ofi\n",
-    "mvapich2": "MVAPICH2 Version      :\t{}\nMVAPICH2 Device: ch3:mrail\n",
-}
-
-
-@pytest.mark.parametrize("lock", sorted(ROOT.glob("environments/*/*/spack.lock")), ids=str)
-def test_the_release_of_each_lock_is_the_one_that_its_library_states(lock: Path) -> None:
-    """MVAPICH2 states its release with and without the number after the hyphen."""
-    specs = [each for each in read_lock(lock).specs.values() if each.name in PRINTED]
-    for spec in specs:
-        for stated in {spec.version, spec.version.partition("-")[0]}:
-            package, release = mpi.release_of(PRINTED[spec.name].format(stated))
-            assert package == spec.name
-            assert mpi.same_release(release, spec.version)
-        assert not mpi.same_release(f"{spec.version}1", spec.version)
-    assert len(specs) == 1
 
 
 def test_the_variants_of_open_mpi_are_those_of_its_components() -> None:
@@ -269,34 +247,3 @@ def test_a_real_mpi_states_its_release_and_its_header_has_the_same(tmp_path: Pat
     stated = {mpi.release_of(mpi.library_states(file)) for file in files}
     found = find_mpis(Path("/"), os.uname().machine, [str(compiler.parent)])
     assert stated & {(part.package, part.version) for part in found if not part.problem}
-
-
-LOCKS = sorted((ROOT / "environments").glob("*/*/spack.lock"))
-MPI_STATES = {
-    "mvapich2": "MVAPICH2 Version      :\t{}\nMVAPICH2 Release date :\tx\n",
-    "mpich": "MPICH Version:      {}\nMPICH Release date: x\n",
-    "openmpi": "Open MPI v{}, package: Open MPI, ident: x\n",
-}
-"""What the library of each MPI of the locks prints (MPI_Get_library_version)."""
-
-
-@pytest.mark.parametrize("path", LOCKS, ids=lambda path: "-".join(path.parts[-3:-1]))
-def test_the_libraries_of_each_shipped_lock_pass_the_check_after_the_build(
-    path: Path, tmp_path: Path
-) -> None:
-    lock = read_lock(path)
-    virtuals = lock.root("hpl").virtuals
-    wanted = lock.specs[virtuals["mpi"]]
-    library = tmp_path / "libmpi.so.12"
-    for version in (wanted.version, wanted.version.partition("-")[0]):
-        states = {library: MPI_STATES[wanted.name].format(version)}
-        assert mpi_mistakes("hpl", states, wanted) == []
-    states = {library: MPI_STATES[wanted.name].format(f"9{wanted.version}")}
-    assert [mistake.key for mistake in mpi_mistakes("hpl", states, wanted)] == ["MPI"]
-    blas = lock.specs[virtuals["blas"]]
-    file = tmp_path / "libopenblas.so.0"
-    function = "exec_blas_async" if blas.threads == "pthreads" else ""
-    openmp = "USE_OPENMP" if blas.threads == "openmp" else ""
-    file.write_text(f"OpenBLAS {blas.version} {openmp} NO_AFFINITY {function}")
-    found = blas_mistakes("hpl", {file.name: file}, blas)
-    assert [mistake.key for mistake in found] == ([] if blas.name == "openblas" else ["BLAS"])
