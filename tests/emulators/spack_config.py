@@ -1,7 +1,8 @@
 """Emulates ``spack -e ENV config get packages``: prints the merged configuration of packages.
 
-Mappings are merged, lists of the stronger scope stand before others, and other values replace. The
-strongest scope is that of ``--config-scope``, then the environment, then what it includes.
+Mappings are merged, lists of the stronger scope stand before others, and other values replace, as a
+key with ``::`` does. The strongest scope is that of ``--config-scope``, then the environment, then
+what it includes. `tests/spack/test_site_request.py` compares it with Spack.
 """
 
 import sys
@@ -14,7 +15,9 @@ import yaml
 def merged(strong: Any, weak: Any) -> Any:
     if isinstance(strong, dict) and isinstance(weak, dict):
         both = {name: merged(strong[name], weak[name]) for name in strong.keys() & weak.keys()}
-        return {**weak, **strong, **both}
+        replaced = {f"{name}".rstrip(":") for name in strong if f"{name}".endswith(":")}
+        kept = {name: value for name, value in weak.items() if name not in replaced}
+        return {**kept, **strong, **both}
     if isinstance(strong, list) and isinstance(weak, list):
         return [*strong, *(each for each in weak if each not in strong)]
     return strong

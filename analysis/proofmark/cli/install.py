@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from argparse import Namespace
 from contextlib import nullcontext
@@ -253,17 +252,6 @@ def bundle(options: Namespace) -> int:
         say("downloading wheels")
         requirements = [kit / "requirements" / name for name in ("spack.txt", "run.txt")]
         bundles.download_wheels(requirements, folder / "wheels")
-        shutil.copy(chosen.lock.source, folder / "spack.lock")
-        made = bundles.pack(
-            folder,
-            options.target,
-            arch=options.arch,
-            os=system,
-            commits={name: str(pins[name]["commit"]) for name in ("spack", "spack_packages")},
-            lock=bundles.digest(chosen.lock.source),
-            packages=tuple(request.programs),
-        )
-    print_line(
-        f"{options.target}: {len(made.files)} files, SHA-256 {bundles.digest(options.target)}"
-    )
+        count = bundles.pack(folder, options.target, chosen.lock.source)
+    print_line(f"{options.target}: {count} files, SHA-256 {bundles.digest(options.target)}")
     return 0

@@ -40,6 +40,7 @@ case "$*" in
     cp "$0.lock" "$2/spack.lock"
     ;;
 *'config get packages') exec {sys.executable} {ROOT}/tests/emulators/spack_config.py "$@" ;;
+*' unmet '*) echo '[]' ;;
 *hashes) cat "$0.hashes" ;;
 *' python '*) cat "$0.sources" ;;
 *) exit 2 ;;
@@ -344,6 +345,42 @@ def test_what_would_have_no_effect_is_refused_before_the_solver(
     assert main(["lock", "local", "-i", str(site), "--find"]) == 3
     assert complaint in capfd.readouterr().err
     assert not (tmp_path / "spack/bin/spack.calls").exists(), "nothing was solved"
+
+
+def test_a_wish_that_the_solver_did_not_follow_is_refused_and_nothing_is_written(
+    system: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _recipes(tmp_path, "ior")
+    choice = tmp_path / "mysite/locks/packages.yaml"
+    choice.parent.mkdir(parents=True)
+    choice.write_text('packages: {ior: {prefer: ["@3.3.0"]}}\n')
+    program = tmp_path / "spack/bin/spack"
+    unmet = json.dumps([{"key": "ior.prefer", "found": "ior@4.0.0", "asked": "@3.3.0"}])
+    program.write_text(program.read_text().replace("echo '[]'", f"echo '{unmet}'"))
+    assert main(["lock", "local", "-i", str(tmp_path / "mysite"), "--find"]) == 3
+    mistake = "packages.ior.prefer: found @3.3.0, but the solver gives ior@4.0.0; accepted: "
+    assert f"{choice}: {mistake}" in capfd.readouterr().err
+    folder = choice.parent / "local/debian12"
+    assert [path.name for path in folder.iterdir()] == ["spack.yaml"]
+
+
+def test_an_error_of_spack_names_the_files_of_the_site(
+    system: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Spack reads copies in a temporary folder."""
+    choice = tmp_path / "mysite/locks/packages.yaml"
+    choice.parent.mkdir(parents=True)
+    choice.write_text("packages: {}\n")
+    program = tmp_path / "spack/bin/spack"
+    fails = """echo "a warning" >&2
+    while [ "$1" != --config-scope ]; do shift; done
+    echo "==> Error: $2/packages.yaml:1: x was unexpected" >&2; exit 1"""
+    emulated = program.read_text().replace("get packages') exec", f"get packages') {fails}; exec")
+    program.write_text(emulated)
+    assert main(["lock", "local", "-i", str(tmp_path / "mysite"), "--find"]) == 3
+    source = choice.parent / "local/debian12/spack.yaml"
+    words = f"{source}: packages: found ==> Error: {choice}:1: x was unexpected; accepted: "
+    assert words in capfd.readouterr().err
 
 
 def hashes(**changes: str | None) -> dict[str, str | None]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
-from proofmark.common.progress_lines import IDLE_S
+from proofmark.common import progress_lines
 from proofmark.software.build_process import run
-from proofmark.software.spack.install import POLL_S, LockHolder, job_words, one_at_a_time, progress
+from proofmark.software.spack.install import job_words, one_at_a_time, progress
 from proofmark.software.spack.lock_file import Spec
 
 
@@ -67,58 +67,51 @@ def test_progress_is_due_also_while_the_builder_prints(
     assert events.index("due") < max(at for at, event in enumerate(events) if event == "x")
 
 
-class Ended(Exception):
-    """Ends the wait of a test."""
-
-
-def waits(path: Path, polls: int) -> list[str]:
-    """Return the lines of an installation that waits `polls` times."""
-    lines: list[str] = []
-    left = [polls]
-
-    def pause(seconds: float) -> None:
-        assert seconds == POLL_S
-        left[0] -= 1
-        if left[0] < 0:
-            raise Ended
-
-    with pytest.raises(Ended), one_at_a_time(path, "knl", lines.append, pause):
-        raise AssertionError("two installations at a time")
-    return lines
-
-
 @pytest.mark.fault("second-install-waits")
 def test_a_second_installation_says_at_once_for_whom_it_waits_and_repeats_it(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, lines = tmp_path / "lock", list[str]()
-    with one_at_a_time(path, "local", lines.append):
-        assert lines == []  # the first one does not wait
-        at_once = waits(path, 0)
-        repeated = waits(path, round(2 * IDLE_S / POLL_S))
-    me = f"waiting for process {os.getpid()} on {os.uname().nodename}, which installs local"
-    assert len(at_once) == 1
-    assert at_once[0].startswith(f"{me} in the same folder since 20")
-    assert [line.rpartition("; ")[2] for line in repeated] == [
-        "waited for 0 s",
-        "waited for 30 s",
-        "waited for 1 min 00 s",
-    ]
-    with one_at_a_time(path, "local", lines.append):
-        assert lines == []
+    monkeypatch.setattr(progress_lines, "IDLE_S", 0.02)
+    path, lines, first = tmp_path / "lock", list[str](), list[str]()
+    enough = Event()
+
+    def said(line: str) -> None:
+        lines.append(line)
+        if len(lines) == 3:
+            enough.set()
+
+    def second() -> None:
+        with one_at_a_time(path, "knl", said):
+            lines.append("installs")
+
+    with one_at_a_time(path, "local", first.append):
+        assert first == []  # the first one does not wait
+        thread = Thread(target=second)
+        thread.start()
+        assert enough.wait(60)
+        assert "installs" not in lines, "two installations at a time"
+    thread.join()
+    me = (
+        f"waiting for process {os.getpid()} on {os.uname().nodename}, which installs local since 20"
+    )
+    assert lines[0].startswith(me)
+    assert lines[0].endswith(" in the same folder")
+    assert all(line.startswith(f"{lines[0]}, for ") for line in lines[1:-2])
+    assert lines[-2:] == ["the other installation has ended", "installs"]
+    with one_at_a_time(path, "local", first.append):
+        assert first == []
 
 
-def test_it_continues_when_the_other_one_has_ended(tmp_path: Path) -> None:
+def test_a_lock_of_nobody_is_another_installation(tmp_path: Path) -> None:
     path, lines = tmp_path / "lock", list[str]()
     other = path.open("w")
     fcntl.flock(other, fcntl.LOCK_EX)
-    other.write("a text\x1b of nobody")
-    other.flush()
-    with one_at_a_time(path, "local", lines.append, lambda _: other.close()):
-        holder = LockHolder.model_validate(json.loads(path.read_text()))
-        assert (holder.process, holder.work) == (os.getpid(), "local")
-    assert lines == [
-        "waiting for another installation in the same folder; waited for 0 s",
-        "the other installation has ended after 0 s",
-    ]
+
+    def said(line: str) -> None:
+        lines.append(line)
+        other.close()
+
+    with one_at_a_time(path, "local", said):
+        assert path.read_text().startswith(f"process {os.getpid()} on ")
+    assert lines[0] == "waiting for another installation in the same folder"
     assert path.read_text() == ""

@@ -184,7 +184,7 @@ def test_the_probes_of_its_programs_say_what_the_lock_says(
     installed = install(request, path.parent.name, print)
     probed = {}
     for name, package in installed.packages.items():
-        words = ["sh", ROOT / "analysis/proofmark/software/probe-program.sh"]
+        words = ["sh", f"{ROOT}/analysis/proofmark/software/probe-program.sh"]
         printed = subprocess.check_output([*words, *package.programs.values()], text=True)
         probed[name] = parse_programs(printed, name)
         for program in probed[name]:
@@ -196,8 +196,8 @@ def test_the_probes_of_its_programs_say_what_the_lock_says(
     assert hpl.blas and hpl.blas.family == blas.name
     assert blas.name != "openblas" or hpl.blas.version == blas.version
     assert hpl.mpi and hpl.mpi.family in LAUNCHERS
-    package = installed_software(installed, probed, facts).packages["hpl"]
-    assert package.launcher == LAUNCHERS[hpl.mpi.family]
+    of_run = installed_software(installed, probed, facts).packages["hpl"]
+    assert of_run.launcher == LAUNCHERS[hpl.mpi.family]
 
 
 @pytest.mark.parametrize("path", one_of_each("mpi"), ids=lambda path: path.parts[-3])

@@ -14,7 +14,12 @@ from proofmark.common import progress_lines
 from proofmark.common.errors import BadInput
 from proofmark.common.progress_lines import while_working
 from proofmark.software.installed import Sources
-from proofmark.software.spack.installation import SpackInstallation, bootstrap, installation_in
+from proofmark.software.spack.installation import (
+    UNFINISHED,
+    SpackInstallation,
+    bootstrap,
+    installation_in,
+)
 from proofmark.software.spack.lock_make import Checkouts
 
 TAG = "v1"
@@ -68,15 +73,12 @@ def test_a_failed_clone_leaves_no_folder_and_the_same_command_clones_again(
     with pytest.raises(BadInput):
         bootstrap(installation, ROOT, wrong, sources, print)
     assert [path.name for path in installation.root.iterdir()] == ["venv"]
-    (installation.root / "spack.new").mkdir()  # as after SIGKILL
-    (installation.root / "spack.new/half").touch()
+    (installation.root / f"{UNFINISHED}1").mkdir()  # as after SIGKILL
+    (installation.root / f"{UNFINISHED}1/half").touch()
     bootstrap(installation, ROOT, right, sources, print)
     assert sorted(path.name for path in installation.root.iterdir()) == [
         *("packages", "spack", "venv")
     ]
-    (installation.root / "packages.new").mkdir()
-    bootstrap(installation, ROOT, right, sources, print)
-    assert not (installation.root / "packages.new").exists()
 
 
 def test_a_lock_and_an_installation_use_one_index_of_the_recipes(tmp_path: Path) -> None:

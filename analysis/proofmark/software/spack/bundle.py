@@ -1,4 +1,4 @@
-"""Bundles: an archive with all files for an installation without a network, and their SHA-256.
+"""Bundles: a tar with all files for an installation without a network, and their ``SHA256SUMS``.
 
 The archive is an uncompressed tar, because its files are compressed already. A damaged byte then
 damages one file, which a message can name, and not all files after it.
@@ -7,45 +7,26 @@ damages one file, which a message can name, and not all files after it.
 from __future__ import annotations
 
 import hashlib
-import io
 import shutil
 import sys
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
-from typing import Any
-
-from pydantic import ValidationError
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.processes import environment_of, run_command, run_git
-from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import size
 from proofmark.software.build_process import Say
 
-MANIFEST = "manifest.json"
-LONGEST_MANIFEST = 64 << 20
-"""Bytes; the manifest of a bundle of 100,000 files has 16 MB."""
+SUMS = "SHA256SUMS"
+"""The file of a bundle that `sha256sum --check` reads."""
+PYTHON = "python"
+"""The file of a bundle with the version of Python that its wheels are for, ``3.11``."""
+LOCK = "spack.lock"
+"""The file of a bundle with the lock that it was made for."""
 FAILED = "failed to fetch."
 """The words in Spack's output before the specs whose sources are missing."""
-
-
-class Manifest(StrictModel):
-    """The content of a bundle.
-
-    Attributes:
-        commits: the commits of Spack and of its recipes, by name.
-        lock: SHA-256 of the lock that the bundle was made for.
-        python: the version of Python that the wheels are for, ``3.11``.
-    """
-
-    arch: str
-    os: str
-    commits: dict[str, str]
-    lock: str
-    python: str
-    packages: tuple[str, ...]
-    files: dict[str, str]
 
 
 def python_version() -> str:
@@ -53,23 +34,23 @@ def python_version() -> str:
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def pack(folder: Path, target: Path, **facts: Any) -> Manifest:
-    """Write all regular files of `folder` into the bundle `target`; return its manifest.
+def pack(folder: Path, target: Path, lock: Path) -> int:
+    """Write all regular files of `folder` into the bundle `target`; return their number.
 
-    Links are left out, because Spack reads the files and not the links of a mirror. `facts` are
-    the other values of the manifest.
+    Links are left out, because Spack reads the files and not the links of a mirror.
     """
+    shutil.copy(lock, folder / LOCK)
+    (folder / PYTHON).write_text(f"{python_version()}\n")
+    (folder / SUMS).unlink(missing_ok=True)
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-    sums = {path.relative_to(folder).as_posix(): digest(path) for path in files}
-    manifest = Manifest(files=sums, python=python_version(), **facts)
-    manifest_file = folder / MANIFEST
-    manifest_file.write_text(manifest.model_dump_json(indent=1) + "\n")
+    sums = [f"{digest(path)}  {path.relative_to(folder).as_posix()}\n" for path in files]
+    (folder / SUMS).write_text("".join(sums))
     fresh = target.with_name(f"{target.name}.new")
     with tarfile.open(fresh, "w") as tar:
-        for path in (manifest_file, *files):
+        for path in (folder / SUMS, *files):
             tar.add(path, path.relative_to(folder).as_posix(), filter=_without_owner_and_time)
     fresh.rename(target)
-    return manifest
+    return len(files)
 
 
 def _without_owner_and_time(member: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -88,102 +69,69 @@ def digest(path: Path) -> str:
 def unpack(bundle: Path, folder: Path, lock: Path, say: Say) -> Path:
     """Unpack `bundle` below `folder`, check each file, and return the new folder.
 
-    If a bundle with an equal manifest was unpacked before, its folder is returned. All members are
-    checked before anything is written.
+    If an equal bundle was unpacked before, its folder is returned. Of another one nothing stays.
 
     Raises:
         BadInput: the file is not a bundle, was made for another lock or Python, or is damaged;
-            names each file that is damaged, missing, not in the manifest, outside of the folder,
-            or not a regular file.
+            names each file that is damaged, missing, or not in its sums.
     """
-    try:
-        with tarfile.open(bundle, "r:") as tar:
-            members = tar.getmembers()
-            manifest = _read_manifest(tar, members[:1], bundle)
-            _check_lock_and_python(manifest, bundle, lock)
-            if mistakes := list(_wrong_members(members[1:], manifest, bundle)):
+    accepted = "a complete bundle that `make bundle` wrote"
+    if not bundle.is_file():
+        raise bad_input(bundle, "", "no such file", accepted)
+    target = folder / digest(bundle)[:16]
+    if not target.is_dir():
+        say(f"checking and unpacking {bundle}: {size(bundle.stat().st_size)}")
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder) as name:
+            fresh = Path(name) / "fresh"
+            try:
+                with tarfile.open(bundle, "r:") as tar:
+                    for member in tar:
+                        _write(tar, member, fresh)
+                mistakes = list(_damaged(fresh, bundle))
+            # tarfile calls itself for each header before a member.
+            except (tarfile.TarError, OSError, UnicodeError, RecursionError) as error:
+                raise bad_input(bundle, "", str(error), accepted) from None
+            if mistakes:
                 raise BadInput(*mistakes)
-            name = hashlib.sha256(manifest.model_dump_json().encode()).hexdigest()[:16]
-            target = folder / name
-            if target.is_dir():
-                return target
-            fresh = folder / f"{name}.new"
-            shutil.rmtree(fresh, ignore_errors=True)
-            say(f"checking and unpacking {bundle}: {size(bundle.stat().st_size)}")
-            for member in members[1:]:
-                path, content = fresh / member.name, tar.extractfile(member)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with path.open("xb") as file:
-                    shutil.copyfileobj(content or io.BytesIO(), file)
-                path.chmod(0o755 if member.mode & 0o100 else 0o644)
-    # tarfile calls itself for each header before a member.
-    except (tarfile.TarError, OSError, RecursionError) as error:
-        accepted = "a complete bundle that `make bundle` wrote"
-        raise bad_input(bundle, "", str(error), accepted) from None
-    mistakes = []
-    for name, expected in manifest.files.items():
-        if (actual := digest(fresh / name)) != expected:
-            found = f"a damaged file, SHA-256 {actual[:12]}"
-            accepted = f"SHA-256 {expected[:12]} of the manifest"
-            mistakes.append(InputError(str(bundle), name, found, accepted))
-    if mistakes:
-        shutil.rmtree(fresh)
-        raise BadInput(*mistakes)
-    fresh.rename(target)
+            fresh.rename(target)
+    if (made := digest(target / LOCK)) != digest(lock):
+        found = f"a bundle made for another lock ({made[:12]})"
+        raise bad_input(bundle, LOCK, found, f"{lock} ({digest(lock)[:12]})")
+    if (made := (target / PYTHON).read_text().strip()) != python_version():
+        raise bad_input(bundle, PYTHON, f"wheels for {made}", f"wheels for {python_version()}")
     return target
 
 
-def _read_manifest(
-    tar: tarfile.TarFile, first: Sequence[tarfile.TarInfo], bundle: Path
-) -> Manifest:
-    file = tar.extractfile(first[0]) if first and first[0].isreg() else None
-    if file is None or first[0].name != MANIFEST or first[0].size > LONGEST_MANIFEST:
-        name = first[0].name if first else "nothing"
-        raise bad_input(bundle, "", f"{name} as the first file", MANIFEST)
-    try:
-        return Manifest.model_validate_json(file.read())
-    except ValidationError as error:
-        raise bad_input(bundle, MANIFEST, str(error.errors()[0]["msg"]), "a manifest") from None
+def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    """Write a member below `folder`, once, as a regular file.
 
-
-def _check_lock_and_python(manifest: Manifest, bundle: Path, lock: Path) -> None:
-    if manifest.lock != digest(lock):
-        system = f"{manifest.arch} {manifest.os}"
-        found = f"a bundle made for another lock of {system} ({manifest.lock[:12]})"
-        raise bad_input(bundle, "lock", found, f"{lock} ({digest(lock)[:12]})")
-    if manifest.python != python_version():
-        found = f"wheels for {manifest.python}"
-        raise bad_input(bundle, "python", found, f"wheels for {python_version()}")
-
-
-def _wrong_members(
-    members: Iterable[tarfile.TarInfo], manifest: Manifest, bundle: Path
-) -> Iterator[InputError]:
-    """Yield an error for each member that may not be written, and for each that is missing.
-
-    A member is a regular file below the new folder, and is listed in the manifest. No member is
-    written twice or through another one.
+    The filters of `tarfile` would do it. The Python of Debian 12 lacks them.
     """
-    listed, seen = manifest.files, set[str]()
-    for member in members:
-        name = member.name
-        path = PurePosixPath(name)
-        if path.is_absolute() or ".." in path.parts or f"{path}" != name:
-            accepted = "a relative path without '..', '.' and doubled slashes"
-            yield InputError(str(bundle), name, "a path that leaves the folder", accepted)
-        elif not member.isreg() or member.issparse():
-            yield InputError(str(bundle), name, "a link or a special file", "regular files")
-        elif name not in listed:
-            found = "a file that is not in the manifest"
-            yield InputError(str(bundle), name, found, "the files of the manifest")
-        elif name in seen:
-            yield InputError(str(bundle), name, "the same path twice", "each file once")
-        elif any(f"{parent}" in listed for parent in path.parents):
-            yield InputError(str(bundle), name, "a file below another file", "folders of files")
-        seen.add(name)
-    for name in listed:
-        if name not in seen:
-            yield InputError(str(bundle), name, "no such file", "the files of the manifest")
+    path, content = folder / member.name, tar.extractfile(member) if member.isreg() else None
+    if content is None or ".." in path.parts or not path.is_relative_to(folder):
+        raise tarfile.ExtractError(f"{member.name} is a link, a special file, or leaves the folder")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("xb") as file:
+        shutil.copyfileobj(content, file)
+    path.chmod(0o755 if member.mode & 0o100 else 0o644)
+
+
+def _damaged(folder: Path, bundle: Path) -> Iterator[InputError]:
+    lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
+    sums = {name: expected for expected, _, name in (line.partition("  ") for line in lines)}
+    files = {
+        path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
+    }
+    for name in sorted({*sums, *files, LOCK, PYTHON} - {SUMS}):
+        actual = digest(files[name]) if name in files else ""
+        if name not in sums:
+            yield InputError(f"{bundle}", name, "a file without its sum", f"the files of {SUMS}")
+        elif not actual:
+            yield InputError(f"{bundle}", name, "no such file", f"the files of {SUMS}")
+        elif actual != sums[name]:
+            found = f"a damaged file, SHA-256 {actual[:12]}"
+            yield InputError(f"{bundle}", name, found, f"SHA-256 {sums[name][:12]} of {SUMS}")
 
 
 def copy_repository(checkout: Path, tag: str, target: Path) -> None:

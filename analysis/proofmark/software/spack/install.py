@@ -12,23 +12,21 @@ import re
 import shutil
 import textwrap
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import yaml
-from pydantic import AwareDatetime, ValidationError
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import open_to_append
 from proofmark.common.message import Message
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
-from proofmark.common.progress_lines import IDLE_S
-from proofmark.common.shared_models import StrictModel
+from proofmark.common.progress_lines import while_working
 from proofmark.common.text import duration
 from proofmark.software.build_failure import (
     BuildCause,
@@ -70,29 +68,15 @@ from proofmark.software.spack.mpi_and_blas import (
 )
 from proofmark.software.target import controller_gcc, gcc_flags, guard
 
-POLL_S = 0.5
-"""The time between two attempts to take the lock."""
-
-LONGEST_NOTE = 1000
-"""Characters of the file of the lock."""
+LONGEST_NOTE = 200
+"""Characters of the file of the lock that a message repeats."""
 
 WIDTH = 96
 """Characters of a line that lists packages."""
 
 
-class LockHolder(StrictModel):
-    """The process that holds the lock of a folder, as the file of the lock names it."""
-
-    process: int
-    host: str
-    since: AwareDatetime
-    work: str
-
-
 @contextmanager
-def one_at_a_time(
-    path: Path, work: str, say: Say, pause: Callable[[float], None] = time.sleep
-) -> Iterator[None]:
+def one_at_a_time(path: Path, work: str, say: Say) -> Iterator[None]:
     """Hold the lock in the file `path` for the block. It ends with the process.
 
     While another process holds it, `say` gets a line at once and one after each `IDLE_S` seconds.
@@ -101,54 +85,23 @@ def one_at_a_time(
         BadInput: `path` is a link, or cannot be opened.
     """
     with open_to_append(path) as file:
-        waited = 0.0
-        while not _taken(file):
-            if waited % IDLE_S == 0:
-                say(_line(_holder(file), waited))
-            pause(POLL_S)
-            waited += POLL_S
-        if waited:
-            say(f"the other installation has ended after {duration(waited)}")
-        me = LockHolder(process=os.getpid(), host=os.uname().nodename, since=_now(), work=work)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read(LONGEST_NOTE).strip() or "another installation"
+            with while_working(f"waiting for {holder} in the same folder", say):
+                fcntl.flock(file, fcntl.LOCK_EX)
+            say("the other installation has ended")
         file.truncate(0)
-        file.write(f"{me.model_dump_json()}\n")
+        since = f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S}"
+        me = f"process {os.getpid()} on {os.uname().nodename}, which installs {work} since {since}"
+        file.write(f"{me}\n")
         file.flush()
         try:
             yield
         finally:
             file.truncate(0)
-
-
-def _taken(file: TextIO) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _holder(file: TextIO) -> LockHolder | None:
-    """Return the process that the file names; None if it names none."""
-    file.seek(0)
-    with suppress(ValidationError, UnicodeError):
-        return LockHolder.model_validate_json(file.read(LONGEST_NOTE))
-    return None
-
-
-def _line(holder: LockHolder | None, waited: float) -> str:
-    so_far = f"waited for {duration(waited)}"
-    if holder is None:
-        return f"waiting for another installation in the same folder; {so_far}"
-    since = f"{holder.since.astimezone():%Y-%m-%d %H:%M:%S}"
-    busy = duration(max(0.0, (_now() - holder.since).total_seconds()))
-    return (
-        f"waiting for process {holder.process} on {holder.host}, which installs {holder.work} in "
-        f"the same folder since {since} ({busy}); {so_far}"
-    )
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
@@ -28,6 +29,9 @@ from proofmark.common.text import one_line
 from proofmark.common.yaml_models import shipped_data
 from proofmark.software.build_process import Say
 from proofmark.software.installed import Sources
+
+Json = Any
+"""A value read from JSON or YAML."""
 
 OS_RELEASE = Path("/etc/os-release")
 _OF_DISTRO = {"opensuse-leap": "opensuse"}
@@ -238,6 +242,9 @@ class SpackInstallation:
         return prefixes
 
 
+UNFINISHED = "clone-"
+"""The begin of the name of a folder into which a checkout is cloned before it is whole."""
+
 LOCK_SCRIPT = Path(__file__).with_name("lock_script.py")
 
 
@@ -247,42 +254,62 @@ class CopiedEnvironment:
 
     Attributes:
         folder: the folder of the copy, with ``spack.yaml`` and, once it is made, ``spack.lock``.
+        originals: by path of a copied file or folder the original, which messages name.
     """
 
     words: tuple[str, ...]
     folder: Path
     variables: Mapping[str, str]
+    originals: Mapping[str, Path] = field(default_factory=dict)
 
-    def output_of(self, name: str) -> str:
+    def output_of(self, name: str, *arguments: Json) -> str:
         """Return what `LOCK_SCRIPT` prints for the property `name`.
 
         Raises:
-            BadInput: it failed; repeats the end of its message.
+            BadInput: it failed; repeats its error.
         """
         file, accepted = self.folder / "spack.lock", "a lock of these pins"
+        words = ("python", str(LOCK_SCRIPT), name, *map(json.dumps, arguments))
         with while_working(f"Spack reads the lock and its recipes: {name}"):
-            return self._printed(("python", str(LOCK_SCRIPT), name), file, name, accepted)
+            return self._printed(words, file, name, accepted)
 
     def packages(self) -> dict[str, Any]:
         """Return the configuration of packages that Spack merged from all files.
 
         Raises:
-            BadInput: a file is no configuration of Spack; repeats the end of its message.
+            BadInput: a file is no configuration of Spack; repeats its error.
         """
         words, accepted = ("config", "get", "packages"), "a configuration that Spack can read"
         printed = self._printed(words, self.folder / "spack.yaml", "packages", accepted)
-        loaded = yaml.load(printed, Loader=yaml.CSafeLoader)
-        merged: dict[str, Any] = loaded["packages"]
+        merged: dict[str, Any] = unmarked(yaml.load(printed, Loader=yaml.CSafeLoader))["packages"]
         return merged
 
     def _printed(self, words: Sequence[str], file: Path, key: str, accepted: str) -> str:
         done = run_command(
             [*self.words, "-e", str(self.folder), *words], environment=self.variables
         )
-        if done.returncode:
-            last = " / ".join(done.stderr.strip().splitlines()[-3:])
-            raise bad_input(file, key, last or f"exit code {done.returncode}", accepted)
-        return done.stdout
+        if not done.returncode:
+            return done.stdout
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        first = next((n for n, line in enumerate(lines) if "Error:" in line), -SHOWN_LINES)
+        found = " / ".join(lines[first:][:SHOWN_LINES]) or f"exit code {done.returncode}"
+        path = f"{file}"
+        for copied, original in self.originals.items():
+            found, path = (text.replace(copied, f"{original}") for text in (found, path))
+        raise bad_input(path, key, found, accepted)
+
+
+SHOWN_LINES = 3
+"""The lines of an error of Spack that a message repeats."""
+
+
+def unmarked(configuration: Json) -> Json:
+    """Return a configuration without Spack's marks of keys: ``require::`` replaces other files."""
+    if isinstance(configuration, list):
+        return [unmarked(each) for each in configuration]
+    if not isinstance(configuration, dict):
+        return configuration
+    return {f"{name}".rstrip(":+-"): unmarked(each) for name, each in configuration.items()}
 
 
 def installation_in(prefixes: Path, sources: Sources) -> SpackInstallation:
@@ -312,8 +339,8 @@ def bootstrap(
         (sources.spack, installation.spack, pins["spack"], "spack.git"),
         (sources.packages, installation.packages, pins["spack_packages"], "packages.git"),
     ):
-        if not site_checkout:  # a killed clone has left it
-            shutil.rmtree(_unfinished(folder), ignore_errors=True)
+        for left in installation.root.glob(f"{UNFINISHED}*"):  # by a clone that was killed
+            shutil.rmtree(left, ignore_errors=True)
         found = not_pinned(folder, pin)
         if not found:
             continue
@@ -351,38 +378,23 @@ def not_pinned(checkout: Path, pin: Mapping[str, Any]) -> str:
 
 
 def _clone(address: str, tag: str, commit: str, folder: Path) -> None:
-    fresh = _unfinished(folder)
-    fresh.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        _fetch(address, tag, commit, fresh)
-        shutil.rmtree(folder, ignore_errors=True)
-        fresh.rename(folder)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-
-
-def _unfinished(folder: Path) -> Path:
-    """Return the folder into which a checkout is cloned before it is whole."""
-    return folder.with_name(f"{folder.name}.new")
-
-
-def _fetch(address: str, tag: str, commit: str, fresh: Path) -> None:
-    """Clone a tag, which must be of `commit`, into the folder `fresh`.
+    """Clone a tag, which must be of `commit`, into `folder`, which is whole or as before.
 
     Raises:
         BadInput: there is no such tag, it is of another commit, or the repository is not complete.
     """
-    fresh.mkdir(exist_ok=True)
-    run_git(fresh, "init", "--quiet")
-    done = run_git(fresh, "fetch", "--quiet", "--depth=1", address, f"refs/tags/{tag}")
-    if done.returncode != 0:
-        raise bad_input(address, tag, done.stderr.strip(), "a repository with this tag")
-    fetched = run_git(fresh, "rev-parse", "FETCH_HEAD^{commit}").stdout.strip()
-    if fetched != commit:
-        raise bad_input(address, tag, fetched, f"{commit}, the pinned commit")
-    done = run_git(fresh, "checkout", "--quiet", "--detach", commit)
-    if done.returncode != 0:
-        raise bad_input(address, tag, done.stderr.strip(), "a complete repository")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder.parent, prefix=UNFINISHED) as scratch:
+        fresh = Path(scratch) / folder.name
+        words = ("--quiet", "--depth=1", f"--branch={tag}", "--config=advice.detachedHead=false")
+        done = run_git(folder.parent, "clone", *words, address, str(fresh))
+        if done.returncode:
+            raise bad_input(address, tag, done.stderr.strip(), "a whole repository with this tag")
+        fetched = run_git(fresh, "rev-parse", "HEAD").stdout.strip()
+        if fetched != commit:
+            raise bad_input(address, tag, fetched, f"{commit}, the pinned commit")
+        shutil.rmtree(folder, ignore_errors=True)
+        fresh.rename(folder)
 
 
 def make_venv(folder: Path, lock: Path, bundle: Path | None, say: Say) -> None:

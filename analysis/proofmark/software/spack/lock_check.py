@@ -23,11 +23,9 @@ from proofmark.common.errors import InputError, bad_input, nearest
 from proofmark.common.files import read_json
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.processes import run_command
+from proofmark.software.spack.installation import Json
 from proofmark.software.spack.lock_file import REQUEST, SiteRequest, asked_beside, read_lock
 from proofmark.software.spack.mirror import check_sources
-
-Json = Any
-"""A value read from JSON or YAML."""
 
 SYSTEM_PREFIX = re.compile(r"^/usr(/|$)")
 """Paths that a shipped lock may contain."""
@@ -243,7 +241,6 @@ def without_effect(asked: Json, merged: Json, key: str) -> Iterator[tuple[str, J
     """Yield key and value of each part of a configuration that the merged one does not have."""
     if isinstance(asked, dict):
         for name, value in asked.items():
-            name = name.rstrip(":+-")  # Spack: replace, append or prepend
             found = merged.get(name) if isinstance(merged, dict) else None
             yield from without_effect(value, found, f"{key}.{name}")
     elif isinstance(asked, list):

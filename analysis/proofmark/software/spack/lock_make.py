@@ -33,6 +33,7 @@ from proofmark.software.spack.installation import (
     not_pinned,
     release_variables,
     this_system,
+    unmarked,
     write_release,
 )
 from proofmark.software.spack.lock_check import (
@@ -135,6 +136,8 @@ def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> N
             found = f"no solution (exit code {done.returncode}, the message of Spack is above)"
             accepted = f"an environment that the compiler of {folder.name} can build"
             raise bad_input(source.parent, "spack concretize", found, accepted)
+        if of_site:
+            _refuse_unmet(source.parents[2] / PACKAGES, copied)
         lock: dict[str, Any] = yaml.safe_load((copied.folder / "spack.lock").read_text())
         sources = sources_from_spack(copied)
         # Of the copy that was solved: somebody can edit a recipe meanwhile.
@@ -162,7 +165,7 @@ def _site_request(
     mistakes = [*external_mistakes(source, merged)]
     choice = source.parents[2] / PACKAGES
     if choice.is_file():
-        asked = load_mapping(choice).get("packages", {})
+        asked = asked_in(choice)
         recipes = (
             checkouts.packages / "repos/spack_repo/builtin/packages",
             root / OVERLAY / "packages",
@@ -181,6 +184,45 @@ def _site_request(
         raise BadInput(*mistakes)
     inputs = digest_of_inputs(source, root / "environments" / arch, system)
     return SiteRequest(inputs=inputs, packages=merged)
+
+
+def asked_in(choice: Path) -> dict[str, Any]:
+    """Return what a ``packages.yaml`` asks, without the marks of its keys."""
+    asked: dict[str, Any] = unmarked(load_mapping(choice)).get("packages") or {}
+    return asked
+
+
+class Unmet(StrictModel):
+    """A wish of ``packages.yaml`` that the solved specs do not fulfil."""
+
+    key: str
+    found: str
+    asked: str
+
+
+_UNMET = TypeAdapter(tuple[Unmet, ...])
+
+
+def _refuse_unmet(choice: Path, copied: CopiedEnvironment) -> None:
+    """Refuse a lock without something that the site asks, as Spack itself compares specs.
+
+    The solver follows a preference only as far as no requirement speaks against it.
+
+    Raises:
+        BadInput: names each such wish, and the spec that was solved.
+    """
+    unmet = copied.output_of("unmet", asked_in(choice)) if choice.is_file() else "[]"
+    mistakes = [
+        InputError(
+            f"{choice}",
+            f"packages.{each.key}",
+            f"{each.asked}, but the solver gives {each.found}",
+            "what no requirement speaks against, such as one of the kit; `require` instead",
+        )
+        for each in _UNMET.validate_json(unmet)
+    ]
+    if mistakes:
+        raise BadInput(*mistakes)
 
 
 @contextmanager
@@ -210,12 +252,14 @@ def copied_environment(
             (scratch / "site").mkdir()
             shutil.copy(of_site, scratch / "site" / PACKAGES)
             command += ["--config-scope", str(scratch / "site")]
+        originals = {f"{environment / 'spack.yaml'}": source, f"{environment}": folder}
+        originals |= {f"{scratch / 'site'}": of_site.parent, f"{scratch}": root}
         variables = environment_of("spack", checkouts.variables(scratch))
         spack_system = output_of(*command, "arch", "-o", environment=variables)
         if spack_system != system:
             accepted = f"{spack_system}, because Spack runs on it"
             raise bad_input("OS", "", system, accepted)
-        yield CopiedEnvironment(tuple(command), environment, variables)
+        yield CopiedEnvironment(tuple(command), environment, variables, originals)
 
 
 class HashState(StrEnum):

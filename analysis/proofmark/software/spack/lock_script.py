@@ -1,7 +1,8 @@
 """A script for ``spack -e ENVIRONMENT python``: prints a property of what a lock builds.
 
-Its argument is the property: a key of `PRINTED`. It imports modules of Spack, so nothing of the kit
-imports it. `SpecHashes` and `SourceFile` describe its output.
+Its arguments are the property, a key of `PRINTED`, and the JSON of its own arguments. It imports
+modules of Spack, so nothing of the kit imports it. `SpecHashes`, `SourceFile` and `Unmet` describe
+its output.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import spack.environment
@@ -80,7 +81,38 @@ def sources() -> dict[str, list[dict[str, Any]]]:
     return {label: [files[place] for place in sorted(files)] for label, files in found.items()}
 
 
-PRINTED = {"hashes": hashes, "sources": sources}
+def asked_specs(entry: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Yield key and specs of each wish in an entry of ``packages.yaml``; one of them must hold."""
+    for key in ("require", "prefer", "variants"):
+        value = entry.get(key, [])
+        for each in [value] if isinstance(value, (str, dict)) else value:
+            if isinstance(each, str):
+                yield key, [each]
+            elif "when" not in each:
+                yield key, each.get("any_of") or each.get("one_of") or [each["spec"]]
+    if "version" in entry:
+        yield "version", [f"@{each}" for each in entry["version"]]
+    if "target" in entry:
+        yield "target", [f"target={entry['target'][0]}"]
+
+
+def unmet(asked: dict[str, Any]) -> Iterator[dict[str, str]]:
+    """Yield each wish of ``packages.yaml`` that no spec of its package fulfils."""
+    specs = spack.environment.active_environment().all_specs()
+    for name, entry in asked.items():
+        own = [each for each in specs if name in (each.name, "all") or each.package.provides(name)]
+        wishes = [(key, texts, own) for key, texts in asked_specs(entry)]
+        for virtual, names in entry.get("providers", {}).items():
+            providers = [each for each in specs if each.package.provides(virtual)]
+            wishes.append((f"providers.{virtual}", names[:1], providers))
+        for key, texts, concerned in wishes:
+            if concerned and not any(spec.satisfies(each) for spec in concerned for each in texts):
+                found = concerned[0].cformat("{name}{@version}{variants}{ arch=architecture}")
+                yield {"key": f"{name}.{key}", "found": found, "asked": " or ".join(texts)}
+
+
+PRINTED: dict[str, Callable[..., Any]] = {"hashes": hashes, "sources": sources, "unmet": unmet}
 
 if __name__ == "__main__":
-    json.dump(PRINTED[sys.argv[1]](), sys.stdout)
+    printed = PRINTED[sys.argv[1]](*map(json.loads, sys.argv[2:]))
+    json.dump(printed if isinstance(printed, dict) else list(printed), sys.stdout)
