@@ -314,7 +314,6 @@ def test_a_lock_is_made_again_for_whatever_the_site_asks(
     ("asked", "complaint"),
     [
         ("{iro: {require: +lustre}}", "packages.yaml: iro: found no recipe has this name"),
-        ("{ior: {require: +lustre}}", "ior.require: found +lustre, which Spack does not use"),
         (
             "{ior: {requires: x}}",
             "spack.yaml: packages: found ==> Error: packages.yaml:1: 'requires'",

@@ -102,7 +102,7 @@ def test_a_second_installation_says_at_once_for_whom_it_waits_and_repeats_it(
         assert first == []
 
 
-def test_a_lock_of_nobody_is_another_installation(tmp_path: Path) -> None:
+def test_it_continues_when_the_other_one_has_ended(tmp_path: Path) -> None:
     path, lines = tmp_path / "lock", list[str]()
     other = path.open("w")
     fcntl.flock(other, fcntl.LOCK_EX)

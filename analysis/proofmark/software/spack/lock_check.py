@@ -237,19 +237,6 @@ def digest_of_inputs(source: Path, directory: Path, operating_system: str) -> st
     return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def without_effect(asked: Json, merged: Json, key: str) -> Iterator[tuple[str, Json]]:
-    """Yield key and value of each part of a configuration that the merged one does not have."""
-    if isinstance(asked, dict):
-        for name, value in asked.items():
-            found = merged.get(name) if isinstance(merged, dict) else None
-            yield from without_effect(value, found, f"{key}.{name}")
-    elif isinstance(asked, list):
-        if not isinstance(merged, list) or any(each not in merged for each in asked):
-            yield key, asked
-    elif asked != merged:
-        yield key, asked
-
-
 def read_environment(
     directory: Path, operating_system: str, site: Path | None = None
 ) -> LockedEnvironment:

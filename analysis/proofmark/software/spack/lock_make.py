@@ -47,7 +47,6 @@ from proofmark.software.spack.lock_check import (
     output_of,
     overlay_digest,
     read_environment,
-    without_effect,
 )
 from proofmark.software.spack.lock_file import REQUEST, SiteRequest
 from proofmark.software.spack.mirror import SOURCES_FILE, sources_from_spack
@@ -154,11 +153,11 @@ def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> N
 def _site_request(
     root: Path, source: Path, copied: CopiedEnvironment, checkouts: Checkouts
 ) -> SiteRequest:
-    """Return what a site asks, as Spack merged it; refuse what would be without an effect.
+    """Return what a site asks, as Spack merged it, whose strongest scope is that of the site.
 
     Raises:
-        BadInput: Spack cannot read a file, knows no such package, or lets another file decide; or
-            an external has not the version that is required.
+        BadInput: Spack cannot read a file, or knows no such package; or an external has not the
+            version that is required.
     """
     arch, system = source.parent.parts[-2:]
     merged = copied.packages()
@@ -175,11 +174,6 @@ def _site_request(
         for name in sorted(asked.keys() - known):
             found = f"no recipe has this name{nearest(name, known)}"
             mistakes.append(InputError(f"{choice}", name, found, "a package of Spack"))
-        possible = {name: each for name, each in asked.items() if name in known}
-        for key, value in without_effect(possible, merged, "packages"):
-            accepted = "what no other file of the site decides, such as its spack.yaml"
-            found = f"{value}, which Spack does not use"
-            mistakes.append(InputError(f"{choice}", key, found, accepted))
     if mistakes:
         raise BadInput(*mistakes)
     inputs = digest_of_inputs(source, root / "environments" / arch, system)
