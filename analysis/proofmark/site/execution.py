@@ -96,6 +96,7 @@ RunEnvironment = Annotated[
 """Variables by name. The values are data: they have no control characters, and are quoted."""
 
 
+@cache
 def of_mpi(name: str) -> bool:
     """Return whether an MPI, or a library that only MPIs use, reads the variable `name`."""
     return any(each.mpis and name.startswith(each.prefix) for each in _table().libraries)
