@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "mysite/locks/local/debian12"
     folder.mkdir(parents=True)
     environment = yaml.safe_load((ROOT / "environments/local/spack.yaml").read_text())
-    environment["spack"]["specs"] = ["ior"]
+    environment["spack"]["specs"] = ["ior target=x86_64_v3"]
     for name, version in TOOLS.items():
         external = {"spec": f"{name}@{version}", "prefix": "/usr"}
         entry = {"buildable": False, "require": f"@{version}", "externals": [external]}
