@@ -33,6 +33,12 @@ MARKS: dict[str, Callable[[str], str]] = {
     "Hydra": before("[0@n001] "),
     "Intel MPI": before("0:n001 "),
     "mail": before("> > "),
+    "pod": before("hpl-7f9c-x2z app "),
+    "grep": before("results/n01.out:"),
+    "diff": before("+"),
+    "table": before("| "),
+    "logger": before("INFO:root:"),
+    "rank": before("PE 0: "),
     "NUL": lambda text: "\0" * 5000 + text,
     "blanks": lambda text: text.replace(" ", "\xa0"),
     "Ansible": of_ansible,
@@ -47,6 +53,13 @@ def test_marks_around_an_output_change_no_figure(case: str, mark: str) -> None:
     marked = output_text(MARKS[mark](text).encode())
     values = [(each.metric, each.value, each.valid) for each in read_of_others(case, marked)]
     assert values == [(each.metric, each.value, each.valid) for each in read(case, text)]
+
+
+def test_lines_of_two_containers_are_no_output() -> None:
+    """What both printed at the same time would be one table."""
+    lines = text_of(OUTPUTS["hpl"]).splitlines(keepends=True)
+    text = "".join(f"bench-{number % 2 + 1} | {line}" for number, line in enumerate(lines))
+    assert not any(each.valid for each in read_of_others("hpl", text))
 
 
 def test_a_line_of_another_program_hides_no_reason() -> None:

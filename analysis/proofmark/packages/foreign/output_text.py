@@ -204,14 +204,6 @@ _STAMPS = (
     r"(?<=\[) *\d{1,10}\.\d{3,9}(?=\])",  # the kernel
 )
 _STAMP = re.compile("|".join(_STAMPS), re.ASCII)
-_OF_LINES = re.compile(
-    r"[\w.-]+ +\|"  # docker compose
-    r"|\[[\w.-]+/[\w./-]+\]"  # kubectl --prefix
-    r"|\[\d+@[\w.-]+\]"  # Hydra: -prepend-rank with the host
-    r"|>(?: ?>)*",  # a quoted mail
-    re.ASCII,
-)
-"""Marks without a time that are the same before all lines."""
 _COUNTED = re.compile(r"(?<=[\[=])\d+", re.ASCII)
 """The number of a process or of a line: it can differ from line to line."""
 _MOST_STARTS = 16
@@ -230,7 +222,8 @@ def without_marks(text: str, banners: Sequence[Pattern]) -> str:
     """Return `text` without time stamps or indentation before its lines.
 
     The mark is what stands before the first banner. It is one if it is indentation or has a time
-    stamp, and the next line has it as well. Lines without it are not changed.
+    stamp, and the next line has it as well; other words, if all lines have them, as `app-1 | ` of a
+    container and `> ` of a quoted mail. Lines without it are not changed.
 
     Args:
         banners: the lines that begin an output. If one stands in `text` as it is, there is no mark.
@@ -242,11 +235,11 @@ def without_marks(text: str, banners: Sequence[Pattern]) -> str:
         if not may_begin(line, banners):
             continue
         place = next((start for start in _starts(line) if _begins(banners, line, start)), 0)
-        form = _form(line[:place]) if place else None
-        if form is None:
+        if not place:
             continue
-        following = next((each for each in lines[number + 1 :] if each.strip()), "")
-        if _mark(form, following):
+        form, timed = _form(line[:place])
+        following = filter(str.strip, lines[number + 1 :])
+        if all(_mark(form, each) for each in (islice(following, 1) if timed else following)):
             return "\n".join(_bare(lines, form, number))
     return text
 
@@ -319,21 +312,20 @@ def _begins(banners: Sequence[Pattern], line: str, start: int) -> bool:
 
 def _starts(line: str) -> Iterator[int]:
     """Yield the places of the first words of a line, but the first place."""
-    words = re.finditer(r"(?<=[\s:|\]>])\S", line)
+    words = re.finditer(r"(?<=[\s:|\]>+])\S", line)
     return (match.start() for match in islice(words, _MOST_STARTS))
 
 
-def _form(mark: str) -> re.Pattern[str] | None:
-    """Return the pattern of a mark without the blanks after it; None if it is no mark."""
+def _form(mark: str) -> tuple[re.Pattern[str], bool]:
+    """Return the pattern of a mark without the blanks after it, and whether the next line tells."""
     bare = mark.rstrip(_BLANKS)
     parts: list[str] = []
     place = 0
     for stamp in _STAMP.finditer(bare):
         parts += [_literal(bare[place : stamp.start()]), f"(?:{_STAMP.pattern})"]
         place = stamp.end()
-    if bare and not parts and not _OF_LINES.fullmatch(bare):
-        return None
-    return re.compile("".join([*parts, _literal(bare[place:])]), re.ASCII)
+    form = re.compile("".join([*parts, _literal(bare[place:])]), re.ASCII)
+    return form, bool(parts) or not bare
 
 
 def _literal(words: str) -> str:
@@ -346,7 +338,9 @@ def _mark(form: re.Pattern[str], line: str) -> _Mark | None:
     match = form.match(line)
     rest = line[match.end() :] if match else ""
     blanks = len(rest) - len(rest.lstrip(_BLANKS))
-    if match is None or not (blanks or not rest or form.pattern.endswith(("\\|", ":", "\\]", ">"))):
+    if match is None or not (
+        blanks or not rest or form.pattern.endswith(("\\|", ":", "\\]", ">", "\\+"))
+    ):
         return None
     return _Mark(match.end(), blanks) if match.end() or blanks else None
 
