@@ -6,6 +6,7 @@ Needs Spack and its recipes at the pinned commits: their directories in ``PROOFM
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -115,6 +116,32 @@ def test_what_would_not_count_is_refused(folder: Path, checkouts: Checkouts, kin
         make_from(ROOT, folder / "spack.yaml", folder, checkouts)
     assert f"{choice}" in str(raised.value) or f"{folder}" in str(raised.value)
     assert [path.name for path in folder.iterdir()] == ["spack.yaml"]
+
+
+WISHES = """
+ior: {require: ["@4.0.0", +lustre], prefer: [~lustre], variants: +hdf5}
+openblas: {version: ["0.3.33", "0.3.32"], variants: threads=none}
+mpi: {require: [mpich device=ch4, openmpi]}
+hpl: {require: [{any_of: ["@2.2", "@2.3"]}, {one_of: [+openmp]}, {spec: "@9", when: "@1"}]}
+blis: {require: "@9"}
+all: {target: [zen4], prefer: [target=x86_64_v3], providers: {mpi: [openmpi], blas: [openblas]}}
+"""
+UNMET = {
+    *("ior.require +lustre", "ior.variants +hdf5", "openblas.version @0.3.33 or @0.3.32"),
+    *("mpi.require openmpi", "hpl.require +openmp", "all.target target=zen4"),
+    "all.providers.mpi openmpi",
+}
+
+
+def test_the_specs_of_a_lock_say_which_wishes_do_not_count(checkouts: Checkouts) -> None:
+    """A package that the lock lacks is of another environment of the site."""
+    folder = ROOT / "environments/local/debian12"
+    with copied_environment(ROOT, folder.parent / "spack.yaml", folder, checkouts) as copied:
+        (copied.folder / "spack.lock").write_bytes((folder / "spack.lock").read_bytes())
+        found = json.loads(copied.output_of("unmet", yaml.safe_load(WISHES)))
+    assert {f"{each['key']} {each['asked']}" for each in found} == UNMET
+    of_ior = next(each["found"] for each in found if each["key"] == "ior.require")
+    assert of_ior.startswith("ior@4.0.0~aio") and of_ior.endswith(" target=x86_64_v3")
 
 
 @pytest.mark.parametrize("kind", [*COUNTS, "include"])

@@ -23,6 +23,10 @@ OF_PYPI = re.compile(r"https://[^/]+/packages/(?:source|py\d)/[^/]/([^/]+)/[^/]+
 """An address of a file in PyPI. Sites have an index of their own, so that its host says nothing."""
 
 
+SHOWN = "{name}{@version}{variants}{ target=architecture.target}"
+"""What a message says of a spec."""
+
+
 def built() -> Iterator[Any]:
     """Yield each spec of the active environment that Spack builds."""
     for spec in spack.environment.active_environment().all_specs():
@@ -107,7 +111,7 @@ def unmet(asked: dict[str, Any]) -> Iterator[dict[str, str]]:
             wishes.append((f"providers.{virtual}", names[:1], providers))
         for key, texts, concerned in wishes:
             if concerned and not any(spec.satisfies(each) for spec in concerned for each in texts):
-                found = concerned[0].cformat("{name}{@version}{variants}{ arch=architecture}")
+                found = concerned[0].format(SHOWN)
                 yield {"key": f"{name}.{key}", "found": found, "asked": " or ".join(texts)}
 
 
