@@ -871,6 +871,33 @@ class TestWitnessedAndDerived:
         assert found["value"] == (None if value is None else pytest.approx(value))
         assert [each["run"] for each in found["evidence"]] == ["one"]
 
+    @pytest.mark.parametrize(("change", "rate"), [({}, 100), ({"runs": 9}, 100), ({}, 10**9)])
+    def test_an_item_that_is_not_judged_leaves_the_derived_one_open(
+        self, site: Site, change: dict[str, Any], rate: int
+    ) -> None:
+        """The first is the control."""
+        rest = {**self.RATES[0], "number": "P3", **change}
+        self.contract(site, rest, self.derived(items=["P2", "P3"], value=0.001), measure=False)
+        sealed(site.measured("one", rate))
+        met = not change and rate == 100
+        assert (self.item(site, "S1")["outcome"] == "PASS") == met
+        assert self.item(site, "S1")["value"] == (pytest.approx(0.2) if met else None)
+
+    @pytest.mark.parametrize("way", ["same", "kernel"])
+    def test_items_of_two_configurations_leave_the_derived_one_open(
+        self, site: Site, way: str
+    ) -> None:
+        site.kit.case("other", suites={"second": {}})
+        site.kit.suites(quick={"title": "Q"}, second={"title": "S"})
+        rest = {**self.LIMIT, "number": "P3", "text": "x", "value": 1, "case": "other"}
+        self.contract(site, rest, self.derived(items=["P1", "P3"], value=0.001), measure=False)
+        configured = TestConfiguration()
+        run = site.measured("one")
+        configured.programs(site, run, "b" * 64)
+        sealed(run)
+        configured.other(site, way, "two")
+        assert self.item(site, "S1")["outcome"] == ("PASS" if way == "same" else "UNJUDGED")
+
     @pytest.mark.parametrize("items", [["P1", "P3"], ["P3"]])
     def test_a_derived_item_needs_all_of_its_items(self, site: Site, items: list[str]) -> None:
         where = {"size": 2, "placement": "other-node"}
