@@ -1,8 +1,7 @@
 """Settings that a program prints and no rule names: they make two figures different.
 
-They are found by the form of a header or of a command line. What differs in each run is no setting:
-times, names of hosts, process numbers, free memory. Of a path only the part counts that does not
-differ in each run.
+They are found by the form of a header or of a command line. What differs in each run is none:
+times, names of hosts, process numbers, free memory, and such parts of a path.
 """
 
 from __future__ import annotations
@@ -26,8 +25,10 @@ _OF_A_RUN = re.compile(
 _MOMENT = re.compile(r"\d{1,2}:\d\d:\d\d|\b\d{4}-\d\d-\d\d\b", re.ASCII)
 _INTEGER = re.compile(r"\d{1,18}", re.ASCII)
 _OPTION = re.compile(r"--?[A-Za-z][\w.-]*", re.ASCII)
-_MOUNT = re.compile(r"/(?:(?:mnt|media|net|gpfs|lustre|lus|beegfs|p)/)?[^/]+", re.ASCII)
-"""The file system of a path: its first folder, and the one below a folder of mount points."""
+_MOUNT = re.compile(
+    r"(?a)(?:[a-z]\w*:)?/(?:(?:mnt|media|net|gpfs|lustre|lus|beegfs|p)/)?[^/]+(?:/[A-Za-z]+(?=/))?"
+)
+"""The file system of a path, a driver of ROMIO before it, and a word below it as in /work/nvme/."""
 _DATA = frozenset({"test_filename", "-o", "-d"})
 """Names of the file or folder with the data: its file system counts."""
 _LONGEST = 200
@@ -94,8 +95,7 @@ def _lasting(value: str) -> str:
 def _lasting_path(word: str) -> str:
     if "/" not in word or word.startswith("/dev/"):
         return word
-    mount = _MOUNT.match(word)
-    kept = mount[0] if mount else ""
+    kept = (_MOUNT.match(word) or [""])[0]
     return kept + re.sub("[A-Za-z0-9]+", lambda part: _lasting_word(part[0]), word[len(kept) :])
 
 

@@ -237,7 +237,7 @@ OSU = Reader(
             r"(?P<key>[A-Z][^:\[\]]*?): (?P<value>.*)"
         ),
         line(r"# (?P<key>(?:Send|Receive) Buffer|Rank \d Memory) on (?P<value>\w+ \(\w\))"),
-        line(r"# (?P<key>Using \w+) (?P<value>[^:]+)"),
+        line(r"# (?P<key>[A-Z][A-Za-z_]*(?: [A-Za-z_]+)*)(?P<value>)"),
     ),
     needs=("benchmark",),
 )
