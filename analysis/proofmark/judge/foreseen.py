@@ -252,12 +252,12 @@ class PlannedJudgements:
         node, count = self.site.partition.node, _nodes(figures.step)
         facts = {"node": self.facts[figures.mode]}
         stated = nominal_parts(facts, statements(facts, declared_parts(node), {}))
-        of_nodes = [*facts.values()] * count, [*stated.values()] * count
+        # What is typical for a node has the same conditions on all planned nodes.
+        alike = 1 if reference.rule in TYPICAL else count
+        of_nodes = [*facts.values()] * alike, [*stated.values()] * alike
         if reference.rule is None:
             return NOTHING
-        # The conditions of what is typical for a node are alike on all planned nodes.
-        alike = slice(1 if reference.rule in TYPICAL else None)
-        setting = Setting(of_nodes[0][alike], node, UNKNOWN_BUILD, of_nodes[1][alike])
+        setting = Setting(of_nodes[0], node, UNKNOWN_BUILD, of_nodes[1])
         parameters = {"nodes": count, **figures.step.counts, **figures.step.recorded}
         found = value_of_rule(reference.rule, setting, parameters)
         if isinstance(found, Message):

@@ -480,13 +480,11 @@ class _Sealing:
         The scripts of the run are read before the work folder.
         """
         place, _, name = path.partition("/")
-        of_run = place == RunFiles.scripts_folder.path
-        if not of_run and (place != RunFiles.work_folder.path or name not in self._scripts):
+        if place == RunFiles.scripts_folder.path:
+            self._scripts[name] = sha256(content or b"").digest()
+        if place != RunFiles.work_folder.path or name not in self._scripts:
             return False
         digest = sha256(content or b"").digest()
-        if of_run:
-            self._scripts[name] = digest
-            return False
         if self._scripts[name] != digest and path not in self._stated:
             self._others[name] = digest
         return self._scripts[name] == digest
