@@ -10,6 +10,7 @@ apt-get -o DPkg::Lock::Timeout=600 install -y --no-install-recommends autoconf a
 	python3-jsonschema libsystemd-dev libmunge-dev munge libncursesw5-dev mpich libmpich-dev
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
+export TMPDIR="$build" # of the tools of the build, too
 trap 'exit 143' INT TERM HUP # dash runs no trap of EXIT at a signal
 git -C "$source" archive "$tag" -- . ":(exclude)t/resource" | tar -x -C "$build"
 cd "$build"

@@ -142,6 +142,10 @@ def test_a_restart_of_the_server_loses_no_job(batch: Batch, pbs: OpenPbs) -> Non
         pbs.stop_server(SERVER)
         time.sleep(2)
         pbs.start_server(SERVER)
+        until(lambda: "down" not in pbs.call("pbsnodes", "-a"))
+        # A server that was killed may have kept no record that the job runs: it runs again. Until
+        # its next look, ten minutes later, it says that the job can never run.
+        pbs.call("qmgr", "-c", "set server scheduling = True")
         batch.go()
     assert is_whole(run)
-    assert len(list(run.folder.rglob("attempt-*"))) == 1
+    assert len(list(run.folder.rglob("attempt-*"))) <= 2

@@ -259,6 +259,8 @@ def test_a_restart_of_the_server_in_mid_run(site: Site, batch: Batch) -> None:
         execution.says("does not answer")
         batch.go()
         site.pbs.start_server(SERVER)
+        until(lambda: "down" not in site.pbs.call("pbsnodes", "-a"))
+        site.qmgr("set server scheduling = True")  # as in test_pbs.py
     assert ends_well(execution)
 
 

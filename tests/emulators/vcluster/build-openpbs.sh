@@ -9,6 +9,7 @@ apt-get -o DPkg::Lock::Timeout=600 install -y --no-install-recommends gcc g++ ma
 	postgresql-contrib python3-dev tcl-dev tk-dev swig libexpat-dev libssl-dev libcjson-dev
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+export TMPDIR="$work" # of the tools of the build, too
 trap 'exit 143' INT TERM HUP # dash runs no trap of EXIT at a signal
 git -C "$source" archive "$tag" | tar -x -C "$work"
 cd "$work"
