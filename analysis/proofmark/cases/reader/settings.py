@@ -28,7 +28,7 @@ _OPTION = re.compile(r"--?[A-Za-z][\w.-]*", re.ASCII)
 _MOUNT = re.compile(
     r"(?a)(?:[a-z]\w*:)?/(?:(?:mnt|media|net|gpfs|lustre|lus|beegfs|p)/)?[^/]+(?:/[A-Za-z]+(?=/))?"
 )
-"""The file system of a path, a driver of ROMIO before it, and a word below it as in /work/nvme/."""
+"""The file system of a path, a driver of ROMIO before it, and a word below it as in /data/nvme/."""
 _DATA = frozenset({"test_filename", "-o", "-d"})
 """Names of the file or folder with the data: its file system counts."""
 _LONGEST = 200
