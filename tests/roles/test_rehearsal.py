@@ -147,6 +147,10 @@ def test_every_mode_is_rehearsed_on_a_cluster_that_is_kept_and_removed(
         second = start(rehearsal, "--nodes=2", "--keep")
         assert "a virtual cluster is kept: make rehearsal-end" in finish(second)
         assert second.returncode == 3
+        beside = start(rehearsal, "--nodes=2", "--one-mode")
+        output = finish(beside)
+        assert beside.returncode == 0, output
+        assert "idle" in inside("sinfo --noheader")
     finally:
         ended = start(rehearsal, "--end")
         told = finish(ended)
