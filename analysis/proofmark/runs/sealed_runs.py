@@ -162,7 +162,8 @@ def read_waivers(inventory: Path, contract: Contract) -> Waivers:
     known = read_json(path, Waivers) if exists(path) else Waivers()
     waivers = [each for each in known.waivers if each.contract == digest]
     seen = [each for each in known.seen if each.contract == digest]
-    for each in (*waivers, *seen):
+    every: list[Waiver | Sighting] = [*waivers, *seen]
+    for each in every:
         check(each, contract, str(path))
     return Waivers(waivers=waivers, seen=seen)
 
