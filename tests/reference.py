@@ -78,9 +78,10 @@ EXPECTED = {
     r"/verdict\.json/fleet/figures/\d+/members: new": (
         "docs/packages/fabric.md: storage targets are compared"
     ),
-    r"/verdict\.json/fleet/figures/\d+/(noise: new|detectable: .*|power/.*)": (
+    r"/verdict\.json/fleet/figures/\d+/(noise: new|detectable: .*)": (
         "docs/design/statistics.md: the stated power is right within 10 %"
     ),
+    r"/verdict\.json/fleet/figures/\d+/power: gone": "the drop that is detected is stated alone",
     r"/verdict\.json/storage_targets: new": "docs/packages/fabric.md: slow storage targets",
     r"/verdict\.json/over_time: new": "docs/design/validity.md: the end is compared with the start",
     r"/verdict\.json/(faults|fleet/nodes/\d+/loss): new": (
@@ -123,7 +124,6 @@ EXPECTED = {
     r"/verdict\.json/fleet/nodes/\d+/retest: True before, False after": (
         "docs/verdict.md: one boot id or serial number on several nodes"
     ),
-    r"/verdict\.json/disagreements: new": "repeats that disagree are an issue",
     r"/verdict\.json/(added|disturbed): new": "docs/verdict.md: no picking",
     r"/verdict\.json/results/\d+/interval/[01]: .*": (
         "docs/design/statistics.md: the interval is rank-based"

@@ -24,7 +24,6 @@ from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.input_limits import MAX_REPEATS
 from proofmark.common.kit import DEFAULT_SUITE, kit_folder, result_folder
 from proofmark.common.plugins import installed
-from proofmark.common.printed_command import AutoRepeats, auto_repeats
 from proofmark.common.progress_lines import say
 from proofmark.common.translation import ENGLISH, LANGUAGES
 from proofmark.site.choice import chosen_site
@@ -137,15 +136,8 @@ def suite_argument(parser: Parser, default: str | None = DEFAULT_SUITE, note: st
 
 def repeats_argument(parser: Parser) -> None:
     """Add ``--repeats`` to `parser`."""
-    note = (
-        "how often each step runs (default: that of the suite); auto or auto:MINUTES repeats the "
-        "steps that are too noisy, for at most so long again"
-    )
-    parser.add_argument("--repeats", type=_repeats, metavar="N", help=note)
-
-
-def _repeats(text: str) -> int | AutoRepeats:
-    return auto_repeats(text) or whole(1, MAX_REPEATS)(text)
+    note = "how often each step runs (default: that of the suite)"
+    parser.add_argument("--repeats", type=whole(1, MAX_REPEATS), metavar="N", help=note)
 
 
 def added_arguments(command: str, parser: Parser) -> None:

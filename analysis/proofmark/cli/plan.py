@@ -181,13 +181,10 @@ def plan_summary(plan: Plan, hosts: Collection[str] = ()) -> dict[str, Any]:
 def cost_line(plan: Plan) -> str:
     """Return one line with the numbers of jobs and steps, the time and the bytes of `plan`."""
     totals = plan.totals
-    more = ""
-    if plan.more_repeats_s:
-        more = f", repeats of noisy steps: at most {duration(plan.more_repeats_s)} more"
     return (
         f"suite: {plan.suite}, partition: {plan.partition}, "
         f"jobs: {totals.jobs}, steps: {totals.steps}, "
-        f"time: about {duration(totals.wall_s)}{more}, node-hours: {totals.node_hours:.2f}, "
+        f"time: about {duration(totals.wall_s)}, node-hours: {totals.node_hours:.2f}, "
         f"written to scratch: {size(totals.bytes)}, "
         f"at most {size(totals.scratch_peak_bytes)} at one time"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,9 +15,8 @@ from proofmark.common.errors import BadInput, NodeFailure, note_failed_nodes
 from proofmark.common.files import is_folder, read_json
 from proofmark.common.kit import kit_folder
 from proofmark.common.progress_lines import say
-from proofmark.common.text import duration
-from proofmark.jobs.execute import RepeatedStep, pick, summary
 from proofmark.jobs.execute import execute as execute_run
+from proofmark.jobs.execute import pick, summary
 from proofmark.jobs.execute import rerun as rerun_steps
 from proofmark.jobs.job_request import Arrivals
 from proofmark.jobs.scripts import Execution, Manner, Scripts, jobs_of, write_scripts
@@ -26,19 +24,14 @@ from proofmark.jobs.step_script import repeated_commands, unselected_rails
 from proofmark.machine.node_commands import check_programs
 from proofmark.machine.preflight import refuse_unseen
 from proofmark.plan.kinds import kind_of
-from proofmark.plan.step import Step, StepInstance
 from proofmark.runs.acceptance import resting_on
-from proofmark.runs.attempts import has_result
 from proofmark.runs.evidence import SealedEvidence, read_evidence, seal
-from proofmark.runs.journal import unverified
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import (
     Run,
-    add_decisions,
     benchmarks_of,
     leave_out,
     open_run,
-    read_decisions,
     reported_names,
     site_of,
     with_decisions,
@@ -46,13 +39,12 @@ from proofmark.runs.run import (
 from proofmark.runs.run_files import make_work_folder, use_work_folder, work_files
 from proofmark.runs.sealed_runs import keep, sealed_of
 from proofmark.runs.stage_faults import noting_faults
-from proofmark.runs.state import planned
 from proofmark.site.inventory import Site
 from proofmark.software.provision import ProgramProbes, provide_software
 from proofmark.software.software import Software
 
 if TYPE_CHECKING:
-    from proofmark.judge.repeats import RepeatRound
+    pass
 
 
 def rerun(options: Namespace) -> int:
@@ -131,8 +123,6 @@ def execute(options: Namespace) -> int:
         early = jobs.execute(Execution(run, name, say, partial(stage, site=site), manner))
     else:
         early = execute_run(run, name, say, manner=manner, arrivals=arrivals)
-    if run.plan.more_repeats_s and not early:
-        repeat_noisy_steps(with_decisions(run), say)
     print_line(summary(with_decisions(run)))
     return STOPPED_EARLY if early else 0
 
@@ -183,64 +173,3 @@ def programs(options: Namespace) -> int:
     with open_or_plan_run(options) as (run, site):
         check_programs(run, site, options.program)
     return 0
-
-
-def repeat_noisy_steps(run: Run, say: Callable[[str], None]) -> None:
-    """Run the steps of `run` that are too noisy again, until a material change would be seen.
-
-    The executions are in ``decisions.json`` before they run, so that an interrupted run has spent
-    their time. Only steps that are finished, on nodes in their mode, run again.
-
-    Raises:
-        BadInput: as of `rerun`; or a file of the run is damaged.
-        Stopped: SIGINT or SIGTERM was received.
-    """
-    from proofmark.judge.judging import evidence_of, judge  # polars costs time; few plans need it
-    from proofmark.judge.repeats import needs, next_round
-
-    steps = _repeatable(run)
-    while True:
-        evidence = evidence_of(run)
-        known = read_decisions(run.files).more
-        spent = sum(count * steps[name].wall_s for name, count in known.items() if name in steps)
-        left_s = run.plan.more_repeats_s - spent
-        chosen = next_round(needs(judge(evidence).results, evidence.benchmarks, steps), left_s)
-        if not chosen.executions:
-            _report_left(chosen, left_s, say)
-            return
-        say(_described(chosen, steps, left_s))
-        total = {name: known.get(name, 0) + count for name, count in chosen.executions.items()}
-        add_decisions(run.files, more=total)
-        for number in range(max(chosen.executions.values())):
-            again = sorted(name for name, count in chosen.executions.items() if count > number)
-            rerun_steps(run, [RepeatedStep(steps[name], StepInstance(name)) for name in again], say)
-
-
-def _repeatable(run: Run) -> Mapping[str, Step]:
-    """Return the finished steps whose nodes are in their mode."""
-    found: dict[str, Step] = {}
-    proven = site_of(run).partition.firmware is not None
-    for group in run.plan.to_run():
-        for job in group.jobs:
-            if proven and unverified(planned(run).folder, job.nodes, group.mode):
-                continue
-            found |= {each.id: each for each in job.steps if has_result(run.files.step(each.id))}
-    return found
-
-
-def _described(chosen: RepeatRound, steps: Mapping[str, Step], left_s: float) -> str:
-    seconds = sum(count * steps[name].wall_s for name, count in chosen.executions.items())
-    return (
-        f"too noisy: {sum(chosen.executions.values())} more executions of "
-        f"{len(chosen.executions)} steps, about {duration(seconds)} of {duration(left_s)}"
-    )
-
-
-def _report_left(chosen: RepeatRound, left_s: float, say: Callable[[str], None]) -> None:
-    for need in chosen.unaffordable:
-        why = "no number of repeats is enough"
-        if need.more != float("inf"):
-            why = f"{need.more:.0f} more repeats, about {duration(need.cost_s)}"
-        say(f"{need.steps[0]}: too noisy, not repeated: {why}; {duration(left_s)} are left")
-    if not chosen.unaffordable:
-        say("repeats: each measured change that matters would be seen")

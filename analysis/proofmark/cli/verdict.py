@@ -15,7 +15,6 @@ from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.progress_lines import say
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, in_language, translated
-from proofmark.judge.diagnosis.disagreeing import Disagreement
 from proofmark.judge.ending import (
     counts_line,
     ending,
@@ -62,7 +61,7 @@ def _print_short(answer: Verdict, run: Run, folder: Path, *, strict: bool) -> No
     """Print the worst five, and last the word, what judged, and the next command."""
     first, coverage = answer.headline(strict=strict), answer.coverage
     worst = [*worst_results(answer)]
-    reasons = [*faults(answer), *open_points(answer, _disagreement(answer))]
+    reasons = [*faults(answer), *open_points(answer, whole=True)]
     if worst:
         _print_figures(worst[:WORST], files_of_executions(run))
     for line in reasons[:WORST]:
@@ -87,17 +86,6 @@ def _print_short(answer: Verdict, run: Run, folder: Path, *, strict: bool) -> No
     print_line(f"{translated(first.word)}: {localized(first.text)}")
     _print_counts(answer)
     print_line(_("next: {command}").format(command=command))
-
-
-def _disagreement(answer: Verdict) -> Callable[[Disagreement], str]:
-    """Return the function that returns a disagreement of repeats as a sentence with its node."""
-
-    def text(found: Disagreement) -> str:
-        from proofmark.report.sections.issues import disagreement_text
-
-        return f"{answer.results[found.figure].record.node}: {disagreement_text(found, answer)}"
-
-    return text
 
 
 def _print_counts(answer: Verdict) -> None:
@@ -148,8 +136,6 @@ def _print_all(answer: Verdict, file: Callable[[str, int], str]) -> None:
         *(localized(each.message) for each in (*coverage.not_run, *coverage.not_needed)),
     ]
     for line in notes:
-        print_line(line)
-    for line in map(_disagreement(answer), answer.executions.disagreements):
         print_line(line)
 
 

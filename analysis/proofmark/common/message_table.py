@@ -21,9 +21,6 @@ OUTPUT_MESSAGES: Mapping[str, str] = {
     "item-share": "{text}; {met} of {total} nodes meet the item, and {share} % have to",
     "excused": "{node}: {figure} {value} misses item {number} and is excused: {text}",
     "item-minor": "{text}; item {number} is minor",
-    "more-not-auto": "decisions.json has further executions, but the plan is not repeats=auto",
-    "more-not-a-step": "decisions.json has further executions of no step that runs again alone",
-    "more-over-time": "decisions.json has further executions for more than the time of the plan",
     "option-replaced": "-e {option}={found} replaced {stated} of the inventory",
     "figure-in-doubt": "{text}; not judged: {why}",
     # judge: like pairs of nodes; those of like nodes begin with peers-
@@ -208,8 +205,6 @@ MESSAGES: Mapping[str, str] = {
     "accepted ({source})",
     # judge: faults of nodes that no figure has
     "same-machine": "{nodes} are one machine: {key} {value}",
-    "same-output": "{nodes} have the same output of {case}: the digits of all values are equal "
-    "({steps})",
     "peers-too-good": "too good to be true: {metric} is {ratio} × the median of {nodes} like nodes "
     "({value})",
     "above-nominal": "too good to be true: {metric} is {ratio} × the bandwidth of the memory "
@@ -538,7 +533,6 @@ MESSAGES: Mapping[str, str] = {
     "slower": "slower over time: {text}",
     "trait-bad": "{setting} {value}: {bad} of its {nodes} nodes are bad, {all_bad} of all "
     "{all_nodes} (p = {p})",
-    "trait-rare": "{setting} {value}, on {number} of {nodes} nodes",
     "node-itself": "the node itself: its reported properties are those of its peers",
     "target-slow": "storage target {target} of {file_system}: {ratio} × the median of {targets}",
     "files-fault": "file system of {folder}: {problem} on {nodes}: {text}",

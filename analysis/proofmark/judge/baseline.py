@@ -30,7 +30,12 @@ from proofmark.judge.change_limits import (
     programs_of,
     values_table,
 )
-from proofmark.judge.confidence import repeats_agree, repeats_needed, too_noisy
+from proofmark.judge.confidence import (
+    possible_repeats,
+    repeats_agree,
+    repeats_needed,
+    too_noisy,
+)
 from proofmark.judge.fleet.populations import Kinds
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.stated_parts import (
@@ -244,6 +249,7 @@ class Compared:
             at_least=None if lower else math.exp(-largest),
             at_most=math.exp(largest) if lower else None,
             visible=float(self.visible[place]),
+            repeats_needed=possible_repeats(float(self.needed[place])),
         )
         return judged.open() if missed and not self.worse[place] else judged
 
@@ -297,14 +303,6 @@ class BaselineComparison:
         """Return the judgements of a figure; none if the baseline does not have it."""
         found = self._places.get(figure, ())
         return tuple(part.judgement(place, self.source) for part, place in found)
-
-    def needed(self, figure: int) -> float | None:
-        """Return with how many repeats a material change of a figure would be seen.
-
-        It is the least number of all parts; None if the baseline does not have the figure.
-        """
-        found = [float(part.needed[place]) for part, place in self._places.get(figure, ())]
-        return min((each for each in found if not math.isnan(each)), default=None)
 
     def noise(self, figure: int) -> tuple[float, float] | None:
         """Return the noise of one value, as a part of it, and its degrees of freedom.

@@ -7,7 +7,7 @@ one reason.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import nlargest
 from itertools import chain, islice
@@ -24,10 +24,9 @@ from proofmark.common.printed_command import (
     of_person,
     of_run,
 )
-from proofmark.common.text import one_line, percent
+from proofmark.common.text import one_line
 from proofmark.common.translation import _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
-from proofmark.judge.diagnosis.disagreeing import Disagreement
 from proofmark.judge.headline import SANITY
 from proofmark.judge.next_steps import (
     NextStep,
@@ -177,15 +176,12 @@ def next_command(
         return _("{again} -e confirm_reboot=true: it measures the other modes").format(again=again)
     if code == 4:
         action, fresh = open_advice(verdict)
-        return f"{action} ({_VARIABLES[fresh]})"
+        repeats = f" -e repeats={verdict.results.repeats_needed}"
+        return f"{action} (-e fresh=true{repeats if fresh is Again.REPEATS else ''})"
     if verdict.headline().word == SANITY:
         # Nothing accepts the machine: there is nothing to sign.
         return PrintedCommand("proofmark", "init", "inventory/mysite")
     return _sign(run)
-
-
-_VARIABLES = {Again.FRESH: "-e fresh=true", Again.REPEATS: "-e fresh=true -e repeats=auto"}
-"""The extra variables of a new run."""
 
 
 def _with_all_steps(invalid: Sequence[NextStep]) -> NextStep:
@@ -274,13 +270,11 @@ def faults(verdict: Verdict) -> Iterator[str]:
     yield from (_short(f"{named_nodes(nodes)}: {localized(why)}") for why, nodes in found.items())
 
 
-def open_points(
-    verdict: Verdict, whole: Callable[[Disagreement], str] | None = None
-) -> Iterator[str]:
+def open_points(verdict: Verdict, *, whole: bool = False) -> Iterator[str]:
     """Yield what is missing, not judged, excused, replaced, added or too noisy.
 
     Args:
-        whole: returns a disagreement as a sentence; None: each line is cut at `LINE_CHARACTERS`.
+        whole: whether excuses and levels of nodes are not cut at `LINE_CHARACTERS`.
     """
     several = len(verdict.measured()) > 1
     coverage = verdict.coverage
@@ -292,18 +286,6 @@ def open_points(
         yield _("not judged: {requirement}").format(requirement=_short(localized(line)))
     for line in verdict.excused:
         yield localized(line) if whole else _short(localized(line))
-    for found in verdict.executions.disagreements:
-        if whole:
-            yield whole(found)
-            continue
-        dates, repeats = (
-            _("dates differ by {percent} %: {figure}"),
-            _("repeats differ by {percent} %: {figure}"),
-        )
-        yield (dates if found.dates else repeats).format(
-            percent=percent(found.difference),
-            figure=_described(verdict.results[found.figure], several=several),
-        )
     for figure, apart in verdict.fleet.apart.items():
         yield f"{figure}: {localized(apart) if whole else _short(localized(apart))}"
     yield from map(localized, verdict.conditions.replaced)

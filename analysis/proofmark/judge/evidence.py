@@ -70,20 +70,6 @@ class ReportedScratch:
 
 
 @dataclass(frozen=True)
-class DecidedExecutions:
-    """What ``decisions.json`` has about the executions of steps.
-
-    Attributes:
-        more: the number of executions that ``repeats=auto`` planned, by step.
-        refused: why others that the file has are not planned, by step.
-    """
-
-    more: Mapping[str, int] = field(default_factory=dict)
-    refused: Mapping[str, Message] = field(default_factory=dict)
-    set_aside: Mapping[str, SetAside] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Evidence:
     """What a run and its site show. No judge reads anything else.
 
@@ -92,8 +78,7 @@ class Evidence:
         family_level: probability that any node is flagged as an outlier on a healthy machine.
         stopped: jobs that ended before their last step.
         builds: how the program of each case was built.
-        decided: the executions that the controller or a person added or set aside.
-        sources: the path of each output that others produced, by the folder of its step.
+        set_aside: the executions that the site sets aside, by the folder of a step.
         terms: of figures whose conditions are not proved; None: each valid figure has proofs.
         groups: of hosts, if nothing states that those of different groups are alike.
         faults: of nodes, which the judge of a kind of run finds beside the figures.
@@ -119,8 +104,7 @@ class Evidence:
     network: SiteNetwork = SiteNetwork()
     scratch: ReportedScratch = ReportedScratch()
     baseline: BaselineOfRun | None = None
-    decided: DecidedExecutions = DecidedExecutions()
-    sources: Mapping[str, str] = field(default_factory=dict)
+    set_aside: Mapping[str, SetAside] = field(default_factory=dict)
     terms: Terms | None = None
     groups: Sequence[Sequence[str]] = ()
     faults: Sequence[NodeFaults] = ()

@@ -18,7 +18,6 @@ from proofmark.common.message import Message
 from proofmark.common.message_table import OUTPUT_MESSAGES
 from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import counting, disturbed_records
-from proofmark.judge.diagnosis.disagreeing import Disagreement, disagreements
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.repeats import Added, added_executions
@@ -192,28 +191,25 @@ class JudgedExecutions:
     Attributes:
         crashes: executions that crashed, of steps that another execution measured.
         added: the steps that were run again although they had a sound execution.
-        disagreements: the cases with figures whose repeats disagree.
     """
 
     crashes: tuple[Crash, ...] = ()
     disturbed: tuple[DisturbedNode, ...] = ()
     added: tuple[Added, ...] = ()
-    disagreements: tuple[Disagreement, ...] = ()
 
 
-def judged_executions(evidence: Evidence, fleet: Fleet) -> JudgedExecutions:
+def judged_executions(evidence: Evidence) -> JudgedExecutions:
     """Return what the executions of a run show.
 
     Outputs of programs that the kit did not start have neither disturbed nodes nor added
     executions: they were not planned, and no node reported what else it ran.
     """
-    records, decided = evidence.records, evidence.decided
+    records = evidence.records
     own = kind_of(evidence.plan).executed
     return JudgedExecutions(
-        crashes=tuple(crashes(records, decided.set_aside)),
+        crashes=tuple(crashes(records, evidence.set_aside)),
         disturbed=disturbed_nodes(records) if own else (),
-        added=tuple(added_executions(records, decided.more, decided.refused)) if own else (),
-        disagreements=disagreements(evidence.figures, fleet.of, evidence.sources),
+        added=tuple(added_executions(records)) if own else (),
     )
 
 

@@ -25,7 +25,6 @@ from proofmark.judge.diagnosis.node_faults import narrow_slots, node_faults
 from proofmark.judge.diagnosis.over_time import over_time
 from proofmark.judge.diagnosis.storage_faults import looks_after_failures, storage_faults
 from proofmark.judge.evidence import (
-    DecidedExecutions,
     Evidence,
     ReportedScratch,
     SiteNetwork,
@@ -44,7 +43,6 @@ from proofmark.judge.node_checks import check_outcomes
 from proofmark.judge.reference_judge import judge_by_references
 from proofmark.judge.references.derived import active_ports
 from proofmark.judge.references.typical import builds
-from proofmark.judge.repeats import granted_more
 from proofmark.judge.results import WORDS, Results, verdicts_of
 from proofmark.judge.stated_parts import (
     NodeFaults,
@@ -155,7 +153,7 @@ def judge(evidence: Evidence) -> Verdict:
         hardware=NominalHardware(
             nominal, shown_basis(referred.rules(figures), nominal, evidence.node)
         ),
-        executions=judged_executions(evidence, fleet),
+        executions=judged_executions(evidence),
         conditions=conditions,
         over_time=changes,
     )
@@ -283,8 +281,6 @@ def evidence_of(run: Run, read: Read = read_parts) -> Evidence:
     files, partition = run.files, site.partition
     facts = {host: node.newest for host, node in probes.items() if node.jobs}
     hosts = site.partition_hosts or site.hosts
-    decisions = read_decisions(files)
-    more, refused = granted_more(run.plan, decisions.more)
     circumstances = Circumstances(site, facts, software)
     accepted = is_folder(files.baseline)
     baseline = BaselineOfRun(files.baseline, circumstances) if accepted else None
@@ -317,7 +313,7 @@ def evidence_of(run: Run, read: Read = read_parts) -> Evidence:
             tuple(looks_after_failures(files, run.plan)) if has_figures else (),
         ),
         baseline=baseline,
-        decided=DecidedExecutions(more, refused, decisions.set_aside),
+        set_aside=read_decisions(files).set_aside,
         stage_faults=(*_stage_faults(run), *_changes(run)),
         replaced=site.replaced,
     )

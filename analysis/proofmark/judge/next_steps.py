@@ -169,9 +169,6 @@ def node_advice(node: BadNode) -> tuple[str, str]:
         shared = f"{translated(node.causes[0].trait)} {node.causes[0].value}"
         action = _("The bad nodes share {shared}. Check this first. Measure again after that")
         return slow, action.format(shared=shared)
-    if node.rare_settings:
-        action = _("Few nodes have {setting}. Set it as on the others. Measure again after that")
-        return slow, action.format(setting=localized(node.rare_settings[0]))
     return slow, repair
 
 
@@ -398,6 +395,7 @@ def open_advice(verdict: Verdict) -> tuple[str, Again]:
     if keys := ", ".join(verdict.missing_keys):
         action = _("Add {keys} to the facts of the partition, then start a new run")
         return action.format(keys=keys), Again.FRESH
-    if any(True for _noisy in verdict.results.too_noisy()):
-        return _("Start a new run: it repeats what is too noisy"), Again.REPEATS
+    if repeats := verdict.results.repeats_needed:
+        text = _("Start a new run with {count} repeats: the figures are too noisy with fewer")
+        return text.format(count=repeats), Again.REPEATS
     return _("Add items to contract.yml, then start a new run"), Again.FRESH

@@ -116,9 +116,7 @@ def judge_by_references(
                     judgement = _shown(_judge_item(*of), figures.alone(figure), clear, every)
                     if figures.run_again[figure] or slow_ratios(judgement, values, clear):
                         again = partial(_judge_some, *of, clear)
-                        judgement = judge_executions(
-                            figures, figure, judgement, again, clear, evidence.decided.more
-                        )
+                        judgement = judge_executions(figures, figure, judgement, again, clear)
                 if doubt := evidence.doubts.get((record.case, record.metric)):
                     judgement = _in_doubt(judgement, doubt, *of)
                 # No source knows the hardware: there is nothing to compare with, nor to say.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -51,7 +52,7 @@ class Again(Enum):
     FRESH = "fresh"
     """The command of the acceptance starts a new run."""
     REPEATS = "repeats"
-    """The command of the acceptance starts a new run, which repeats what is too noisy."""
+    """The command of the acceptance starts a new run with more repeats."""
     RESTORE = "restore"
     """The nodes are restored."""
     COMPARE = "compare"
@@ -359,6 +360,12 @@ class Results(Sequence[Result]):
             of_limits = (each.reason for each in self.references(figure) if each.kind != PEERS)
             if noise := next(filter(None, map(noise_in, of_limits)), None):
                 yield self[figure], noise
+
+    @cached_property
+    def repeats_needed(self) -> int:
+        """The repeats with which those figures could pass; 0 if none is noisy, or no number is."""
+        every = chain.from_iterable(result.references for result, _ in self.too_noisy())
+        return max((each.repeats_needed for each in every), default=0)
 
     def of(self, words: Collection[str]) -> Iterator[Result]:
         """Yield the results with these verdicts."""

@@ -60,7 +60,7 @@ NODES_AGAIN = "measure-nodes-again"
 _OPTIONAL = {
     *("excused", "stage_faults", "disturbed", "replaced"),
     *("items_of_other_suites", "checks", "added", "crashes", "baseline"),
-    *("disagreements", "unlisted"),
+    "unlisted",
 }
 """The keys of ``verdict.json`` that a run without them lacks."""
 
@@ -339,7 +339,6 @@ class Verdict:
             "storage_targets": [target.as_json() for target in self.storage.targets],
             "baseline": self.baseline and self.baseline.as_json(),
             "over_time": self.over_time.as_json(aggregates),
-            "disagreements": [each.as_json(aggregates) for each in self.executions.disagreements],
         }
         head |= {"unlisted": unlisted, **self.of_added}
         return {key: value for key, value in head.items() if value or key not in _OPTIONAL}

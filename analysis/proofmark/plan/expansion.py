@@ -15,7 +15,6 @@ from proofmark.cases.suite import Benchmarks, members_from
 from proofmark.common.errors import BadInput, InputError, NothingToRun, bad_input
 from proofmark.common.input_limits import MAX_REPEATS, MAX_STEPS
 from proofmark.common.message import Message
-from proofmark.common.printed_command import AutoRepeats
 from proofmark.common.text import duration
 from proofmark.common.yaml_models import placed
 from proofmark.plan.plan import Group, Job, Plan
@@ -80,15 +79,14 @@ def make_plan(
     suite: str,
     site: Site,
     machines: Machines,
-    repeats: int | AutoRepeats | None = None,
+    repeats: int | None = None,
     *,
     digest: bool = True,
 ) -> Plan:
     """Return the plan of `suite` on the partition of `site`.
 
     Args:
-        repeats: how often each step runs; None is the number of the suite. With `AutoRepeats` it is
-            at least `FIRST`, and the plan has the time for more.
+        repeats: how often each step runs; None is the number of the suite.
         digest: whether the plan gets its digest, which takes a fifth of the time.
 
     Raises:
@@ -99,9 +97,6 @@ def make_plan(
     mistakes = limit_mistakes(benchmarks, site) or idle_limits(benchmarks, site, machines)
     if mistakes:
         raise BadInput(*mistakes)
-    auto = repeats if isinstance(repeats, AutoRepeats) else None
-    if isinstance(repeats, AutoRepeats):
-        repeats = repeats.repeats(benchmarks.suite(suite).repeats)
     if repeats is not None and not 1 <= repeats <= MAX_REPEATS:
         raise bad_input("repeats", "", f"{repeats}", f"a whole number from 1 to {MAX_REPEATS}")
     repeats = repeats or benchmarks.suite(suite).repeats
@@ -161,7 +156,6 @@ def make_plan(
         "system": site.partition_name,
         "groups": groups,
         "totals": cost,
-        "more_repeats_s": auto.budget_s(cost.wall_s) if auto else 0.0,
         "cases": digests,
         "current_mode": current,
         "left_out": list(expansion.left_out),

@@ -89,8 +89,6 @@ class Plan(StrictModel):
         fewer_nodes: the cases whose largest step has fewer nodes than on the whole partition, each
             with the number of nodes that it has there (docs/design/cases.md).
         at_once: the number of jobs that run at the same time; 1 if that is not known.
-        more_repeats_s: the time for more repeats of steps that are too noisy, in seconds; 0 if the
-            number of repeats is fixed (`proofmark.common.printed_command`).
         kind: the name of the kind of run (`proofmark.plan.kinds`); empty for the usual one.
         of_kind: the data of this kind, in the form of JSON.
         hosts: the nodes of the run, if jobs that join it later may have nodes that no job has yet.
@@ -115,7 +113,6 @@ class Plan(StrictModel):
     assumed: dict[str, str] = {}
     fewer_nodes: dict[str, int] = Field(default={}, exclude_if=lambda cases: not cases)
     at_once: int = Field(default=1, ge=1, exclude_if=lambda jobs: jobs == 1)
-    more_repeats_s: float = Field(default=0.0, ge=0, exclude_if=lambda seconds: not seconds)
     kind: str = Field(default="", exclude_if=lambda kind: not kind)
     of_kind: dict[str, Any] = Field(default={}, exclude_if=lambda data: not data)
     hosts: Nodes = Field(default=[], exclude_if=lambda hosts: not hosts)

@@ -14,7 +14,6 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, InputError, NothingToRun, nearest
 from proofmark.common.expressions import names_in, render
 from proofmark.common.kit import DEFAULT_SUITE
-from proofmark.common.printed_command import AutoRepeats
 from proofmark.common.yaml_models import repeated_keys
 from proofmark.plan.expansion import (
     all_suites,
@@ -240,7 +239,7 @@ def validate(
     benchmarks: Benchmarks,
     checks: SiteChecks,
     suite: str | None = None,
-    repeats: int | AutoRepeats | None = None,
+    repeats: int | None = None,
 ) -> CheckedSite:
     """Return the plan of every suite on every partition under `limit`, and all mistakes.
 
@@ -367,7 +366,7 @@ def _plans(
     benchmarks: Benchmarks,
     suites: Collection[str],
     machines: Mapping[str, Machine],
-    repeats: int | AutoRepeats | None,
+    repeats: int | None,
 ) -> tuple[list[Plan], list[InputError], list[InputError]]:
     """Return the plans of `suites`, the mistakes in facts that only a plan finds, and idle suites.
 

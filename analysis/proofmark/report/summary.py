@@ -17,7 +17,6 @@ from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.plan.kinds import origin_of
 from proofmark.report.run_data import RunData
 from proofmark.report.words import count, grouped, sentence, size_4_digits
-from proofmark.runs.progress import time_of_steps
 
 MEANINGS = {
     "PASS": N_("measured, judged, and within every limit"),
@@ -94,7 +93,6 @@ def summary(run_data: RunData) -> Summary:
                 ),
                 *chain.from_iterable(each.summary() for each in run_data.additions),
                 (_("Measured"), when(run_data)),
-                *_planned_time(run_data),
                 (
                     _("Origin"),
                     localized(Message(f"origin-{origin_of(run_data.run.plan, run_data.site)}")),
@@ -254,27 +252,6 @@ def when(run_data: RunData) -> str:
     ended = f"{run_data.ended:%H:%M UTC}" if same_day else _minute(run_data.ended)
     return _("{start} to {end} ({duration})").format(
         start=_minute(run_data.started), end=ended, duration=took
-    )
-
-
-def _planned_time(run_data: RunData) -> tuple[tuple[str, str], ...]:
-    """Return the planned and the measured time of the finished steps; nothing without a step."""
-    times = time_of_steps(run_data.states)
-    if times.ratio is None:
-        return ()
-    hours = _("{planned} and {measured} node-hours").format(
-        planned=f"{times.planned_node_h:.4g}", measured=f"{times.measured_node_h:.4g}"
-    )
-    took = _("steps planned {planned}, measured {measured}").format(
-        planned=duration(times.planned_s), measured=duration(times.measured_s)
-    )
-    return (
-        (
-            _("Planned time"),
-            _("{took} ({ratio} times the plan); {hours}").format(
-                took=took, ratio=f"{times.ratio:.2f}", hours=hours
-            ),
-        ),
     )
 
 

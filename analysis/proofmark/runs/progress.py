@@ -30,35 +30,11 @@ from proofmark.runs.step_state import (
 )
 
 
-@dataclass(frozen=True)
-class TimeOfSteps:
-    """The planned and the measured time of some steps.
-
-    Attributes:
-        planned_s, measured_s: their seconds.
-        planned_node_h, measured_node_h: their node-hours.
-    """
-
-    planned_s: float
-    measured_s: float
-    planned_node_h: float
-    measured_node_h: float
-
-    @property
-    def ratio(self) -> float | None:
-        """Measured ÷ planned time; None if either is 0."""
-        return self.measured_s / self.planned_s if self.planned_s and self.measured_s else None
-
-
-def time_of_steps(states: Iterable[StepState]) -> TimeOfSteps:
-    """Return the planned and the measured time of the finished steps in `states`."""
-    timed = [(each.step, each.seconds) for each in states if each.seconds is not None]
-    return TimeOfSteps(
-        sum(step.wall_s for step, _ in timed),
-        sum(seconds for _, seconds in timed),
-        sum(step.wall_s * len(step.nodes) for step, _ in timed) / 3600,
-        sum(seconds * len(step.nodes) for step, seconds in timed) / 3600,
-    )
+def pace_of(states: Iterable[StepState]) -> float | None:
+    """Return the measured ÷ the planned time of the finished steps; None if either is 0."""
+    timed = [(each.step.wall_s, each.seconds) for each in states if each.seconds is not None]
+    planned, measured = (sum(seconds) for seconds in zip(*timed, strict=True)) if timed else (0, 0)
+    return measured / planned if planned and measured else None
 
 
 def remaining(states: Sequence[StepState], moment: float) -> dict[str, float]:
@@ -67,10 +43,10 @@ def remaining(states: Sequence[StepState], moment: float) -> dict[str, float]:
     Args:
         moment: the time of the states, seconds since 1970.
     """
-    every = time_of_steps(states).ratio or 1.0
+    every = pace_of(states) or 1.0
     paces: dict[str, float | None] = {}
     for case in {each.step.case for each in states}:
-        paces[case] = time_of_steps(each for each in states if each.step.case == case).ratio
+        paces[case] = pace_of(each for each in states if each.step.case == case)
     left = {}
     for each in states:
         if each.state != "done":

@@ -69,13 +69,11 @@ class Decisions(StrictModel, extra="ignore"):
         not_run: the steps that cannot run, each with the reason: their files were not written.
             They are INVALID.
         set_aside: the executions that the site sets aside, by the folder of the step.
-        more: the number of executions that ``repeats=auto`` added, by step. All of them count.
     """
 
     not_needed: dict[str, Message] = {}
     not_run: dict[str, Message] = {}
     set_aside: dict[str, SetAside] = {}
-    more: dict[str, int] = {}
 
     def left_out(self) -> dict[str, Message]:
         """Return the steps that are not run, each with the reason."""
@@ -98,8 +96,6 @@ def extends(old: bytes, new: bytes) -> bool:
         before, after = (Decisions.model_validate_json(each) for each in (old, new))
     except ValidationError:
         return False
-    if any(count > after.more.get(step, 0) for step, count in before.more.items()):
-        return False
     kinds = ("not_needed", "not_run", "set_aside")
     return all(getattr(before, kind).items() <= getattr(after, kind).items() for kind in kinds)
 
@@ -110,7 +106,6 @@ def add_decisions(
     not_needed: Mapping[str, Message] | None = None,
     not_run: Mapping[str, Message] | None = None,
     set_aside: Mapping[str, SetAside] | None = None,
-    more: Mapping[str, int] | None = None,
 ) -> Decisions:
     """Add decisions to those of a run, and return all of them.
 
@@ -122,7 +117,6 @@ def add_decisions(
         not_needed={**known.not_needed, **(not_needed or {})},
         not_run={**known.not_run, **(not_run or {})},
         set_aside={**known.set_aside, **(set_aside or {})},
-        more={**known.more, **(more or {})},
     )
     write_atomic(files.decisions, changed.model_dump_json(indent=1) + "\n")
     return changed

@@ -23,14 +23,13 @@ from proofmark.common.printed_command import (
     PATH,
     CallVariable,
     Part,
-    auto_repeats,
     without,
 )
 
 _BOOL = re.compile(r"(?i:true|false)")
 _OWN: Mapping[str, CallVariable] = {
     "suite": CallVariable("str", NAME),
-    "repeats": CallVariable("int", re.compile(r"[0-9]{1,6}|auto(?::[0-9]{1,6})?"), of_plan=True),
+    "repeats": CallVariable("int", re.compile(r"[0-9]{1,6}"), of_plan=True),
     "run_id": CallVariable("str", NAME),
     "fresh": CallVariable("bool", _BOOL),
     "fail_fast": CallVariable("bool"),
@@ -107,8 +106,6 @@ def refused_extra_variables(
     known = {*variables, *connection, INTERPRETER} - OF_ONE_HOST
     names = sorted(map(str, given))
     for name in filter(variables.__contains__, names):
-        if name == "repeats" and auto_repeats(str(given[name])):
-            continue
         kind = variables[name].type
         if (
             ArgumentSpecValidator({name: {"type": kind}})

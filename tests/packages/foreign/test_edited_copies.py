@@ -18,9 +18,9 @@ from tests.folders import BENCHMARKS
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.judge.judging import judge_run
-from proofmark.packages.foreign.adopted_outputs import edited_copies
 from proofmark.packages.foreign.adoption import adopt_folder
 from proofmark.packages.foreign.adoption_request import AdoptionRequest
+from proofmark.packages.foreign.copied_outputs import edited_copies
 from proofmark.records.columns import Record, Records
 
 SIZES = [2**power for power in range(21)]

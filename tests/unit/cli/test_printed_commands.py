@@ -39,7 +39,7 @@ pytestmark = pytest.mark.rest("Ansible starts for each hostile value")
 
 Print = Callable[..., str]
 GOOD = {
-    "repeats": "auto:30",
+    "repeats": "30",
     "rolling": "rack",
     "stability_days": "14.0",
     "stability_load": "0.5",

@@ -118,7 +118,7 @@ class TestVariables:
     @given(st.sampled_from(LITERALS), st.text())
     @example("scratch_dir", "/a b/c,d")
     @example("expected", "runs/Straße-한국")
-    @example("repeats", "auto:30")
+    @example("repeats", "30")
     @example("stability_days", "14.0")
     @example("accept_unjudged", "True")
     def test_ansible_reads_exactly_the_value_or_nothing(self, name: str, value: str) -> None:

@@ -429,7 +429,7 @@ class TestWord:
 
 
 def with_fault(verdict: Verdict, node: str) -> Verdict:
-    bad = BadNode(node, (), retest=False, causes=(), rare_settings=(), counters=())
+    bad = BadNode(node, (), retest=False, causes=(), counters=())
     known = replace(bad, known=(said("a lost module"),))
     return replace(verdict, bad=BadNodes(nodes=(known,), measured=4))
 

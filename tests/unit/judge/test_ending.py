@@ -23,7 +23,7 @@ from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Execution, Record
 from proofmark.runs.job_folder import StoppedJob
 
-NO_CAUSE: dict[str, Any] = {"causes": (), "rare_settings": (), "counters": ()}
+NO_CAUSE: dict[str, Any] = {"causes": (), "counters": ()}
 
 
 def expected(inventory: str) -> str:
@@ -191,7 +191,7 @@ def test_a_node_that_needs_a_repair_is_not_measured_again_first() -> None:
     ("code", "action"),
     [
         ("same-machine", "Find out which machine each of these names is"),
-        ("same-output", "Ask who measured"),
+        ("same-file", "Ask who measured"),
         ("hardware-usual", "Replace the parts"),
     ],
 )

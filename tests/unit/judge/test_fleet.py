@@ -16,7 +16,7 @@ from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import examples
 from tests.fixtures.report_run import page_of
 
-from proofmark.judge.diagnosis.bad_nodes import as_csv, causes, drift, hypergeometric_tail
+from proofmark.judge.diagnosis.bad_nodes import as_csv, causes, drift
 from proofmark.judge.fleet.critical_values import (
     FAMILY_LEVEL,
     MIN_NODES_OF_MAD,
@@ -108,23 +108,19 @@ class TestFalseAlarms:
 class TestPower:
     @pytest.mark.parametrize("trials", [20, pytest.param(200, marks=pytest.mark.soak)])
     def test_the_power_is_as_stated(self, trials: int) -> None:
-        """−3, −5 and −10 percent at 1 and 1.5 percent spread, on 8,305 nodes."""
+        """The drop that is stated as detectable is flagged in 95 of 100 cases, on 8,305 nodes."""
         one = level_of_one(FAMILY_LEVEL, 12)
         generator = np.random.default_rng(3)
         for spread in (0.01, 0.015):
-            for drop in (0.03, 0.05, 0.10):
-                flagged, stated = 0, 0.0
-                bad = 40
-                for _ in range(trials):
-                    values = 1 + spread * generator.standard_normal(8305)
-                    values[:bad] -= drop
-                    limit = fleet_limit(values, "higher", one)
-                    assert limit.limit is not None
-                    flagged += int((values[:bad] < limit.limit).sum())
-                    stated += limit.power_at(drop)
-                measured, expected = flagged / trials / bad, stated / trials
-                error = 4 * math.sqrt(max(expected * (1 - expected), 1e-3) / trials / bad)
-                assert abs(measured - expected) < error, (spread, drop, measured, expected)
+            flagged, bad = 0, 40
+            for _ in range(trials):
+                values = 1 + spread * generator.standard_normal(8305)
+                limit = fleet_limit(values, "higher", one)
+                assert limit.limit is not None
+                values[:bad] -= limit.detectable
+                flagged += int((values[:bad] < limit.limit).sum())
+            error = 4 * math.sqrt(0.95 * 0.05 / trials / bad)
+            assert abs(flagged / trials / bad - 0.95) < error, spread
 
     def test_one_of_five_nodes_at_half_speed_is_flagged(self) -> None:
         for seed in range(20):
@@ -137,7 +133,6 @@ class TestPower:
         limit = fleet_limit([10.0, 60.0, 100.0, 140.0, 190.0], "higher", 1e-3)
         assert limit.limit is None
         assert "even a node that fails completely would not be detected" in limit.powerless
-        assert limit.power_at(0.5) == 0
 
     def test_three_nodes_are_too_few_for_a_limit(self) -> None:
         limit = fleet_limit([100.0] * 3, "higher", 0.01)
@@ -203,19 +198,6 @@ class TestCauses:
         )
         assert false_alarms <= binomial_bound(300, 0.01)
 
-    @given(st.integers(1, 30), st.integers(0, 30), st.integers(0, 30), st.integers(0, 30))
-    def test_the_hypergeometric_tail_is_the_ratio_of_counts(
-        self, population: int, marked: int, drawn: int, least: int
-    ) -> None:
-        marked, drawn = min(marked, population), min(drawn, population)
-        ways = sum(
-            math.comb(marked, count) * math.comb(population - marked, drawn - count)
-            for count in range(least, min(marked, drawn) + 1)
-        )
-        exact = ways / math.comb(population, drawn)
-        tail = hypergeometric_tail(least, population, marked, drawn)
-        assert tail == pytest.approx(exact, rel=1e-9, abs=1e-12)
-
 
 def test_drift_lists_rare_values_and_leaves_out_serial_numbers() -> None:
     nodes = {
@@ -253,7 +235,7 @@ class TestRun:
         assert verdict.exit_code() == 4
         assert verdict.bad.nodes == ()
         (figure,) = verdict.fleet.figures
-        assert figure.fleet_limit.power_at(0.10) > 0.9
+        assert figure.fleet_limit.detectable < 0.10
 
     def test_figures_of_three_nodes_are_unjudged(self, tmp_path: Path) -> None:
         verdict = judge_run(fleet_run(tmp_path, rates(3, {"n001": 10.0})))

@@ -17,7 +17,7 @@ from proofmark.judge.ending import ending, named_steps
 from proofmark.judge.next_steps import next_steps
 from proofmark.report.page import LONGEST_LIST, listed
 from proofmark.report.run_data import gather
-from proofmark.report.sections.main_figures import key_rows, key_texts
+from proofmark.report.sections.main_figures import cells_of, key_rows
 
 NODES = 24
 RATES = {f"n{number:02}": (1000.0, 1001.0, 1002.0) for number in range(1, NODES + 1)}
@@ -125,8 +125,8 @@ def test_a_key_figure_shows_the_node_and_the_limit_that_decide(tmp_path: Path) -
     (row,) = key_rows(gather(run, verdict))
     assert row.figure.outcome == "FAIL" and row.figure.judgement is not None
     assert row.figure.judgement.outcome == "FAIL" and row.figure.judgement.kind != "floor"
-    texts = key_texts(row)
-    assert (texts.value, texts.own, texts.node) == ("0.7005 GB/s", "700.5 MB/s", "n03")
+    _name, value, *_rest = cells_of(row)
+    assert (value.text, *value.details) == ("0.7005 GB/s", "n03", "median 1.001 GB/s", "700.5 MB/s")
 
 
 def test_a_run_without_a_contract_says_what_it_is(tmp_path: Path) -> None:

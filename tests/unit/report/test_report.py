@@ -214,10 +214,9 @@ def test_a_run_without_issues_reports_that(good: tuple[Run, Verdict, str]) -> No
 def test_the_report_has_every_command_and_how_to_repeat_it(good: tuple[Run, Verdict, str]) -> None:
     run, _, text = good
     words = section(text, "commands")
-    assert "sh workdir/steps/0001-fio-cache-single-shared-file-2097152/run.sh" in words
     assert f"proofmark rerun runs/{run.id} 0001-" in words
     for step in run.plan.steps():
-        assert f"{step.id} – exit code 0, 20 s" in words
+        assert re.search(rf"{step.id} [^,]* exit code 0, 20 s", words)
     script = (run.folder / "workdir/steps" / "0014-hpcc-right" / "run.sh").read_text()
     launch = script.partition("launch() {\n")[2].partition("\n}\n")[0]
     assert "OPENBLAS_CORETYPE=ZEN" in launch
@@ -293,7 +292,6 @@ def test_the_provenance_has_the_node_and_the_programs(good: tuple[Run, Verdict, 
         "blas_kernel right OPENBLAS_CORETYPE=ZEN",
         "libopenblas0-pthread:amd64 0.3.21+ds-4",
         "Facts that this node did not report, and why",
-        "vmstat/oom_kill 0 0",
     ):
         assert fact in words
     for program in software().packages["hpcc"].programs.values():

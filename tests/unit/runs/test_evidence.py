@@ -31,7 +31,7 @@ from proofmark.runs.evidence import (
     rule_of,
     seal,
 )
-from proofmark.runs.run import add_decisions, open_run
+from proofmark.runs.run import SetAside, add_decisions, open_run
 from proofmark.runs.run_files import RunFiles, SealRule
 
 NOBODY = 65534
@@ -193,18 +193,20 @@ def test_a_file_that_appears_in_a_sealed_execution_is_named(
     assert fault["code"] == "CHANGED"
 
 
+ASIDE: dict[str, Any] = {"attempts": 1, "reason": "the node was cabled wrongly"}
+
+
 @pytest.mark.fault("evidence-changed")
 @pytest.mark.parametrize(
     ("decisions", "allowed"),
     [
-        ({"more": {"0001-fake-1": 2}}, True),
-        ({"more": {"0001-fake-1": 2, "0002-fake-2": 1}}, True),
-        ({"more": {}}, False),
-        ({"more": {"0001-fake-1": 0}}, False),
+        ({"set_aside": {"0001-fake-1": ASIDE, "0002-fake-2": ASIDE}}, True),
+        ({"set_aside": {}}, False),
+        ({"set_aside": {"0001-fake-1": {**ASIDE, "attempts": 2}}}, False),
     ],
 )
 def test_decisions_only_grow(run: Path, decisions: dict[str, Any], allowed: bool) -> None:
-    add_decisions(RunFiles(run), more={"0001-fake-1": 1})
+    add_decisions(RunFiles(run), set_aside={"0001-fake-1": SetAside(**ASIDE)})
     collect(run)
     RunFiles(run).decisions.write_text(json.dumps(decisions))
     collect(run)

@@ -11,11 +11,9 @@ import io
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from math import lgamma
+from math import comb
 from statistics import median
 from typing import Any
-
-import numpy as np
 
 from proofmark.cases.vocabulary import PART_AXES
 from proofmark.common.grouping import gathered
@@ -212,22 +210,11 @@ def causes(
 
 def hypergeometric_tail(least: int, population: int, marked: int, drawn: int) -> float:
     """Return the probability of `least` or more marked members in a sample without replacement."""
-    most = min(marked, drawn)
-    counts = np.arange(max(least, drawn + marked - population, 0), most + 1)
-    if not len(counts):
-        return 0.0
-    logs = np.array(
-        [
-            _choose(marked, int(count)) + _choose(population - marked, drawn - int(count))
-            for count in counts
-        ]
+    ways = (
+        comb(marked, count) * comb(population - marked, drawn - count)
+        for count in range(least, min(marked, drawn) + 1)
     )
-    return float(min(1.0, np.exp(logs - _choose(population, drawn)).sum()))
-
-
-def _choose(n: int, k: int) -> float:
-    """Return the natural logarithm of the binomial coefficient of `n` and `k`."""
-    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+    return sum(ways) / comb(population, drawn)
 
 
 @dataclass(frozen=True)
@@ -320,10 +307,6 @@ def segments_of(node: Node) -> tuple[int, int]:
     return again, sent
 
 
-MAX_SHARE_OF_RARE = 0.1
-"""A setting that at most this part of the nodes has is listed as a possible cause."""
-
-
 @dataclass(frozen=True)
 class BadNode:
     """A node with figures that fail, or with another fault.
@@ -342,7 +325,6 @@ class BadNode:
     slow: tuple[SlowFigure, ...]
     retest: bool
     causes: tuple[Cause, ...]
-    rare_settings: tuple[Message, ...]
     counters: tuple[CounterChange, ...]
     digits: tuple[Result, ...] = ()
     loss: Loss | None = None
@@ -376,7 +358,7 @@ class BadNode:
             return self.slower
         if self.causes:
             return self.causes[0].message
-        return joined(self.rare_settings[:2]) or Message("node-itself")
+        return Message("node-itself")
 
     @property
     def slower(self) -> Message:
@@ -514,7 +496,6 @@ def bad_nodes(
     for host in (*lossy, *known):
         by_node.setdefault(host, [])
     shared = causes(by_node, measured_traits)
-    counts = usual(settings)
     bad = [
         BadNode(
             host=host,
@@ -524,7 +505,6 @@ def bad_nodes(
             and not any(change.is_fault for change in counters.get(host, ()))
             and not confirmed(slow),
             causes=tuple(cause for cause in shared if host in cause.members),
-            rare_settings=_rare_settings(settings.get(host, {}), counts, len(settings)),
             counters=counters.get(host, ()),
             digits=tuple(digits.get(host, ())),
             loss=lossy.get(host),
@@ -534,22 +514,6 @@ def bad_nodes(
     ]
     bad.sort(key=lambda node: (node.retest, not node.digits, -abs(node.worst), node.host))
     return BadNodes(tuple(bad), links, shared, drift(settings), measured=len(hosts))
-
-
-def _rare_settings(
-    settings: Traits, counts: Mapping[str, Mapping[str, int]], nodes: int
-) -> tuple[Message, ...]:
-    """Return the settings of a node that few other nodes have, the rarest first."""
-    rare = sorted(
-        (counts[name][value], name, value)
-        for name, value in settings.items()
-        if counts[name][value] <= max(1, MAX_SHARE_OF_RARE * nodes) and nodes > 2
-    )
-    return tuple(
-        Message("trait-rare", setting=Term(name), value=value, number=number, nodes=nodes)
-        for number, name, value in rare
-        if len(counts[name]) <= max(2, nodes // 2)
-    )
 
 
 def _counters(node: Node) -> tuple[CounterChange, ...]:

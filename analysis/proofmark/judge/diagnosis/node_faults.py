@@ -25,7 +25,6 @@ from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.change_limits import compared_metric
 from proofmark.judge.diagnosis.implausible import (
     above_nominal,
-    copied_outputs,
     same_machines,
     too_good,
 )
@@ -381,7 +380,6 @@ def node_faults(
     yield unlike_parts(figures, benchmarks)
     yield error_faults(evidence.probes)
     yield same_machines(facts, min(evidence.origins, default=""))
-    yield copied_outputs(evidence.records, benchmarks)
     yield from evidence.faults
     yield too_good(figures, benchmarks, fleet, judged)
     yield above_nominal(figures, judged)

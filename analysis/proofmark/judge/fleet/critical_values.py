@@ -194,25 +194,11 @@ def _normal_tail(distances: Floats) -> Floats:
     return np.array([math.erfc(distance / math.sqrt(2)) / 2 for distance in distances])
 
 
-def power(drop: float, spread: float, critical: float, deviation: float = 1.0) -> float:
-    """Return the probability that a node worse by `drop` is flagged.
-
-    Args:
-        drop: as a part of the centre (0.05: five percent).
-        spread: of the healthy nodes, as a part of the centre.
-    """
-    if spread == 0:
-        return float(drop > 0)
-    return NormalDist().cdf((drop / spread - critical) / deviation)
-
-
 FAMILY_LEVEL = 0.01
 """Probability that any node is flagged in a run on a healthy machine."""
 LEAST_DROP = 0.02
 """The least drop that is flagged. Less is not material: the levels of healthy nodes have heavy
 tails."""
-DROPS = (0.03, 0.05, 0.10, 0.50)
-"""Drops for which the report states the power."""
 
 
 Members = Literal["peers", "pairs", "targets"]
@@ -245,12 +231,6 @@ class FleetLimit:
         if self.limit is None:
             return np.zeros(np.shape(values), dtype=bool)
         return values < self.limit if self.limit < self.centre else values > self.limit
-
-    def power_at(self, drop: float) -> float:
-        """Return the probability that a node worse by `drop` (0.05: five percent) is flagged."""
-        if self.limit is None or drop < LEAST_DROP:
-            return 0.0
-        return power(drop, self.spread, self.critical, deviation_of_one(self.nodes))
 
     def deviation(self, value: float) -> float:
         """Return the distance of `value` from the centre, in spreads."""

@@ -27,7 +27,6 @@ from proofmark.judge.confidence import (
     too_noisy,
 )
 from proofmark.judge.fleet.critical_values import (
-    DROPS,
     FAMILY_LEVEL,
     LEAST_NODES,
     MAD_VARIANCE,
@@ -194,7 +193,6 @@ class FleetFigure:
             "detectable": limit.detectable,
             "noise": self.noise,
             **({"apart": self.apart} if self.apart else {}),
-            "power": {f"{drop:g}": limit.power_at(drop) for drop in DROPS},
             "powerless": limit.powerless,
             "flagged": list(self.flagged),
         }

@@ -1,27 +1,22 @@
-"""The bad nodes with their causes, the power of the comparison, and slow storage targets."""
+"""The bad nodes with their causes, and slow storage targets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from proofmark.common.files import is_regular, sha256_of
-from proofmark.common.grouping import gathered
 from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode, SlowFigure
-from proofmark.judge.fleet.fleet import FleetFigure
 from proofmark.judge.fleet.populations import LIKE_TARGETS
 from proofmark.judge.next_steps import node_advice
 from proofmark.report.page import (
     Block,
     Cell,
-    Cells,
-    Fold,
     PageLink,
     Section,
     numeric,
-    table,
     tabled,
     titled,
 )
@@ -43,7 +38,6 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
         *_links(run_data),
         *_causes(run_data),
         *_drift(run_data),
-        *_detection_power(run_data),
     )
     return (Section("bad-nodes", _("Bad nodes"), tuple(blocks)),)
 
@@ -175,75 +169,6 @@ def _drift(run_data: RunData) -> Iterator[Block]:
         caption = _("Settings in which the nodes differ")
         columns = (_("Setting"), _("Usual"), _("Other"), _("Nodes"))
         yield tabled(caption, columns, rows, rest=translated(REST))
-
-
-def _detection_power(run_data: RunData) -> Iterator[Block]:
-    """Yield the deviations that the comparison can find, with their probability.
-
-    A run without bad nodes proves little if the comparison has no power.
-    """
-    fleet = run_data.verdict.fleet
-    if not fleet.figures:
-        return
-    seen = [figure for figure in fleet.figures if figure.fleet_limit.limit is not None]
-    rows = [_power(figure) for figure in seen]
-    powerless = gathered(
-        (why.code, figure) for figure in fleet.figures if (why := figure.fleet_limit.powerless)
-    )
-    rows += [_powerless(figures) for figures in powerless.values()]
-    columns = (
-        _("Figure"),
-        numeric(_("Nodes")),
-        numeric(_("Median")),
-        numeric(_("Spread")),
-        numeric(_("Limit")),
-        numeric(_("Found with 95 % probability")),
-        numeric("−3 %"),
-        numeric("−5 %"),
-        numeric("−10 %"),
-    )
-    caption = _("Detection power of the comparison of like nodes")
-    explanation = _(
-        "On a healthy machine, {share} of 100 runs flag at least one node. The "
-        "last three columns are the probability that a node with this deviation "
-        "is found."
-    ).format(share=f"{100 * fleet.level:g}")
-    shown = table(caption, columns, rows, kind="dense", rest=translated(REST))
-    fold = Fold(
-        _("Show {figures}").format(figures=count(len(rows), "figure")),
-        Block(tables=(shown,)),
-        "long",
-    )
-    yield Block(titles=(caption,), paragraphs=(explanation,), folds=(fold,))
-
-
-def _name(figure: FleetFigure) -> tuple[str, str]:
-    record = figure.record
-    words = filter(None, (record.case, record.benchmark, record.metric))
-    details = filter(None, (record.placement, pairs(record.parameters), figure.kind))
-    return " ".join(dict.fromkeys(words)), ", ".join(details)
-
-
-def _power(figure: FleetFigure) -> Cells:
-    record, limit = figure.record, figure.fleet_limit
-    words, details = _name(figure)
-    name = Cell(words, "strong", details=(details,))
-    return (
-        name,
-        str(limit.nodes),
-        f"{number(limit.centre)} {record.unit}",
-        f"{100 * limit.spread:.2g} %",
-        number(limit.limit),
-        f"{100 * limit.detectable:.2g} %",
-        *(f"{100 * limit.power_at(drop):.0f} %" for drop in (0.03, 0.05, 0.10)),
-    )
-
-
-def _powerless(figures: Sequence[FleetFigure]) -> Cells:
-    """Return the row of all figures that are not judged for one reason, with one example."""
-    name = Cell(count(len(figures), "figure"), "strong", details=_name(figures[0]))
-    limit = figures[0].fleet_limit
-    return (name, str(limit.nodes), *["–"] * 2, localized(limit.powerless), *["–"] * 4)
 
 
 def target_sections(run_data: RunData) -> tuple[Section, ...]:

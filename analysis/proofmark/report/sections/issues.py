@@ -13,11 +13,10 @@ from proofmark.common.files import is_regular
 from proofmark.common.grouping import gathered
 from proofmark.common.message import Message, localized
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
-from proofmark.common.text import dates_in, one_line, percent
+from proofmark.common.text import one_line
 from proofmark.common.translation import N_, _, translated
-from proofmark.judge.diagnosis.disagreeing import Disagreement, LikeExecutions
 from proofmark.judge.ending import named_nodes, named_steps, of_like_nodes
-from proofmark.judge.results import CONFIRMING, Result
+from proofmark.judge.results import Result
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.step import StepInstance
@@ -37,32 +36,12 @@ from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import (
     figure_cell,
     median_text,
-    name,
-    settings,
     verdict_cell,
 )
 from proofmark.report.words import count, number, pairs
 from proofmark.runs.attempts import numbered_execution
 from proofmark.runs.step_state import StepState
 from proofmark.site.partition import Partition, untried
-
-MOST_NAMED = 4
-"""The most executions of a state that are named."""
-
-
-def disagreement_blocks(run_data: RunData) -> Iterator[Block]:
-    """Yield a line for each case whose repeats or dates disagree."""
-    verdict = run_data.verdict
-    if found := verdict.executions.disagreements:
-        why = _(
-            "A row shows the figure of a case with the largest difference between its repeats, or "
-            "between its dates. They have two states. The cause is the machine, the program or its "
-            "settings."
-        )
-        nodes = (verdict.results[each.figure].record.node for each in found)
-        texts = (disagreement_text(each, verdict) for each in found)
-        lines = (f"{node}: {text}" for node, text in zip(nodes, texts, strict=True))
-        yield listed(_("Repeats and dates that disagree"), lines, why)
 
 
 def added_executions(run_data: RunData) -> Iterator[Block]:
@@ -86,59 +65,12 @@ def added_executions(run_data: RunData) -> Iterator[Block]:
 
 def _added(verdict: Verdict) -> Iterator[str]:
     """Yield a line for all steps of which as many executions were planned and added."""
-    groups: dict[tuple[int, int, str], list[str]] = {}
-    for each in verdict.executions.added:
-        why = localized(each.refused) if each.refused else ""
-        groups.setdefault((each.planned, each.added, why), []).append(each.step)
-    for (planned, added, why), steps in groups.items():
-        text = _("{step}: {planned} planned, {added} added").format(
+    found = verdict.executions.added
+    groups = gathered(((each.planned, each.added), each.step) for each in found)
+    for (planned, added), steps in groups.items():
+        yield _("{step}: {planned} planned, {added} added").format(
             step=named_steps(steps), planned=planned, added=added
         )
-        yield f"{text}: {why}" if why else text
-
-
-def disagreement_text(found: Disagreement, verdict: Verdict) -> str:
-    """Return a disagreement as one sentence."""
-    result = verdict.results[found.figure]
-    repeats = _(
-        "{figure}: the repeats differ by {difference}, the spread of like nodes is {spread}: "
-        "{low}; {high}. {figures} of {compared} figures of the case are such"
-    )
-    dates = _(
-        "{figure}: the dates differ by {difference}, the spread of like nodes is {spread}: "
-        "{low}; {high}. {figures} of {compared} figures of the case are such"
-    )
-    text = dates if found.dates else repeats
-    low, high = (_values(state, result.record.unit) for state in found.states)
-    named: list[str] = []
-    for state in found.states:
-        for each in state.executions:
-            named += dates_in(each)
-    if not found.dates and len(days := sorted(set(named))) > 1:
-        text += _("; dates: {dates}").format(dates=", ".join(days))
-    return text.format(
-        figure=", ".join(filter(None, (name(result), settings(result)))),
-        difference=f"{percent(found.difference)} %",
-        spread=_spread(found) or _("not known"),
-        low=low,
-        high=high,
-        figures=found.figures,
-        compared=found.compared,
-    )
-
-
-def _spread(found: Disagreement) -> str:
-    return "" if found.spread is None else f"{percent(found.spread)} %"
-
-
-def _values(state: LikeExecutions, unit: str) -> str:
-    ends = dict.fromkeys((number(state.least), number(state.greatest)))
-    named = ", ".join(state.executions[:MOST_NAMED])
-    if (more := len(state.executions) - MOST_NAMED) > 0:
-        named += _(" and {count} more").format(count=more)
-    return _("{values} {unit} in {executions}").format(
-        values=" … ".join(ends), unit=unit, executions=named
-    )
 
 
 def output_links(run_data: RunData, record: Record) -> tuple[PageLink, ...]:
@@ -176,11 +108,9 @@ def section(run_data: RunData) -> Section:
         *_unmet(run_data),
         *_excused(run_data),
         *fleet_blocks(run_data),
-        *_retest(run_data),
         *_not_run(run_data),
         *_stopped(run_data),
         *_counters(run_data, invalid=True),
-        *disagreement_blocks(run_data),
     ]
     none = Block(paragraphs=(_("None."),))
     return Section("attention", _("Issues"), tuple(blocks) or (none,))
@@ -298,19 +228,6 @@ def _excused(run_data: RunData) -> Iterator[Block]:
     """Yield what missed a limit or crashed, and fails no acceptance."""
     if found := run_data.verdict.excused:
         yield listed(_("Missed, but excused"), map(localized, found))
-
-
-def _retest(run_data: RunData) -> Iterator[Block]:
-    if command := run_data.verdict.retest_command():
-        verdict = run_data.verdict
-        again = len(verdict.again) + len(verdict.fleet.spiked)
-        again += sum(result.retest for result in verdict.of("FAIL"))
-        why = _(
-            "{figures} outside the limits in fewer than {number} undisturbed repeats, or in "
-            "repeats that do not agree. Measure again before you act on a failure. The verdict "
-            "then uses all measurements."
-        ).format(figures=count(again, "figure"), number=CONFIRMING)
-        yield Block(titles=(_("Failures to measure again"),), paragraphs=(why,), codes=(command,))
 
 
 def _figures(run_data: RunData, results: Sequence[Result]) -> Cell:

@@ -98,62 +98,6 @@ class KeyRow:
     answers: Sequence[Judgement] = ()
 
 
-@dataclass(frozen=True)
-class KeyTexts:
-    """A key figure in the language of the page.
-
-    Attributes:
-        case: its case, mode and placement.
-        value: of the worst node, in the unit of `UNITS`.
-        own: the value in the unit of the program; empty if that is the same.
-        node: the worst node; empty for the only one.
-        middle: the median of several nodes, else empty.
-        share: of the hardware limit; empty if it is not known.
-        limit: the accepted values; empty if nothing judges it.
-        visible: by how much the true level could miss the limit; empty if that is not known.
-    """
-
-    title: str
-    case: str
-    point: str
-    value: str
-    own: str
-    node: str
-    middle: str
-    share: str
-    limit: str
-    kind: str
-    visible: str
-
-
-def key_texts(row: KeyRow) -> KeyTexts:
-    """Return the texts of a row."""
-    record, judgement = row.figure.record, row.figure.judgement
-    assert record is not None  # a row is made from a figure of the run
-    mode = _("mode {mode}").format(mode=record.mode) if record.mode != CURRENT else ""
-    several = row.nodes > 1 and row.middle is not None
-    seen = row.figure.visible
-    unit, times = unit_of(row.key, record.unit)
-    own = "" if row.middle is None or times == 1 else f"{number(record.value)} {record.unit}"
-    return KeyTexts(
-        title=title(row.key, record),
-        case=", ".join(filter(None, (record.case, mode, record.placement))),
-        point=pairs(record.parameters),
-        value="–"
-        if row.middle is None or record.value is None
-        else f"{number(record.value * times)} {unit}",
-        own=own,
-        node=record.node if row.nodes > 1 else "",
-        middle=f"{number((row.middle or 0.0) * times)} {unit}" if several else "",
-        share="" if row.share is None else f"{percent(row.share)} %",
-        limit=accepted_text(row.figure.accepted.times(times), unit=unit) or _("none")
-        if judgement
-        else "",
-        kind=translated(judgement.kind) if judgement else "",
-        visible="" if seen is None or not math.isfinite(seen) else f"{percent(seen)} %",
-    )
-
-
 def title(key: str, record: Record) -> str:
     """Return the title of a key figure: of messages it says whether they left the node."""
     between = BETWEEN_NODES.get(key, "")
@@ -349,7 +293,7 @@ def section(run_data: RunData) -> Section:
         numeric(_("Visible change")),
         _("Verdict"),
     )
-    shown = titled(caption, columns, map(_cells, rows))
+    shown = titled(caption, columns, map(cells_of, rows))
     note = _(
         "Each sweep has one row: the point that a limit judges, else the best point, on its worst "
         "node. The peak is that of the hardware: nominal Rpeak, memory, link. A limit states its "
@@ -370,7 +314,7 @@ def _usual_figures(rows: Sequence[KeyRow], nodes: Sequence[NodeFacts]) -> Iterat
         record = row.figure.record
         if row.figure.outcome != "UNJUDGED" or record is None or record.origin != MEASURED:
             continue
-        texts, hosts = key_texts(row), _hosts(record.node)
+        (name, value, *_rest), hosts = cells_of(row), _hosts(record.node)
         usual, source = _known_value(row, record)
         if not usual and len(hosts) == 1 and hosts[0] in facts:
             usual, source = _of_processor(row.key, facts[hosts[0]])
@@ -382,8 +326,8 @@ def _usual_figures(rows: Sequence[KeyRow], nodes: Sequence[NodeFacts]) -> Iterat
             step = _("state {key}").format(key=lacking)
         cells.append(
             (
-                Cell(texts.title, "strong", (texts.case,)),
-                Cell(texts.value, NUMBER),
+                name,
+                value,
                 Cell(usual or "–", NUMBER),
                 source or "–",
                 step,
@@ -438,15 +382,28 @@ def _sanity() -> str:
     )
 
 
-def _cells(row: KeyRow) -> tuple[Cell, ...]:
-    texts = key_texts(row)
-    middle = _("median {value}").format(value=texts.middle) if texts.middle else ""
+def cells_of(row: KeyRow) -> tuple[Cell, ...]:
+    """Return the cells of a key figure, in the unit of `UNITS`."""
+    record, judgement, seen = row.figure.record, row.figure.judgement, row.figure.visible
+    assert record is not None  # a row is made from a figure of the run
+    unit, times = unit_of(row.key, record.unit)
+    mode = _("mode {mode}").format(mode=record.mode) if record.mode != CURRENT else ""
+    case = ", ".join(filter(None, (record.case, mode, record.placement)))
+    value, limit, details = "–", "–", [record.node] if row.nodes > 1 else []
+    if row.middle is not None and record.value is not None:
+        value = f"{number(record.value * times)} {unit}"
+        if row.nodes > 1:
+            middle = f"{number(row.middle * times)} {unit}"
+            details.append(_("median {value}").format(value=middle))
+        details += [f"{number(record.value)} {record.unit}"] if times != 1 else []
+    if judgement:
+        limit = accepted_text(row.figure.accepted.times(times), unit=unit) or _("none")
     return (
-        Cell(texts.title, "strong", tuple(filter(None, (texts.case, texts.point)))),
-        Cell(texts.value, NUMBER, tuple(filter(None, (texts.node, middle, texts.own)))),
-        Cell(texts.share or "–", NUMBER),
-        Cell(texts.limit or "–", NUMBER, tuple(filter(None, (texts.kind,)))),
-        Cell(texts.visible or "–", NUMBER),
+        Cell(title(row.key, record), "strong", (case, *filter(None, [pairs(record.parameters)]))),
+        Cell(value, NUMBER, tuple(details)),
+        Cell("–" if row.share is None else f"{percent(row.share)} %", NUMBER),
+        Cell(limit, NUMBER, (translated(judgement.kind),) if judgement else ()),
+        Cell("–" if seen is None or not math.isfinite(seen) else f"{percent(seen)} %", NUMBER),
         verdict_cell(row.figure.outcome),
     )
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-
-from ClusterShell.RangeSet import RangeSet
+from collections.abc import Iterable, Iterator, Sequence
 
 from proofmark.common.grouping import gathered
 from proofmark.common.message import NOTHING, localized
@@ -23,21 +20,17 @@ from proofmark.report.page import (
     Table,
     facts,
     listed,
-    numeric,
     table,
     titled,
 )
 from proofmark.report.run_data import RunData, facts_of
 from proofmark.report.words import count, number, size_4_digits
-from proofmark.runs.nodes import JobOnNode, Node
+from proofmark.runs.nodes import Node
 from proofmark.site.hardware import StatedNode
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import Dimm, Nic, Port, ReportedDomain
 from proofmark.software.program import Program
 from proofmark.software.software import Package
-
-MOST_JOBS = 20
-"""The largest number of jobs of a node whose counters are shown; nodes/ has all of them."""
 
 
 def filled(tables: Iterable[Table]) -> tuple[Table, ...]:
@@ -56,87 +49,6 @@ def module(dimm: Dimm) -> str:
         else ""
     )
     return " ".join(filter(None, (*names, speed, runs)))
-
-
-def details(node: NodeFacts) -> Iterable[Table]:
-    """Yield NUMA domains, caches, vulnerabilities and limits."""
-    columns = {"index": _("Domain"), "cpus": "CPUs", "memory_bytes": _("Memory")}
-    yield _parts(_("NUMA domains"), node.numa, columns | {"distances": _("Distances")})
-    columns = {"level": _("Level"), "kind": _("Kind"), "bytes": _("Size")}
-    yield _parts(_("Caches"), node.caches, columns | {"instances": _("Number")})
-    vulnerabilities = sorted(node.vulnerabilities.items())
-    yield facts(_("Vulnerabilities of the processor"), vulnerabilities, kind="dense")
-    limits = sorted(node.limits.items())
-    yield facts(_("Resource limits of the shell that ran the probe"), limits, kind="dense")
-
-
-def devices(node: NodeFacts) -> Iterable[Table]:
-    """Yield memory modules, network, mounts and firmware."""
-    modules = [
-        (dimm.locator, module(dimm), dimm.serial or _("not reported")) for dimm in node.dimms
-    ]
-    yield table(_("Memory modules"), (_("Slot"), _("Module"), _("Serial number")), modules)
-    of_driver = {"driver": _("Driver"), "firmware": _("Firmware")}
-    of_link = {"mtu": "MTU", "link": _("PCIe link"), "link_best": _("Best PCIe link")}
-    columns = {"name": _("Name"), **of_driver, "megabits": "Mb/s", "state": _("State"), **of_link}
-    yield _parts(_("Network interfaces"), node.nics, columns)
-    columns = {"adapter": _("Name"), "port": _("Port"), "kind": _("Kind")}
-    columns |= {"firmware": _("Firmware"), "board": _("Board"), "rate": _("Rate")}
-    yield _parts(_("Fabric ports"), node.ports, columns | {"state": _("State")})
-    columns = {"slot": _("Slot"), "kind": _("Kind"), "driver": _("Driver")}
-    columns |= {"lanes": _("PCIe lanes"), "gt_per_s": "GT/s", "ecc": "ECC"}
-    yield _parts(_("Accelerators"), node.accelerators or (), columns)
-    columns = {"target": _("Mount point"), "kind": _("Type"), "source": _("Source")}
-    yield _parts(_("Mounts"), node.mounts, columns | {"bytes": _("Size"), "options": _("Options")})
-    yield facts(_("Serial numbers and firmware"), sorted(node.firmware.items()), kind="dense")
-
-
-def _parts(caption: str, parts: Iterable[object], columns: Mapping[str, str]) -> Table:
-    """Return one row for each part of a node; `columns` are titles by the name of a property."""
-    rows = [[_value(name, getattr(part, name)) for name in columns] for part in parts]
-    return table(caption, [*columns.values()], rows)
-
-
-def _value(name: str, value: object) -> str:
-    if value is None or value in ("", ()):
-        return _("not reported")
-    if isinstance(value, tuple):
-        return (
-            str(RangeSet.fromlist(map(str, value))) if name == "cpus" else " ".join(map(str, value))
-        )
-    if isinstance(value, bool):
-        return _("on") if value else _("off")
-    if isinstance(value, (int, float)):
-        return size_4_digits(int(value)) if name.endswith("bytes") else number(value)
-    return str(value)
-
-
-def counters(node: Node) -> Iterable[Table]:
-    """Yield the error counters before and after each job."""
-    return (_counters_of(job) for job in node.jobs[:MOST_JOBS])
-
-
-def _counters_of(job: JobOnNode) -> Table:
-    first, last = job.provenance.before, job.provenance.after
-    after = last.values if last else {}
-    rows = [
-        (name, before, after.get(name, _("not read") if last is None else _("absent")))
-        for name, before in sorted(first.values.items())
-    ]
-    shown = table(
-        _("Error counters of job {job}, attempt {attempt}").format(
-            job=job.job, attempt=job.attempt
-        ),
-        (_("Counter"), numeric(_("Before")), numeric(_("After"))),
-        rows,
-        kind="dense",
-    )
-    absent = "; ".join(f"{name}: {localized(why)}" for name, why in sorted(first.absent.items()))
-    notes = (
-        *shown.notes,
-        *([_("Not read: {counters}.").format(counters=absent)] if absent else []),
-    )
-    return replace(shown, notes=notes)
 
 
 def software_blocks(run_data: RunData) -> Iterator[Block]:
@@ -284,14 +196,7 @@ def _kind(rows: Facts, members: Sequence[Node]) -> Block:
         _(" ({nodes} alike)").format(nodes=count(len(members), "node")) if len(members) > 1 else ""
     )
     absent = [(name, localized(why)) for name, why in sorted(first.absent.items())]
-    folds = [
-        Fold(_("NUMA distances, caches and vulnerabilities"), Block(tables=filled(details(first)))),
-        Fold(_("Memory modules, network and mounts"), Block(tables=filled(devices(first)))),
-        Fold(
-            _("Error counters before and after, on {host}").format(host=first.hostname),
-            Block(tables=filled(counters(members[0]))),
-        ),
-    ]
+    folds = []
     if absent:
         caption = _("Facts that this node did not report, and why")
         folds.append(Fold(caption, Block(tables=(facts(caption, absent, kind=f"dense {TITLED}"),))))

@@ -18,7 +18,7 @@ from proofmark.records.columns import EMULATED
 from proofmark.report.page import Block, Cell, Column, Section, Table, titled
 from proofmark.report.run_data import RunData
 from proofmark.report.sections.figure_tables import verdict_cell
-from proofmark.report.sections.issues import disagreement_text, never_ran
+from proofmark.report.sections.issues import never_ran
 from proofmark.report.words import grouped, visible
 from proofmark.runs.play_variables import (
     acceptance_command,
@@ -129,7 +129,9 @@ def _command(step: NextStep, run_data: RunData) -> str:
         Again.NOTHING: str,
         Again.CONTINUE: lambda: acceptance_command(run, site),
         Again.FRESH: lambda: acceptance_command(run, site, fresh="true"),
-        Again.REPEATS: lambda: acceptance_command(run, site, fresh="true", repeats="auto"),
+        Again.REPEATS: lambda: acceptance_command(
+            run, site, fresh="true", repeats=f"{run_data.verdict.results.repeats_needed}"
+        ),
         Again.RESTORE: lambda: restore_command(run, site),
         Again.COMPARE: lambda: PrintedCommand("proofmark", "init", inventory_part(site), "--diff"),
     }
@@ -228,8 +230,6 @@ def _noise(run_data: RunData) -> Iterator[Row]:
     if single := verdict.results.single_runs:
         text = _("{count} figures were measured once: their noise is not known")
         yield NOTE, text.format(count=grouped(single)), ""
-    for each in verdict.executions.disagreements:
-        yield NOTE, disagreement_text(each, verdict), verdict.results[each.figure].record.node
     executions = verdict.results.aggregates.records.executions
     if disturbed := sum(bool(each.disturbed or each.unsteady) for each in executions):
         text = _("{count} executions were disturbed by other work")
