@@ -8,36 +8,30 @@ import re
 import shutil
 import subprocess
 import tarfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.fixtures.report_run import page_of
-from tests.fixtures.shipped import shipped_site
 from tests.folders import DATA, ROOT
 
 from proofmark.cli.main import main
-from proofmark.common.files import read_json
 from proofmark.common.rights import this_user
-from proofmark.judge.evidence import Evidence
-from proofmark.judge.judging import judge, read_and_judge
+from proofmark.judge.judging import judge_run, read_and_judge
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.twin import twin_command as cli
 from proofmark.packages.twin.calibration import one_way_s
 from proofmark.packages.twin.platform import host_name, platform_xml, settings
-from proofmark.packages.twin.predictions import FigurePredictions
 from proofmark.packages.twin.smpi import simulator_version
 from proofmark.packages.twin.twin_error import model_error_of
-from proofmark.packages.twin.twin_files import Predictions, TwinFiles
+from proofmark.packages.twin.twin_files import ModelError
 from proofmark.packages.twin.twin_model import Interconnect, copy_rate, interconnect_of, twin_model
-from proofmark.records.columns import Records
 from proofmark.report.words import number
 from proofmark.runs.evidence import seal
 from proofmark.runs.identity import write_identity
 from proofmark.runs.job_folder import JobFolder, JobStatus, JobSubmission, State
-from proofmark.runs.run import benchmarks_of, open_run
+from proofmark.runs.run import open_run
 from proofmark.site.inventory import Site, load_site
 from proofmark.site.machines import topology_of_mode
 from proofmark.site.node.topology import Topology
@@ -129,7 +123,7 @@ def test_a_suite_is_simulated_and_continued(kit: Path, capsys: pytest.CaptureFix
         if each.record.metric == "t_max"
     }
     assert times["BD", 65536] > 2 * times["UA", 65536]
-    assert model_error_of(kit.parent / "runs/model") is None
+    assert error_of(kit.parent / "runs/model") is None
     page = page_of(open_run(kit.parent / "runs/model"), verdict)
     assert "The error of this model is not known: no real run was given" in page
     assert "Range by the error of the model" in page
@@ -148,48 +142,10 @@ def test_a_suite_is_simulated_and_continued(kit: Path, capsys: pytest.CaptureFix
     assert "other: selector: found ompi; accepted: classic" in capsys.readouterr().err
 
 
-def test_a_measured_run_shows_the_figures_of_a_twin(
-    kit: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All measured values are 1.25 times the predicted ones. No node is asked to see the run."""
-    monkeypatch.setattr("proofmark.machine.preflight.only_here", lambda path, mounts: "")
-    site = shipped_site("tachyon", "tachyon2")
-    hosts = ",".join(site.hosts[:2])
-    sources = ["--sources", f"{kit.parent / 'mirror'}"]
-    assert twin(kit, *sources, site="tachyon", limit=hosts) == 0
-    of_twin = kit.parent / "runs/model"
-    capsys.readouterr()
-    words = ["plan", "-i", f"{ROOT / 'inventory/tachyon'}", "-l", "tachyon2", "--suite", "p5"]
-    words += ["--create", "--runs", f"{kit.parent / 'runs'}", "--expected", f"{of_twin}"]
-    assert main([*words, "--run-id", "real"]) == 0
-    assert json.loads(capsys.readouterr().out)["run"] == "real"
-    run = open_run(kit.parent / "runs/real")
-    expected = read_json(TwinFiles(run.files.inputs).expected, Predictions)
-    assert (expected.run, expected.selector) == ("model", "mvapich2")
-    assert any(not each.sourced for each in expected.assumptions)
-    planned = [
-        {(step.case, step.placement, json.dumps(dict(step.parameters))) for step in each.steps()}
-        for each in (run.plan, open_run(of_twin).plan)
-    ]
-    assert planned[0] == planned[1], "the steps of the suites p5 and twin-p5 have equal parameters"
-    simulated, _ = read_and_judge(open_run(of_twin))
-    measured = [
-        replace(each, origin="measured", value=1.25 * each.value)
-        for each in simulated
-        if each.value
-    ]
-    assert len(measured) > 50
-    benchmarks = benchmarks_of(run)
-    verdict = judge(Evidence("real", run.plan, Records.of(measured), benchmarks))
-    found = FigurePredictions(expected, verdict.results.aggregates)
-    verdict = replace(verdict, added={"twin": found})
-    ratios = [each.ratio for each in found.by_figure.values()]
-    assert len(ratios) == len(verdict.results) == len(measured)
-    assert len(ratios) > 100 and ratios == pytest.approx([1.25] * len(ratios))
-    page = page_of(run, verdict)
-    assert "Measured ÷ expected" in page and "mvapich2" in page
-    assert main([*words, "--run-id", "real"]) == 0
-    assert "real is continued, and keeps the inputs of its start" in capsys.readouterr().err
+def error_of(folder: Path) -> ModelError | None:
+    """Return the error of the model of the run of a twin; None if it was given no real run."""
+    run = open_run(folder)
+    return model_error_of(run, judge_run(run).results)
 
 
 @pytest.fixture
@@ -220,7 +176,7 @@ def test_the_error_of_a_twin_is_that_of_its_figures(
     assert "exists, with another plan" in capsys.readouterr().err
     assert twin(kit, "--measured", f"{real}", "--run-id", "second") == 0
     second = kit.parent / "runs/second"
-    error = model_error_of(second)
+    error = error_of(second)
     assert error is not None
     assert (error.run, error.typical, error.fitted) == ("model", 1, 0)
     assert {row.metric for row in error.rows} == {"t_avg", "t_max", "t_min"}
@@ -236,7 +192,7 @@ def test_the_error_of_a_twin_is_that_of_its_figures(
     assert "no PingPong inside a socket: the figures of the table are not changed" in page
     # The figures were copied: the measured run is not read again.
     shutil.rmtree(real)
-    assert model_error_of(second) == error
+    assert error_of(second) == error
 
 
 def test_a_run_that_cannot_be_compared_is_refused(

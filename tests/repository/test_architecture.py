@@ -73,7 +73,7 @@ def test_a_package_has_a_page_of_one_screen(name: str) -> None:
 
 NO_WORDS = {"proofmark.judge.additions", "proofmark.report.additions"}
 """The groups in which the names are only those of the packages, or of figures of papers."""
-IN_CORE = {"adopt", "expected", "gate", "hpl", "imported", "telemetry", "trend"}
+IN_CORE = {"adopt", "gate", "hpl", "imported", "telemetry", "trend"}
 """Names of packages that are words of the core too: what healthy hardware reaches, the matrix of
 HPL, a module that is imported, a process that adopts others, samples of sensors. As a command or an
 option they are words of a package."""
@@ -131,11 +131,11 @@ def words_of_packages() -> dict[str, re.Pattern[str]]:
 def test_the_core_has_no_word_of_a_package() -> None:
     """Neither a class, a key, a column, a branch nor a text has one.
 
-    It would have found the links of twins and of adopted runs in an enumeration, the option
-    ``--expected``, the key ``stability`` of a case, and a code of a message of a package.
+    It would have found the links of twins and of adopted runs in an enumeration, the key
+    ``stability`` of a case, and a code of a message of a package.
     """
     words = words_of_packages()
-    assert {"twin", "adopted", "stability", "expected", "rolling", "model-source"} <= words.keys()
+    assert {"twin", "adopted", "stability", "rolling", "model-source"} <= words.keys()
     uses = []
     for path in sorted(each for each in PACKAGE.rglob("*") if each.suffix in SOURCES):
         name = path.relative_to(PACKAGE).as_posix()

@@ -168,16 +168,6 @@ def test_a_stage_alone_without_a_host(kit: Kit, tmp_path: Path) -> None:
     assert "-i: found no host in the group compute" in output
 
 
-def test_the_run_of_a_twin_is_checked_by_the_stage_plan(kit: Kit) -> None:
-    """A folder that is no run is refused, and nothing is created."""
-    arguments = (*site(kit, "login", LOGIN), "-l", "local", "-e", "expected=runs/other")
-    played = kit.play("playbooks/plan.yml", *arguments)
-    assert played.code != 0
-    output = " ".join(played.output.split())
-    assert "expected: found runs/other: not a run; accepted: the folder of a finished run" in output
-    assert not list(kit.folder.glob("runs/*/plan.json"))
-
-
 LARGE = {**DECLARED, "scheduler": "slurm", "scratch": {"path": "/scratch"}}
 
 

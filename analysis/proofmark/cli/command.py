@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from argparse import (
     SUPPRESS,
-    Action,
     ArgumentParser,
     ArgumentTypeError,
     Namespace,
@@ -37,9 +36,7 @@ NEWEST = Path("the newest run of the chosen site")
 """What RUN is if the line has none; `follow_links` puts the run in its place."""
 OPTIONS = "proofmark.cli.options"
 """The group of the functions by which optional packages add arguments to a command, whose name is
-the first word of the name of the entry. Those of ``plan`` are the options of kinds of runs. Those
-of ``create`` belong to a new run. Their default ``further_inputs`` is a function of the options and
-the site: it returns further inputs of the run by path."""
+the first word of the name of the entry. Those of ``plan`` are the options of kinds of runs."""
 _LONGEST = 20
 """The number of digits of a number."""
 Parser = ArgumentParser | _ArgumentGroup
@@ -145,11 +142,6 @@ def added_arguments(command: str, parser: Parser) -> None:
     for name, point in sorted(installed(OPTIONS).items()):
         if name.partition(" ")[0] == command:
             point.load()(parser)
-
-
-def only_beside(argument: Action, word: str) -> None:
-    """Refuse `argument` in a command line without `word`."""
-    argument.beside = word  # type: ignore[attr-defined]
 
 
 def kind_arguments(parser: Parser) -> None:

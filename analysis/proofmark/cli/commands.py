@@ -126,8 +126,6 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--run-id", help="with --create: the run's name")
     note = "with --create: the accepted runs to compare with, or none (default: accepted)"
     parser.add_argument("--baseline", help=note)
-    parser.set_defaults(further_inputs=None)
-    added_arguments("create", parser)
     flag(parser, "--fresh", about="with --create: never continue a run")
     flag(
         parser,

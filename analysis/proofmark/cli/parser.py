@@ -154,9 +154,7 @@ class _CommandParser(_Parser):
         if self.verb:
             self.add_argument("verb", choices=[self.verb])
         command.arguments(self)
-        added = [each for each in self._actions if hasattr(each, "beside")]
-        uses = (ArgumentUse((*each.option_strings,), (each.beside,)) for each in added)
-        self._uses = (*command.uses, *uses)
+        self._uses = command.uses
 
     def format_help(self) -> str:
         """Return the help: what the command does, its forms with a verb, its arguments."""

@@ -292,11 +292,10 @@ def plan(options: Namespace) -> int:
         raise BadInput(*refused)
     refuse_unseen(site, runs)
     site, baseline = with_baseline(site, options.baseline)
-    further = options.further_inputs(options, site) if options.further_inputs else {}
     run, continued = start_or_continue(
         runs,
         RunInputs(made, benchmarks, site, probe),
-        Copied(baseline=baseline, further=further),
+        Copied(baseline=baseline),
         run_id=options.run_id,
         fresh=options.fresh,
         link="" if options.no_link else LATEST,
@@ -304,8 +303,6 @@ def plan(options: Namespace) -> int:
     if not continued:
         given = {name: getattr(options, name) for name in play_variable_names()}
         write_play_variables(run, {name: str(value) for name, value in given.items() if value})
-    if continued and further:
-        say(f"{run.id} is continued, and keeps the inputs of its start")
     notes = (note.line for note in plan_notes(made, benchmarks, site, machines, probe))
     for line in (*notes, *unjudged_lines(unjudged)):
         say(line)

@@ -56,10 +56,6 @@ class Finding:
         """Yield the parts of the machine that explain slow figures, the worst first."""
         return iter(())
 
-    def of_results(self) -> Mapping[int, Mapping[str, Any]]:
-        """Return further keys of results in ``verdict.json``, by figure."""
-        return {}
-
     def as_json(self) -> Mapping[str, Any]:
         """Return the keys of ``verdict.json`` with what was found."""
         return {}

@@ -48,14 +48,8 @@ def write_verdict(file: TextIO, verdict: Verdict, *, all_figures: bool = True) -
     file.write(json.dumps(head, indent=1, default=str).removesuffix("\n}") + ',\n "results": [')
     between = "\n  "
     lines, plain = PlainLines(results), results.plain
-    further: dict[int, dict[str, Any]] = {}
-    for finding in verdict.added.values():
-        for figure, keys in finding.of_results().items():
-            further.setdefault(figure, {}).update(keys)
     for figure in np.flatnonzero(~left).tolist():
-        line = (plain[figure] and figure not in further and lines.line(figure)) or json.dumps(
-            {**result_json(results[figure]), **further.get(figure, {})}
-        )
+        line = (plain[figure] and lines.line(figure)) or json.dumps(result_json(results[figure]))
         file.write(f"{between}{line}")
         between = ",\n  "
     file.write("\n ]\n}\n")

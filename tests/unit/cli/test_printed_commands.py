@@ -46,7 +46,6 @@ GOOD = {
     "provision_from": "spack",
     "scratch_dir": "/a b/c,d",
     "baseline": "accepted",
-    "expected": "runs/Straße-한국",
     "accept_unjudged": "True",
 }
 """A value of each variable that a plan keeps."""

@@ -35,7 +35,6 @@ WORDS: dict[str, list[tuple[str, int | None]]] = {
     "plan": [
         (f"plan {SITE} --runs RUNS -o NEW", 0),
         (f"plan {SITE} --runs RUNS --create --run-id acc1", 3),
-        (f"plan {SITE} --runs NEW --create --expected RUN", 3),
     ],
     "check": [(f"check {SITE}", None), (f"check {SITE} --nodes", None)],
     "status": [("status RUN", 3), ("status RUN --plan", 3), ("status RUNS --newest-of SITE", 3)],

@@ -117,7 +117,6 @@ class TestVariables:
 
     @given(st.sampled_from(LITERALS), st.text())
     @example("scratch_dir", "/a b/c,d")
-    @example("expected", "runs/Straße-한국")
     @example("repeats", "30")
     @example("stability_days", "14.0")
     @example("accept_unjudged", "True")

@@ -1,19 +1,16 @@
-"""The predictions of the run of a twin, the figures of a real run, and the error of the model."""
+"""The figures of a real run, and the error of the model."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import exp, log
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
-
 from proofmark.common.errors import bad_input
 from proofmark.common.files import exists, read_json
 from proofmark.common.nodesets import unfold
-from proofmark.judge.aggregate import Aggregates, aggregate
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Result
 from proofmark.packages.twin.twin_files import (
@@ -22,22 +19,15 @@ from proofmark.packages.twin.twin_files import (
     MeasuredFigures,
     ModelError,
     Point,
-    PredictedFigure,
-    Predictions,
     TwinFacts,
     TwinFigure,
     TwinFiles,
 )
-from proofmark.plan.kinds import origin_of
 from proofmark.plan.plan import Step
 from proofmark.plan.step import StepInstance
-from proofmark.records.columns import VIRTUAL, Record
-from proofmark.records.read import read_run
-from proofmark.records.run_facts import run_parts
 from proofmark.runs.attempts import has_result
 from proofmark.runs.evidence import open_newest
 from proofmark.runs.run import Run, site_of
-from proofmark.runs.run_files import RunFiles
 from proofmark.site.inventory import Site
 from proofmark.site.node.topology import Core, Topology
 from proofmark.site.partition import PREDICTED
@@ -46,21 +36,7 @@ PAIR = 2
 """The ranks of a message."""
 
 
-def model_error_of(folder: Path) -> ModelError | None:
-    """Return the error of the model of the run of a twin; None if it was given no real run.
-
-    Raises:
-        BadInput: `folder` is not a run, or a file in it is damaged.
-    """
-    run = open_newest(folder)
-    return (
-        error_of_results(run, judge_run(run).results)
-        if exists(TwinFiles(run.files.inputs).measured)
-        else None
-    )
-
-
-def error_of_results(run: Run, results: Iterable[Result]) -> ModelError | None:
+def model_error_of(run: Run, results: Iterable[Result]) -> ModelError | None:
     """Return the error of the model of a twin with these results; None without a real run.
 
     Raises:
@@ -128,7 +104,10 @@ def figures_of(
         if step is not None and topology is not None and site is not None:
             distance = _distance(step, topology)
             levels = _levels(site, record.node) if distance == "node" else 0
-        figure = TwinFigure(**fields_of(record), distance=distance, levels=levels)
+        names = ("case", "benchmark", "metric", "unit", "mode", "placement", "value")
+        about: dict[str, Any] = {name: getattr(record, name) for name in names}
+        about["parameters"] = dict(record.parameters)
+        figure = TwinFigure(**about, distance=distance, levels=levels)
         found.setdefault(figure.key, (figure, []))[1].append(value)
     return [figure.model_copy(update={"value": median(of)}) for figure, of in found.values()]
 
@@ -202,89 +181,3 @@ def model_error(
         factors += [exp(abs(log(ratio))) for ratio in found]
     typical = median(factors) if factors else None
     return ModelError(run=measured.run, rows=rows, typical=typical, fitted=left_out)
-
-
-KEY = "expected"
-"""The option with the folder of the run."""
-TWIN_RUN = "the folder of a finished run of `proofmark twin`"
-
-
-def predictions_of(folder: Path, site: Site) -> Predictions:
-    """Return the predictions of the run of a twin in `folder`, without the errors of its model.
-
-    Args:
-        folder: of the run of the twin.
-        site: the partition whose figures will be compared with the predictions.
-
-    Raises:
-        BadInput: `folder` is not a run, its figures are not predicted, it is a run of another
-            partition, it is unfinished, or it has no valid figure; or the nodes of `site` are
-            virtual.
-    """
-    if site.partition.origin in VIRTUAL:
-        found = f"a partition of the origin {site.partition.origin}"
-        raise bad_input(KEY, "", found, "a partition of the origin measured")
-    if not RunFiles(folder).plan.is_file():
-        raise bad_input(KEY, "", f"{folder}: not a run", TWIN_RUN)
-    run = open_newest(folder)
-    simulated = site_of(run)
-    if (found := origin_of(run.plan, simulated)) != PREDICTED:
-        accepted = f"{PREDICTED}: {TWIN_RUN}"
-        raise bad_input(run.files.site, "partition.origin", found, accepted)
-    for key, found, accepted in (
-        ("site", run.plan.site, site.name),
-        ("partition", run.plan.partition, site.partition_name),
-    ):
-        if found != accepted:
-            raise bad_input(run.files.plan, key, found, f"{accepted}, a twin of this partition")
-    _check_finished(run)
-    twin = read_json(TwinFiles(run.files.inputs).facts, TwinFacts)
-    records = read_run(run_parts(run))
-    figures = tuple(_predicted(aggregate(records)))
-    if not figures:
-        raise bad_input(run.folder, "figures", "no valid figure", TWIN_RUN)
-    return Predictions(
-        run=run.id,
-        site=run.plan.site,
-        partition=run.plan.partition,
-        selector=twin.selector,
-        figures=figures,
-        assumptions=twin.assumptions,
-    )
-
-
-def expected_inputs(folder: Path, site: Site) -> Mapping[str, str]:
-    """Return the predictions of the run of a twin in `folder`, with the errors of its model.
-
-    They are the texts of inputs of a run of `site`, by their path below the folder of the inputs.
-
-    Raises:
-        BadInput: it is no finished run of a twin of `site`.
-    """
-    made = predictions_of(folder, site)
-    error = model_error_of(folder)
-    made = made.model_copy(update={"errors": error.rows if error else ()})
-    return {TwinFiles.expected.path: made.model_dump_json(indent=1) + "\n"}
-
-
-def _check_finished(run: Run) -> None:
-    steps = list(run.plan.steps_to_run())
-    missing = [each.id for each in steps if not has_result(run.files.step(each.id))]
-    if missing:
-        found = f"unfinished: {len(missing)} of {len(steps)} steps have no result"
-        raise bad_input(run.folder, "steps", found, TWIN_RUN)
-
-
-def _predicted(figures: Aggregates) -> Iterator[PredictedFigure]:
-    """Yield the valid figures of the run of a twin."""
-    for figure in np.flatnonzero(figures.valid).tolist():
-        record = figures.record(figure)
-        if record.value is not None and record.origin == PREDICTED:
-            yield PredictedFigure(**fields_of(record), nodes=record.node)
-
-
-def fields_of(record: Record) -> dict[str, Any]:
-    """Return the fields of `AnyFigure` for a valid record."""
-    names = ("case", "benchmark", "metric", "unit", "mode", "placement", "value")
-    fields: dict[str, Any] = {name: getattr(record, name) for name in names}
-    return {**fields, "parameters": dict(record.parameters)}

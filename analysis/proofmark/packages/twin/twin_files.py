@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -16,26 +16,6 @@ Distance = Literal["", "socket", "other-socket", "node"]
 """Where the two ranks of a message are: in one socket, in two sockets with a link between them, or
 in two nodes. It is empty for other figures, and for ranks farther apart inside a node."""
 Point = tuple[str, str, str, str, str]
-
-
-_Text = Annotated[str, Field(min_length=1)]
-
-
-class AnyFigure(StrictModel):
-    """A value in `unit`, and what it is the value of.
-
-    Attributes:
-        parameters: of the step and of the row of its output.
-    """
-
-    case: str = Field(min_length=1)
-    benchmark: str
-    metric: str = Field(min_length=1)
-    unit: str
-    mode: str
-    placement: str
-    parameters: dict[str, str | int | float]
-    value: float
 
 
 class Assumption(StrictModel):
@@ -82,40 +62,23 @@ class ErrorRow(StrictModel):
         return predicted / self.largest, predicted / self.smallest
 
 
-class PredictedFigure(AnyFigure):
-    """One figure of the twin: the median of its repeats; `nodes` is a node set."""
-
-    nodes: _Text
-
-
-class Predictions(StrictModel):
-    """The predictions of one run of a twin.
+class TwinFigure(StrictModel):
+    """One figure of a run, in `unit`: the positive median of its nodes and repeats.
 
     Attributes:
-        site, partition: what was simulated.
-        selector: SimGrid's imitation of an MPI library, for the algorithms of collectives.
-        assumptions: what the model contains.
-        errors: the errors of the model; empty if they are not known.
-    """
-
-    format: Literal[1] = 1
-    run: _Text
-    site: _Text
-    partition: _Text
-    selector: _Text
-    figures: tuple[PredictedFigure, ...]
-    assumptions: tuple[Assumption, ...]
-    errors: tuple[ErrorRow, ...] = ()
-
-
-class TwinFigure(AnyFigure):
-    """One figure of a run: the positive median of its nodes and repeats.
-
-    Attributes:
+        parameters: of the step and of the row of its output.
         distance: of the two ranks.
         levels: the number of fabric levels at which the two nodes have different switches.
     """
 
+    case: str = Field(min_length=1)
+    benchmark: str
+    metric: str = Field(min_length=1)
+    unit: str
+    mode: str
+    placement: str
+    parameters: dict[str, str | int | float]
+    value: float
     distance: Distance = ""
     levels: int = 0
 
@@ -211,8 +174,6 @@ class TwinFiles(Files):
     """The model, for SimGrid."""
     facts = RunFile("twin/twin.json", SealRule.FIXED)
     """The settings and the assumptions."""
-    expected = RunFile("expected/expected.json", SealRule.FIXED)
-    """The predictions beside the figures of a measured run; missing if it has none."""
     measured = RunFile("twin/measured.json", SealRule.FIXED)
     """The figures of the real run to compare with; missing if there is none."""
 

@@ -1,43 +1,35 @@
-"""What a twin adds: predictions for real runs, and the model on the page of a simulated run."""
+"""The model on the page of a simulated run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from proofmark.common.files import exists, read_json
 from proofmark.common.message import localized
 from proofmark.common.translation import _
 from proofmark.judge.verdict import Result, Verdict
-from proofmark.packages.twin.predictions import (
-    FigurePredictions,
-    PredictionsPage,
-    assumptions_table,
-)
-from proofmark.packages.twin.twin_error import error_of_results
-from proofmark.packages.twin.twin_files import ModelError, TwinFacts, TwinFiles
+from proofmark.packages.twin.twin_error import model_error_of
+from proofmark.packages.twin.twin_files import Assumption, ModelError, TwinFacts, TwinFiles
 from proofmark.report.additions import AddedSection, Addition, RunAddition
-from proofmark.report.page import Block, Column, Section, facts, numeric, titled
+from proofmark.report.page import Block, Column, Section, Table, facts, numeric, titled
 from proofmark.report.words import number
 from proofmark.runs.run import Run
 
 
 class TwinOfPartition(Addition):
-    """Predicts figures by the runs of twins, and shows the model of such a run."""
+    """Shows the model of the run of a twin."""
 
     def of_run(self, run: Run, verdict: Verdict) -> RunAddition | None:
-        """Return what is added to the page: of a simulated run, or of a run with predictions.
+        """Return what is added to the page: of a simulated run.
 
         Raises:
             BadInput: a file of the run is damaged.
         """
-        found = verdict.added.get("twin")
-        if isinstance(found, FigurePredictions):
-            return PredictionsPage(verdict, found)
         path = TwinFiles(run.files.inputs).facts
         if not exists(path):
             return None
-        return TwinPage(read_json(path, TwinFacts), error_of_results(run, verdict.results))
+        return TwinPage(read_json(path, TwinFacts), model_error_of(run, verdict.results))
 
 
 @dataclass(frozen=True)
@@ -68,7 +60,7 @@ class TwinPage(RunAddition):
             "The programs are real, their communication is simulated. All figures are predicted: "
             "they are information, and none of them passes or fails."
         )
-        block = Block(paragraphs=(note,), tables=(about, assumptions_table(twin.assumptions)))
+        block = Block(paragraphs=(note,), tables=(about, _assumptions(twin.assumptions)))
         notes = tuple(map(localized, twin.fit.notes)) if twin.fit else ()
         blocks = (block, _error(self.error, notes))
         yield AddedSection(Section("twin", _("Simulated nodes"), blocks))
@@ -129,3 +121,18 @@ def _error(error: ModelError | None, notes: tuple[str, ...]) -> Block:
     )
     compared = titled(title, columns, rows)
     return Block(titles=(title,), paragraphs=(typical, *notes), tables=(compared,))
+
+
+def _assumptions(assumptions: Iterable[Assumption]) -> Table:
+    """Return a table with one row for each assumption."""
+    rows = [
+        (
+            localized(each.what),
+            localized(each.value),
+            _("source") if each.sourced else _("assumed"),
+            localized(each.why),
+        )
+        for each in assumptions
+    ]
+    heads = (_("Part of the model"), _("Value"), _("Kind"), _("Source or assumption"))
+    return titled(_("Assumptions of the model"), heads, rows)
