@@ -23,7 +23,15 @@ from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Suite
 from proofmark.common.plugins import installed
 from proofmark.common.shared_models import PACKAGE_KEYS
-from proofmark.site.contract_document import CheckItem, Contract, ContractItem, ItemTerms
+from proofmark.site.contract_document import (
+    AgreedNumber,
+    CheckItem,
+    Contract,
+    ContractItem,
+    DerivedItem,
+    ItemTerms,
+    WitnessedItem,
+)
 from proofmark.site.partition import Partition
 
 Schema = Mapping[str, Any]
@@ -65,15 +73,15 @@ EACH_ITEM: Mapping[type[BaseModel], str] = {
     ItemTerms: f"[each item](#{ITEMS.replace('.', '')}-itemterms)"
 }
 VARIED: Mapping[type[BaseModel], str] = {Axes: "[case Axes](#case-axes)"}
+OF_REFERENCE = "[case.references](case-keys.md#casereferences)"
 SHARED: Mapping[type[BaseModel], Mapping[type[BaseModel], str]] = {
     Case: VARIED,
     SuiteUse: VARIED,
     Load: VARIED,
-    ContractItem: {
-        Reference: "[case.references](case-keys.md#casereferences)",
-        **EACH_ITEM,
-    },
+    ContractItem: {Reference: OF_REFERENCE, **EACH_ITEM},
     CheckItem: EACH_ITEM,
+    WitnessedItem: EACH_ITEM,
+    DerivedItem: {AgreedNumber: OF_REFERENCE, **EACH_ITEM},
 }
 """By model, the models whose keys it has too, each with the link to its section."""
 PAGES = (

@@ -48,7 +48,8 @@ class ItemTerms(StrictModel):
     Attributes:
         number: of the item in the document, unique in it.
         text: of the item.
-        phase: of the acceptance that it belongs to.
+        phase: of the acceptance that it belongs to; of an item with ``check`` or ``witnessed`` the
+            default is ``functionality``.
         severity: a ``minor`` item that is missed is stated and fails no acceptance.
         system: the partition that it is for; without it, all partitions.
         nodes: the share of the measured nodes, or pairs of nodes, that must meet it.
@@ -166,14 +167,19 @@ class OtherItem(ItemTerms):
         return 1
 
 
-class CheckItem(OtherItem):
+class FunctionalItem(OtherItem):
+    """An item that compares no figure."""
+
+    phase: Phase = "functionality"
+
+
+class CheckItem(FunctionalItem):
     """A functional item of a contract: what each node must report about itself.
 
     Attributes:
         check: what is compared. ``memory`` is in GiB, ``clock`` in seconds, others are counts.
         only: the one value of the check that is compared: the folder of a mount, whose whole size
             in GiB it is, a driver, or another name of `proofmark.judge.node_checks`.
-        phase: of the acceptance that it belongs to.
         equal: whether each node must report what most nodes report.
         value: what each node must report.
         at_least: the least number.
@@ -182,7 +188,6 @@ class CheckItem(OtherItem):
 
     check: CheckName
     only: Text | None = None
-    phase: Phase = "functionality"
     equal: Literal[True] | None = None
     value: float | Text | None = None
     at_least: float | None = None
@@ -216,16 +221,14 @@ class CheckItem(OtherItem):
         return f"{self.check} {self.only}" if self.only else self.check
 
 
-class WitnessedItem(OtherItem):
+class WitnessedItem(FunctionalItem):
     """An item that a person sees: a delivery, a fail-over, the power, a document.
 
     Attributes:
         witnessed: what must be seen. A buyer or witness of the signers signs that it was.
-        phase: of the acceptance that it belongs to.
     """
 
     witnessed: Text
-    phase: Phase = "functionality"
 
     @property
     def metric(self) -> str:
@@ -233,25 +236,29 @@ class WitnessedItem(OtherItem):
         return self.witnessed
 
 
-class DerivedItem(OtherItem):
+class AgreedNumber(StrictModel):
+    """A number of a contract, and the accepted shares of it: keys of `Reference` too."""
+
+    value: Annotated[float, Field(gt=0)]
+    unit: Text
+    at_least: Annotated[float, Field(gt=0)] | None = None
+    at_most: Annotated[float, Field(gt=0)] | None = None
+
+
+class DerivedItem(OtherItem, AgreedNumber):
     """An item that follows from others: from the worst value that each of them shows.
+
+    It states a value, and at least one accepted share of it.
 
     Attributes:
         derived: how. ``throughput`` is the sum of `weights` ÷ the sum of the times.
         items: the numbers of the items, each of which limits figures.
         weights: of each item, such as its number of jobs; without them, 1.
-        value: the number of the contract, in `unit`.
-        at_least: the least accepted share of it.
-        at_most: the largest accepted share of it.
     """
 
     derived: Literal["sum", "geometric-mean", "throughput"]
     items: Annotated[list[ItemNumber], Field(min_length=1)]
     weights: list[Annotated[float, Field(gt=0)]] = []
-    value: Annotated[float, Field(gt=0)]
-    unit: Text
-    at_least: Annotated[float, Field(gt=0)] | None = None
-    at_most: Annotated[float, Field(gt=0)] | None = None
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
