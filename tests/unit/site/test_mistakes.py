@@ -110,7 +110,7 @@ WRONG: dict[str, tuple[Edits, str, str]] = {
         {"provision_from: .*": "provision_from: preinstalled"},
         "partition.provision_from: SUITE_LACKS_PROGRAMS: found 'preinstalled', which has os-noise: "
         "quick lacks hpl, intel-mpi-benchmarks, ior, npb, osu-micro-benchmarks, stream; accepted: ",
-        "the packages of the suite (no suite works with this origin)",
+        "the packages of the suite (`proofmark check` lists the suites that work)",
     ),
     "preinstalled-package": (
         add("  preinstalled: {straem: {prefix: /apps, version: '5'}}\n"),
@@ -260,7 +260,7 @@ def test_a_provider_without_the_packages_of_any_suite(
     assert main(["check", "-i", str(inventory)]) == 3
     said = capsys.readouterr().err
     assert "found 'preinstalled', which has os-noise: quick lacks hpl, intel-mpi" in said
-    assert "(no suite works with this origin)" in said
+    assert "accepted: the packages of the suite (`proofmark check` lists the suites" in said
 
 
 @pytest.mark.fault("limit-with-a-typo")
