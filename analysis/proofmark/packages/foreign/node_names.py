@@ -39,8 +39,6 @@ _AROUND = (
     ("(?<![A-Za-z0-9])", "(?![A-Za-z0-9])"),
 )
 """What is around a name: a folder, the name of a file, all between two dots, a part, or a word."""
-_WHOLE = 1
-"""The last place of a name that is a whole folder or the name of a file."""
 _DOTS = 2
 """The place of a name between two dots of the name of a file."""
 _PART = 4
