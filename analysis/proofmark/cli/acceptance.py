@@ -592,11 +592,10 @@ def _print(found: Acceptance, missing: Sequence[Gap]) -> None:
     for left_out in found.left_out:
         print_line(f"{_('Left out')}: {left_out.run}: {localized(left_out.reason)}")
     for gap in missing:
-        suite = gap.suite or _("no suite of the site")
-        items = ", ".join(gap.items)
-        print_line(f"{_('Still missing')}: {items}: {suite}, {gap_text(gap)}: {gap.command}")
+        how = f"{gap.suite}, {gap_text(gap)}: {gap.command}"
+        line = f"{_('Still missing')}: {', '.join(gap.items)}: "
+        print_line(line + (how if gap.suite else _("no suite of the site")))
     for phase in found.phases:
         met = _("{met} of {total} items met").format(met=phase.met, total=phase.total)
-        word, name = phase_text(phase), translated(phase.phase)
-        print_line(f"{name}: {word}, {phase.date or '–'}, {met}")
+        print_line(f"{translated(phase.phase)}: {phase_text(phase)}, {phase.date or '–'}, {met}")
     print_line(f"{translated(found.word)}: {localized(found.text)}")

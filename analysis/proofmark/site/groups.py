@@ -12,6 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -404,7 +405,8 @@ def refuse_misnamed(inventory: Path) -> None:
     mistakes = []
     beside = {name.partition(".")[0]: name for name in BESIDE_HOSTS}
     for each in sorted(inventory.iterdir()) if inventory.is_dir() else (inventory,):
-        right = beside.get(each.name.partition(".")[0].lower(), each.name)
+        alike = get_close_matches(each.name.partition(".")[0].lower(), beside, 1, 0.85)
+        right = beside[alike[0]] if alike else each.name
         if right != each.name and each.suffix.lower() in (*ENDINGS, ".txt"):
             mistakes.append(InputError(f"{each}", "", "a file that nothing reads", right))
         elif each.is_file() and right not in BESIDE_HOSTS:

@@ -9,12 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import as_file, files
-from pathlib import Path
 from typing import Any
 
 from archspec.cpu import TARGETS
 
-from proofmark.common.errors import bad_input
+from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.expressions import ranks_inside
 from proofmark.common.files import is_regular, read_text
 from proofmark.common.processes import run_command
@@ -168,12 +167,7 @@ def machines_of(site: Site) -> tuple[Callable[[str], Machine], str]:
     def of_mode(mode: str) -> Machine:
         if mode == site.partition.current_mode:
             return _complete(machine)
-        topology = site.partition.modes[mode].topology
-        if topology is None:
-            key = f"partition.modes.{mode}.topology"
-            found = "nothing, and the node was probed in another mode"
-            raise bad_input(site.facts, key, found, "a topology")
-        of_node = _topology(site.facts, topology).of_processor(machine.processor)
+        of_node = topology_of_mode(site, mode).of_processor(machine.processor)
         return _complete(Machine.from_topology(of_node, len(site.hosts)))
 
     return of_mode, probe
@@ -185,8 +179,7 @@ def declared(site: Site, node: StatedNode, mode: str) -> Machine:
     Raises:
         BadInput: the topology cannot be read.
     """
-    of_mode = site.partition.modes[mode]
-    topology = _topology(site.facts, of_mode.topology or node.topology)
+    topology = topology_of_mode(site, mode)
     stated = node.memory.fast_bytes_per_s is not None
     topology = topology.of_processor(node.cpu_model, in_package=stated)
     topology = replace(topology, source=f"a node of {site.partition_name} in mode {mode}")
@@ -225,21 +218,19 @@ def topology_of_mode(site: Site, mode: str) -> Topology:
     Raises:
         BadInput: no topology is declared for the mode, or it cannot be read.
     """
-    topology = site.partition.modes[mode].topology or site.partition.node.topology
-    if not topology:
-        accepted = "the topology that a node in this mode must have"
-        raise bad_input(site.facts, f"partition.modes.{mode}.topology", "nothing", accepted)
-    return _topology(site.facts, topology)
-
-
-def _topology(folder: Path, declaration: str) -> Topology:
-    """Read hwloc's synthetic notation, or the XML file in `folder` that `declaration` names."""
-    if declaration.endswith(".xml"):
-        path = folder / declaration
-        if not is_regular(path):
-            raise bad_input(path, "", "no such file", "hwloc's XML, named in the partition's facts")
-        return _from_xml(read_text(path), f"{path}")
-    return _synthetic(" ".join(declaration.split()))
+    of_mode, of_node = site.partition.modes[mode].topology, site.partition.node.topology
+    key = f"partition.{'node' if of_node and not of_mode else f'modes.{mode}'}.topology"
+    if not (stated := of_mode or of_node):
+        raise bad_input(site.facts, key, "nothing", "the topology of a node in this mode")
+    if not stated.endswith(".xml"):
+        try:
+            return _synthetic(" ".join(stated.split()))
+        except BadInput as error:
+            (mistake,) = error.mistakes
+            raise BadInput(replace(mistake, file=f"{site.facts}", key=key)) from None
+    if not is_regular(path := site.facts / stated):
+        raise bad_input(path, "", "no such file", f"hwloc's XML, named in {key}")
+    return _from_xml(read_text(path), f"{path}")
 
 
 @lru_cache(maxsize=8)

@@ -320,7 +320,8 @@ def test_all_mistakes_are_reported_together_with_file_and_line(tmp_path: Path) -
     mistakes = check(inventory)
     assert any(line.startswith(f"{at('environment:')}: partition.environment") for line in mistakes)
     assert any(f"{at('scheduler:')}: partition.scheduler: found 'nome', did" in x for x in mistakes)
-    assert any("l3:one" in line for line in mistakes)
+    of_topology = f"{at('topology: >-')}: partition.node.topology: found "
+    assert any(line.startswith(of_topology) and "at 'one " in line for line in mistakes)
     # Keys that cannot be read do not hide mistakes in other keys.
     broken = valid.replace("off_root: true", "of_root: true").replace(": none", ": nome")
     limit = {"metric": "triad", "value": 1, "at_least": 0.9}

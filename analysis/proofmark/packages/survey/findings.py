@@ -511,7 +511,7 @@ def _programs(
     found["facts.threaded_blas"] = Fact(
         int(environment.threaded_blas), f"environments/{chosen}/spack.yaml"
     )
-    found["facts.hpl_nb"] = Fact(USUAL_NB, "a usual block size; a search measures a better")
+    found["facts.hpl_nb"] = Fact(USUAL_NB, "a usual block size; hpl-tune measures a better")
     caches = facts.last_level_bytes or 0
     if array * 8 < 4 * caches:
         found["facts.array"] = Question(
