@@ -350,6 +350,7 @@ def test_a_stability_run_of_short_jobs_gets_a_note(
 HOSTS = "all:\n  children:\n    compute:\n      children:\n        cluster:\n          hosts:\n"
 MISNAMED = {
     "contract.yaml": ("title: x\n", ": found a file that nothing reads; accepted: contract.yml"),
+    "contracts.yml": ("title: x\n", ": found a file that nothing reads; accepted: contract.yml"),
     "Locks.yml": ("", ": found a file that nothing reads; accepted: locks"),
     "allowed_signers.txt": ("", ": found a file that nothing reads; accepted: allowed_signers"),
     "hosts.yml": (

@@ -82,7 +82,7 @@ def lstopo(synthetic: str | None = None) -> str:
     try:
         done = run_command([*LSTOPO, *input_options])
     except FileNotFoundError:
-        raise bad_input(command, "", "no such program", "hwloc 2, package hwloc") from None
+        raise bad_input(command, "", f"no program {LSTOPO[0]}", "hwloc 2, package hwloc") from None
     if done.returncode:
         problem = done.stderr.strip() or f"exit code {done.returncode}"
         raise bad_input(command, synthetic or "this machine", problem, "a topology of hwloc 2")
