@@ -87,8 +87,8 @@ class Table:
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
-    notes: tuple[str, ...] = ()
-    kind: str = ""
+    notes: tuple[str, ...]
+    kind: str
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from tests.fixtures.kit import item as kit_item
 from tests.fixtures.messages import said
 from tests.unit.judge.test_verdict import record
 
+from proofmark.common.message import NOTHING
 from proofmark.judge.acceptance import (
     CODES,
     Acceptance,
@@ -21,6 +22,7 @@ from proofmark.judge.acceptance import (
     JudgedRun,
     RunLeftOut,
     acceptance,
+    derived_value,
     other_state,
 )
 from proofmark.judge.acceptance_gaps import gaps
@@ -28,13 +30,14 @@ from proofmark.judge.diagnosis.bad_nodes import BadNode, BadNodes
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judging import judge
 from proofmark.judge.limit_outcomes import Degraded
+from proofmark.judge.references.judgement import FigureScope, JudgedFigure
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
 from proofmark.plan.selection import PlannedItem
 from proofmark.records.columns import Record, Records
 from proofmark.runs.stage_faults import StageFault
-from proofmark.site.contract_document import Contract, ContractItem, Item
+from proofmark.site.contract_document import Contract, ContractItem, DerivedItem, Item
 
 NODES = ("n1", "n2", "n3", "n4")
 GOOD, BAD = 250.0, 50.0
@@ -211,6 +214,7 @@ class TestDecidingRuns:
         assert found.word == "UNJUDGED"
         assert only(found).shown is not None
         assert {each.fields["nodes"] for each in only(found).reasons} == {"n4"}
+        assert not only(found).can_be_waived
 
     def test_no_run_at_all_is_unjudged(self) -> None:
         found = accepted([])
@@ -218,6 +222,45 @@ class TestDecidingRuns:
         assert [(each.phase, each.word, each.date) for each in found.phases] == [
             ("performance", "UNJUDGED", "")
         ]
+
+
+@pytest.mark.parametrize(
+    ("derived", "unit", "weights", "parts", "value"),
+    [
+        ("sum", "GB/s", None, ((3000.0, "MB/s"), (2.0, "GB/s")), 5.0),
+        ("sum", "MB/s", [2.0, 1.0], ((3000.0, "MB/s"), (2.0, "GB/s")), 8000.0),
+        ("geometric-mean", "GB/s", None, ((2000.0, "MB/s"), (8.0, "GB/s")), 4.0),
+        ("geometric-mean", "MB/s", [3.0, 1.0], ((1.0, "MB/s"), (16.0, "MB/s")), 2.0),
+        ("throughput", "jobs/h", [30.0, 10.0], ((1800.0, "s"), (1800.0, "s")), 40.0),
+        ("throughput", "jobs/s", None, ((1.0, "s"), (3000.0, "ms")), 0.5),
+        ("throughput", "jobs/h", None, ((1.0, "s"), (2.0, "MB/s")), None),
+        ("sum", "GB/s", None, ((1.0, "GB/s"), (2.0, "s")), None),
+        ("sum", "GB/s", None, ((1.0, "GB/s"), (None, "GB/s")), None),
+    ],
+)
+def test_what_follows_from_values(
+    derived: Any,
+    unit: str,
+    weights: list[float] | None,
+    parts: Sequence[tuple[float | None, str]],
+    value: float | None,
+) -> None:
+    numbers = [str(place) for place in range(len(parts))]
+    about = {
+        "number": "D",
+        "text": "t",
+        "derived": derived,
+        "items": numbers,
+        "weights": weights or [],
+    }
+    terms = DerivedItem.model_validate({**about, "unit": unit, "value": 1.0, "at_least": 1})
+    scope = FigureScope(frozenset(NODES), together=True)
+    figures = [
+        JudgedFigure(number, (), "PASS", NOTHING, scope, of_part, unit=own)
+        for number, (of_part, own) in zip(numbers, parts, strict=True)
+    ]
+    found = derived_value(terms, figures)
+    assert found == (None if value is None else pytest.approx(value))
 
 
 class TestFiguresThatNothingJudged:
@@ -345,6 +388,11 @@ class TestMisses:
         assert found.misses({"run1"}) and found.misses({"run1", "run2"})
         assert not found.misses({"run2"}), "an earlier miss is measured again, and does not stop"
         assert not found.misses(set())
+        healthy = machine.run(4, every(GOOD))
+        faulty = machine.run(3, every(GOOD))
+        faulty = replace(faulty, verdict=with_fault(faulty.verdict, "n1"))
+        assert accepted([faulty]).misses({"run3"})
+        assert not accepted([healthy, faulty]).misses({"run3"}), "measured again since"
 
     def test_a_minor_miss_stops_nothing(self, machine: Machine) -> None:
         minor = item(severity="minor")
@@ -357,6 +405,14 @@ class TestWord:
         found = accepted([machine.run(1, every(GOOD), *items)], *items)
         assert (found.word, [each.outcome for each in found.items]) == ("PASS", ["PASS", "FAIL"])
         assert found.text == "1 of 2 items met; 1 minor items missed"
+
+    @pytest.mark.parametrize(("lacks", "word"), [(False, "PASS"), (True, "UNJUDGED")])
+    def test_evidence_that_is_missing_is_no_pass(
+        self, machine: Machine, lacks: bool, word: str
+    ) -> None:
+        """The control is a run that decides nothing anyway."""
+        odd = RunLeftOut("odd", said("not sealed"), open=lacks)
+        assert accepted([machine.run(1, every(GOOD))], left_out=[odd]).word == word
 
     def test_items_without_one_that_binds_are_no_pass(self, machine: Machine) -> None:
         minor = item(severity="minor")

@@ -25,6 +25,7 @@ from proofmark.judge.fleet.critical_values import (
     level_of_one,
 )
 from proofmark.judge.judging import judge_run
+from proofmark.site.partition import Partition
 
 Rates = dict[str, float | list[float]]
 MICROCODE = {"microcode\t: 0x2006a08": "microcode\t: 0x2000050"}
@@ -155,6 +156,9 @@ class TestPower:
     @given(st.sampled_from([5, 12, 30, 500, 8305]), st.floats(1e-6, 0.2))
     def test_a_lower_level_has_a_greater_critical_value(self, nodes: int, level: float) -> None:
         assert critical_value(nodes, level / 2) >= critical_value(nodes, level)
+
+    def test_the_level_is_that_of_an_inventory_that_states_none(self) -> None:
+        assert Partition.model_fields["family_level"].default == FAMILY_LEVEL
 
     @pytest.mark.parametrize("level", [0, 1])
     def test_a_level_is_between_0_and_1(self, level: float) -> None:

@@ -226,6 +226,33 @@ class TestBindingError:
         reason = binding_error(self.step(), NODES, reported(swapped, "default"), names=names)
         assert reason == "rank 0 ran on two, planned on n1"
 
+    @pytest.mark.parametrize(
+        ("node", "reported_name", "may"),
+        [
+            ("n1", "n1", True),
+            ("n1", "n1.site", True),
+            ("n1.site", "one.site", True),
+            ("n1", "ib", True),
+            ("n2", "ib", True),
+            ("n1", "n1.far.net", True),
+            ("n1.site", "n1.far.net", True),
+            ("n1", "n1.other", False),
+            ("n1", "two", False),
+            ("n2", "n1.far.net", False),
+            ("n3", "n1", False),
+            ("n4", "n4", True),
+            ("n4", "n4.other", False),
+            ("n4", "n1", False),
+        ],
+    )
+    def test_a_node_may_report_each_of_its_names(
+        self, node: str, reported_name: str, may: bool
+    ) -> None:
+        """Two nodes have the name ``ib`` in networks of their own; ``n4`` is not known."""
+        further = {"n1": ["one.site", "ib.rack1", "n1.far.net"], "n2": ["two", "ib.rack2"]}
+        names = HostNames(further, hosts=["n1", "n2", "n3"], domain="site")
+        assert names.accepts(node, reported_name) is may
+
     @pytest.mark.fault("rank-reported-twice")
     @pytest.mark.parametrize("injected", [False, True], ids=["control", "fault"])
     def test_a_rank_that_reports_twice_is_invalid(self, injected: bool) -> None:

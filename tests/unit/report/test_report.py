@@ -33,6 +33,7 @@ from proofmark.report.sections import issues, node_provenance
 from proofmark.report.summary import headline, overall, summary
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of
+from proofmark.software.software import PackageSource, Software, package_of
 
 SECTIONS = [
     "key-figures",
@@ -128,10 +129,43 @@ def test_the_driver_that_wrote_by_mpi_io_is_that_of_the_output(tmp_path: Path) -
     ]
     found = drivers_that_wrote(run, states, data.software)
     assert found == {"imb-pingpong": ("romio:nfs",), "imb-collectives": ()}
+    assert data.software
+    package = data.software.packages["intel-mpi-benchmarks"]
+    ((name, program),) = package.programs.items()
+    waiting = [replace(each, step=each.step.model_copy(update={"id": "9999-x"})) for each in states]
+    assert drivers_that_wrote(run, waiting, data.software) == {}, "they did not run"
+    assert drivers_that_wrote(run, states, None) == {}
+    for programs in ({}, {name: program.model_copy(update={"mpi": None})}):
+        without = package.model_copy(update={"programs": programs})
+        known = data.software.model_copy(update={"packages": {"intel-mpi-benchmarks": without}})
+        assert drivers_that_wrote(run, states, known) == {}
     (made,) = node_provenance.driver_sections(replace(data, drivers=found))
     text = str(made)
     assert "imb-pingpong: romio:nfs" in text
     assert "imb-collectives: unknown" in text
+
+
+def test_a_kernel_is_read_from_the_output_of_a_program_with_a_blas(tmp_path: Path) -> None:
+    """Steps chose a kernel. Their program is not recorded, has no BLAS, or has no variants."""
+    run = made_run(tmp_path)
+    verdict = written_verdict(run)
+    data = gather(run, verdict)
+    assert data.software and all(data.kernels.values()) and data.kernels
+    (program,) = data.software.packages["hpcc"].programs.values()
+    source = PackageSource("system", "1.0", spec="hpcc")
+    without = program.model_copy(update={"blas": None})
+    (facts,) = (node.newest for node in nodes_of(run).values())
+    (other,) = data.software.packages["intel-mpi-benchmarks"].programs.values()
+    linked = other.model_copy(update={"blas": program.blas})
+    variantless = PackageSource("system", "1.0", spec="intel-mpi-benchmarks")
+    for packages in (
+        {},
+        {"hpcc": package_of({program.name: without}, facts, source)},
+        {"intel-mpi-benchmarks": package_of({other.name: linked}, facts, variantless)},
+    ):
+        known = Software(packages=packages)
+        run.files.software.write_text(known.model_dump_json(), encoding="utf-8")
+        assert gather(run, verdict).kernels == {}
 
 
 def test_a_slower_kernel_of_the_blas_is_observed(good: tuple[Run, Verdict, str]) -> None:
