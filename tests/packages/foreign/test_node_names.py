@@ -200,3 +200,23 @@ def test_names_that_share_a_word_stay_apart(names: tuple[str, ...]) -> None:
 def test_names_with_job_ids_and_settings_are_no_nodes(names: tuple[str, ...]) -> None:
     found = nodes(*(f"{name}.out" for name in names))
     assert not {node for of in found.values() for node in of} & {*names}
+
+
+PARTS_OF_NAMES = ("n{:03}-ib0", "n{:04}-p", "vega-cn{:04}", "node{:02}-mgmt", "alps-nid{:06}")
+NAMES_OF_FILES = (*LAYOUTS, *DOTTED, "hpl-{0}.out", "{0}.out", "hpl-{0}-4.out")
+
+
+@pytest.mark.parametrize("layout", NAMES_OF_FILES)
+@pytest.mark.parametrize("scheme", PARTS_OF_NAMES)
+def test_a_part_of_a_name_is_no_node_unless_something_confirms_it(scheme: str, layout: str) -> None:
+    names = [scheme.format(number) for number in range(1, 5)]
+    paths = {layout.format(name): name for name in names}
+    asked = named_nodes(dict.fromkeys(paths, ()), PROGRAMS).questions
+    for path, name in paths.items():
+        assert nodes(*paths).get(path, [name]) == [name]
+        assert path in nodes(*paths) or path in asked
+    short = {path: [re.findall("[a-z]+[0-9]{2,}", path)[-1]] for path in paths}
+    printed = {path: tuple(found) for path, found in short.items()}
+    confirmed = named_nodes(printed, PROGRAMS).pattern
+    assert confirmed
+    assert {path: PathRule(confirmed, {}).nodes(path) for path in paths} == short

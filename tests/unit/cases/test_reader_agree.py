@@ -120,6 +120,10 @@ def of_json(text: str) -> str:
     return json.dumps(document)
 
 
+HPCC = "hpcc-1.5.0_N4000_n2.txt"
+IOR = "ior-4.0.0_posix_wr_b16m_t1m_n2_fpp.txt"
+STREAM = "stream-5.10_N64000000_t2.txt"
+FIO = "fio-3.33_4m_2m_n2_shared.json"
 EDITS = [
     ("stream-5.10_N64000000_t2.txt", word("Triad:", 1, times(1.2, 1)), {"triad"}),
     ("stream-5.10_N64000000_t2.txt", word("Copy:", 1, times(1.01, 1)), {"copy"}),
@@ -138,6 +142,31 @@ EDITS = [
         {"randomaccess_mpi"},
     ),
     ("osu-7.4_mbw_mr_n2.txt", word("4096 ", 1, times(1.1, 2)), {"bandwidth", "rate"}),
+    # What is printed twice.
+    (HPCC, word("HPL_time", 0, lambda _: "HPL_time=6.4"), {"hpl_rmax"}),
+    (HPCC, word("HPL_Tflops", 0, lambda _: "HPL_Tflops=0.0196"), {"hpl_rmax"}),
+    (HPCC, word("StarDGEMM", 0, lambda _: "StarDGEMM_Gflops=7.27904"), {"dgemm_star"}),
+    (HPCC, word("Single DGEMM", 3, times(1.1, 6)), {"dgemm_single"}),
+    (HPCC, word("Average Triad", 3, times(1.1, 6)), {"stream_star_triad"}),
+    (HPCC, word("Single STREAM Triad", 4, times(1.1, 6)), {"stream_single_triad"}),
+    (HPCC, word("PTRANS_residual", 0, lambda _: "PTRANS_residual=99"), {"ptrans"}),
+    (HPCC, word("WR11", 3, lambda _: "4"), {"hpl_rmax"}),
+    ("npb-3.4.3_bt.A_full_n4.txt", word("Mop/s/process", 2, times(1.1, 2)), {"time", "mops"}),
+    ("imb-2021.7_PingPong_n2.txt", word("1048576", 1, lambda _: "0"), {"t_avg", "bandwidth"}),
+    ("hpl-2.3_N2048-6144_NB128-192_P1Q2.txt", word("WR11", 6, times(1.003, 4)), {"time"}),
+    (IOR, word("tasks", 2, lambda _: "4"), {"write", "read"}),
+    (IOR, word("segments", 2, lambda _: "2"), {"write", "read"}),
+    (IOR, word("blocksize", 2, lambda _: "32"), {"write", "read"}),
+    (IOR, word("nodes", 2, lambda _: "2"), {"write", "read"}),
+    (IOR, word("clients", 4, lambda _: "4"), {"write", "read"}),
+    (STREAM, word("Triad:", 2, times(0.5, 6)), {"triad"}),
+    (STREAM, word("Triad:", 4, times(0.5, 6)), {"triad"}),
+    (FIO, word('"io_kbytes"', 2, lambda _: "9192,"), {"write"}),
+    (FIO, word('"io_bytes"', 2, lambda _: "9388608,"), {"write"}),
+    (FIO, word('"total_ios"', 2, lambda _: "9,"), {"write"}),
+    (FIO, word('"iops"', 2, lambda _: "900.0,"), {"write"}),
+    (FIO, word('"bw_bytes"', 2, lambda _: "9988,"), {"write"}),
+    (FIO, word('"bs"', 2, lambda _: '"1m",'), {"write"}),
 ]
 
 
@@ -152,6 +181,30 @@ def test_an_edited_number_contradicts_the_others(
     readings = read(case, changed)
     assert contradictions(readings) >= metrics
     assert not any(each.valid for each in readings if "reader-contradiction" in each.reason.codes())
+
+
+@pytest.mark.fault("numbers-disagree")
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("hpl-2.3_N2048-6144_NB128-192_P1Q2.txt", "128     1     2 ", "128     2     1 "),
+        ("hpl-2.3_N2048-6144_NB128-192_P1Q2.txt", "192     1     2 ", "191     1     2 "),
+        (HPCC, "Running on 2 processors", "Running on 4 processors"),
+        (HPCC, "CommWorldProcs=2", "CommWorldProcs=4"),
+        (HPCC, "0.403 sec\n", "0.403 sec\nExecution time (wall clock) = 1 sec on 4 processes\n"),
+        (
+            "npb-3.4.3_bt.A_full_n4.txt",
+            "number of processes:      4",
+            "number of processes:      9",
+        ),
+    ],
+)
+def test_two_values_of_one_thing_are_invalid(name: str, old: str, new: str) -> None:
+    case, text = READERS[name.partition("-")[0]], sample(name)
+    assert old in text
+    readings = read(case, text.replace(old, new))
+    found = [each for each in readings if "reader-two-values" in each.reason.codes()]
+    assert found and not any(each.valid for each in found)
 
 
 def test_a_stonewalled_run_moves_another_amount() -> None:

@@ -20,11 +20,11 @@ BT = "npb-3.4.3_bt.W_full_n4.txt"
 LIKWID = "likwid-bench-5.2.2_stream_kB95232_t2.txt"
 OSU = "osu-7.4_multi_lat_n4.txt"
 OSU_TITLE = "# OSU MPI Multi Latency Test v7.4\n"
+NODES = "nodes               : {}\ntasks               : 2\nclients per node    : {}\n"
 LINE = "-w -r -e -C -b 16m"
 
 PAIRS = [
-    ("ior", IOR, "nodes               : 1", "nodes               : 2"),
-    ("ior", IOR, "clients per node    : 2", "clients per node    : 1"),
+    ("ior", IOR, NODES.format(1, 2), NODES.format(2, 1)),
     ("ior", IOR, "task offset         : 1", "task offset         : 2"),
     ("ior", IOR, LINE, f"{LINE} -Y"),
     ("ior", IOR, LINE, f"{LINE} -g"),
@@ -206,8 +206,8 @@ def test_a_group_of_different_jobs_is_invalid(metric: str) -> None:
     document = json.loads(text_of(FIO)[text_of(FIO).index("{") :])
     for job in document["jobs"]:
         for direction in ("write", "read"):
-            job[direction]["io_kbytes"] *= 2
-            job[direction]["bw"] *= 2
+            for name in ("io_bytes", "io_kbytes", "bw_bytes", "bw", "total_ios", "iops"):
+                job[direction][name] *= 2
     readings = read("fio-cache", json.dumps(document, indent=2))
     found = [reading for reading in readings if reading.metric == metric]
     assert found

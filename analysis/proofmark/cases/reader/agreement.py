@@ -22,7 +22,7 @@ class Agreement:
     """How one number of a row is computed from the others.
 
     Attributes:
-        metric: the number that is computed.
+        metric: the number that is computed: a metric, or a number that is only compared.
         equals: arithmetic over the metrics, the parameters and the numbers that are only compared.
             Of several expressions, for programs that differ by version, one must fit. A `printed`
             number can be half of its last digit larger or smaller.
@@ -63,18 +63,18 @@ def check(
     Args:
         facts: what is valid for the whole run.
     """
-    metrics = {rule.metric for rule in rules}
     for row in _rows(builders) if rules else ():
-        values = {each.metric: each for each in row if each.value is not None}
-        if metrics.isdisjoint(values):
-            continue
-        names: dict[str, Parameter] = {**facts, **row[0].parameters}
-        names |= {name: each.value for name, each in values.items() if each.value is not None}
-        for rule in rules:
-            checked = values.get(rule.metric)
-            if checked and (problem := _contradiction(rule, checked, names)):
-                for each in row:
-                    each.problems.append(problem)
+        values = {each.metric: each.value for each in row if each.value is not None}
+        problems: dict[Message, None] = {}
+        for each in row:
+            names: dict[str, Parameter] = {**facts, **each.parameters, **values, **each.aside}
+            for rule in rules:
+                if rule.metric in names and (
+                    rule.metric == each.metric or rule.metric not in values
+                ):
+                    problems[_contradiction(rule, each.benchmark, names)] = None
+        for each in row:
+            each.problems += filter(None, problems)
 
 
 def refuse_zero_rates(units: Mapping[str, str], builders: Iterable[ReadingBuilder]) -> None:
@@ -149,15 +149,14 @@ def _rows(builders: Iterable[ReadingBuilder]) -> Iterator[list[ReadingBuilder]]:
 
 
 def _contradiction(
-    rule: Agreement, builder: ReadingBuilder, names: Mapping[str, Parameter]
+    rule: Agreement, benchmark: str | None, names: Mapping[str, Parameter]
 ) -> Message:
-    """Return how the value of `builder` contradicts the numbers of its row, or `NOTHING`."""
-    printed = builder.value
-    if printed is None or rule.unless in names or rule.unless in builder.aside:
+    """Return how a number contradicts the others of its row, or `NOTHING`."""
+    printed = names.get(rule.metric)
+    if not isinstance(printed, int | float) or math.isnan(printed) or rule.unless in names:
         return NOTHING
-    if rule.benchmark and not rule.benchmark.fullmatch(builder.benchmark or ""):
+    if rule.benchmark and not rule.benchmark.fullmatch(benchmark or ""):
         return NOTHING
-    names = {**names, **builder.aside} if builder.aside else names
     expressions = [each for each in rule.expressions if each.names <= names.keys()]
     near = partial(_near, printed, rule)
     # Most rows agree without their rounding, which takes several computations.
@@ -174,7 +173,8 @@ def _contradiction(
 
 
 def _near(printed: float, rule: Agreement, low: float, high: float) -> bool:
-    below, above = (rule.rounding + rule.within * abs(each) for each in (low, high))
+    rounding = rule.rounding + getattr(printed, "half", 0.0)
+    below, above = (rounding + rule.within * abs(each) for each in (low, high))
     enough, little = low - below <= printed, printed <= high + above
     return (enough or bool(rule.at_most)) and (little or bool(rule.at_least))
 

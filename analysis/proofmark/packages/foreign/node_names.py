@@ -184,7 +184,7 @@ def named_nodes(
         each.proof = _Proof.TEXT if known else _proof(each, printed, programs, partners)
         if each.proof and 2 * len(named_hosts & {*map(short_name, each.words)}) > len(each.words):
             each.proof = _Proof.TEXT
-        if _plain(each.shape) not in partners and _merges(each):
+        if _plain(each.shape) not in partners and _shortens(each, programs):
             each.proof = min(each.proof, _Proof.ASK)
     chosen = _chosen(schemes, set(printed), partners)
     named: dict[str, set[str]] = {}
@@ -235,8 +235,12 @@ def _fix_width(scheme: _Scheme) -> None:
     scheme.shape = f"{before}[0-9]{{{width},}}{after}"
 
 
-def _merges(scheme: _Scheme) -> bool:
-    """Return whether one word of `scheme` stands in different names, as n01 in rack1-n01."""
+def _shortens(scheme: _Scheme, programs: Collection[str]) -> bool:
+    """Return whether words of `scheme` are parts of names, which nothing confirms.
+
+    One word stands in different names, as n01 in rack1-n01, or beside another word than a program:
+    vega-cn0001, n0001-p.
+    """
     if scheme.place != _PART or scheme.proof is _Proof.TEXT:
         return False
     for word, paths in scheme.words.items():
@@ -245,6 +249,10 @@ def _merges(scheme: _Scheme) -> bool:
             for part in re.split(rf"{_APART}|\.", path):
                 if word in (parts := part.split("-")):
                     names.add(tuple(each for each in parts if each != word and _has_number(each)))
+                    at = parts.index(word)
+                    beside = {*parts[max(at - 1, 0) : at + 2]} - {word}
+                    if {*map(_prefix, beside)} - {*programs, ""}:
+                        return True
         if len(names) > 1:
             return True
     return False

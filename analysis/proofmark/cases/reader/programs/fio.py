@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from proofmark.cases.reader.agreement import Agreement
 from proofmark.cases.reader.documents import at, first_of, truth, words_of
 from proofmark.cases.reader.reader import Documents, Item, Reader, line, words
 
 _LAYOUTS = ("single-shared-file", "file-per-process")
+_WAYS = ("write", "read")
 _WRITES = ("write", "randwrite", "rw", "readwrite", "randrw")
 _READS = ("read", "randread", "rw", "randrw")
 _NO_TIME_LEFT = (0, 2147483647)
@@ -19,6 +21,14 @@ _CHANGES_BYTES = (
     *("ramp_time", "filesize", "exitall", "exitall_on_error", "steadystate", "io_limit", "offset"),
 )
 """The options with which a job moves other bytes than its size."""
+
+_CHANGES_TRANSFERS = ("read_iolog", "bs_unaligned", "verify", "replay_align")
+"""The options with which a request can have another size than that of the transfers."""
+_COMPARED = {
+    **{"kib": "io_kbytes", "ms": "runtime"},
+    **{"rate": "bw_bytes", "requests": "total_ios", "iops": "iops"},
+}
+"""The numbers of a way that are only compared → their keys."""
 
 
 def _is_partial(document: object) -> bool:
@@ -55,7 +65,7 @@ def _item(job: object, options: Mapping[str, object]) -> Item:
     # The pattern may have the number of I/Os before the next offset, or a step: rw=write:8k.
     pattern = first_of(options.get("rw"), options.get("readwrite"), "read")
     values = {}
-    idle = [way for way in ("write", "read") if _is_zero(at(job, way, "io_bytes"))]
+    idle = [way for way in _WAYS if _is_zero(at(job, way, "io_bytes"))]
     for metric, patterns in (("write", _WRITES), ("read", _READS)):
         moved = metric not in idle or len(idle) > 1  # rwmixread=100 writes nothing
         if moved and (not isinstance(pattern, str) or pattern.startswith(patterns)):
@@ -69,11 +79,12 @@ def _item(job: object, options: Mapping[str, object]) -> Item:
         "client": at(job, "hostname"),
         "wrote": at(job, "write", "io_bytes"),
         "has_read": at(job, "read", "io_bytes"),
-        "write_kib": at(job, "write", "io_kbytes"),
-        "write_ms": at(job, "write", "runtime"),
-        "read_kib": at(job, "read", "io_kbytes"),
-        "read_ms": at(job, "read", "runtime"),
     }
+    changed = any(truth(options.get(name)) for name in _CHANGES_TRANSFERS)
+    if _is_zero(at(job, "error")) and not changed and {"bs", "blocksize"} & options.keys():
+        parameters["request_bytes"] = parameters["transfer_bytes"]
+    for way in _WAYS:
+        parameters |= {f"{way}_{name}": at(job, way, key) for name, key in _COMPARED.items()}
     settings = {k: v for k, v in options.items() if k != "size" or truth(options.get("io_size"))}
     return Item(values, parameters, settings, tuple(_problems(job, options)))
 
@@ -138,7 +149,7 @@ def _problems(job: object, options: Mapping[str, object]) -> Iterator[str]:
         yield "the job ended with an error"
     if options.get("kb_base") == "1000":
         yield "kb_base=1000: the suffixes of sizes mean something else"
-    if all(_is_zero(at(job, way, "io_bytes")) for way in ("write", "read")):
+    if all(_is_zero(at(job, way, "io_bytes")) for way in _WAYS):
         yield "the job moved no byte"
     tasks = first_of(options.get("numjobs"), "1")
     if tasks != "1" and "group_reporting" not in options:
@@ -149,13 +160,18 @@ def _is_zero(value: object) -> bool:
     return value == 0 and not isinstance(value, bool)
 
 
-def _rates(metric: str, moved: str) -> tuple[Agreement, Agreement]:
+def _rates(metric: str, moved: str) -> tuple[Agreement, ...]:
     # fio divides the bytes by the run time (show_ddir_status() in stat.c), and cuts the fraction. A
     # group of different jobs has the options of the first one and the bytes of all.
     share = f"{moved} / (wrote + has_read)"
     job = f"1000 * job_bytes * tasks / 1024 * {share} / {metric}_ms"
+    exact = partial(Agreement, rounding=1, within=0.001)
     return (
-        Agreement(metric, (f"1000 * {metric}_kib / {metric}_ms",), rounding=1, within=0.001),
+        exact(metric, (f"1000 * {metric}_kib / {metric}_ms",)),
+        exact(metric, (f"{metric}_rate / 1024",)),
+        exact(f"{metric}_kib", (f"{moved} / 1024",)),
+        exact(f"{metric}_iops", (f"1000 * {metric}_requests / {metric}_ms",)),
+        Agreement(f"{metric}_kib", (f"{metric}_requests * request_bytes / 1024",), within=0.03),
         Agreement(metric, (job,), rounding=1, within=0.03),
     )
 
@@ -200,11 +216,8 @@ FIO = Reader(
         refused=(line(r"fio: terminating on signal.*"),),
     ),
     aside={
-        "write_kib": "printed",
-        "write_ms": "printed",
-        "read_kib": "printed",
-        "read_ms": "printed",
-        "job_bytes": "suffixed",
+        **dict.fromkeys([f"{way}_{name}" for way in _WAYS for name in _COMPARED], "printed"),
+        **{"job_bytes": "suffixed", "request_bytes": "suffixed"},
         "wrote": "int",
         "has_read": "int",
     },

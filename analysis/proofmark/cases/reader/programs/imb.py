@@ -37,9 +37,8 @@ _TABLE = Table(
         "Mbytes/sec": "bandwidth",
         "Msg/sec": "rate",
     },
-    parameters={"Group": "group", "#bytes": "bytes"},
+    parameters={"Group": "group", "#bytes": "bytes", "#repetitions": "repetitions"},
     words={"defects": "0.00"},
-    unread=("#repetitions",),
     skip=line("#.*"),
     gives_up=line(
         r"\s*(?:(?P<group>\d+) +)?(?P<bytes>\d+)"
@@ -113,10 +112,12 @@ IMB = Reader(
     },
     read=read,
     prints_benchmark=True,
+    aside={"repetitions": "int"},
     no_setting=("-npmin", "-include", "-exclude", "-time", "-mem"),
     # IMB computes the bandwidth from the longest time. Until 2018 a megabyte
     # was 2 ** 20 bytes.
     agree=(
+        Agreement(metric="repetitions", at_least="1", within=0),
         # The mean of the ranks is between the fastest and the slowest.
         Agreement(metric="t_min", at_most="t_avg", rounding=0.011, within=0.001),
         Agreement(metric="t_avg", at_most="t_max", rounding=0.011, within=0.001),

@@ -35,7 +35,7 @@ _OPTIONS = (
 _API = line(r"\s*api\s+[:=] (?P<api>[A-Za-z][\w-]*?)(?:-\d+\.\S*)?(?: .*)?")
 _OF_API = (
     *("type", "layout", "ordering", "ordering_inter_file", "segments", "block_bytes"),
-    *("transfer_bytes", "tasks", "amount", "repetitions"),
+    *("transfer_bytes", "tasks", "amount", "repetitions", "nodes", "per_node"),
 )
 """The parameters that follow a line with the interface."""
 # IOR 3.2 and later print blanks and a colon; earlier versions a tab and an equals sign.
@@ -48,7 +48,9 @@ _CONTEXT = (
     line(r"\s*pattern\s+= \w+ \((?P<segments>\d+) segments?\)"),
     line(r"\s*stonewallingTime\s+: (?P<stonewall>[1-9]\d*)"),
     line(r"\s*tasks\s+: (?P<tasks>.*)"),
-    line(r"\s*clients\s+= (?P<tasks>\d+) \(.*\)"),
+    line(r"\s*clients\s+= (?P<tasks>\d+) \((?:(?P<per_node>\d+) per node|.*)\)"),
+    line(r"\s*nodes\s+: (?P<nodes>\d+)"),
+    line(r"\s*clients per node\s*: (?P<per_node>\d+)"),
     line(r"\s*xfersize\s+[:=] (?P<transfer_bytes>.*)"),
     line(r"\s*blocksize\s+[:=] (?P<block_bytes>.*)"),
     line(r"\s*aggregate filesize\s*[:=] (?P<amount>.*)"),
@@ -220,6 +222,8 @@ def _parameters(test: object, command: Sequence[str]) -> dict[str, object]:
         "block_bytes": at(test, "Parameters", "blockSize"),
         "transfer_bytes": at(test, "Parameters", "transferSize"),
         "tasks": at(test, "Options", "tasks"),
+        "nodes": at(test, "Options", "nodes"),
+        "per_node": at(test, "Options", "clients per node"),
         "amount": at(test, "Options", "aggregate filesize"),
     }
 
@@ -270,14 +274,25 @@ IOR = Reader(
         numbered="iteration",
         refused=(_FSYNC_FAILED, _INCONSISTENT),
     ),
-    aside={"total_s": "printed", "amount": "printed", "iops": "printed", "repetitions": "int"},
+    aside={
+        **dict.fromkeys(("total_s", "amount", "iops"), "printed"),
+        **dict.fromkeys(("repetitions", "nodes", "per_node"), "int"),
+    },
     no_setting=words(
         "api access type pattern segments ordering_in_a_file ordering_inter_file tasks"
         " xfersize blocksize aggregate_filesize stonewallingtime -a -b -t -e -B -F -D -z -Z"
         " -O --posix.odirect -i -w -r -k -K -v -vv -vvv -vvvv -q -j repetitions"
         " useo_direct stonewallingstatusfile summaryformat apiversion clients"
     ),
-    agree=(*_rate("write"), *_rate("read")),
+    agree=(
+        *_rate("write"),
+        *_rate("read"),
+        Agreement("amount", ("segments * block_bytes * tasks",), within=1e-6),
+        # IOR counts the tasks of the first node. The others have one or more, and less than twice
+        # as many.
+        Agreement("tasks", at_least="per_node + nodes - 1", within=0),
+        Agreement("tasks", at_most="(2 * nodes - 1) * per_node", within=0),
+    ),
     starts=line(r"IOR-\d.*: MPI Coordinated Test of Parallel I/O"),
     foreign={"summaryFormat=CSV": line(r"access,bw\(MiB/s\),.*")},
     once="ends",

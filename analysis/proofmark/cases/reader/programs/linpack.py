@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from proofmark.cases.reader.agreement import Agreement
+from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.reader import Reader, Rows, TextRun, line, words
+from proofmark.cases.reader.values import Printed
+from proofmark.common.message import Message
 
 _OPERATIONS = "(2 / 3 * n ** 3 + 3 / 2 * n ** 2)"
 _FAILED = line(r"\|\|Ax-b\|\|_oo.*\.\.\. FAILED")
@@ -20,13 +25,36 @@ _HPL_ROW = line(
 # HPL 1 prints three such lines after a row, HPL 2 one. A failed one makes the row INVALID.
 _HPL_PASSED = line(r"\|\|Ax-b\|\|_oo.*= +(?P<residual>\S+) \.\.\.+ PASSED")
 
+# More than eight values continue on the next line.
+_HPL_LISTED = line(r"(?:(?P<key>NB?|[PQ]) +:| {8})(?P<values>(?: +\d+)+)")
+
+
+def _check_listed(row: Sequence[ReadingBuilder], listed: Mapping[str, Sequence[str]]) -> None:
+    """Add a problem to a row whose size, blocks or grid are none of those in the header."""
+    for names in (("n",), ("nb",), ("p", "q")):
+        header = [*zip(*(listed.get(name, ()) for name in names), strict=False)]
+        for each in row if header else ():
+            found = tuple(f"{each.parameters.get(name, '')}" for name in names)
+            if each.value is not None and found not in header:
+                stated = ", ".join(map(" × ".join, header))
+                name, second = " × ".join(names), " × ".join(found)
+                two = Message("reader-two-values", name=name, first=stated, second=second)
+                each.problems.append(two)
+
 
 def read_hpl(run: TextRun) -> None:
     """Read HPL 1 and 2."""
     rows = Rows(run, _HPL_ROW, ("rmax", "time"), confirmed=True)
+    listed: dict[str, list[str]] = {}
+    values: list[str] = []
     for text in run.lines():
-        if _HPL_BEGINS.fullmatch(text):
+        if match := _HPL_LISTED.fullmatch(text):
+            values = listed.setdefault(match["key"].lower(), []) if match["key"] else values
+            values += match["values"].split()
+        elif _HPL_BEGINS.fullmatch(text):
+            start = len(run.builders)
             rows.row(text)
+            _check_listed(run.builders[start:], listed)
         elif match := _HPL_PASSED.fullmatch(text):
             rows.confirm(match, ("residual",))
         elif _FAILED.fullmatch(text):
@@ -53,8 +81,9 @@ HPL = Reader(
     read=read_hpl,
     # Columns of a row have the others.
     no_setting=words("n nb p q pfact nbmin ndiv rfact bcast depth time gflops"),
-    # HPL computes the rate from the time (HPL_pdtest.c), and prints hundredths of a second.
-    agree=(Agreement("time", (f"{_OPERATIONS} / (rmax * 1e9)",), rounding=0.006),),
+    # HPL computes the rate from the time (HPL_pdtest.c), and prints hundredths of a second and four
+    # digits of the rate.
+    agree=(Agreement("time", (f"{_OPERATIONS} / (rmax * 1e9)",), rounding=0.006, within=6e-4),),
     starts=line(r"HPLinpack \d.*"),
     once="ends",
     settings=(line(r"(?P<key>[A-Z]+\d?) +: (?P<value>\S.*)"),),
@@ -71,7 +100,12 @@ _HPCC_ROW = line(
     r"\S+ +(?P<n>\S+) +(?P<nb>\S+) +(?P<p>\S+) +(?P<q>\S+) +(?P<seconds>\S+) +(?P<hpl_rmax>\S+)"
 )
 _HPCC_PASSED = line(r"\|\|Ax-b\|\|_oo.*\.\.\. PASSED")
-_SUMMARY = line(r"Begin of Summary section\.")
+_SECTION = line(r"Begin of (?P<name>\w+) section\.")
+# A test prints its result before the summary does: Average Gflop/s 6.2, Single STREAM Add GB/s 32.6
+_AGAIN = line(
+    r"(?:(?:Average|Single)(?: DGEMM| STREAM| FFT)? )?(?:(?P<kernel>\w+) )?(?P<unit>G\w+)/s:?"
+    r" +(?P<value>\S+)"
+)
 _KEY = line(r"(?P<key>\w+)=(?P<value>.*)")
 # A test that did not run (ping-pong on one rank) prints -1 or 0, or memory that was never set:
 # 6.95e-310.
@@ -116,11 +150,15 @@ def read_hpcc(run: TextRun) -> None:
     """Read HPC Challenge 1.4 and 1.5."""
     # The row of HPL, not HPL_Tflops: only the row has a line with the residual.
     rows = Rows(run, _HPCC_ROW, ("hpl_rmax",), confirmed=True)
-    titled = summary = False
+    titled, section = False, ""
     for text in run.lines():
         titled = titled or bool(_HPCC_TITLE.fullmatch(text))
-        summary = summary or bool(_SUMMARY.fullmatch(text))
-        if _HPCC_BEGINS.fullmatch(text):
+        if match := _SECTION.fullmatch(text):
+            section = match["name"]
+        elif match := _AGAIN.fullmatch(text):
+            key = f"{section}_{match['kernel'] or match['unit'] + 's'}"
+            run.facts[f"{_HPCC_METRICS.get(key)}_again"] = Printed(match["value"])
+        elif _HPCC_BEGINS.fullmatch(text):
             if titled:
                 rows.row(text)
         elif match := _HPCC_PASSED.fullmatch(text):
@@ -129,7 +167,11 @@ def read_hpcc(run: TextRun) -> None:
             rows.refuse(text)
         elif match := _TESTS.fullmatch(text):
             rows.count(match)
-        elif summary and (match := _KEY.fullmatch(text)) and match["key"] in _HPCC_METRICS:
+        elif (
+            section == "Summary"
+            and (match := _KEY.fullmatch(text))
+            and match["key"] in _HPCC_METRICS
+        ):
             metric = _HPCC_METRICS[match["key"]]
             if _NOT_RUN.fullmatch(match["value"].strip()):
                 run.unset.add(metric)
@@ -151,12 +193,9 @@ HPCC = Reader(
     parameters={"n": "int", "nb": "int", "p": "int", "q": "int", "ranks": "int"},
     read=read_hpcc,
     aside={
-        "seconds": "printed",
-        "updates": "int",
-        "access_s": "printed",
-        "updates_lcg": "int",
-        "access_lcg_s": "printed",
-        "best_tflops": "printed",
+        **dict.fromkeys(("updates", "updates_lcg", "best_n"), "int"),
+        **dict.fromkeys(("seconds", "access_s", "access_lcg_s", "best_tflops"), "printed"),
+        **dict.fromkeys(("best_s", "ptrans_residual", "threshold"), "printed"),
     },
     # Of the summary: whole numbers and words are settings, the others are measured.
     summary=True,
@@ -170,6 +209,10 @@ HPCC = Reader(
     agree=(
         Agreement("hpl_rmax", (f"{_OPERATIONS} / (seconds * 1e9)",)),
         Agreement("hpl_rmax", at_most="best_tflops * 1e3"),
+        Agreement("best_tflops", (f"{_OPERATIONS} / (best_s * 1e12)".replace("n", "best_n"),)),
+        Agreement("ptrans_residual", at_most="threshold", within=0),
+        Agreement("ranks", at_least="p * q", within=0),
+        *(Agreement(metric, (f"{metric}_again",)) for metric in _HPCC_METRICS.values()),
         Agreement("randomaccess_mpi", ("updates / (access_s * 1e9)",), within=0.001),
         Agreement("randomaccess_lcg_mpi", ("updates_lcg / (access_lcg_s * 1e9)",), within=0.001),
     ),
@@ -178,8 +221,15 @@ HPCC = Reader(
     facts=(
         line("Hostname: '(?P<node>[^']+)'"),
         line("CommWorldProcs=(?P<ranks>.*)"),
-        line("HPL_N=(?P<n>.*)"),
+        line(r"Running on (?P<ranks>\d+) processors.*"),
+        line(r"Execution time \(wall clock\) .* on (?P<ranks>\d+) processes"),
+        line("HPL_N=(?P<n>(?P<best_n>.*))"),
         line("HPL_Tflops=(?P<best_tflops>.*)"),
+        line(r"HPL_time=(?P<best_s>\d.*)"),
+        line(r"PTRANS_residual=(?P<ptrans_residual>\d.*)"),
+        line(
+            r"- Computational tests pass if scaled residuals are less than +(?P<threshold>[\d.]+)"
+        ),
         line("HPL_NB=(?P<nb>.*)"),
         line("MPIRandomAccess_ExeUpdates=(?P<updates>.*)"),
         line("MPIRandomAccess_time=(?P<access_s>.*)"),

@@ -32,12 +32,16 @@ NPB = Reader(
     parameters={"class": "word", "ranks": "int", "subtype": "lower"},
     read=read,
     aside={
-        **{"edge": "int", "iterations": "int", "active": "int"},
-        **{"io_percent": "printed", "written": "printed"},
+        **{"edge": "int", "iterations": "int", "active": "int", "started": "int"},
+        **{"io_percent": "printed", "written": "printed", "mops_process": "printed"},
     },
     agree=(
         Agreement(
             "mops", (f"{_OPERATIONS} / (time * 1e6)",), rounding=0.006, rounded={"time": 0.005}
+        ),
+        # Some versions divide by the processes that were started, others by the active ones.
+        Agreement(
+            "mops", ("mops_process * started", "mops_process * active"), rounding=0.006, within=1e-6
         ),
         Agreement("io_rate", ("written / io_time",), rounding=0.006, rounded={"io_time": 0.005}),
         Agreement("io_time", ("io_percent * time / 100",), rounding=0.006),
@@ -62,6 +66,8 @@ NPB = Reader(
         line(r"\s*I/O timing percentage\s*:\s+(?P<io_percent>\S+)"),
         line(r"\s*Total data written \(MB\)\s*:\s+(?P<written>\S+)"),
         line(r"\s*Total processes\s*=\s+(?P<ranks>\S+)"),
+        line(r"\s*Total (?:number of )?processes\s*[:=]\s+(?P<started>\d+)"),
+        line(r"\s*Mop/s/process\s*=\s+(?P<mops_process>\S+)"),
         # FULL MPI-IO, SIMPLE MPI-IO, FORTRAN IO or EPIO. Without I/O there is no
         # such line.
         line(r"\s*BTIO -- (?P<subtype>FULL|SIMPLE|FORTRAN|EPIO)\b.* write" " interval:.*"),

@@ -12,8 +12,10 @@ _VALIDATED = line(" ?Solution Validates(?:: .*|!)?")
 _TABLE = Table(
     names={"Function": {"Copy:": "copy", "Scale:": "scale", "Add:": "add", "Triad:": "triad"}},
     named={"Best Rate MB/s": 0, "Rate (MB/s)": 0, "Rate (GB/s)": 3, "Best Rate GB/s": 3},
-    parameters={"Min time": "min_time"},
-    unread=("Avg time", "RMS time", "Max time"),
+    parameters={
+        **{"Min time": "min_time", "Max time": "max_time"},
+        **{"Avg time": "mean_time", "RMS time": "mean_time"},
+    },
     stray=line(r"(?:Copy|Scale|Add|Triad):\s.*"),
 )
 
@@ -35,11 +37,18 @@ STREAM = Reader(
     units={"copy": "MB/s", "scale": "MB/s", "add": "MB/s", "triad": "MB/s"},
     parameters={"ranks": "int", "threads": "int", "array": "int"},
     read=read,
-    aside={"element": "int", "min_time": "printed"},
+    aside={
+        "element": "int",
+        **dict.fromkeys(("min_time", "mean_time", "max_time"), "printed"),
+    },
     # STREAM computes the rate from the shortest time (stream.c).
-    agree=tuple(
-        Agreement(metric, (f"{arrays} * element * array / (min_time * 1e6)",), rounding=0.06)
-        for metric, arrays in (("copy", 2), ("scale", 2), ("add", 3), ("triad", 3))
+    agree=(
+        *(
+            Agreement(metric, (f"{arrays} * element * array / (min_time * 1e6)",), rounding=0.06)
+            for metric, arrays in (("copy", 2), ("scale", 2), ("add", 3), ("triad", 3))
+        ),
+        Agreement("mean_time", at_least="min_time", within=0),
+        Agreement("mean_time", at_most="max_time", within=0),
     ),
     settings=(
         line(r" ?STREAM [Vv]ersion \$Revision: (?P<version>[\d.]+) \$.*"),
