@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.fixtures.fleet import fleet_run, write_inventory
 from tests.fixtures.verbs import World, world
+from tests.folders import ROOT
 
 from proofmark.cli.main import INTERNAL_ERROR
 from proofmark.cli.parser import COMMANDS, command_of
@@ -113,6 +115,18 @@ class Runs:
     def rolling(self) -> Path:
         self.names["SITED"] = "-i PHI -l phi"
         return self._made("plan SITED --suite quick --rolling node --create")
+
+    def stability(self) -> Path:
+        """Planned, with jobs of the program of the checkout."""
+        cases = Path(self.names["OWN"]) / "benchmarks"
+        shutil.copyfile(ROOT / "benchmarks/stability.yml", cases / "stability.yml")
+        for name, added in (("suites", {"title": "Stability"}), ("fake", {})):
+            path = cases / f"{name}.yml"
+            document = yaml.safe_load(path.read_text())
+            document["suites"]["stability"] = added
+            path.write_text(yaml.safe_dump(document))
+        terms = "--stability-days 1min --stability-load 1"
+        return self._made(f"plan SITED --suite stability {terms} --create")
 
     def without_outputs(self) -> Path:
         run = self.measured()
