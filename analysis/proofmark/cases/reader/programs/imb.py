@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proofmark.cases.reader.agreement import Agreement, row_missing
 from proofmark.cases.reader.builder import ReadingBuilder
-from proofmark.cases.reader.reader import Reader, TextRun, any_of, line
+from proofmark.cases.reader.reader import Reader, TextRun, any_of, line, words
 from proofmark.cases.reader.table import Table
 
 # Below: Calling sequence was
@@ -88,18 +88,22 @@ def read(run: TextRun) -> None:
             each.problems.append(problem)
 
 
+def _bandwidth(benchmark: str, *equals: str) -> Agreement:
+    # IMB computes it from the longest time. Until 2018 a megabyte was 2 ** 20 bytes.
+    return Agreement(
+        "bandwidth",
+        (*equals, *(f"{each} * 1e6 / 2 ** 20" for each in equals)),
+        rounding=0.006,
+        rounded={"t_max": 0.005, "t_avg": 0.005, "rate": 0.5},
+        benchmark=line(f"(?:Multi-)?{benchmark}"),
+    )
+
+
 IMB = Reader(
     finds="IMB result row",
     units={
-        "t_avg": "usec",
-        "t_min": "usec",
-        "t_max": "usec",
-        "t_ovrl": "usec",
-        "t_pure": "usec",
-        "t_cpu": "usec",
-        "overlap": "%",
-        "bandwidth": "Mbytes/sec",
-        "rate": "Msg/sec",
+        **dict.fromkeys(words("t_avg t_min t_max t_ovrl t_pure t_cpu"), "usec"),
+        **{"overlap": "%", "bandwidth": "Mbytes/sec", "rate": "Msg/sec"},
     },
     parameters={
         "ranks": "int",
@@ -114,52 +118,18 @@ IMB = Reader(
     prints_benchmark=True,
     aside={"repetitions": "int"},
     no_setting=("-npmin", "-include", "-exclude", "-time", "-mem"),
-    # IMB computes the bandwidth from the longest time. Until 2018 a megabyte
-    # was 2 ** 20 bytes.
     agree=(
-        Agreement(metric="repetitions", at_least="1", within=0),
+        Agreement("repetitions", at_least="1", within=0),
         # The mean of the ranks is between the fastest and the slowest.
-        Agreement(metric="t_min", at_most="t_avg", rounding=0.011, within=0.001),
-        Agreement(metric="t_avg", at_most="t_max", rounding=0.011, within=0.001),
-        Agreement(
-            metric="bandwidth",
-            benchmark=line("(?:Multi-)?PingP[io]ng(?:Specificsource)?"),
-            equals=(
-                "bytes / t_max",
-                "bytes / t_avg",
-                "bytes / t_max * 1e6 / 2 ** 20",
-                "bytes / t_avg * 1e6 / 2 ** 20",
-                # IMB-P2P prints the rate of messages, too.
-                "rate * bytes / 1e6",
-            ),
-            rounded={"t_max": 0.005, "t_avg": 0.005, "rate": 0.5},
-            rounding=0.006,
-            within=0.002,
+        Agreement("t_min", at_most="t_avg", rounding=0.011, within=0.001),
+        Agreement("t_avg", at_most="t_max", rounding=0.011, within=0.001),
+        # IMB-P2P prints the rate of messages, too.
+        _bandwidth(
+            "PingP[io]ng(?:Specificsource)?", "bytes / t_max", "bytes / t_avg", "rate * bytes / 1e6"
         ),
-        Agreement(
-            metric="bandwidth",
-            benchmark=line("(?:Multi-)?Sendrecv"),
-            equals=("2 * bytes / t_max", "2 * bytes / t_max * 1e6 / 2 ** 20"),
-            rounded={"t_max": 0.005},
-            rounding=0.006,
-            within=0.002,
-        ),
-        Agreement(
-            metric="bandwidth",
-            benchmark=line("(?:Multi-)?Exchange"),
-            equals=("4 * bytes / t_max", "4 * bytes / t_max * 1e6 / 2 ** 20"),
-            rounded={"t_max": 0.005},
-            rounding=0.006,
-            within=0.002,
-        ),
-        Agreement(
-            metric="bandwidth",
-            benchmark=line("(?:Multi-)?(?:Uni|Bi)band"),
-            equals=("rate * bytes / 1e6", "rate * bytes / 2 ** 20"),
-            rounded={"rate": 0.5},
-            rounding=0.006,
-            within=0.002,
-        ),
+        _bandwidth("Sendrecv", "2 * bytes / t_max"),
+        _bandwidth("Exchange", "4 * bytes / t_max"),
+        _bandwidth("(?:Uni|Bi)band", "rate * bytes / 1e6"),
     ),
     starts=line(r"#\s+Intel ?\(R\) MPI Benchmark.*"),
     once="ends",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from proofmark.cases.reader.agreement import Agreement
-from proofmark.cases.reader.reader import Reader, TextRun, line, words
+from proofmark.cases.reader.reader import Pattern, Reader, TextRun, line, words
 from proofmark.cases.reader.settings import StartedCommand
 from proofmark.cases.reader.values import measured
 from proofmark.common.message import Message
@@ -102,6 +102,12 @@ def selected_metrics(request: StartedCommand) -> set[str]:
     return selected
 
 
+def _option(option: str, value: str) -> Pattern:
+    # mdtest prints each word without quotes, in single ones, or (1.9.3) in double ones.
+    quote = "['\"]?"
+    return line(f"Command line used.* {quote}{option}{quote} {quote}{value}{quote}(?: .*)?")
+
+
 MDTEST = Reader(
     finds="mdtest rate",
     benchmark="mdtest",
@@ -145,29 +151,12 @@ MDTEST = Reader(
             r"|directories)\b.*"
         ),
         line(r"SUMMARY(?: rate)?.*\(of (?P<iterations>\d+) iterations\)"),
-        # mdtest prints each word without quotes, in single ones, or (1.9.3) in
-        # double ones.
-        line(
-            "Command line used.* ['\"]?-n['\"]?"
-            r""" ['"]?(?P<items>\d+)['"]?(?: .*)?"""
-        ),
-        line(
-            "Command line used.* ['\"]?-N['\"]?"
-            r""" ['"]?(?P<stride>\d+)['"]?(?: .*)?"""
-        ),
+        _option("-n", r"(?P<items>\d+)"),
+        _option("-N", r"(?P<stride>\d+)"),
         line("Command line used.* ['\"]?(?P<own_directory>-u)['\"]?(?: .*)?"),
-        line(
-            "Command line used.* ['\"]?-w['\"]?"
-            r""" ['"]?(?P<file_bytes>\d+)['"]?(?: .*)?"""
-        ),
-        line(
-            "Command line used.* ['\"]?-e['\"]?"
-            r""" ['"]?(?P<read_bytes>\d+)['"]?(?: .*)?"""
-        ),
-        line(
-            "Command line used.* ['\"]?-W['\"]?"
-            r""" ['"]?(?P<stonewall>[1-9]\d*)['"]?(?: .*)?"""
-        ),
+        _option("-w", r"(?P<file_bytes>\d+)"),
+        _option("-e", r"(?P<read_bytes>\d+)"),
+        _option("-W", r"(?P<stonewall>[1-9]\d*)"),
     ),
     settings=(
         # Version 1.9.3 prints all options.

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from proofmark.cases.reader.agreement import Agreement, row_missing
 from proofmark.cases.reader.builder import ReadingBuilder
-from proofmark.cases.reader.reader import Reader, Rows, TextRun, any_of, line
+from proofmark.cases.reader.reader import Reader, Rows, TextRun, any_of, line, words
 from proofmark.cases.reader.settings import StartedCommand, named, size_of, value_of
 from proofmark.cases.reader.table import Table
 from proofmark.common.message import NOTHING, Message
@@ -170,31 +170,21 @@ def _at_most(metric: str, most: str, rounding: float = 0.011) -> Agreement:
 OSU = Reader(
     finds="OSU result row",
     units={
-        "latency": "us",
-        "latency_min": "us",
-        "latency_max": "us",
-        "latency_p50": "us",
-        "latency_p90": "us",
-        "latency_p95": "us",
-        "latency_p99": "us",
-        "bandwidth": "MB/s",
-        "bandwidth_p50": "MB/s",
-        "bandwidth_p90": "MB/s",
-        "bandwidth_p95": "MB/s",
-        "bandwidth_p99": "MB/s",
+        **dict.fromkeys(
+            words(
+                "latency latency_min latency_max latency_p50 latency_p90 latency_p95 latency_p99"
+            ),
+            "us",
+        ),
+        **dict.fromkeys(
+            words("bandwidth bandwidth_p50 bandwidth_p90 bandwidth_p95 bandwidth_p99"), "MB/s"
+        ),
         "rate": "Messages/s",
-        "overall": "us",
-        "compute": "us",
-        "comm_init": "us",
-        "comm_test": "us",
-        "comm_wait": "us",
-        "comm": "us",
-        "comm_min": "us",
-        "comm_max": "us",
+        **dict.fromkeys(
+            words("overall compute comm_init comm_test comm_wait comm comm_min comm_max"), "us"
+        ),
         "overlap": "%",
-        "startup": "ms",
-        "startup_min": "ms",
-        "startup_max": "ms",
+        **dict.fromkeys(words("startup startup_min startup_max"), "ms"),
     },
     # Memory of the buffers: H(ost), D(evice), M(anaged). A window of 64 messages and MPI_CHAR are
     # the defaults: only other values are parameters.
