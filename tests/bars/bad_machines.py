@@ -78,7 +78,7 @@ class BadMachine:
         rack: nodes in a rack.
         partition: further facts of the partition.
         edit: changes the finished folder.
-        picked: whether the repeats were not planned.
+        picked: whether the repeats were not planned: one step was run again.
     """
 
     name: str
@@ -393,17 +393,27 @@ BAD: tuple[BadMachine, ...] = (
         changes={"n03": {"rate: 100 Gb/sec (4X EDR)": "rate: 10 Gb/sec (4X SDR)"}},
     ),
     # crashes and wrong answers
-    BadMachine("one crash of five on n03", 1, CRASH, edit=_coded(139, 0, 0, 0, 0)),
-    BadMachine("four crashes of five on n03", 1, CRASH, edit=_coded(139, 139, 139, 139, 0)),
+    BadMachine("one crash of five on n03", 1, CRASH, edit=_coded(139, 0, 0, 0, 0), picked=True),
+    BadMachine(
+        "four crashes of five on n03", 1, CRASH, edit=_coded(139, 139, 139, 139, 0), picked=True
+    ),
     BadMachine("five crashes of five on n03", 2, CRASH, edit=_coded(139, 139, 139, 139, 139)),
-    BadMachine("an exit code of n03", 1, CRASH, edit=_coded(74, 0)),
+    BadMachine("an exit code of n03", 1, CRASH, edit=_coded(74, 0), picked=True),
     BadMachine("a timeout of n03", 2, CRASH, edit=timed_out),
-    BadMachine("a wrong answer of n03", 1, CRASH, edit=_answered("size 1\nFAKE broken\n")),
-    BadMachine("wrong answers of n03", 1, CRASH, edit=_answered(*["size 1\nrate nan\nEND\n"] * 4)),
+    BadMachine(
+        "a wrong answer of n03", 1, CRASH, edit=_answered("size 1\nFAKE broken\n"), picked=True
+    ),
+    BadMachine(
+        "wrong answers of n03",
+        1,
+        CRASH,
+        edit=_answered(*["size 1\nrate nan\nEND\n"] * 4),
+        picked=True,
+    ),
     BadMachine(
         "only wrong answers of n03", 2, CRASH, edit=_answered(*["size 1\nrate -1\nEND\n"] * 5)
     ),
-    BadMachine("a truncated output of n03", 1, CRASH, edit=truncated),
+    BadMachine("a truncated output of n03", 1, CRASH, edit=truncated, picked=True),
     BadMachine("the output of another point", 2, (), edit=_answered(*["rate 100000\nEND\n"] * 5)),
     BadMachine("nothing measured on n03", 2, CRASH, edit=without_results),
     BadMachine("measured on another host", 2, ("n03",), edit=_bound_elsewhere),
@@ -468,7 +478,7 @@ BAD: tuple[BadMachine, ...] = (
     BadMachine(
         "edited outputs without digests", 2, ("n03",), nodes={"n03": 0.5}, edit=without_digests
     ),
-    BadMachine("one edited output of five", 1, ("n03",), edit=one_edited),
+    BadMachine("one edited output of five", 1, ("n03",), edit=one_edited, picked=True),
     BadMachine("an edited limit", 3, ("site.json",), level=0.5, edit=edited_limit),
     BadMachine("an edited limit, no run.json", 3, ("run.json",), level=0.5, edit=without_identity),
     BadMachine("forged products", 3, PRODUCTS, level=0.5, edit=forged),

@@ -205,6 +205,8 @@ MESSAGES: Mapping[str, str] = {
     "accepted ({source})",
     # judge: faults of nodes that no figure has
     "same-machine": "{nodes} are one machine: {key} {value}",
+    "same-output": "{nodes} have the same output of {case}: the digits of all values are equal "
+    "({steps})",
     "peers-too-good": "too good to be true: {metric} is {ratio} × the median of {nodes} like nodes "
     "({value})",
     "above-nominal": "too good to be true: {metric} is {ratio} × the bandwidth of the memory "

@@ -39,7 +39,7 @@ case "$*" in
     cp "$2/spack.yaml" "$0.used"
     cp "$0.lock" "$2/spack.lock"
     ;;
-*'config get packages') exec {sys.executable} {ROOT}/tests/emulators/spack_config.py "$@" ;;
+*'config get packages') exec '{sys.executable}' '{ROOT}/tests/emulators/spack_config.py' "$@" ;;
 *' unmet '*) echo '[]' ;;
 *hashes) cat "$0.hashes" ;;
 *' python '*) cat "$0.sources" ;;

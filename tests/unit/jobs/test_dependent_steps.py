@@ -90,12 +90,6 @@ class TestPlan:
             ([READING], "no use before it"),
             ([WRITING, READING, READING], "no use before it"),
             ([WRITING, {**READING, "repeats": 2}], "2"),
-            (
-                [WRITING, {**READING, "search": {"metric": "rate", "axes": ["size"]}}],
-                "a search in a use that reads files",
-            ),
-            ([{**WRITING, "search": {"metric": "rat", "axes": ["size"]}}], "'rat'"),
-            ([{**WRITING, "search": {"metric": "rate", "axes": ["siz"]}}], "'siz'"),
         ],
     )
     def test_a_mistake_is_refused(

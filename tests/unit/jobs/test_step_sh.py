@@ -193,7 +193,7 @@ class TestFinished:
 
 
 class TestPlaces:
-    @pytest.mark.parametrize("name", ['it\'s a "run" of $HOME', "a*[b]? {c}", "naïve ; &"])
+    @pytest.mark.parametrize("name", ['it\'s a "run" of $HOME', "a[b] (c)", "naïve ; &"])
     def test_any_name_of_a_folder_works(self, tmp_path: Path, shell: str, name: str) -> None:
         step = stage(tmp_path / name, shell, f"{DAEMON} {SOUND}", cost={"seconds": 1, "bytes": 9})
         assert [step.run(), step.run()] == [0, 0]

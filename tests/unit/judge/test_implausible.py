@@ -1,4 +1,4 @@
-"""Two names of one machine, and results that are too good, are faults."""
+"""Copied outputs, two names of one machine, and results that are too good are faults."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 from tests.fixtures.fleet import fleet_run
-from tests.folders import PROBES
+from tests.folders import BENCHMARKS, PROBES
 
+from proofmark.cases.loading import load_benchmarks
+from proofmark.judge.diagnosis.copied_outputs import copied_outputs
 from proofmark.judge.diagnosis.implausible import same_machines
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
+from proofmark.records.columns import Record, Records
 from proofmark.site.node.facts import parse_probe
 
 HOSTS = [f"n{number}" for number in range(8)]
@@ -30,6 +35,66 @@ def named(verdict: Verdict) -> dict[str, str]:
 def test_sound_nodes_are_not_named(tmp_path: Path) -> None:
     """The control."""
     assert named(verdict_of(tmp_path, RATES)) == {}
+
+
+@pytest.mark.fault("copied-output")
+def test_two_nodes_with_the_same_output_are_named(tmp_path: Path) -> None:
+    verdict = verdict_of(
+        tmp_path, {**RATES, "n5": [99.87654321, *RATES["n5"]], "n2": [99.87654321]}
+    )
+    assert named(verdict).keys() == {"n2", "n5"}
+    assert "n[2,5] have the same output of fake" in named(verdict)["n2"]
+    assert verdict.exit_code() == 1
+
+
+def test_few_digits_are_equal_by_chance(tmp_path: Path) -> None:
+    """Eight nodes: 28 pairs. A value with four digits is one of about a hundred."""
+    assert named(verdict_of(tmp_path, {key: [100.5, 100.25] for key in HOSTS})) == {}
+
+
+STREAM = ("copy", "scale", "add", "triad")
+
+
+def stream_fleet(values: NDArray[np.float64]) -> Records:
+    """Return a fleet of STREAM: one row of `values`, four rates, for each node."""
+    usual: dict[str, Any] = dict.fromkeys(Record.__dataclass_fields__, "")
+    usual |= {"case": "stream", "benchmark": "STREAM", "origin": "measured", "unit": "MB/s"}
+    rows = [
+        {
+            "step": f"0001-stream/n{node}",
+            "node": f"n{node}",
+            "metric": metric,
+            "value": float(value),
+        }
+        for node, row in enumerate(values)
+        for metric, value in zip(STREAM, row, strict=True)
+    ]
+    further = {"attempt": 1, "repeat": 1, "parameters": {}, "valid": True}
+    return Records.of([Record(**{**usual, **further, **row}) for row in rows])
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["one clock sets all four", "each by itself"])
+def test_outputs_of_a_large_fleet_are_equal_by_chance(own: bool) -> None:
+    """3,000 nodes: a copy is named unless the values of a sound output follow from each other."""
+    random = np.random.default_rng(1)
+    factors = 1 + 0.01 * random.standard_normal((3000, 4 if own else 1))
+    values = np.round(np.array([7984.0, 7992.0, 7994.0, 7983.0]) * factors, 1)
+    benchmarks = load_benchmarks(BENCHMARKS)
+    equal = len(values) - len(np.unique(values, axis=0))
+    assert (equal > 0) == (not own)
+    assert copied_outputs(stream_fleet(values), benchmarks) == {}
+    values[7] = values[2007]
+    found = copied_outputs(stream_fleet(values), benchmarks)
+    assert found.keys() == ({"n7", "n2007"} if own else set())
+
+
+def test_the_same_output_twice_on_one_node_is_no_copy(tmp_path: Path) -> None:
+    assert named(verdict_of(tmp_path, {**RATES, "n2": [99.87654321] * 3})) == {}
+
+
+def test_virtual_nodes_may_have_the_same_output(tmp_path: Path) -> None:
+    rates = {key: [99.87654321] for key in HOSTS}
+    assert named(verdict_of(tmp_path, rates, partition={"origin": "emulated"})) == {}
 
 
 @pytest.mark.fault("copied-output")

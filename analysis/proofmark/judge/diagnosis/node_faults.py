@@ -23,6 +23,7 @@ from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.change_limits import compared_metric
+from proofmark.judge.diagnosis.copied_outputs import copied_outputs
 from proofmark.judge.diagnosis.implausible import (
     above_nominal,
     same_machines,
@@ -380,6 +381,7 @@ def node_faults(
     yield unlike_parts(figures, benchmarks)
     yield error_faults(evidence.probes)
     yield same_machines(facts, min(evidence.origins, default=""))
+    yield copied_outputs(evidence.records, benchmarks)
     yield from evidence.faults
     yield too_good(figures, benchmarks, fleet, judged)
     yield above_nominal(figures, judged)

@@ -9,23 +9,22 @@ from itertools import chain, combinations
 
 import numpy as np
 
-from proofmark.cases.case import TELEMETRY, metrics_of
-from proofmark.cases.reader.reader import Reader
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.host_names import canonical
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of_nodes
+from proofmark.judge.diagnosis.copied_outputs import (
+    CHANCE,
+    digits_of,
+    levels_of,
+    measured_places,
+)
 from proofmark.judge.stated_parts import NodeFaults
 from proofmark.packages.foreign.adopted import AdoptedFile
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import StepInstance
-from proofmark.records.columns import VIRTUAL, Floats, Measurand, Numbers, Records
+from proofmark.records.columns import Numbers, Records
 
-COMMON_DIGITS = 2
-"""Like nodes share the first two digits of a value: their rates differ by about one percent."""
-CHANCE = 0.01
-"""The probability with which outputs of sound nodes are equal by chance."""
-PERCENT = "%"
 EQUAL = 1e-4
 """The probability that two outputs of like nodes are equal by chance if they print times of day.
 
@@ -219,54 +218,3 @@ def _is_copy(
     equal, every = _equal(one, two), len(one.keys() | two.keys())
     tried = math.comb(outputs, 2) * math.comb(every, equal)
     return equal >= SHARE * every and shown >= math.log10(tried / CHANCE)
-
-
-def measured_places(records: Records, benchmarks: Benchmarks) -> Numbers:
-    """Return the valid records whose values are measured, and follow from no other ones."""
-    read = {(each.case, each.metric) for each in records.measurands}
-    measured = [_is_measured(each, benchmarks, read) for each in records.measurands]
-    if not len(records):
-        return np.array([], dtype=np.int64)
-    return np.flatnonzero(records.valid & np.array(measured, dtype=bool)[records.measurand])
-
-
-def _is_measured(
-    measurand: Measurand, benchmarks: Benchmarks, read: Collection[tuple[str, str]]
-) -> bool:
-    """Return whether values are measured, and follow from none of `read`: case and metric."""
-    case = benchmarks.cases.get(measurand.case)
-    if case is None or measurand.origin in VIRTUAL or measurand.metric in TELEMETRY:
-        return False
-    metric = metrics_of(case).get(measurand.metric)
-    # A share of a whole has few levels, and those of one output depend on each other.
-    if metric is None or metric.unit == PERCENT:
-        return False
-    others = {metric for of, metric in read if of == measurand.case}
-    return not metric.same_digits and not _follows(measurand.metric, case.reader(), others)
-
-
-def _follows(metric: str, reader: Reader, read: Collection[str]) -> bool:
-    """Return whether a rule of the reader computes a metric from others that were read."""
-    for rule in reader.agree:
-        others = (each.names.isdisjoint(read) for each in rule.expressions)
-        if rule.metric == metric and not rule.at_most and not all(others):
-            return True
-    return False
-
-
-def digits_of(value: float, most: float) -> float:
-    """Return the number of digits in which like nodes differ: `most` or less."""
-    printed = len(f"{abs(value):.15e}".partition("e")[0].replace(".", "").rstrip("0"))
-    return min(most, float(max(0, printed - COMMON_DIGITS)))
-
-
-def levels_of(others: Floats) -> float:
-    """Return -log10 of the part of the pairs of `others` that are equal; infinite for none.
-
-    Values such as a short time have few levels. `others` are of outputs of which no two have all
-    values equal.
-    """
-    _, counts = np.unique(others, return_counts=True)
-    every = counts.sum()
-    equal = float((counts * (counts - 1)).sum())
-    return math.log10(every * (every - 1) / equal) if equal else math.inf
