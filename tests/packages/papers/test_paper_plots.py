@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import math
 from collections.abc import Sequence
@@ -325,14 +324,10 @@ def test_the_report_has_the_claims(written: tuple[Run, str]) -> None:
     assert page.index('id="judged"') < page.index('id="plots"') < page.index('id="claims"')
 
 
-def test_raw_outputs_are_linked_with_their_hashes(written: tuple[Run, str]) -> None:
+def test_raw_outputs_are_linked(written: tuple[Run, str]) -> None:
     run, page = written
     step = next(run.plan.steps())
-    name = f"execution-1/{step.output}"
-    output = run.folder / "workdir/steps" / step.id / name
-    assert f'href="workdir/steps/{step.id}/{name}"' in page
-    digest = hashlib.sha256(output.read_bytes()).hexdigest()
-    assert f"{name}: SHA-256 {digest}" in page
+    assert f'href="workdir/steps/{step.id}/execution-1/{step.output}"' in page
 
 
 def test_the_claims_of_another_system_cannot_be_told(

@@ -238,8 +238,10 @@ def without_marks(text: str, banners: Sequence[Pattern]) -> str:
         if not place:
             continue
         form, timed = _form(line[:place])
-        following = filter(str.strip, lines[number + 1 :])
-        if all(_mark(form, each) for each in (islice(following, 1) if timed else following)):
+        following = [each for each in lines[number + 1 :] if each.strip()]
+        # Without a further line, words before a banner are a sentence about a program.
+        shared = following[:1] if timed else following
+        if shared and all(_mark(form, each) for each in shared):
             return "\n".join(_bare(lines, form, number))
     return text
 
