@@ -204,6 +204,7 @@ MESSAGES: Mapping[str, str] = {
     "errors-before": "before the job: {text}: {counter} {found}; {allowed} in {hours} h are "
     "accepted ({source})",
     # judge: faults of nodes that no figure has
+    "nodes-differ": "The nodes differ in {trait}; most have {usual}",
     "same-machine": "{nodes} are one machine: {key} {value}",
     "same-output": "{nodes} have the same output of {case}: the digits of all values are equal "
     "({steps})",

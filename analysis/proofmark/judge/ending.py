@@ -271,7 +271,7 @@ def faults(verdict: Verdict) -> Iterator[str]:
 
 
 def open_points(verdict: Verdict, *, whole: bool = False) -> Iterator[str]:
-    """Yield what is missing, not judged, excused, replaced, added or too noisy.
+    """Yield what is missing, not judged, excused, unlike, replaced, added or too noisy.
 
     Args:
         whole: whether excuses and levels of nodes are not cut at `LINE_CHARACTERS`.
@@ -288,6 +288,7 @@ def open_points(verdict: Verdict, *, whole: bool = False) -> Iterator[str]:
         yield localized(line) if whole else _short(localized(line))
     for figure, apart in verdict.fleet.apart.items():
         yield f"{figure}: {localized(apart) if whole else _short(localized(apart))}"
+    yield from (f"{each.hosts}: {localized(each.message)}" for each in verdict.bad.drift)
     yield from map(localized, verdict.conditions.replaced)
     if added := verdict.executions.added:
         yield _("{step}: {added} executions were added to the plan").format(

@@ -226,6 +226,16 @@ class Drift:
     nodes: int
     values: tuple[tuple[str, tuple[str, ...]], ...]
 
+    @property
+    def hosts(self) -> str:
+        """The nodes that do not have what most nodes have."""
+        return folded(chain.from_iterable(hosts for _, hosts in self.values))
+
+    @property
+    def message(self) -> Message:
+        """In what the nodes differ."""
+        return Message("nodes-differ", trait=Term(self.trait), usual=self.usual)
+
     def as_json(self) -> dict[str, object]:
         """Return the form of ``verdict.json``."""
         others = [{"value": value, "nodes": folded(hosts)} for value, hosts in self.values]

@@ -213,12 +213,7 @@ def _provenance(run_data: RunData) -> Iterator[Row]:
         for finding in package.findings:
             yield NOTE, f"{name}: {localized(finding)}", ""
     for drift in run_data.verdict.bad.drift:
-        drifting: list[str] = []
-        for _value, members in drift.values:
-            drifting += members
-        hosts = folded(drifting)
-        text = _("The nodes differ in {trait}; most have {usual}")
-        yield NOTE, text.format(trait=translated(drift.trait), usual=drift.usual), hosts
+        yield NOTE, localized(drift.message), drift.hosts
 
 
 def _noise(run_data: RunData) -> Iterator[Row]:
