@@ -122,7 +122,7 @@ def add_decisions(
     return changed
 
 
-class Growth(StrictModel, extra="ignore"):
+class Growth(StrictModel):
     """Jobs that joined a run.
 
     `partition_hosts` are the nodes of the partition at that time, `aliases` the further names of
@@ -130,6 +130,8 @@ class Growth(StrictModel, extra="ignore"):
     """
 
     groups: list[Group]
+    searches: Annotated[list[object], Field(max_length=0, exclude=True)] = []
+    """Runs of earlier releases have it."""
     hosts: list[str]
     partition_hosts: list[str]
     aliases: dict[str, list[str]]

@@ -97,7 +97,10 @@ class Cluster:
             if self.submitted == self.stop_at:
                 os.kill(os.getpid(), signal.SIGTERM)
             named = script.with_name("on-node.sh")
-            inside = f"hostname {request.nodes[0]}; exec sh {script}"
+            inside = f"hostname {request.nodes[0]}; sh {script}"
+            if self.planted and number in ENDS:
+                # A script that notes its end was not ended by a scheduler.
+                inside += f"; find {script.parent} -name exit -delete"
             named.write_text(f"exec unshare --uts sh -c {quote(inside)}\n")
             job = submit(scheduler, named, request)
             self.names[job] = number
