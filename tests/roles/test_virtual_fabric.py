@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from tests.emulators.vcluster import Cluster
 from tests.emulators.vcluster.fabric import SHAPE, Switches
+from tests.fixtures.machine_probe import parse_counters
 
 from proofmark.judge.diagnosis.bad_nodes import losses
 from proofmark.packages.fabric.elements import paths_of
@@ -21,7 +22,7 @@ from proofmark.packages.fabric.link_fit import Fit, fit
 from proofmark.packages.fabric.samples import PairSeries, Samples
 from proofmark.plan.pairings import rounds, waves
 from proofmark.site.fabric import Fabric
-from proofmark.site.node.counters import Counters, parse_counters, tcp_segments
+from proofmark.site.node.counters import Counters, tcp_segments
 
 pytestmark = [pytest.mark.slow, pytest.mark.root, pytest.mark.soak]
 

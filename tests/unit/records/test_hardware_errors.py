@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 from tests.fixtures.fleet import fleet_run
+from tests.fixtures.machine_probe import parse_counters
 from tests.folders import PROBES
 
 from proofmark.judge.diagnosis.node_faults import error_faults
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.nodes import nodes_of
-from proofmark.site.node.counters import bits_per_s, error_rules, parse_counters, rule_of
+from proofmark.site.node.counters import bits_per_s, error_rules, rule_of
 from proofmark.site.node.facts import parse_probe
 
 RATES = {f"n{number:02d}": 100.0 + number / 10 for number in range(8)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.fixtures.machine_probe import parse_counters
 from tests.folders import PROBES
 
 from proofmark.common.errors import BadInput
@@ -11,7 +12,6 @@ from proofmark.site.node.counters import (
     Counters,
     counter_differences,
     disturbance,
-    parse_counters,
 )
 from proofmark.site.node.provenance import NodeProvenance, node_provenance
 

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 from tests.fixtures.kit import until
+from tests.fixtures.machine_probe import parse_counters
 from tests.folders import HWLOC, PACKAGE
 
 from proofmark.common.errors import BadInput
 from proofmark.site.installed_parts import VIRTUAL_MEMORY_TOLERANCE, parts_of
 from proofmark.site.machines import Machine
-from proofmark.site.node.counters import counter_differences, disturbance, parse_counters
+from proofmark.site.node.counters import counter_differences, disturbance
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.node.parts import read_nics
 from proofmark.site.node.probe_text import ProbeStream, Unread, read_stream

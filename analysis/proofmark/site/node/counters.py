@@ -17,7 +17,7 @@ from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 from proofmark.site.hardware_limits import shown_gbit
 from proofmark.site.node.facts import NodeFacts
-from proofmark.site.node.probe_text import ProbeStream, read_stream
+from proofmark.site.node.probe_text import ProbeStream
 
 ABSENT = "absent"
 """The value of a counter that does not exist at one of the two readings."""
@@ -129,15 +129,6 @@ def _meaning(name: str) -> tuple[bool, Message]:
             if fnmatchcase(name, pattern):
                 return invalid, Message(f"meaning-{meaning}")
     return False, Message("meaning-unknown")
-
-
-def parse_counters(text: str, source: str) -> Counters:
-    """Return the counters in the output of a probe; each kind of ``probe.sh`` prints them.
-
-    Raises:
-        BadInput: `text` is not one complete probe of a node.
-    """
-    return counters_of(read_stream(text, source, *KINDS))
 
 
 def counters_of(stream: ProbeStream) -> Counters:
