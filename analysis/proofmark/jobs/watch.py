@@ -153,8 +153,8 @@ class AskedScheduler:
             return JobStatus(State.UNREACHABLE, str(error))
         return known or JobStatus(State.UNREACHABLE, "it does not say whether it has the job")
 
-    def told(self, call: Callable[[str], Answer], job: str, unknown: Answer) -> Answer:
-        """Return what `call`, a method of the scheduler, tells of a job, or `unknown`."""
+    def answer(self, call: Callable[[str], Answer], job: str, unknown: Answer) -> Answer:
+        """Return what `call`, a method of the scheduler, answers about a job, or `unknown`."""
         try:
             return self._ask(call, job)
         except (SchedulerError, BadInput):
@@ -458,7 +458,7 @@ class JobMonitor:
         again = status == active.status  # a scheduler that restarts can say it of any job
         self._update(active, status)
         if status.key and again:
-            limits = self._scheduler.told(self._scheduler.chosen.limits, active.submission.id, "")
+            limits = self._scheduler.answer(self._scheduler.chosen.limits, active.submission.id, "")
             said = f"{status.reason}; {limits or 'its limits are not known'}"
             never = f"{said}; it never starts; change `{status.key}`"
             self._withdraw(active, JobStatus(status.state, never))
@@ -471,7 +471,7 @@ class JobMonitor:
         if not down:
             return status
         asked = self._scheduler.chosen.had_nodes
-        ran = ran or self._scheduler.told(asked, active.submission.id, False)
+        ran = ran or self._scheduler.answer(asked, active.submission.id, False)
         return with_down_nodes(active, status, down, ran=ran)
 
     def _update(self, active: ActiveJob, status: JobStatus) -> None:
