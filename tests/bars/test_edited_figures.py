@@ -28,7 +28,7 @@ def hpl(rate: float) -> str:
     text = (SAMPLES / "hpl-2.3_N2048-6144_NB128-192_P1Q2.txt").read_text()
     head, _, tail = text.partition("=" * 80 + "\nT/V")
     for key, value in {"N": N, "NB": 384, "P": 2, "Q": 12}.items():
-        head = re.sub(rf"^({key} +:).*$", f"\\1 {value}", head, flags=re.MULTILINE)
+        head = re.sub(rf"^({key} +:) +\d.*$", f"\\1 {value}", head, flags=re.MULTILINE)
     row, _, rest = tail.partition("Finished      4")
     seconds = (2 / 3 * N**3 + 3 / 2 * N**2) / 1e9 / rate
     row = re.sub(
