@@ -83,6 +83,7 @@ from proofmark.site.contract_document import (
     CONTRACT,
     CheckItem,
     Contract,
+    ContractItem,
     DerivedItem,
     WitnessedItem,
     read_contract,
@@ -147,7 +148,7 @@ def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
         for each in planned
     ]
     print_table(("item", "partition", "phase", "figure", "limit", "suites (repeats)"), rows)
-    if any(row[-1] == "–" for row in rows):
+    if not all(each.repeats for each in planned if isinstance(each.item, ContractItem)):
         for partition, refusals in checked.refused.items():
             for each in refusals:
                 print_line(f"refused: {partition}: {each.line()}")

@@ -6,7 +6,6 @@ from argparse import Namespace
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from proofmark.cli.commands import STOPPED_EARLY
 from proofmark.cli.inputs import node_names, open_or_plan_run, read_stdin, refuse_unexecuted
@@ -42,9 +41,6 @@ from proofmark.runs.stage_faults import noting_faults
 from proofmark.site.inventory import Site
 from proofmark.software.provision import ProgramProbes, provide_software
 from proofmark.software.software import Software
-
-if TYPE_CHECKING:
-    pass
 
 
 def rerun(options: Namespace) -> int:

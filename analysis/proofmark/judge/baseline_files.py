@@ -241,8 +241,10 @@ def contract_items(
     items: list[dict[str, Any]] = []
     for (name, metric, unit), of_traits in accepted.items():
         read = {text: json.loads(text) for text in of_traits}
-        names = {key for traits in read.values() for key in traits}
-        varied = {key for key in names if len({each.get(key) for each in read.values()}) > 1}
+        varied = set[str]()
+        for trait in set().union(*read.values()):
+            if len({each.get(trait) for each in read.values()}) > 1:
+                varied.add(trait)
         about = benchmarks.cases[name].metrics[metric]
         tolerance = min(about.material_change, LARGEST_TOLERANCE)
         higher = about.better == "higher"
