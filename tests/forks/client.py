@@ -69,12 +69,17 @@ def receive(connection: _socket.socket, count: int) -> bytes:
     return data
 
 
-def pass_on(child: int, number: int) -> None:
-    """Hand a signal to the command. A terminal hands Ctrl-C to each process of the group."""
-    try:
-        (os.killpg if number == _signal.SIGINT else os.kill)(child, number)
-    except ProcessLookupError:
-        pass
+def hand_over_signals(connection: _socket.socket) -> None:
+    """Have the number of each signal written to the server, which sends it to the command.
+
+    The handler of the interpreter writes it at once. One in Python would wait for the end of a
+    `recv` that begins between the signal and the handler: the command would never get the signal.
+    """
+    os.set_blocking(connection.fileno(), False)  # the interpreter asks for it
+    _signal.set_wakeup_fd(connection.fileno())
+    os.set_blocking(connection.fileno(), True)
+    for name in PASSED_ON:
+        _signal.signal(getattr(_signal, name), lambda number, frame: None)
 
 
 def forked(folder: str) -> int | None:
@@ -92,12 +97,11 @@ def forked(folder: str) -> int | None:
         right = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, handed)
         connection.sendmsg([len(request).to_bytes(8, "big")], [right])
         connection.sendall(request)
-        if not (child := int.from_bytes(receive(connection, 8), "big")):
+        if not receive(connection, 1):
             return None
     except OSError:
         return None
-    for name in PASSED_ON:
-        _signal.signal(getattr(_signal, name), lambda number, _: pass_on(child, number))
+    hand_over_signals(connection)
     status = receive(connection, 8)
     return int.from_bytes(status, "big") if status else KILLED
 

@@ -112,22 +112,43 @@ def _load(wanted: Wanted) -> None:
 
 
 def _keep(child: int, connection: socket.socket) -> NoReturn:
-    """Tell the client the number of the command, and how it ended.
+    """Send the command the signals that its client gets, and tell the client how it ended.
 
-    A client that is killed cannot pass the signal on: its command is killed, too.
+    A client that is killed cannot hand a signal over: its command is killed, too.
     """
-    with suppress(OSError):  # the client was killed before it knew the number
-        connection.sendall(child.to_bytes(8, "big"))
+    with suppress(OSError):  # the client was killed
+        connection.sendall(b"\1")
     process = os.pidfd_open(child)
     with selectors.DefaultSelector() as selector:
         for each in (process, connection):
             selector.register(each, selectors.EVENT_READ)
-        if process not in [key.fileobj for key, _ in selector.select()]:
-            os.kill(child, signal.SIGKILL)
+        while process not in [key.fileobj for key, _ in selector.select()]:
+            if numbers := _signals(connection):
+                for number in numbers:
+                    _send(child, number)
+            else:
+                os.kill(child, signal.SIGKILL)
+                break
     _, status = os.waitpid(child, 0)
     with suppress(OSError):  # the client was killed
         connection.sendall(status.to_bytes(8, "big"))
     os._exit(0)
+
+
+def _signals(connection: socket.socket) -> bytes:
+    """Return the numbers of signals that a client got; none if it was killed."""
+    try:
+        return connection.recv(64)
+    except ConnectionResetError:  # it was killed before it read all
+        return b""
+
+
+def _send(child: int, number: int) -> None:
+    """Send a signal. A terminal sends Ctrl-C to each process of the group."""
+    if number == signal.SIGINT and os.getpgid(child) == child:  # its session has begun
+        os.killpg(child, number)
+    else:
+        os.kill(child, number)
 
 
 def _received(connection: socket.socket) -> tuple[Any, list[int]]:
