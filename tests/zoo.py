@@ -89,6 +89,7 @@ class Zoo:
         name: what is special about it.
         node: the name of a node of the table, or of a file with a probe.
         change: other values of the node.
+        own: other values of single nodes by their names.
         replaced: texts in the probes of all nodes, or of single ones by their names.
         site: what its inventory states in place of what ``init`` wrote; or the shipped site.
         triad: GB/s, or by the kind of memory.
@@ -109,6 +110,7 @@ class Zoo:
     name: str
     node: str
     change: Mapping[str, Any] = field(default_factory=dict)
+    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     replaced: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     site: Mapping[str, Any] = field(default_factory=dict)
     shipped: str = ""
@@ -143,18 +145,21 @@ def table() -> tuple[Mapping[str, Mapping[str, Any]], Sequence[Zoo]]:
 
 
 @cache
-def probe_of(machine: str) -> str:
-    """Return the output of the probe on each node of a machine, before `replaced`."""
+def probe_of(machine: str, host: str = "") -> str:
+    """Return the output of the probe on a node of a machine, before `replaced`.
+
+    Without `host`: on a node without values of its own.
+    """
     nodes, machines = table()
     (row,) = [each for each in machines if each.name == machine]
     if row.node.endswith(".txt"):
         return (PROBES / row.node).read_text(encoding="utf-8")
-    return probe(Node(**merged(nodes[row.node], row.change)))
+    return probe(Node(**merged(merged(nodes[row.node], row.change), row.own.get(host, {}))))
 
 
 def probe_on(row: Zoo, host: str) -> str:
     """Return the output of the probe on one node."""
-    text = probe_of(row.name)
+    text = probe_of(row.name, host if host in row.own else "")
     for which in ("all", host):
         for old, new in row.replaced.get(which, {}).items():
             assert old in text, f"{row.name}: {old!r}"

@@ -710,6 +710,7 @@ def _functions(modules: dict[str, str]) -> dict[tuple[str, str, int], list[Any]]
     """Return the functions and the caches of functions by path, qualified name and first line."""
     paths = {str((PACKAGE / name).absolute()) for name in modules}
     found: dict[tuple[str, str, int], list[Any]] = {}
+    gc.unfreeze()  # conftest.py freezes the objects of the collection, and no list has them then
     for each in gc.get_objects():
         function = each
         if type(each) is functools._lru_cache_wrapper:

@@ -52,6 +52,9 @@ from proofmark.site.machines import machines_of
 from proofmark.software.environments import check_environment
 from proofmark.software.provider import check_name
 
+WITHOUT_TARGET = ("loongarch64", "mips64", "s390x", "sw_64")
+"""Machines of which archspec knows no processor, as ``uname -m`` names them."""
+
 
 def check(options: Namespace) -> int:
     """Check a site and its suites; with ``--nodes`` also its nodes, scheduler and BMCs."""
@@ -202,7 +205,7 @@ def site_checks(kit: Path) -> Mapping[str, Check]:
 
 def _architecture(site: Site) -> None:
     architecture = site.partition.node.architecture
-    if architecture and architecture not in TARGETS:
+    if architecture and architecture not in (*TARGETS, *WITHOUT_TARGET):
         found = f"{architecture!r}{nearest(architecture, TARGETS)}"
         raise bad_input("", "", found, f"a name of archspec: {', '.join(sorted(TARGETS))}")
 

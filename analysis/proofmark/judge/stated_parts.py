@@ -332,8 +332,10 @@ def unread_parts(nodes: HostFacts, stated: Mapping[str, Statements]) -> tuple[Me
     """Return the stated parts that the probes of nodes did not find out, with the nodes."""
     unread: dict[str, list[str]] = {}
     for host, facts in nodes.items():
-        own = parts_of(facts)
-        names = chain.from_iterable(unknown_parts(stated[host][by], own) for by in get_args(By))
+        own, declared = parts_of(facts), stated[host]["declared"].processor
+        if declared and same_processor(declared, facts.cpu_model):  # also by a hypervisor
+            own = replace(own, processor=declared)
+        names = chain.from_iterable(unknown_parts(by, own) for by in stated[host].values())
         for name in dict.fromkeys(names):
             unread.setdefault(name, []).append(host)
     return tuple(

@@ -48,7 +48,12 @@ from proofmark.site.machines import counted_node, topology_of_mode
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import MountedFileSystem, mount_text
 from proofmark.site.node.provenance import COUNTERS, INFORMATION
-from proofmark.site.node.topology import NumaShape, numa_shape, same_numa_shape
+from proofmark.site.node.topology import (
+    NumaShape,
+    numa_shape,
+    numa_shape_of_domains,
+    same_numa_shape,
+)
 from proofmark.site.partition import PREDICTED, Partition
 from proofmark.software.software import Software, software_of
 
@@ -367,10 +372,8 @@ class Conditions:
         expected = self._expected_shape(mode)
         if expected is None or not facts.numa:
             return
-        observed = NumaShape(
-            tuple(sorted((len(each.cpus), each.memory_bytes) for each in facts.numa if each.cpus)),
-            tuple(sorted(each.memory_bytes for each in facts.numa if not each.cpus)),
-        )
+        domains = [(len(each.cpus), each.memory_bytes) for each in facts.numa]
+        observed = numa_shape_of_domains(domains)
         if not same_numa_shape(observed, expected):
             shapes = {"found": f"{observed}", "expected": f"{expected}"}
             yield Message("other-shape", node=host, mode=mode, **shapes)

@@ -29,16 +29,16 @@ GIB = 1 << 30
 ONE, TWO = ((272, 96 * GIB),), ((136, 48 * GIB),) * 2
 FOUR = ((64, 24 * GIB),) * 2 + ((72, 24 * GIB),) * 2
 MODES: dict[str, tuple[str, str, NumaShape]] = {
-    "a2a-flat": ("All2All", "Flat", NumaShape(ONE, (16 * GIB,))),
-    "hemisphere-flat": ("Hemisphere", "Flat", NumaShape(ONE, (16 * GIB,))),
-    "quadrant-flat": ("Quadrant", "Flat", NumaShape(ONE, (16 * GIB,))),
-    "quadrant-cache": ("Quadrant", "Cache", NumaShape(ONE, ())),
-    "quadrant-hybrid25": ("Quadrant", "Hybrid-25", NumaShape(ONE, (12 * GIB,))),
-    "quadrant-hybrid50": ("Quadrant", "Hybrid-50", NumaShape(ONE, (8 * GIB,))),
-    "snc2-flat": ("SNC-2", "Flat", NumaShape(TWO, (8 * GIB,) * 2)),
-    "snc2-cache": ("SNC-2", "Cache", NumaShape(TWO, ())),
-    "snc4-flat": ("SNC-4", "Flat", NumaShape(FOUR, (4 * GIB,) * 4)),
-    "snc4-cache": ("SNC-4", "Cache", NumaShape(FOUR, ())),
+    "a2a-flat": ("All2All", "Flat", NumaShape(((0, 16 * GIB), *ONE))),
+    "hemisphere-flat": ("Hemisphere", "Flat", NumaShape(((0, 16 * GIB), *ONE))),
+    "quadrant-flat": ("Quadrant", "Flat", NumaShape(((0, 16 * GIB), *ONE))),
+    "quadrant-cache": ("Quadrant", "Cache", NumaShape(ONE)),
+    "quadrant-hybrid25": ("Quadrant", "Hybrid-25", NumaShape(((0, 12 * GIB), *ONE))),
+    "quadrant-hybrid50": ("Quadrant", "Hybrid-50", NumaShape(((0, 8 * GIB), *ONE))),
+    "snc2-flat": ("SNC-2", "Flat", NumaShape(((0, 8 * GIB),) * 2 + TWO)),
+    "snc2-cache": ("SNC-2", "Cache", NumaShape(TWO)),
+    "snc4-flat": ("SNC-4", "Flat", NumaShape(((0, 4 * GIB),) * 4 + FOUR)),
+    "snc4-cache": ("SNC-4", "Cache", NumaShape(FOUR)),
 }
 """Cluster mode, memory mode and NUMA domains of a Xeon Phi 7250 with 96 GB."""
 EXPECTED_STATES = {

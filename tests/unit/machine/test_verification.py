@@ -62,7 +62,7 @@ def test_numa_domains_prove_sub_numa_modes_without_smbios(tmp_path: Path, mode: 
 
 def test_a_node_with_a_failed_dimm_matches_no_mode(tmp_path: Path) -> None:
     settings = observe(tmp_path, "quadrant-cache").settings
-    observation = Observation("b", NumaShape(((272, 80 * GIB),), ()), settings, "", 0)
+    observation = Observation("b", NumaShape([(272, 80 * GIB)]), settings, "", 0)
     with pytest.raises(NodeError, match="declared modes that match: none") as error:
         verify_mode(observation, "quadrant-cache", EXPECTED_STATES, "knl")
     assert error.value.outcome is Outcome.OTHER_MODE
@@ -85,7 +85,7 @@ def test_an_empty_table_shows_no_setting_and_is_not_damaged() -> None:
         "| node0 cpus: 0-271\n| node0 memory_kb: 100663296\n=== smbios\n=== end\n"
     )
     seen = read_observation(text, "n1", "knl")
-    assert (seen.settings, seen.numa_shape) == ({}, NumaShape(((272, 96 * GIB),), ()))
+    assert (seen.settings, seen.numa_shape) == ({}, NumaShape([(272, 96 * GIB)]))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_the_original_state_differs_if_only_the_domains_do() -> None:
     """A DIMM failed meanwhile."""
     seen = json.loads(json.dumps(shown("snc4-cache", settings=True).as_json()))
     target = original_state(NodeHistory(original={"x": 1}, original_seen=seen))
-    lost = Observation("b", NumaShape(((272, 80 * GIB),), ()), seen["smbios"], "", 0)
+    lost = Observation("b", NumaShape([(272, 80 * GIB)]), seen["smbios"], "", 0)
     assert not target.shown_by(lost)
     with pytest.raises(NodeError) as error:
         target.verify(lost)

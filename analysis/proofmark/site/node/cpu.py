@@ -58,18 +58,19 @@ def read_cpuinfo(lines: Iterable[str], machine: str) -> Processor:
     fields: dict[str, str] = {}
     for line in lines:
         key, _, value = line.partition(":")
-        fields.setdefault(key.strip(), value.strip())
+        fields.setdefault(key.strip().lower(), value.strip())
     if machine in POWER:
         return _power(fields, machine)
     if machine == "aarch64":
-        code = fields.get("CPU implementer", "generic")
+        code = fields.get("cpu implementer", "generic")
         vendor = TARGETS_JSON["conversions"]["arm_vendors"].get(code, code)
-        part = fields.get("CPU part", "")
+        part = fields.get("cpu part", "")
         name = fields.get("model name") or f"{vendor} part {part or 'unknown'}"
-        flags = fields.get("Features", "")
+        flags = fields.get("features", "")
     else:
         vendor = fields.get("vendor_id", "generic")
-        part, name = "", " ".join(fields.get("model name", "unknown").split())
+        name = fields.get("model name") or fields.get("uarch", "unknown")  # RISC-V has the latter
+        part, name = "", " ".join(name.split())
         flags = fields.get("flags", "")
     return Processor(
         machine=machine,

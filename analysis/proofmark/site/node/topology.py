@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 from proofmark.cases.vocabulary import MemoryKind
 from proofmark.common.errors import bad_input
@@ -418,51 +417,36 @@ def _caches(document: hwloc.Document, cores: tuple[Core, ...]) -> tuple[Cache, .
     return tuple(Cache(*like, count) for like, count in sorted(counted.items()))
 
 
-@dataclass(frozen=True)
-class NumaShape:
-    """The sizes of NUMA domains, without their numbers.
+class NumaShape(tuple[tuple[int, int], ...]):
+    """The hardware threads and the bytes of each NUMA domain, sorted; MCDRAM has no threads."""
 
-    Attributes:
-        with_cpus: number of hardware threads and bytes of each domain that has threads, sorted.
-        without: bytes of each domain without threads (MCDRAM), sorted.
-    """
-
-    with_cpus: tuple[tuple[int, int], ...]
-    without: tuple[int, ...]
+    __slots__ = ()
 
     def __str__(self) -> str:
         """Return the sizes as text: ``2 × 48 GiB with cpus, 2 × 8 GiB without``."""
-        main = [size for _, size in self.with_cpus]
-        others = f", {_sizes(self.without)} without" if self.without else ""
-        return f"{_sizes(main)} with cpus{others}"
+        others = _sizes(size for threads, size in self if not threads)
+        main = _sizes(size for threads, size in self if threads) or "none"
+        return f"{main} with cpus" + (f", {others} without" if others else "")
 
 
 def numa_shape_of_domains(domains: list[tuple[int, int]]) -> NumaShape:
-    """Return the shape of `domains`, each as its number of CPUs and its bytes."""
-    return NumaShape(
-        tuple(sorted(each for each in domains if each[0])),
-        tuple(sorted(size for cpus, size in domains if not cpus)),
-    )
+    """Return the shape of domains. One of 0 bytes beside others is left out, as in a topology."""
+    return NumaShape(sorted([each for each in domains if each[1]] or domains))
 
 
 def numa_shape(topology: Topology) -> NumaShape:
-    """Return the shape of the NUMA domains of `topology`."""
-    return numa_shape_of_domains(
-        [
-            (sum(len(topology.cores[core].pus) for core in domain.cores), domain.bytes)
-            for domain in topology.numa_domains
-        ]
-    )
+    """Return the shape of the NUMA domains of `topology`, as Linux states them."""
+    domains = []
+    for domain in topology.numa_domains:
+        cores = domain.cores and domain.near  # not those of a domain without memory
+        domains.append((sum(len(topology.cores[core].pus) for core in cores), domain.bytes))
+    return numa_shape_of_domains(domains)
 
 
 def same_numa_shape(actual: NumaShape, expected: NumaShape) -> bool:
     """Return whether a node has the expected domains; an expected size of 0 bytes is unknown."""
-    threads = [cpus for cpus, _ in actual.with_cpus], [cpus for cpus, _ in expected.with_cpus]
-    sizes = ([*(size for _, size in each.with_cpus), *each.without] for each in (actual, expected))
-    return (
-        threads[0] == threads[1]
-        and len(actual.without) == len(expected.without)
-        and all(map(_near, *sizes))
+    return [threads for threads, _ in actual] == [threads for threads, _ in expected] and all(
+        _near(own, other) for (_, own), (_, other) in zip(actual, expected, strict=True)
     )
 
 
@@ -470,6 +454,6 @@ def _near(actual: int, expected: int) -> bool:
     return not expected or abs(actual - expected) <= MEMORY_TOLERANCE * expected
 
 
-def _sizes(sizes: Any) -> str:
+def _sizes(sizes: Iterable[int]) -> str:
     gib = [round(size / 2**30) for size in sizes]
-    return " + ".join(f"{gib.count(size)} × {size} GiB" for size in dict.fromkeys(gib)) or "none"
+    return " + ".join(f"{gib.count(size)} × {size} GiB" for size in dict.fromkeys(gib))
