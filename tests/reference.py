@@ -84,6 +84,7 @@ EXPECTED = {
     r"/verdict\.json/fleet/figures/\d+/power: gone": "the drop that is detected is stated alone",
     r"/verdict\.json/storage_targets: new": "docs/packages/fabric.md: slow storage targets",
     r"/verdict\.json/over_time: new": "docs/design/validity.md: the end is compared with the start",
+    r"/verdict\.json/over_time: gone": "docs/burnin.md: a run of less than an hour is not compared",
     r"/verdict\.json/(faults|fleet/nodes/\d+/loss): new": (
         "docs/design/statistics.md: lost packets are a fault"
     ),

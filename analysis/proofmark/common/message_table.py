@@ -521,10 +521,6 @@ MESSAGES: Mapping[str, str] = {
     "at {last} ({gap} %)",
     # judge: links, and the end of a run
     "listed-and-more": "{listed} and {count} more",
-    "since-start": "{ratio} × the first {minutes} minutes of the run; a repeat has a noise of "
-    "{noise} %, and a change of {least} % counts",
-    "first-minutes": "the first {minutes} minutes of the run",
-    "sensor-changed": "{metric} {before} → {after} {unit}",
     # judge: likely causes of bad nodes
     "node-fault": "{node}: {text}",
     "stage-fault": "{stage}: {code}: {text}",

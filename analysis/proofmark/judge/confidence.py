@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from math import comb, sqrt
+from math import comb
 from statistics import NormalDist, median
 from typing import Literal, NamedTuple, TypeVar, cast
 
@@ -110,53 +110,6 @@ def noncentrality(critical: Floats, freedom: Floats, power: float) -> Floats:
     known = np.where(pairs[0] > 0, pairs[0], np.nan)
     found = nctdtrinc(known, 1 - power, pairs[1])
     return cast(Floats, found[places.reshape(-1)])
-
-
-EXACT_PAIRS = 10_000
-"""Pairs of a first and a later value up to which each ratio is computed and the distribution of U
-is exact."""
-
-
-def ratio(first: Sequence[float], later: Sequence[float]) -> float:
-    """Return the Hodges-Lehmann estimate of the ratio of two samples of positive values.
-
-    It is the median of later / first over all pairs. Of an even number of pairs, it is the
-    geometric mean of the middle two, as the median of the logarithms would be.
-    """
-    below, above = ordered(first), ordered(later)
-    pairs = len(below) * len(above)
-    low = nth_ratio(below, above, (pairs + 1) // 2)
-    high = low if pairs % 2 else nth_ratio(below, above, pairs // 2 + 1)
-    return low * sqrt(high / low)
-
-
-def ordered(values: Sequence[float]) -> Floats:
-    """Return values in their order."""
-    return np.sort(np.asarray(values, dtype=np.float64))
-
-
-def nth_ratio(first: Floats, later: Floats, rank: int) -> float:
-    """Return the ratio later / first of a pair, by its rank among all pairs.
-
-    Two runs of a large machine have more pairs than fit into the memory. It is then found by
-    bisection: within rounding of a pair's ratio, and exact if that ratio is 1.
-
-    Args:
-        rank: 1 for the smallest.
-    """
-    if len(first) * len(later) <= EXACT_PAIRS:
-        ratios = np.divide.outer(later, first).ravel()
-        return float(np.partition(ratios, rank - 1)[rank - 1])
-
-    def reached(value: float) -> bool:
-        return bool(np.searchsorted(later, first * value, side="right").sum() >= rank)
-
-    low, high = float(later[0] / first[-1]), float(later[-1] / first[0])
-    if reached(low):
-        return low
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return high
 
 
 MOST_REPEATS = 1000

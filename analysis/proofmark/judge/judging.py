@@ -22,7 +22,6 @@ from proofmark.judge.additions import added_findings
 from proofmark.judge.baseline import BaselineOfRun, Circumstances
 from proofmark.judge.diagnosis.bad_nodes import Suspects, as_csv, bad_nodes, rma
 from proofmark.judge.diagnosis.node_faults import narrow_slots, node_faults
-from proofmark.judge.diagnosis.over_time import over_time
 from proofmark.judge.diagnosis.storage_faults import looks_after_failures, storage_faults
 from proofmark.judge.evidence import (
     Evidence,
@@ -110,12 +109,10 @@ def judge(evidence: Evidence) -> Verdict:
     accepted = evidence.baseline.compare(figures, benchmarks, level) if evidence.baseline else None
     referred = judge_by_references(evidence, nominal, fleet, accepted)
     added = added_findings(evidence, fleet)
-    changes = over_time(figures, benchmarks, level)
     answers = _joined(
         referred.of_figure,
         {figure: (one,) for figure, one in judge_digits(figures, benchmarks, kinds)},
         *({figure: (one,) for figure, one in each.of_figures().items()} for each in added.values()),
-        {figure: (one,) for figure, one in changes.judgements().items()},
     )
     results = Results(
         figures,
@@ -155,7 +152,6 @@ def judge(evidence: Evidence) -> Verdict:
         ),
         executions=judged_executions(evidence),
         conditions=conditions,
-        over_time=changes,
     )
     faults = node_faults(evidence, stated, fleet, referred.by_reference)
     of_checks: list[NodeFaults] = []

@@ -23,7 +23,6 @@ from proofmark.judge.additions import Finding, KindResult, Suspect
 from proofmark.judge.baseline import BaselineComparison
 from proofmark.judge.contract_items import ItemOutcome
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
-from proofmark.judge.diagnosis.over_time import OverTime
 from proofmark.judge.diagnosis.storage_faults import StorageFaults
 from proofmark.judge.executions import JudgedExecutions, RunConditions
 from proofmark.judge.fleet.digits import DIGITS_ALIKE, DIGITS_WRONG
@@ -77,7 +76,6 @@ class Verdict:
         required_keys: the keys of the inventory that would enable them.
         storage: slow storage targets, and the faults of file systems.
         executions: what they show beside the values of their figures.
-        over_time: the comparison of the end of the run with its beginning.
     """
 
     run: str
@@ -95,7 +93,6 @@ class Verdict:
     hardware: NominalHardware = field(default_factory=NominalHardware)
     executions: JudgedExecutions = field(default_factory=JudgedExecutions)
     conditions: RunConditions = field(default_factory=RunConditions)
-    over_time: OverTime = field(default_factory=OverTime)
     of_kind: KindResult | None = None
 
     @property
@@ -310,7 +307,6 @@ class Verdict:
 
     def head(self, *, unlisted: int = 0) -> dict[str, Any]:
         """Return the part of ``verdict.json`` before the results."""
-        aggregates = self.results.aggregates
         basis = self.hardware.basis.as_json("basis") if self.hardware.basis else {}
         head = {
             "run": self.run,
@@ -338,7 +334,6 @@ class Verdict:
             "fleet": {**self.fleet.as_json(), **self.bad.as_json()},
             "storage_targets": [target.as_json() for target in self.storage.targets],
             "baseline": self.baseline and self.baseline.as_json(),
-            "over_time": self.over_time.as_json(aggregates),
         }
         head |= {"unlisted": unlisted, **self.of_added}
         return {key: value for key, value in head.items() if value or key not in _OPTIONAL}

@@ -19,7 +19,6 @@ from proofmark.report.page import Section
 from proofmark.report.run_data import RunData
 from proofmark.report.sections import (
     accepted_runs,
-    change_in_run,
     faulty_nodes,
     figure_tables,
     issues,
@@ -162,7 +161,6 @@ def view(run_data: RunData, products: RunFiles | None = None) -> View:
         "observations": [*issues.observations(run_data)],
         "storage-targets": [*faulty_nodes.target_sections(run_data)],
         "file-drivers": [*node_provenance.driver_sections(run_data)],
-        "over-time": [*change_in_run.sections(run_data)],
         "provenance": [node_provenance.section(run_data)],
         "commands": [*launch_commands.sections(run_data)],
         "all": [figure_tables.all_section(run_data)],

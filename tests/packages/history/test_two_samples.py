@@ -13,8 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.judge.confidence import CONFIDENCE, EXACT_PAIRS, POWER, Interval, ratio
-from proofmark.packages.history.two_samples import change_seen, ratio_interval, shift_seen
+from proofmark.judge.confidence import CONFIDENCE, POWER, Interval
+from proofmark.packages.history.two_samples import (
+    EXACT_PAIRS,
+    change_seen,
+    ratio,
+    ratio_interval,
+    shift_seen,
+)
 
 samples = st.lists(st.floats(0.1, 1e6), min_size=2, max_size=30)
 

@@ -21,7 +21,7 @@ from proofmark.common.message import NOTHING, Message, Term, joined
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.common.text import csv_cell
 from proofmark.judge.baseline import KIND as BASELINE
-from proofmark.judge.diagnosis.over_time import KIND
+from proofmark.judge.references.judgement import OVER_TIME
 from proofmark.judge.results import CONFIRMING, Result
 from proofmark.judge.stated_parts import NodeFaults, Traits, configuration, traits_of, usual
 from proofmark.runs.nodes import Node, ProbedNodes
@@ -375,7 +375,7 @@ class BadNode:
         """Return how it became slower during the run, with its sensors, or `NOTHING`."""
         for slow in self.slow:
             for each in slow.result.references:
-                if (each.kind, each.outcome) == (KIND, "FAIL"):
+                if (each.kind, each.outcome) == (OVER_TIME, "FAIL"):
                     return Message("slower", text=each.reason)
         return NOTHING
 

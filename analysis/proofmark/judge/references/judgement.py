@@ -77,6 +77,8 @@ def judging_bounds(
 NO_LABELS: ParameterValues = {}
 PEERS = "peers"
 """The kind of a judgement by like nodes of the run."""
+OVER_TIME = "over time"
+"""The kind of a judgement of a figure by earlier values of the same run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,7 +183,7 @@ class PairsOfRun(RunAddition):
         rows = [_slowdown(each) for each in self.found.slowdowns]
         caption = _("Slowdown beside a load")
         block = tabled(caption, columns, rows, about, rest=_("The list is in verdict.json."))
-        yield AddedSection(Section("slowdown", _("Congestion"), (block,)), "over-time")
+        yield AddedSection(Section("slowdown", _("Congestion"), (block,)), "file-drivers")
 
     def issues(self) -> Iterator[Block]:
         """Yield the rounds of pairs that did not measure at the same time."""

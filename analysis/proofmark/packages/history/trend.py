@@ -18,12 +18,12 @@ import polars as pl
 from proofmark.cases.reference import MATERIAL, Metric
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded, hosts_of
-from proofmark.judge.confidence import Interval, interval, ratio, too_noisy
+from proofmark.judge.confidence import Interval, interval, too_noisy
 from proofmark.judge.fleet.critical_values import FAMILY_LEVEL
 from proofmark.judge.stated_parts import differences, of_node
 from proofmark.packages.history.change_points import Course, LevelSeries, courses
 from proofmark.packages.history.past_run import PastFigure, PastRun
-from proofmark.packages.history.two_samples import ratio_interval
+from proofmark.packages.history.two_samples import ratio, ratio_interval
 from proofmark.records.columns import Floats, Numbers
 from proofmark.site.accepted_baseline import ProgramTrait
 

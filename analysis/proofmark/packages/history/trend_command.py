@@ -30,7 +30,6 @@ from proofmark.judge.confidence import (
     Interval,
     MaterialOf,
     material_of,
-    ratio,
     too_noisy,
 )
 from proofmark.judge.judging import judge_run
@@ -44,7 +43,7 @@ from proofmark.packages.history.past_run import (
 )
 from proofmark.packages.history.trend import trends
 from proofmark.packages.history.trend_page import trend_page
-from proofmark.packages.history.two_samples import change_seen, ratio_interval
+from proofmark.packages.history.two_samples import change_seen, ratio, ratio_interval
 from proofmark.records.stored_readings import stored_or_read
 from proofmark.runs.run import Run, benchmarks_in, benchmarks_of
 from proofmark.runs.run_files import is_run, run_folders

@@ -10,17 +10,55 @@ from statistics import NormalDist
 
 import numpy as np
 
-from proofmark.judge.confidence import (
-    CONFIDENCE,
-    EXACT_PAIRS,
-    POWER,
-    Interval,
-    noncentrality,
-    nth_ratio,
-    ordered,
-)
+from proofmark.judge.confidence import CONFIDENCE, POWER, Interval, noncentrality
+from proofmark.records.columns import Floats
 
+EXACT_PAIRS = 10_000
+"""Pairs of a first and a later value up to which each ratio is computed and the distribution of U
+is exact."""
 _SAMPLES, _SIMULATED_PAIRS, _SEED = 1_000_000, 100, 35
+
+
+def ratio(first: Sequence[float], later: Sequence[float]) -> float:
+    """Return the Hodges-Lehmann estimate of the ratio of two samples of positive values.
+
+    It is the median of later / first over all pairs. Of an even number of pairs, it is the
+    geometric mean of the middle two, as the median of the logarithms would be.
+    """
+    below, above = ordered(first), ordered(later)
+    pairs = len(below) * len(above)
+    low = nth_ratio(below, above, (pairs + 1) // 2)
+    high = low if pairs % 2 else nth_ratio(below, above, pairs // 2 + 1)
+    return low * sqrt(high / low)
+
+
+def ordered(values: Sequence[float]) -> Floats:
+    """Return values in their order."""
+    return np.sort(np.asarray(values, dtype=np.float64))
+
+
+def nth_ratio(first: Floats, later: Floats, rank: int) -> float:
+    """Return the ratio later / first of a pair, by its rank among all pairs.
+
+    Two runs of a large machine have more pairs than fit into the memory. It is then found by
+    bisection: within rounding of a pair's ratio, and exact if that ratio is 1.
+
+    Args:
+        rank: 1 for the smallest.
+    """
+    if len(first) * len(later) <= EXACT_PAIRS:
+        ratios = np.divide.outer(later, first).ravel()
+        return float(np.partition(ratios, rank - 1)[rank - 1])
+
+    def reached(value: float) -> bool:
+        return bool(np.searchsorted(later, first * value, side="right").sum() >= rank)
+
+    low, high = float(later[0] / first[-1]), float(later[-1] / first[0])
+    if reached(low):
+        return low
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
 
 
 def ratio_interval(first: Sequence[float], later: Sequence[float]) -> Interval | None:

@@ -1,4 +1,4 @@
-"""A run of days that keeps nodes busy and counts jobs, failures and the time between them.
+"""Nodes under load for hours and days: jobs and failures counted, and figures that become worse.
 
 May import: every room.
 """
@@ -44,6 +44,10 @@ MESSAGES: Mapping[str, str] = {
     "stability-risk-jobs": "item {number} is met with at most {most} failures of {jobs} jobs: a "
     "machine with {good} expected failures is refused with {producer} % (producer's risk), one "
     "with {bad} is accepted with {consumer} % (consumer's risk)",
+    "since-start": "{ratio} × the first {minutes} minutes of the run; a repeat has a noise of "
+    "{noise} %, and a change of {least} % counts",
+    "first-minutes": "the first {minutes} minutes of the run",
+    "sensor-changed": "{metric} {before} → {after} {unit}",
 }
 """The messages of the package: the code of each, and its English template."""
 
@@ -66,10 +70,14 @@ PLUGINS: PluginTable = {
     "proofmark.jobs.scripts": {
         "stability": "stability_jobs:StabilityJobs",
     },
+    "proofmark.judge.additions": {
+        "over_time": "over_time:OverTimeJudge",
+    },
     "proofmark.judge.judging": {
         "stability": "tally:StabilityJudge",
     },
     "proofmark.report.additions": {
+        "over_time": "over_time:OverTimePage",
         "stability": "stability_counts:StabilityPage",
     },
 }

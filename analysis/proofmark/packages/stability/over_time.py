@@ -21,16 +21,24 @@ import numpy as np
 from proofmark.cases.case import BENCHMARK, TELEMETRY, THROTTLED
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import SENSOR
-from proofmark.common.message import NOTHING, Message, joined
+from proofmark.common.message import NOTHING, Message, joined, localized
+from proofmark.common.translation import _
+from proofmark.judge.additions import AddedJudge, Finding
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.confidence import quantile_of_t
-from proofmark.judge.confidence import ratio as shift_ratio
+from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.critical_values import FAMILY_LEVEL, MAD_TO_SIGMA, level_of_one
-from proofmark.judge.references.judgement import Judgement
-from proofmark.records.columns import Floats, Mask
+from proofmark.judge.fleet.fleet import Fleet
+from proofmark.judge.references.judgement import OVER_TIME, Judgement
+from proofmark.judge.verdict import Verdict
+from proofmark.records.columns import Floats, Mask, Record
+from proofmark.report.additions import AddedSection, Addition, RunAddition
+from proofmark.report.page import Block, Cell, Cells, Section, numeric, tabled
+from proofmark.report.words import count, number, pairs
+from proofmark.runs.run import Run
 
-KIND = "over time"
-"""The kind of the judgement of a figure by its own beginning."""
+NAME = "over_time"
+"""The name of the judge, and the key of its finding in ``verdict.json``."""
 WINDOW_S = 3600.0
 LEAST_RUN_S = 3600.0
 LEAST_REPEATS = 6
@@ -91,7 +99,7 @@ class ChangeOverTime:
         outcome = "FAIL" if self.worse else "UNJUDGED"
         ratios = tuple(value / first for value in self.last) if self.worse else ()
         return Judgement(
-            KIND,
+            OVER_TIME,
             source,
             outcome,
             reason,
@@ -104,15 +112,17 @@ class ChangeOverTime:
 
 
 @dataclass(frozen=True)
-class OverTime:
+class OverTime(Finding):
     """The comparison of the end of a run with its beginning.
 
     Attributes:
+        figures: of the run.
         window_s: the length of either part in seconds.
         seconds: the time from the first to the last measurement.
         changes: of all figures with enough repeats, by the number of the figure.
     """
 
+    figures: Aggregates
     window_s: float = 0.0
     seconds: float = 0.0
     changes: Mapping[int, ChangeOverTime] = field(default_factory=dict)
@@ -123,14 +133,14 @@ class OverTime:
         worse = (change for change in self.changes.values() if change.worse)
         return tuple(sorted(worse, key=lambda change: (-abs(math.log(change.ratio)), change.node)))
 
-    def judgements(self) -> dict[int, Judgement]:
+    def of_figures(self) -> dict[int, Judgement]:
         """Return the judgement of each figure that became worse, by figure."""
         return {each.figure: each.judgement(self.window_s) for each in self.worse}
 
-    def as_json(self, figures: Aggregates) -> dict[str, Any]:
-        """Return the form of ``verdict.json``: the figures that became worse."""
-        about = [figures.record(change.figure) for change in self.worse]
-        return {
+    def as_json(self) -> dict[str, Any]:
+        """Return the figures that became worse, for ``verdict.json``."""
+        about = [self.figures.record(change.figure) for change in self.worse]
+        found = {
             "window_s": self.window_s,
             "seconds": self.seconds,
             "compared": len(self.changes),
@@ -140,6 +150,16 @@ class OverTime:
                 for record, change in zip(about, self.worse, strict=True)
             ],
         }
+        return {NAME: found}
+
+
+class OverTimeJudge(AddedJudge):
+    """Judges the figures of a run of an hour or more by their own beginning."""
+
+    def judge(self, evidence: Evidence, fleet: Fleet) -> OverTime | None:
+        """Return what became worse; None if no figure was compared."""
+        found = over_time(evidence.figures, evidence.benchmarks, evidence.family_level)
+        return found if found.changes else None
 
 
 Series = dict[int, tuple[Floats, Floats]]
@@ -162,31 +182,31 @@ def over_time(
     chosen = figures.valid & (figures.count >= LEAST_REPEATS) & ~figures.having(np.isnan(times))
     timed = times[np.repeat(chosen, figures.count)]
     if not len(timed):
-        return OverTime()
+        return OverTime(figures)
     begin, end = float(timed.min()), float(timed.max())
     if end - begin < LEAST_RUN_S:
-        return OverTime()
+        return OverTime(figures)
     window = min(WINDOW_S, (end - begin) / 4)
     series = {
-        number: (when, values)
-        for number, (when, values) in _series(figures, chosen, times)
+        figure: (when, values)
+        for figure, (when, values) in _series(figures, chosen, times)
         if when[0] <= begin + window and when[-1] >= end - window
     }
-    better = {number: each for number in series if (each := _better(figures, benchmarks, number))}
-    noise = _noise(figures, {number: series[number] for number in better})
+    better = {figure: each for figure in series if (each := _better(figures, benchmarks, figure))}
+    noise = _noise(figures, {figure: series[figure] for figure in better})
     level = level_of_one(family_level, len(better))
     changes = {}
-    for number, direction in better.items():
-        first, last = _parts(*series[number], begin + window, end - window)
-        of_repeat, differences = noise[int(figures.identity[number])]
+    for figure, direction in better.items():
+        first, last = _parts(*series[figure], begin + window, end - window)
+        of_repeat, differences = noise[int(figures.identity[figure])]
         least = _least(of_repeat, differences, len(first), len(last), level)
-        ratio = shift_ratio(first, last)
+        ratio = float(np.exp(np.median(np.subtract.outer(np.log(last), np.log(first)))))
         change = 1 - ratio if direction == "higher" else 1 - 1 / ratio
-        node = figures.node_of(number)
+        node = figures.node_of(figure)
         worse = change > least
-        evidence = _evidence(figures, series, number, window, begin, end) if worse else ()
-        changes[number] = ChangeOverTime(
-            figure=number,
+        evidence = _evidence(figures, series, figure, window, begin, end) if worse else ()
+        changes[figure] = ChangeOverTime(
+            figure=figure,
             node=node,
             first=first,
             last=last,
@@ -196,35 +216,35 @@ def over_time(
             worse=worse,
             evidence=evidence,
         )
-    return OverTime(window, end - begin, changes)
+    return OverTime(figures, window, end - begin, changes)
 
 
 def _series(
     figures: Aggregates, chosen: Mask, times: Floats
 ) -> Iterator[tuple[int, tuple[Floats, Floats]]]:
-    for number in np.flatnonzero(chosen).tolist():
-        first, members = int(figures.first[number]), figures.members(number)
+    for figure in np.flatnonzero(chosen).tolist():
+        first, members = int(figures.first[figure]), figures.members(figure)
         own = times[first : first + len(members)]
         order = np.argsort(own, kind="stable")
-        yield number, (own[order], figures.records.value[members][order])
+        yield figure, (own[order], figures.records.value[members][order])
 
 
-def _better(figures: Aggregates, benchmarks: Benchmarks, number: int) -> str | None:
+def _better(figures: Aggregates, benchmarks: Benchmarks, figure: int) -> str | None:
     """Return the better direction of a figure of a rate or time; None for any other figure."""
-    about = figures.measurand_of(number)
+    about = figures.measurand_of(figure)
     case = benchmarks.cases.get(about.case)
     metric = case.metrics.get(about.metric) if case else None
     if metric is None or metric.same_digits or about.metric in TELEMETRY:
         return None
     low, _ = figures.ranges
-    return metric.better if low[number] > 0 else None
+    return metric.better if low[figure] > 0 else None
 
 
 def _noise(figures: Aggregates, series: Series) -> dict[int, tuple[float, int]]:
     """Return the noise of a repeat, and the number of differences, by measured quantity."""
     differences: dict[int, list[Floats]] = {}
-    for number, (_, values) in series.items():
-        of_quantity = differences.setdefault(int(figures.identity[number]), [])
+    for figure, (_when, values) in series.items():
+        of_quantity = differences.setdefault(int(figures.identity[figure]), [])
         of_quantity.append(np.abs(np.diff(values)) / np.median(values))
     joined = {quantity: np.concatenate(parts) for quantity, parts in differences.items()}
     return {
@@ -254,13 +274,13 @@ def _least(noise: float, differences: int, first: int, last: int, level: float) 
 
 
 def _evidence(
-    figures: Aggregates, series: Series, number: int, window: float, begin: float, end: float
+    figures: Aggregates, series: Series, figure: int, window: float, begin: float, end: float
 ) -> tuple[Message, ...]:
     """Return how the sensors of the node of a figure changed while its case ran."""
-    record = figures.record(number)
+    record = figures.record(figure)
     found = []
     for other, (times, values) in series.items():
-        if figures.node[other] != figures.node[number]:
+        if figures.node[other] != figures.node[figure]:
             continue
         sensor = figures.record(other)
         settings = {key: value for key, value in sensor.parameters.items() if key != SENSOR}
@@ -278,3 +298,66 @@ def _sensor(metric: str, unit: str, first: Sequence[float], last: Sequence[float
         return NOTHING
     values = {"before": f"{before:.4g}", "after": f"{after:.4g}", "unit": unit}
     return Message("sensor-changed", metric=metric, **values)
+
+
+class OverTimePage(Addition):
+    """Adds the comparison to the page of a long run."""
+
+    def of_run(self, run: Run, verdict: Verdict) -> RunAddition | None:
+        """Return the section; None for a run whose end was not compared."""
+        found = verdict.added.get(NAME)
+        return ChangesInRun(found) if isinstance(found, OverTime) else None
+
+
+@dataclass(frozen=True)
+class ChangesInRun(RunAddition):
+    """The section of a long run: its end compared with its beginning."""
+
+    found: OverTime
+
+    def sections(self) -> Iterator[AddedSection]:
+        """Yield the comparison."""
+        yield AddedSection(
+            Section("over-time", _("Over time"), (_changes(self.found),)), "file-drivers"
+        )
+
+
+def _changes(compared: OverTime) -> Block:
+    minutes = number(compared.window_s / 60, 3)
+    about = _(
+        "The last {minutes} minutes of {hours} hours are compared with the first "
+        "{first}: {figures} with enough repeats."
+    ).format(
+        minutes=minutes,
+        hours=number(compared.seconds / 3600, 3),
+        first=minutes,
+        figures=count(len(compared.changes), "figure"),
+    )
+    if not compared.worse:
+        none = _("None became worse by more than the noise of its repeats.")
+        return Block(paragraphs=(about, none))
+    rows = [_row(change, compared.figures.record(change.figure)) for change in compared.worse]
+    columns = (
+        _("Node"),
+        _("Figure"),
+        numeric(_("First")),
+        numeric(_("Last")),
+        numeric(_("Ratio")),
+        numeric(_("Noise")),
+        _("Sensors"),
+    )
+    caption = _("Figures that became worse")
+    return tabled(caption, columns, rows, about, rest=_("The list is in verdict.json."))
+
+
+def _row(change: ChangeOverTime, record: Record) -> Cells:
+    settings = tuple(filter(None, [pairs(record.parameters)]))
+    return (
+        Cell(change.node, "strong"),
+        Cell(f"{record.case} {record.metric}", details=settings),
+        f"{number(float(np.median(change.first)))} {record.unit}",
+        f"{number(float(np.median(change.last)))} {record.unit}",
+        number(change.ratio, 3),
+        f"{number(100 * change.noise, 2)} %",
+        "; ".join(map(localized, change.evidence)) or _("no sensor"),
+    )

@@ -20,14 +20,13 @@ from tests.fixtures.shipped import shipped_benchmarks
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.judge.aggregate import aggregate
-from proofmark.judge.diagnosis.over_time import OverTime, over_time
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
+from proofmark.packages.stability.over_time import ChangesInRun, OverTime, over_time
 from proofmark.records.columns import Execution, Measurand, Records
-from proofmark.report.run_data import gather
-from proofmark.report.sections import change_in_run
 from proofmark.runs.run import Run
 
+pytestmark = pytest.mark.core("a judge of each run of an hour or more")
 REPEATS = 12
 NODES = tuple(f"n{number}" for number in range(8))
 PACKAGE = "class/powercap/intel-rapl:1/energy_uj"
@@ -78,6 +77,12 @@ def looks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lines]:
     }
 
 
+def over_time_of(verdict: Verdict) -> OverTime:
+    found = verdict.added["over_time"]
+    assert isinstance(found, OverTime)
+    return found
+
+
 def judged(folder: Path, looks: Mapping[str, Lines], *, slow: float, hot: bool) -> Verdict:
     sensors = throttled(looks) if hot else {node: [looks["sound"]] * REPEATS for node in NODES}
     return judge_run(spread_over_hours(fleet_run(folder, rates(slow=slow)), sensors))
@@ -100,7 +105,7 @@ def test_a_node_that_throttles_in_the_last_third_is_named_with_its_cause(
     tmp_path: Path, looks: dict[str, Lines]
 ) -> None:
     verdict = judged(tmp_path, looks, slow=0.8, hot=True)
-    (change,) = verdict.over_time.worse
+    (change,) = over_time_of(verdict).worse
     assert change.node == "n3"
     assert change.ratio == pytest.approx(0.8, abs=0.02)
     assert [node.host for node in verdict.bad.nodes] == ["n3"]
@@ -113,7 +118,8 @@ def test_a_node_that_throttles_in_the_last_third_is_named_with_its_cause(
 
 def test_the_report_names_the_node_and_its_sensors(tmp_path: Path, looks: dict[str, Lines]) -> None:
     run = spread_over_hours(fleet_run(tmp_path, rates(slow=0.8)), throttled(looks))
-    (section,) = change_in_run.sections(gather(run, judge_run(run)))
+    (added,) = ChangesInRun(over_time_of(judge_run(run))).sections()
+    section = added.section
     assert section.id == "over-time"
     text = str(section.blocks[0].tables)
     assert "n3" in text
@@ -121,15 +127,15 @@ def test_the_report_names_the_node_and_its_sensors(tmp_path: Path, looks: dict[s
 
 
 def test_steady_nodes_are_not_named(steady: Verdict) -> None:
-    assert (steady.over_time.worse, steady.bad.nodes) == ((), ())
-    assert len(steady.over_time.changes) == len(NODES)
-    assert steady.over_time.seconds == (REPEATS - 1) * 1800
-    assert steady.over_time.window_s == 3600
+    assert (over_time_of(steady).worse, steady.bad.nodes) == ((), ())
+    assert len(over_time_of(steady).changes) == len(NODES)
+    assert over_time_of(steady).seconds == (REPEATS - 1) * 1800
+    assert over_time_of(steady).window_s == 3600
 
 
 def test_a_node_that_becomes_faster_is_not_named(tmp_path: Path, looks: dict[str, Lines]) -> None:
     verdict = judged(tmp_path, looks, slow=1.2, hot=False)
-    assert verdict.over_time.worse == ()
+    assert over_time_of(verdict).worse == ()
 
 
 def test_each_sensor_is_a_figure_of_its_node(steady: Verdict) -> None:
