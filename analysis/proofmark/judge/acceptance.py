@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
+from itertools import chain
 from math import exp, log
 from typing import Any, get_args
 
@@ -21,13 +22,8 @@ from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.nodesets import HostName, folded, hosts_of
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import measure
-from proofmark.judge.contract_items import (
-    ItemOutcome,
-    enough_nodes,
-    item_figures,
-    nodes_met,
-)
 from proofmark.judge.judging import judged
+from proofmark.judge.limit_outcomes import WORST, ItemOutcome, nodes_met
 from proofmark.judge.references.judgement import Bounds, FigureScope, JudgedFigure, Judgement
 from proofmark.judge.stated_parts import configuration
 from proofmark.judge.verdict import Verdict
@@ -50,8 +46,6 @@ from proofmark.software.software import software_of
 PHASES: tuple[Phase, ...] = get_args(Phase)
 CODES = {"PASS": 0, "FAIL": 1, "INVALID": 2, "UNJUDGED": 4}
 """The exit code of each word of an acceptance."""
-WORST = ("FAIL", "INVALID", "UNJUDGED", "PASS")
-"""The four words, the worst first."""
 MOST_REASONS = 3
 """The number of reasons of an item that are stated: each node can have its own."""
 
@@ -313,14 +307,11 @@ class AcceptedItem(ItemOutcome):
         met, measured = nodes_met((each.node, each.outcome) for each in figures)
         return met, measured + len(self.unmeasured)
 
-    @cached_property
-    def outcome(self) -> str:
-        """One of the four words."""
-        words = {each.figure.outcome for each in self.deciding}
-        excused = {"FAIL"} if enough_nodes(self.item, *self.nodes) else set[str]()
-        if not words or self.unmeasured or self.differs:
-            words.add("UNJUDGED")
-        return next((word for word in WORST if word in words - excused), "UNJUDGED")
+    @property
+    def words(self) -> Collection[str]:
+        """The outcomes of its figures; UNJUDGED stands for what is missing too."""
+        missing = ["UNJUDGED"] if self.unmeasured or self.differs else []
+        return {*missing, *(each.figure.outcome for each in self.deciding)}
 
     @property
     def can_be_waived(self) -> bool:
@@ -831,10 +822,7 @@ def derived_value(item: DerivedItem, parts: Sequence[JudgedFigure]) -> float | N
 def _figures(item: Item, verdict: Verdict) -> list[JudgedFigure]:
     if isinstance(item, CheckItem):
         return [figure for each in verdict.checks if each.item == item for figure in each.figures]
-    for each in verdict.contract:
-        if each.item == item:
-            return [*item_figures(item, each.evidence, verdict.results.aggregates)]
-    return []
+    return [*chain.from_iterable(each.figures() for each in verdict.contract if each.item == item)]
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,10 @@ class Aggregates:
         executions = self.records.executions
         return [executions[number] for number in self.records.execution[self.members(figure)]]
 
+    def steps(self, figure: int) -> tuple[str, ...]:
+        """Return the steps that measured a figure, without repetition."""
+        return tuple(dict.fromkeys(each.step for each in self.executions(figure)))
+
     def by_execution(self, figure: int) -> list[tuple[Execution, float]]:
         """Return the executions that measured a figure, each with the median of its values."""
         found: dict[int, list[float]] = {}

@@ -20,8 +20,8 @@ from proofmark.cases.vocabulary import PART_AXES, RESOLVED_AXES, SENSOR
 from proofmark.common.message import Message, Term, joined
 from proofmark.judge import baseline
 from proofmark.judge.aggregate import Aggregates
+from proofmark.judge.coverage import Coverage
 from proofmark.judge.fleet.populations import Kinds
-from proofmark.judge.limit_outcomes import Coverage
 from proofmark.judge.references.judgement import PEERS, traits
 from proofmark.judge.results import WORDS, Results
 from proofmark.records.columns import VIRTUAL

@@ -20,6 +20,7 @@ from proofmark.common.processes import gc_paused
 from proofmark.common.text import one_line
 from proofmark.judge.additions import added_findings
 from proofmark.judge.baseline import BaselineOfRun, Circumstances
+from proofmark.judge.coverage import coverage, degraded
 from proofmark.judge.diagnosis.bad_nodes import Suspects, as_csv, bad_nodes, rma
 from proofmark.judge.diagnosis.node_faults import narrow_slots, node_faults
 from proofmark.judge.diagnosis.storage_faults import looks_after_failures, storage_faults
@@ -37,7 +38,7 @@ from proofmark.judge.fleet.digits import (
 from proofmark.judge.fleet.fleet import measure_fleet
 from proofmark.judge.fleet.populations import Kinds
 from proofmark.judge.headline import unjudged
-from proofmark.judge.limit_outcomes import coverage, degraded, limit_outcomes
+from proofmark.judge.limit_outcomes import limit_outcomes
 from proofmark.judge.node_checks import check_outcomes
 from proofmark.judge.reference_judge import judge_by_references
 from proofmark.judge.references.derived import active_ports

@@ -1,268 +1,253 @@
-"""Which planned steps were measured, and what each limit and reference of a run judged.
+"""The limits of a run: the rules that apply them, and what each judged.
 
-A run can lack nodes of the partition. Its figures at full scale then have a label
-(docs/design/cases.md).
+A limit is an item of the contract or a reference of a case. Its worst figure is nearest to it, or
+misses it most.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, inf
+from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
 
+from proofmark.cases.case import Scope
 from proofmark.cases.reference import Reference
+from proofmark.cases.suite import Benchmarks
 from proofmark.common.grouping import gathered
-from proofmark.common.host_names import HostTable
 from proofmark.common.message import Message, joined
-from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
+from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.text import percent
 from proofmark.judge.aggregate import Aggregates
-from proofmark.judge.contract_items import (
-    NO_EVIDENCE,
-    ItemEvidence,
-    ItemOutcome,
-    enough_nodes,
-    excused,
-    judged_figure,
-    measured_together,
-    nodes_met,
-    worst_figure,
-)
+from proofmark.judge.confidence import repeats_agree
+from proofmark.judge.coverage import Coverage
 from proofmark.judge.evidence import Evidence
+from proofmark.judge.references.figure_comparison import Figure
 from proofmark.judge.references.judgement import (
     Bounds,
     ByReference,
     CaseReference,
+    FigureScope,
     JudgedFigure,
     Judgement,
     applies,
     applying_references,
     judging_bounds,
+    margin,
 )
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan, Step
 from proofmark.plan.selection import possible_steps
-from proofmark.plan.step import StepInstance
+from proofmark.plan.step import COUNTED, StepInstance
 from proofmark.records.columns import VIRTUAL
-from proofmark.runs.job_folder import StoppedJob
-from proofmark.site.contract_document import ContractItem
+from proofmark.site.contract_document import ContractItem, Item
 
-MAX_PAIRS_NAMED = 20
-"""The largest number of pairs of a round that are named."""
-
-
-@dataclass(frozen=True)
-class Uncovered:
-    """A planned step without a complete measurement.
-
-    Attributes:
-        nodes: its nodes without a measurement; empty if that is not the reason.
-        mode: the mode of the machine that it needs; empty if that is not the reason.
-    """
-
-    step: str
-    message: Message
-    nodes: tuple[str, ...] = ()
-    mode: str = ""
+WORST = ("FAIL", "INVALID", "UNJUDGED", "PASS")
+"""The four words, the worst first."""
 
 
-@dataclass(frozen=True)
-class Coverage:
-    """The planned steps of a run, and which of them were measured.
+def compared_with(reference: Reference, figure: Figure) -> Figure:
+    """Return `figure` with the repeat that the item compares.
 
-    A step that each node measures by itself counts once for each node.
-
-    Attributes:
-        duplicate: the number of figures that one execution gave twice.
-        missing: the steps without a record, with their nodes.
-        not_run: the steps that need another mode of the machine. They are not expected.
-        stopped_jobs: the jobs that ended before their last step.
-        not_needed: the steps whose command another step of the run has, each with the reason.
-    """
-
-    expected: int
-    measured: int
-    duplicate: int
-    missing: tuple[Uncovered, ...]
-    not_run: tuple[Uncovered, ...] = ()
-    stopped_jobs: tuple[StoppedJob, ...] = ()
-    not_needed: tuple[Uncovered, ...] = ()
-
-    @property
-    def stopped(self) -> tuple[Message, ...]:
-        """What is wrong with each of these jobs."""
-        return tuple(each.message for each in self.stopped_jobs)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the form of ``verdict.json``."""
-        return {
-            "expected": self.expected,
-            "measured": self.measured,
-            "duplicate": self.duplicate,
-            "missing": [each.message for each in self.missing],
-            "not_run": [each.message for each in self.not_run],
-            "stopped": list(self.stopped),
-            "not_needed": [each.message for each in self.not_needed],
-        }
-
-
-def _of_other_modes(plan: Plan) -> Iterator[Uncovered]:
-    """Yield the steps of modes that the run may not enter."""
-    modes = {group.mode for group in plan.to_run()}
-    for group in plan.needed():
-        if group.mode not in modes:
-            for job in group.jobs:
-                for step in job.steps:
-                    reason = Message("mode-missing", step=step.id, mode=group.mode)
-                    yield Uncovered(step.id, reason, mode=group.mode)
-
-
-def coverage(
-    plan: Plan, seen: Collection[str], duplicate: int, stopped: Sequence[StoppedJob] = ()
-) -> Coverage:
-    """Return the coverage of a plan.
+    The best or the worst of the repeats is what the contract is about: its noise is no doubt.
 
     Args:
-        seen: the steps with a record, as records name them.
-        duplicate: the number of figures that one execution gave twice.
+        reference: a limit or reference; all but the items of a contract compare the median.
     """
-    expected = measured = 0
-    missing: list[Uncovered] = []
-    for step in plan.steps_to_run():
-        instances = step.instances()
-        unseen = {each: nodes for each, nodes in instances.items() if str(each) not in seen}
-        expected += len(instances)
-        measured += len(instances) - len(unseen)
-        if unseen:
-            missing.append(_missing(step, unseen))
-    not_needed = tuple(
-        Uncovered(step, Message("step-not-needed", step=step, reason=why))
-        for step, why in plan.not_needed.items()
-    )
-    return Coverage(
-        expected=expected,
-        measured=measured,
-        duplicate=duplicate,
-        missing=tuple(missing),
-        not_run=tuple(_of_other_modes(plan)),
-        stopped_jobs=tuple(stopped),
-        not_needed=not_needed,
-    )
+    if not isinstance(reference, ContractItem) or reference.of == "median":
+        return figure
+    value = compared_value(reference, figure.value, figure.values)
+    return replace(figure, value=value, values=(value,), repeats={})
 
 
-def _missing(step: Step, unseen: Mapping[StepInstance, Sequence[str]]) -> Uncovered:
-    """Return a step without a record of the instances `unseen`, with their nodes."""
-    nodes = dict.fromkeys(chain.from_iterable(unseen.values()))
-    pairs = [each.name for each in unseen] if step.round else []
-    shown = ", ".join(pairs[:MAX_PAIRS_NAMED]) if pairs else folded(nodes)
-    message = Message("not-measured-on", step=step.id, nodes=shown)
-    if step.scope == "job" and len(step.nodes) < 2:
-        message = Message("not-measured-step", step=step.id)
-    elif (more := len(pairs) - MAX_PAIRS_NAMED) > 0:
-        message = Message("not-measured-pairs", step=step.id, nodes=shown, count=more)
-    return Uncovered(step.id, message, tuple(nodes))
+def compared_value(item: ContractItem, median: float, values: Sequence[float]) -> float:
+    """Return the value of a figure that an item compares."""
+    if item.of == "median":
+        return median
+    largest = (item.of == "best") == (item.at_least is not None)
+    return (max if largest else min)(values)
 
 
-MOST_NAMED = 10
-"""The largest number of nodes that a limit of Ansible excludes by name."""
+def clear_miss(of: CaseReference, material: float) -> float:
+    """Return the part of a limit by which a repeat misses it clearly.
 
-
-@dataclass(frozen=True)
-class Degraded:
-    """A run with figures of fewer nodes than intended.
-
-    Attributes:
-        steps: the label of each step that was to measure all nodes of the partition together.
-        limit: the value of ``-l`` for a run without the missing nodes, which a planned step needs;
-            empty if no step needs them.
+    The best and the worst of the repeats are compared as the contract says, without the others.
     """
-
-    nodes: int
-    of: int
-    missing: tuple[str, ...] = ()
-    steps: Mapping[str, Message] = field(default_factory=dict)
-    limit: str = ""
-
-    @property
-    def label(self) -> Message:
-        """The label of the run: ``degraded: 8,301 of 8,305 nodes``."""
-        return label(self.nodes, self.of)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the form of ``verdict.json``."""
-        return {
-            "label": self.label,
-            "nodes": self.nodes,
-            "of": self.of,
-            "missing": folded(self.missing),
-            "limit": self.limit,
-        }
+    item = of.reference
+    return inf if isinstance(item, ContractItem) and item.of != "median" else material
 
 
-def label(nodes: int, of: int) -> Message:
-    """Return the label of a figure or a run of `nodes` nodes."""
-    return Message("degraded", nodes=f"{nodes:,}", all=f"{of:,}")
+def with_repeats(reference: Reference, values: Sequence[float], judged: Judgement) -> Judgement:
+    """Return a judgement by what an item requires of the repeats: their number and scatter.
 
-
-def degraded(
-    plan: Plan, partition: Collection[str], measured: Iterable[str], missing_steps: Collection[str]
-) -> Degraded | None:
-    """Return what a run lacks; None if it lacks nothing, or if nothing was measured.
-
-    All nodes of the partition are intended if the suite uses them on a run without a limit. Else
-    the planned nodes are.
-
-    Args:
-        measured: the nodes with a result, as records name them.
+    The coefficient of variation is the standard deviation of the sample ÷ its mean.
     """
-    planned = dict.fromkeys(chain.from_iterable(step.nodes for step in plan.steps_to_run()))
-    intended = list(partition) if plan.fewer_nodes else list(planned)
-    table = HostTable.of(intended)
-    seen = table.found(hosts_of_nodes(measured))
-    missing = tuple(node for node in intended if node not in seen)
-    if len(missing) == len(intended):
+    if not isinstance(reference, ContractItem):
+        return judged
+    needed = reference.runs_needed
+    if len(values) < needed and judged.outcome == "PASS":
+        reason = Message("item-runs", text=judged.reason, runs=len(values), needed=needed)
+        return replace(judged, outcome="UNJUDGED", reason=reason)
+    scatter = reference.scatter
+    if scatter is None or len(values) < scatter.runs:
+        return judged
+    found = 100 * stdev(values) / abs(fmean(values)) if any(values) else 0.0
+    about: dict[str, str | int] = {
+        "scatter": f"{found:.3g}",
+        "most": f"{scatter.cov_percent:g}",
+        "runs": len(values),
+    }
+    if found <= scatter.cov_percent:
+        return replace(judged, reason=Message("item-scatter-met", text=judged.reason, **about))
+    reason = Message("item-scatter", text=judged.reason, **about)
+    return replace(judged, outcome="FAIL", reason=reason)
+
+
+def nodes_met(figures: Iterable[tuple[str | int, str]]) -> tuple[int, int]:
+    """Return the number of nodes, or pairs, whose figures all meet an item, and of all nodes."""
+    by_node: dict[str | int, bool] = {}
+    for node, outcome in figures:
+        by_node[node] = by_node.get(node, True) and outcome == "PASS"
+    return sum(by_node.values()), len(by_node)
+
+
+def enough_nodes(item: Item, met: int, total: int) -> bool:
+    """Return whether the share of nodes that an item requires meets it."""
+    return item.nodes < 1 and met >= ceil(Fraction(str(item.nodes)) * total) > 0
+
+
+def _excuse(
+    of: CaseReference,
+    judged: Sequence[tuple[int, Judgement]],
+    figures: Aggregates,
+) -> tuple[str, Mapping[str, str | int]] | None:
+    """Return the message why missed figures of a limit fail no acceptance; None if they do."""
+    item = of.reference
+    if not isinstance(item, ContractItem):
         return None
-    largest = _largest_steps(plan)
-    sizes = [len(intended) - len(missing), *(size for size, _ in largest.values())]
-    if min(sizes) == len(intended):
-        return None
-    lost = set(missing) & set(planned)
-    blocked = any(
-        step.id in missing_steps and step.scope == "job" and len(step.nodes) > 1
-        for step in plan.steps_to_run()
-        if lost.intersection(step.nodes)
-    )
-    labels: dict[str, Message] = {}
-    for case, (size, steps) in largest.items():
-        labels |= dict.fromkeys(steps, label(size, plan.fewer_nodes[case]))
-    without = ":".join([plan.partition, *(f"!{node}" for node in missing)])
-    return Degraded(
-        nodes=min(sizes),
-        of=len(intended),
-        missing=missing,
-        steps=labels,
-        limit=without if blocked and len(missing) <= MOST_NAMED else "",
-    )
+    met, total = nodes_met((int(figures.node[figure]), one.outcome) for figure, one in judged)
+    if enough_nodes(item, met, total):
+        return "item-share", {"met": met, "total": total, "share": percent(item.nodes)}
+    return ("item-minor", {"number": item.number}) if item.severity == "minor" else None
 
 
-def _largest_steps(plan: Plan) -> dict[str, tuple[int, list[str]]]:
-    """Return the largest steps of each case with fewer nodes, and their number of nodes.
+def with_misses(
+    by_item: dict[CaseReference, list[tuple[int, Judgement]]],
+    of_figure: dict[int, tuple[Judgement, ...]],
+    figures: Aggregates,
+) -> None:
+    """Make open misses of a limit a FAIL, where no further repeat of one node decides.
 
-    Only steps whose nodes measure together count, on more than one node.
+    The nodes are repeats of the machine: they can agree that its level misses the limit. And a
+    miss can fail no acceptance: a share of other nodes meets the item, or the item is minor.
     """
-    largest: dict[str, tuple[int, list[str]]] = {}
-    for step in plan.steps():
-        if step.case not in plan.fewer_nodes or step.scope != "job" or len(step.nodes) < 2:
+    for of, judged in by_item.items():
+        misses = [place for place, (_, one) in enumerate(judged) if one.is_open]
+        if not misses:
             continue
-        size, steps = largest.get(step.case, (0, []))
-        if len(step.nodes) > size:
-            largest[step.case] = (len(step.nodes), [step.id])
-        elif len(step.nodes) == size:
-            steps.append(step.id)
-    return largest
+        excused = _excuse(of, judged, figures) is not None
+        groups = gathered((int(figures.measurand[figure]), one) for figure, one in judged)
+        agreed = {number for number, group in groups.items() if _agreed(group)}
+        for place in misses:
+            figure, one = judged[place]
+            if excused or int(figures.measurand[figure]) in agreed:
+                missed = replace(one, outcome="FAIL")
+                judged[place] = figure, missed
+                answers = of_figure[figure]
+                of_figure[figure] = tuple(missed if each is one else each for each in answers)
+
+
+def _agreed(judged: Sequence[Judgement]) -> bool:
+    """Return whether several nodes show that the whole machine misses a limit."""
+    ratios = [one.ratio for one in judged if one.ratio is not None]
+    return len(ratios) > 1 and any(
+        bound is not None and repeats_agree(ratios, bound, bound, below=below)
+        for bound, below in zip(judged[0].bounds, (True, False), strict=True)
+    )
+
+
+def excused(
+    by_item: ByReference, figures: Aggregates
+) -> Iterator[tuple[int, Judgement, Judgement]]:
+    """Yield each missed figure of an item that fails no acceptance: its judgements, old and new."""
+    for of, judged in by_item.items():
+        if (excuse := _excuse(of, judged, figures)) is not None:
+            code, fields = excuse
+            for figure, one in judged:
+                if one.outcome == "FAIL":
+                    reason = Message(code, text=one.reason, **fields)
+                    yield figure, one, replace(one, outcome="UNJUDGED", reason=reason)
+
+
+@dataclass(frozen=True)
+class ItemOutcome(ABC):
+    """The outcome of an item of the contract, or of another limit: of a run, or of its site."""
+
+    item: Item | None
+
+    @property
+    @abstractmethod
+    def words(self) -> Collection[str]:
+        """The outcomes of its figures; UNJUDGED stands for what is missing too."""
+
+    @property
+    @abstractmethod
+    def nodes(self) -> tuple[int, int]:
+        """The number of nodes, or pairs, that meet it, and of all nodes."""
+
+    @cached_property
+    def outcome(self) -> str:
+        """The worst of `words`; misses do not count if enough nodes meet the item."""
+        enough = self.item is not None and enough_nodes(self.item, *self.nodes)
+        words = {*self.words} - ({"FAIL"} if enough else set())
+        return next((word for word in WORST if word in words), "UNJUDGED")
+
+    @property
+    def binding(self) -> bool:
+        """Whether the acceptance needs it: an item that is minor is only stated."""
+        return not (self.item and self.item.severity == "minor")
+
+    @property
+    def name(self) -> str:
+        """The number and the text of the item."""
+        return f"{self.item.number} {self.item.text}" if self.item else ""
+
+    @property
+    def not_evaluated(self) -> tuple[Message, ...]:
+        """Why it did not judge planned figures, each reason with its nodes."""
+        return ()
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """Each reason of `not_evaluated` with the name of the limit."""
+        return tuple(Message("limit-open", limit=self.name, text=why) for why in self.not_evaluated)
+
+    @property
+    def missed(self) -> Mapping[str, Message]:
+        """The reason of each node that misses it, if no figure has its own row and reason."""
+        return {}
+
+    @property
+    def excuses(self) -> tuple[Message, ...]:
+        """The figures that miss it and fail no acceptance, each with its node."""
+        return ()
+
+
+def on_nodes(reasons: Iterable[tuple[Message, str]]) -> tuple[Message, ...]:
+    """Return each of `reasons` once, with its nodes; each comes with its node or set of nodes."""
+    hosts: dict[Message, set[str]] = {}
+    for reason, node in reasons:
+        hosts.setdefault(reason.without_nodes([node]), set()).update(hosts_of(node))
+    return tuple(
+        Message("limit-open-on", text=reason, nodes=folded(of)) for reason, of in hosts.items()
+    )
 
 
 @dataclass(frozen=True)
@@ -272,33 +257,59 @@ class LimitOutcome(ItemOutcome):
     Attributes:
         steps: the number of planned steps whose figures it can select; 0 if it is not for the
             suite.
-        checked: the number of them that are not virtual: the speed of virtual nodes fails no floor.
+        figures_of_run: all figures of the run.
+        judgements: of the figures that it is for, by number.
+        invalid: the INVALID figures that it would judge.
         accepted: the bounds that judged its figures, or that would judge them, without repetition;
             empty for a typical value that no figure was compared with.
+        running: the planned steps of a limit of the contract, of the modes that the run entered.
+        rows: the numbers of the measurands that such a limit is for, by the step that printed them.
+        together: the running steps whose nodes measure one figure.
         not_evaluated: why it did not judge other planned figures, with their nodes; empty for a
             reference that is no limit of the contract.
-        nodes: the number of nodes, or pairs, that meet an item of the contract, and of all nodes.
-        excused: the figures that miss the item and fail no acceptance.
     """
 
     item: ContractItem | None
     of: CaseReference
     steps: int
-    outcomes: Mapping[str, int]
-    compared: int
-    checked: int
-    invalid: int
+    figures_of_run: Aggregates
+    judgements: Sequence[tuple[int, Judgement]]
+    invalid: Sequence[int]
     accepted: tuple[Bounds, ...]
-    worst: JudgedFigure | None
+    running: Sequence[Step] = ()
+    rows: Mapping[str, set[int]] = field(default_factory=dict)
+    together: frozenset[str] = frozenset()
     not_evaluated: tuple[Message, ...] = ()
-    nodes: tuple[int, int] = (0, 0)
-    excused: tuple[JudgedFigure, ...] = ()
-    evidence: ItemEvidence = NO_EVIDENCE
+
+    @cached_property
+    def outcomes(self) -> Mapping[str, int]:
+        """The number of figures with each outcome."""
+        return Counter(judgement.outcome for _, judgement in self.judgements)
+
+    @property
+    def compared(self) -> int:
+        """The number of figures that were compared with a value."""
+        return sum(judgement.evaluated for _, judgement in self.judgements)
+
+    @property
+    def words(self) -> Collection[str]:
+        """The outcomes of its figures; UNJUDGED stands for what is missing too."""
+        invalid = ["INVALID"] if self.invalid else []
+        missing = ["UNJUDGED"] if self.not_evaluated or not self.judged else []
+        return {*self.outcomes, *invalid, *missing}
+
+    @cached_property
+    def nodes(self) -> tuple[int, int]:
+        """The number of nodes, or pairs, that meet an item of the contract, and of all nodes."""
+        if self.item is None:
+            return 0, 0
+        node = self.figures_of_run.node
+        return nodes_met((int(node[at]), one.outcome) for at, one in self.judgements)
 
     @property
     def missing_keys(self) -> Iterator[str]:
         """The keys of the inventory that would enable a judgement of each figure without one."""
-        return (each.missing_key for _, each in self.evidence.judgements)
+        return (each.missing_key for _, each in self.judgements if self.running)
 
     @property
     def case(self) -> str:
@@ -324,18 +335,12 @@ class LimitOutcome(ItemOutcome):
     def judged(self) -> int:
         """The number of figures that are PASS or FAIL by it, or that a floor could have failed."""
         if self.kind == "floor":
-            return self.checked
+            figures = self.figures_of_run
+            virtual = [each.origin in VIRTUAL for each in figures.records.measurands]
+            return sum(
+                one.evaluated and not virtual[figures.measurand[at]] for at, one in self.judgements
+            )
         return self.outcomes.get("PASS", 0) + self.outcomes.get("FAIL", 0)
-
-    @property
-    def outcome(self) -> str:
-        """The worst of the outcomes of its figures, one of the four words."""
-        if self.outcomes.get("FAIL") and not (self.item and enough_nodes(self.item, *self.nodes)):
-            return "FAIL"
-        if self.invalid:
-            return "INVALID"
-        open_ = self.outcomes.get("UNJUDGED") or self.not_evaluated
-        return "UNJUDGED" if open_ or not self.judged else "PASS"
 
     @property
     def name(self) -> str:
@@ -346,6 +351,18 @@ class LimitOutcome(ItemOutcome):
         where = [f"{key}={value}" for key, value in reference.where.items()]
         where += [f"mode={reference.mode}"] if reference.mode else []
         return " ".join([self.case, reference.metric, *where, f"({reference.source})"])
+
+    @cached_property
+    def worst(self) -> JudgedFigure | None:
+        """The figure that misses an item most, or meets it least; None: none was compared."""
+        compared = [pair for pair in self.judgements if pair[1].evaluated] if self.item else []
+        return self._figure(*min(compared, key=_margin)) if compared else None
+
+    @cached_property
+    def excused(self) -> tuple[JudgedFigure, ...]:
+        """The figures that miss the item and fail no acceptance."""
+        found = excused({self.of: self.judgements}, self.figures_of_run) if self.item else ()
+        return tuple(self._figure(at, stated) for at, _, stated in found)
 
     @property
     def excuses(self) -> tuple[Message, ...]:
@@ -372,72 +389,95 @@ class LimitOutcome(ItemOutcome):
         stored["not_evaluated"] = list(self.not_evaluated)
         return stored
 
+    def figures(self) -> Iterator[JudgedFigure]:
+        """Yield the figures of the run that an item is for, then the planned ones that lack."""
+        for number, judgement in self.judgements:
+            yield self._figure(number, judgement)
+        for number in self.invalid:
+            record, steps = self.figures_of_run.record(number), self.figures_of_run.steps(number)
+            scope = self._scope(record.node, steps)
+            yield JudgedFigure(record.node, steps, "INVALID", record.reason, scope=scope)
+        for step in self.running:
+            instances = step.instances()
+            rows = {each: self.rows.get(str(each), set[int]()) for each in instances}
+            expected = set[int]().union(*rows.values())
+            for each, nodes in instances.items():
+                if not rows[each] or not expected <= rows[each]:
+                    shown = folded(nodes)
+                    why = Message("not-measured-on", step=step.id, nodes=shown)
+                    scope = self._scope(shown, (str(each),))
+                    yield JudgedFigure(shown, (str(each),), "UNJUDGED", why, scope=scope)
+
+    def _figure(self, number: int, judgement: Judgement) -> JudgedFigure:
+        """Return a valid figure with its judgement by the item."""
+        figures = self.figures_of_run
+        record, steps = figures.record(number), figures.steps(number)
+        median, values = float(figures.median[number]), figures.values(number)
+        return JudgedFigure(
+            node=record.node,
+            steps=steps,
+            outcome=judgement.outcome,
+            reason=judgement.reason,
+            scope=self._scope(record.node, steps),
+            value=compared_value(self.item, median, values) if self.item else median,
+            unit=record.unit,
+            record=record,
+            judgement=judgement,
+        )
+
+    def _scope(self, node: str, steps: Sequence[str]) -> FigureScope:
+        """Return who measured a figure.
+
+        Args:
+            node: the node or the nodes of its records. A program that starts on one of the nodes of
+                its step names this one only.
+        """
+        named = {StepInstance.parse(each).step for each in steps}
+        counted = any(step.launch == COUNTED for step in self.running if step.id in named)
+        if named.isdisjoint(self.together):
+            return FigureScope(frozenset(hosts_of(node)), together=False, every_node=True)
+        nodes = (host for step in self.running if step.id in named for host in step.nodes)
+        return FigureScope(frozenset(nodes), together=True, every_node=counted)
+
+
+def _margin(pair: tuple[int, Judgement]) -> float:
+    return margin(pair[1])
+
 
 def limit_outcomes(
     evidence: Evidence, covered: Coverage, judged: ByReference
 ) -> tuple[LimitOutcome, ...]:
     """Return the outcomes of all limits of the contract, then of the references for the plan."""
-    references = evidence.references
-    invalid = _invalid(evidence.figures, references)
+    references, figures, plan = evidence.references, evidence.figures, evidence.plan
+    invalid = _invalid(figures, references)
     found = []
-
-    figures = evidence.figures
-    virtual = [each.origin in VIRTUAL for each in figures.records.measurands]
-
     for each in references:
-        steps = possible_steps(each.reference, each.case, evidence.plan, evidence.benchmarks)
+        steps = possible_steps(each.reference, each.case, plan, evidence.benchmarks)
         contract = each.reference.kind == "contract"
         if not steps and not contract:
             continue
         judgements = judged.get(each, ())
-        of_planned = contract and bool(steps)
-        item = each.reference if isinstance(each.reference, ContractItem) else None
-        about = NO_EVIDENCE
-        if of_planned:
-            running = [step for step in evidence.plan.steps_to_run() if step.id in steps]
-            together = frozenset(
-                step.id
-                for step in running
-                if measured_together(step, evidence.plan, evidence.benchmarks)
-            )
-            rows = _rows(each, figures)
-            about = ItemEvidence(
-                judgements=judgements,
-                invalid=invalid[each],
-                rows=rows,
-                steps=running,
-                together=together,
-            )
-        worst = worst_figure(item, about, figures) if item else None
-        excuses = excused({each: judgements}, figures) if item else ()
-        found.append(
-            LimitOutcome(
-                item=item,
-                of=each,
-                steps=len(steps),
-                outcomes=Counter(judgement.outcome for _, judgement in judgements),
-                compared=sum(judgement.evaluated for _, judgement in judgements),
-                checked=sum(
-                    each.evaluated and not virtual[figures.measurand[figure]]
-                    for figure, each in judgements
-                ),
-                invalid=len(invalid[each]),
-                accepted=_accepted(each.reference, evidence, judgements),
-                worst=worst,
-                not_evaluated=tuple(_open(about, set(steps), evidence, covered))
-                if of_planned
-                else (),
-                nodes=nodes_met((int(figures.node[at]), one.outcome) for at, one in judgements)
-                if item
-                else (0, 0),
-                excused=tuple(
-                    judged_figure(item, figures, at, stated, about)
-                    for at, _, stated in excuses
-                    if item
-                ),
-                evidence=about,
-            )
+        outcome = LimitOutcome(
+            item=each.reference if isinstance(each.reference, ContractItem) else None,
+            of=each,
+            steps=len(steps),
+            figures_of_run=figures,
+            judgements=judgements,
+            invalid=invalid[each],
+            accepted=_accepted(each.reference, evidence, judgements),
         )
+        if contract and steps:
+            running = [step for step in plan.steps_to_run() if step.id in steps]
+            together = (step for step in running if _together(step, plan, evidence.benchmarks))
+            outcome = replace(
+                outcome,
+                running=running,
+                rows=_rows(each, figures),
+                together=frozenset(step.id for step in together),
+            )
+            why = tuple(_open(outcome, set(steps), evidence, covered))
+            outcome = replace(outcome, not_evaluated=why)
+        found.append(outcome)
     return tuple(sorted(found, key=lambda each: not each.of_contract))
 
 
@@ -466,26 +506,22 @@ def _invalid(
 
 
 def _open(
-    of_item: ItemEvidence, ids: Collection[str], evidence: Evidence, covered: Coverage
+    of: LimitOutcome, ids: Collection[str], evidence: Evidence, covered: Coverage
 ) -> Iterator[Message]:
     """Yield why a limit did not judge planned figures, each reason with its nodes."""
-    figures, running, rows = evidence.figures, of_item.steps, of_item.rows
-    hosts: dict[Message, set[str]] = {}
-    for figure, answer in of_item.judgements:
+    figures, lacking = evidence.figures, list[tuple[Message, str]]()
+    for figure, answer in of.judgements:
         if answer.outcome == "UNJUDGED":
-            node = figures.node_of(figure)
-            reason = answer.reason.without_nodes([node])
-            hosts.setdefault(reason, set()).update(hosts_of(node))
+            lacking.append((answer.reason, figures.node_of(figure)))
     if not kind_of(evidence.plan).executed:
-        if without := _nodes_without_row(rows, running):
-            hosts.setdefault(Message("rows-missing"), set()).update(without)
+        if without := _nodes_without_row(of.rows, of.running):
+            lacking.append((Message("rows-missing"), folded(without)))
     else:
         seen = {execution.step for execution in figures.records.executions}
-        for folder, nodes in _without_row(rows, running, seen):
-            hosts.setdefault(Message("row-missing", step=folder), set()).update(nodes)
-    for reason, lacking in hosts.items():
-        yield Message("limit-open-on", text=reason, nodes=folded(lacking))
-    if not running and not any(answer.evaluated for _, answer in of_item.judgements):
+        for folder, nodes in _without_row(of.rows, of.running, seen):
+            lacking.append((Message("row-missing", step=folder), folded(nodes)))
+    yield from on_nodes(lacking)
+    if not of.running and not any(answer.evaluated for _, answer in of.judgements):
         left_out = (*covered.not_run, *covered.not_needed)
         why = [each.message for each in left_out if each.step in ids]
         yield joined([Message("step-missing"), *why[:1]])
@@ -540,3 +576,17 @@ def _rows(of: CaseReference, figures: Aggregates) -> dict[str, set[int]]:
     ):
         rows.setdefault(records.executions[execution].step, set()).add(measurand)
     return rows
+
+
+ALONE: Mapping[int, Scope] = {1: "each-node", 2: "each-pair"}
+"""What a case of this scope plans as one step, on so many nodes (`proofmark.plan.suite_steps`)."""
+
+
+def _together(step: Step, plan: Plan, benchmarks: Benchmarks) -> bool:
+    """Return whether all nodes of a step measure one figure.
+
+    A plan for one node, or for one pair, has ordinary steps in place of those of each node or pair.
+    """
+    case = benchmarks.cases.get(step.case)
+    scopes = {use.scope for use in case.suites.get(plan.suite, ())} if case else set[Scope]()
+    return step.scope == "job" and ALONE.get(len(step.nodes)) not in scopes

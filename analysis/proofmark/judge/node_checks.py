@@ -7,16 +7,15 @@ A node whose probe does not report what an item compares is UNJUDGED.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import isclose
 from typing import Any
 
-from proofmark.common.grouping import gathered
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded
-from proofmark.judge.contract_items import ItemOutcome, enough_nodes, nodes_met
+from proofmark.judge.limit_outcomes import ItemOutcome, nodes_met, on_nodes
 from proofmark.judge.references.judgement import Bounds, FigureScope, JudgedFigure, Judgement
 from proofmark.judge.stated_parts import configuration
 from proofmark.runs.job_folder import Look
@@ -179,22 +178,15 @@ class CheckOutcome(ItemOutcome):
         return nodes_met((each.node, each.outcome) for each in self.figures)
 
     @property
-    def outcome(self) -> str:
-        """One of PASS, FAIL and UNJUDGED."""
-        words = {each.outcome for each in self.figures}
-        if "FAIL" in words and not enough_nodes(self.item, *self.nodes):
-            return "FAIL"
-        return "UNJUDGED" if "UNJUDGED" in words or not words else "PASS"
+    def words(self) -> Collection[str]:
+        """The outcomes of its figures."""
+        return {each.outcome for each in self.figures}
 
     @property
     def not_evaluated(self) -> tuple[Message, ...]:
         """Why nodes are not judged, each reason with its nodes."""
-        groups = gathered(
-            (each.reason, each.node) for each in self.figures if each.outcome == "UNJUDGED"
-        )
-        return tuple(
-            Message("limit-open-on", text=why, nodes=folded(nodes)) for why, nodes in groups.items()
-        )
+        left = (each for each in self.figures if each.outcome == "UNJUDGED")
+        return on_nodes((each.reason, each.node) for each in left)
 
     @property
     def missed(self) -> Mapping[str, Message]:

@@ -20,15 +20,15 @@ from proofmark.common.nodesets import hosts_of, hosts_of_nodes
 from proofmark.judge.aggregate import Aggregates, Measured, of_undisturbed
 from proofmark.judge.baseline import BaselineComparison
 from proofmark.judge.confidence import OneRepeat, material_of, noise_of, repeats_agree
-from proofmark.judge.contract_items import (
+from proofmark.judge.evidence import Doubt, Evidence
+from proofmark.judge.fleet.fleet import Fleet
+from proofmark.judge.limit_outcomes import (
     clear_miss,
     compared_with,
     excused,
     with_misses,
     with_repeats,
 )
-from proofmark.judge.evidence import Doubt, Evidence
-from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.references.derived import Nominal
 from proofmark.judge.references.figure_comparison import Comparison, Figure, Figures
 from proofmark.judge.references.judgement import (

@@ -237,8 +237,7 @@ class Results(Sequence[Result]):
 
     def _result(self, figure: int) -> Result:
         record, values = self.aggregates.record(figure), self.aggregates.values(figure)
-        executions = self.aggregates.executions(figure)
-        steps = tuple(dict.fromkeys(each.step for each in executions))
+        steps = self.aggregates.steps(figure)
         fewer = self.degraded.get(record.step, NOTHING)
         if not record.valid:
             result = Result(

@@ -21,7 +21,8 @@ from proofmark.common.nodesets import folded, hosts_of_nodes
 from proofmark.common.printed_command import SCRIPT, STEP, PrintedCommand, of_run
 from proofmark.judge.additions import Finding, KindResult, Suspect
 from proofmark.judge.baseline import BaselineComparison
-from proofmark.judge.contract_items import ItemOutcome
+from proofmark.judge.coverage import Coverage as Coverage
+from proofmark.judge.coverage import Degraded
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.diagnosis.storage_faults import StorageFaults
 from proofmark.judge.executions import JudgedExecutions, RunConditions
@@ -37,8 +38,7 @@ from proofmark.judge.headline import (
     headline,
 )
 from proofmark.judge.headline import exit_code as exit_code
-from proofmark.judge.limit_outcomes import Coverage as Coverage
-from proofmark.judge.limit_outcomes import Degraded, LimitOutcome
+from proofmark.judge.limit_outcomes import ItemOutcome, LimitOutcome
 from proofmark.judge.node_checks import CheckOutcome
 from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.references.judgement import Judgement as Judgement

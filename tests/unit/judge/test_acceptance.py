@@ -26,10 +26,10 @@ from proofmark.judge.acceptance import (
     other_state,
 )
 from proofmark.judge.acceptance_gaps import gaps
+from proofmark.judge.coverage import Degraded
 from proofmark.judge.diagnosis.bad_nodes import BadNode, BadNodes
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judging import judge
-from proofmark.judge.limit_outcomes import Degraded
 from proofmark.judge.references.judgement import FigureScope, JudgedFigure
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.kinds import kind_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.fixtures.messages import said
 from tests.unit.judge.test_accepting import plan_of, step_of
 
-from proofmark.judge.limit_outcomes import coverage
+from proofmark.judge.coverage import coverage
 from proofmark.plan.plan import Plan
 from proofmark.runs.job_folder import StoppedJob
 

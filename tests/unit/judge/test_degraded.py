@@ -14,9 +14,9 @@ from tests.fixtures.finished import write_execution, write_software
 from tests.fixtures.kit import SYMBOLS, Kit, make_kit, topology
 
 from proofmark.cli.main import main
+from proofmark.judge.coverage import Degraded, degraded, label
 from proofmark.judge.ending import ending
 from proofmark.judge.judging import judge_run
-from proofmark.judge.limit_outcomes import Degraded, degraded, label
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan
 from proofmark.runs.run import Run

@@ -12,10 +12,10 @@ from tests.fixtures.messages import disturbed, said
 
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.printed_command import PrintedCommand
+from proofmark.judge.coverage import Coverage, Uncovered
 from proofmark.judge.diagnosis.bad_nodes import BadNode, BadNodes, SlowFigure
 from proofmark.judge.ending import LINE_CHARACTERS, ending
 from proofmark.judge.executions import RunConditions
-from proofmark.judge.limit_outcomes import Coverage, Uncovered
 from proofmark.judge.next_steps import named, next_steps
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.results import ADVICE, NOT_BY_RERUN, WORDS, Again, InvalidCause, Result

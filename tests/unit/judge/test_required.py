@@ -13,10 +13,10 @@ from tests.unit.judge.test_verdict import invalid, record, reference
 
 from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks, Required
+from proofmark.judge.coverage import Coverage, Uncovered
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.headline import NodeClass
 from proofmark.judge.judging import judge
-from proofmark.judge.limit_outcomes import Coverage, Uncovered
 from proofmark.judge.verdict import Verdict, exit_code
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Record, Records

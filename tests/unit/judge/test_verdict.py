@@ -17,10 +17,10 @@ from tests.fixtures.messages import said
 
 from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks
+from proofmark.judge.coverage import Uncovered
 from proofmark.judge.diagnosis.bad_nodes import Suspects, bad_nodes
 from proofmark.judge.evidence import Doubt, Evidence
 from proofmark.judge.judging import judge
-from proofmark.judge.limit_outcomes import Uncovered
 from proofmark.judge.verdict import WORDS, Coverage, Verdict
 from proofmark.packages.exports.junit import suite_of
 from proofmark.plan.plan import Plan

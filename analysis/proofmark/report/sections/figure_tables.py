@@ -80,7 +80,7 @@ def limit_blocks(run_data: RunData) -> Iterator[Block]:
             accepted_of(each),
             _judged(each),
             *(str(each.outcomes.get(word, 0)) for word in ("PASS", "FAIL", "UNJUDGED")),
-            str(each.invalid),
+            str(len(each.invalid)),
             f"{translated(each.reference.kind)}: {each.reference.source}",
         )
         for each in counts
