@@ -26,7 +26,7 @@ from tests.folders import DATA
 
 from proofmark.judge.diagnosis.bad_nodes import as_csv, rma
 from proofmark.judge.judging import read_and_judge
-from proofmark.judge.verdict_files import write_verdict
+from proofmark.judge.verdict import write_verdict
 from proofmark.packages.twin.smpi import unpack
 from proofmark.records.parquet_table import table
 from proofmark.runs.nodes import nodes_of

@@ -14,7 +14,7 @@ from tests.fixtures.kit import item
 
 from proofmark.common.message import localized
 from proofmark.common.translation import in_language
-from proofmark.judge.fleet.levels import Levels, levels_of
+from proofmark.judge.fleet.populations import Levels, levels_of
 from proofmark.judge.judging import judge_run
 from proofmark.runs.run import open_run
 

@@ -25,8 +25,7 @@ from proofmark.judge.ending import (
     worst_results,
 )
 from proofmark.judge.judging import judge_run, read_and_judge
-from proofmark.judge.verdict import WORDS, Result, Verdict
-from proofmark.judge.verdict_files import write_verdict
+from proofmark.judge.verdict import WORDS, Result, Verdict, write_verdict
 from proofmark.records.read import files_of_executions
 from proofmark.records.stored_readings import stored_or_read
 from proofmark.report.exports import EXPORTS

@@ -106,21 +106,12 @@ def pooled_noise(
 
 
 def _inverse_trigamma(value: float) -> float:
-    """Return x with ψ'(x) = `value` > 0, by Newton's method for 1 / ψ' (Smyth, appendix)."""
+    """Return x with ψ'(x) = `value` > 0. It lies between both bounds: 1 / x < ψ' < 1 / x + 1 / x²."""
+    from scipy.optimize import brentq
     from scipy.special import polygamma
 
-    if value > 1e7:
-        return float(1 / np.sqrt(value))
-    if value < 1e-6:
-        return 1 / value
-    x = 0.5 + 1 / value
-    for _ in range(50):
-        trigamma = float(polygamma(1, x))
-        step = trigamma * (1 - trigamma / value) / float(polygamma(2, x))
-        x += step
-        if -step / x < 1e-8:
-            break
-    return x
+    most = (1 + np.sqrt(1 + 4 * value)) / (2 * value)
+    return float(brentq(lambda x: polygamma(1, x) - value, 1 / value, most, xtol=1e-300))
 
 
 FIGURE, LOWER, MATERIAL = "figure", "lower", "material"

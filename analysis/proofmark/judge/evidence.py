@@ -12,9 +12,8 @@ from proofmark.judge.aggregate import Aggregates, aggregate
 from proofmark.judge.baseline import BaselineOfRun
 from proofmark.judge.fleet.critical_values import FAMILY_LEVEL
 from proofmark.judge.fleet.populations import Distance
-from proofmark.judge.references.derived import ANY_NODE
+from proofmark.judge.references.derived import ANY_NODE, Build
 from proofmark.judge.references.judgement import CaseReference, Terms, ordered_references
-from proofmark.judge.references.typical import Build
 from proofmark.judge.stated_parts import NodeFaults
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Records

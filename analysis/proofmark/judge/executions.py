@@ -20,7 +20,6 @@ from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import counting, disturbed_records
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.fleet import Fleet
-from proofmark.judge.repeats import Added, added_executions
 from proofmark.plan.kinds import kind_of
 from proofmark.records.columns import EMULATED, Records
 from proofmark.runs.run import SetAside
@@ -182,6 +181,39 @@ def _by_node(records: Records) -> Iterator[tuple[str, list[int]]]:
     for node, numbers in by_node.items():
         if len(hosts_of(records.nodes[node])) == 1:
             yield records.nodes[node], numbers
+
+
+@dataclass(frozen=True)
+class Added:
+    """A step that was run again although it had a sound execution.
+
+    Attributes:
+        step: its folder, below ``steps/``.
+        planned: the number of its executions up to the first sound one.
+    """
+
+    step: str
+    planned: int
+    added: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form of ``verdict.json``."""
+        return {"step": self.step, "planned": self.planned, "added": self.added}
+
+
+def added_executions(records: Records) -> Iterator[Added]:
+    """Yield the steps with executions after their first sound one. No job makes such executions."""
+    if len({each.step for each in records.executions}) == len(records.executions):
+        return  # no step was run again
+    dirty = set(np.unique(records.execution[~records.valid]).tolist())
+    attempts: dict[str, dict[int, bool]] = {}
+    for number, each in enumerate(records.executions):
+        of_step = attempts.setdefault(each.step, {})
+        of_step[each.attempt] = of_step.get(each.attempt, True) and number not in dirty
+    for step, sound in attempts.items():
+        first = min((attempt for attempt, good in sound.items() if good), default=None)
+        if added := sum(first is not None and attempt > first for attempt in sound):
+            yield Added(step, len(sound) - added, added)
 
 
 @dataclass(frozen=True)

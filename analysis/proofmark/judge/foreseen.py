@@ -16,12 +16,12 @@ from proofmark.cases.vocabulary import PART_AXES, RESOLVED_AXES
 from proofmark.common.errors import InputError
 from proofmark.common.message import NOTHING, Message, joined
 from proofmark.common.printed_command import setting
-from proofmark.judge.references.derived import key_of
-from proofmark.judge.references.typical import (
+from proofmark.judge.references.derived import (
     ONLY_SLOWER,
     UNKNOWN_BUILD,
     Setting,
     TypicalValue,
+    key_of,
     value_of_rule,
 )
 from proofmark.judge.stated_parts import nominal_parts, statements

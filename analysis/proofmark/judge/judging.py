@@ -30,19 +30,18 @@ from proofmark.judge.evidence import (
     SiteNetwork,
 )
 from proofmark.judge.executions import judged_executions, run_conditions
-from proofmark.judge.fleet.digits import (
+from proofmark.judge.fleet.fleet import (
     judge_digits,
     kinds_of_groups,
+    measure_fleet,
     unlike_groups,
 )
-from proofmark.judge.fleet.fleet import measure_fleet
 from proofmark.judge.fleet.populations import Kinds
 from proofmark.judge.headline import unjudged
 from proofmark.judge.limit_outcomes import limit_outcomes
 from proofmark.judge.node_checks import check_outcomes
 from proofmark.judge.reference_judge import judge_by_references
-from proofmark.judge.references.derived import active_ports
-from proofmark.judge.references.typical import builds
+from proofmark.judge.references.derived import active_ports, builds
 from proofmark.judge.results import WORDS, Results, verdicts_of
 from proofmark.judge.stated_parts import (
     NodeFaults,
@@ -57,8 +56,7 @@ from proofmark.judge.stated_parts import (
     unknown_orders,
     unread_parts,
 )
-from proofmark.judge.verdict import Verdict
-from proofmark.judge.verdict_files import write_verdict
+from proofmark.judge.verdict import Verdict, write_verdict
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
 from proofmark.plan.selection import required_metrics

@@ -2,11 +2,16 @@
 
 An own run proves its conditions, else its figures are INVALID. A run that this kit did not
 execute has no such proof, and the terms of its kind decide what that prevents.
+
+The number of executions is part of the plan. Executions that a site adds afterwards count, but they
+cannot remove a miss: a figure whose planned executions alone fail is FAIL. A figure whose median
+meets a limit, and of which many executions miss it clearly, has two states. Its median describes
+neither.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf, isinf
@@ -15,8 +20,10 @@ from statistics import median
 import numpy as np
 
 from proofmark.cases.reference import TYPICAL, Reference, Rule
+from proofmark.common.grouping import gathered
 from proofmark.common.message import Message
 from proofmark.common.nodesets import hosts_of, hosts_of_nodes
+from proofmark.common.text import percent
 from proofmark.judge.aggregate import Aggregates, Measured, of_undisturbed
 from proofmark.judge.baseline import BaselineComparison
 from proofmark.judge.confidence import OneRepeat, material_of, noise_of, repeats_agree
@@ -32,12 +39,14 @@ from proofmark.judge.limit_outcomes import (
 from proofmark.judge.references.derived import Nominal
 from proofmark.judge.references.figure_comparison import Comparison, Figure, Figures
 from proofmark.judge.references.judgement import (
+    Bounds,
     CaseReference,
     Judgement,
     applying_references,
     uses_all_cores,
 )
-from proofmark.judge.repeats import judge_executions, slow_ratios
+from proofmark.judge.results import BEYOND, CONFIRMING, PLANNED_ALONE
+from proofmark.records.columns import VIRTUAL
 
 
 @dataclass
@@ -200,3 +209,72 @@ def _judge_some(
     some = replace(figure, value=median(values), values=values, repeats=repeats)
     alone = len(hosts_of(figure.record.node)) == 1
     return _shown(_judge_item(comparison, some, reference), alone, clear, measured)
+
+
+MIN_SHARE_OF_MISSES = 1 / 3
+"""The least share of the executions that miss a limit clearly and make the figure miss it."""
+_MET = frozenset({"limit-noisy", "floor-met"})
+"""The codes of the reasons of UNJUDGED figures whose median does not miss the limit."""
+
+
+def judge_executions(
+    figures: Aggregates,
+    figure: int,
+    judged: Judgement,
+    compare: Callable[[Measured], Judgement],
+    material: float,
+) -> Judgement:
+    """Return the judgement of a figure by its median, or a FAIL by its executions.
+
+    It is that of its median if no step was run again and the figure has no `slow_ratios`.
+
+    Args:
+        material: the least change of its metric that matters, as a part of its value.
+    """
+    measured = figures.by_execution(figure)
+    if len(measured) < CONFIRMING or judged.outcome == "FAIL":
+        return judged
+    planned = planned_of(measured)
+    if len(planned) < len(measured):
+        alone = compare(planned)
+        if alone.outcome == "FAIL" or alone.is_open:
+            counts = {"planned": len(planned), "executions": len(measured)}
+            return replace(alone, reason=Message(PLANNED_ALONE, text=alone.reason, **counts))
+    virtual = figures.record(figure).origin in VIRTUAL
+    if virtual or not judged.value or not (judged.outcome == "PASS" or judged.reason.code in _MET):
+        return judged
+    values = [value for _, value in measured]
+    slow = slow_ratios(judged, values, material)
+    repeats = len(judged.ratios or values)
+    many = len(slow) >= CONFIRMING and len(slow) >= MIN_SHARE_OF_MISSES * repeats
+    if not slow or not (many or judged.outcome == "PASS"):
+        return judged
+    reason = Message(
+        BEYOND,
+        slow=len(slow),
+        repeats=repeats,
+        material=percent(material),
+        ratio=f"{median(slow):.3g}",
+        text=judged.reason,
+    )
+    if not many:
+        return replace(judged, reason=reason)
+    return replace(judged, outcome="FAIL", reason=reason, ratio=median(slow), ratios=slow)
+
+
+def planned_of(measured: Measured) -> Measured:
+    """Return the first counting execution of each step."""
+    attempts = gathered((about.step, about.attempt) for about, _ in measured)
+    return [each for each in measured if each[0].attempt == min(attempts[each[0].step])]
+
+
+def slow_ratios(judged: Judgement, values: Sequence[float], material: float) -> tuple[float, ...]:
+    """Return the ratios of repeats that miss the limit of `judged` by more than `material`."""
+    low, high = judged.bounds
+    expected = judged.value
+    ratios = judged.ratios or [value / expected for value in values if expected]
+    clearly = Bounds(
+        None if low is None else low * (1 - material),
+        None if high is None else high * (1 + material),
+    )
+    return tuple(ratio for ratio in ratios if clearly.missed_by(ratio))

@@ -7,36 +7,32 @@ agreement with like nodes, are no PASS.
 
 from __future__ import annotations
 
+import json
+import math
+import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
-from typing import Any
+from json.encoder import encode_basestring_ascii as quoted
+from typing import Any, TextIO
 
 import numpy as np
 
-from proofmark.common.message import Message
+from proofmark.common.message import SEVERAL, Message, fields_json
 from proofmark.common.nodesets import folded, hosts_of_nodes
 from proofmark.common.printed_command import SCRIPT, STEP, PrintedCommand, of_run
 from proofmark.judge.additions import Finding, KindResult, Suspect
 from proofmark.judge.baseline import BaselineComparison
+from proofmark.judge.confidence import interval
 from proofmark.judge.coverage import Coverage as Coverage
 from proofmark.judge.coverage import Degraded
 from proofmark.judge.diagnosis.bad_nodes import BadNodes
 from proofmark.judge.diagnosis.storage_faults import StorageFaults
 from proofmark.judge.executions import JudgedExecutions, RunConditions
-from proofmark.judge.fleet.digits import DIGITS_ALIKE, DIGITS_WRONG
-from proofmark.judge.fleet.fleet import Fleet
-from proofmark.judge.headline import (
-    BASELINE,
-    CONTRACT,
-    EXPECTED,
-    FLOOR,
-    Headline,
-    Judged,
-    headline,
-)
+from proofmark.judge.fleet.fleet import DIGITS_ALIKE, DIGITS_WRONG, Fleet
+from proofmark.judge.headline import BASELINE, CONTRACT, EXPECTED, FLOOR, Headline, Judged, headline
 from proofmark.judge.headline import exit_code as exit_code
 from proofmark.judge.limit_outcomes import ItemOutcome, LimitOutcome
 from proofmark.judge.node_checks import CheckOutcome
@@ -45,6 +41,7 @@ from proofmark.judge.references.judgement import Judgement as Judgement
 from proofmark.judge.results import WORDS as WORDS
 from proofmark.judge.results import Result as Result
 from proofmark.judge.results import Results as Results
+from proofmark.judge.results import judgement_json, reason_of
 from proofmark.judge.results import result_json as result_json
 from proofmark.judge.stated_parts import NominalHardware
 from proofmark.plan.step import StepInstance
@@ -350,3 +347,127 @@ class NodeFault:
     def message(self) -> Message:
         """The fault with the node."""
         return Message("node-fault", node=self.node, text=self.reason)
+
+
+SINGLE_RUN = "single run"
+"""Label of a figure that was measured once."""
+_MARK = f"@{secrets.token_hex(8)}@"  # random: in no name and in no output
+_OF_RESULT = (
+    *("step", "attempt", "node", "value", "repeat", "reason", "values", "single_run", "degraded"),
+    *("interval", "confidence", "verdict", "reason_code", "reason_fields", "references"),
+)
+"""The keys of `result_json` that differ between plain results of one measurand, in order."""
+_OF_JUDGEMENT = ("reason", "value", "ratio", "ratios", "visible")
+"""The keys of `judgement_json` that differ between nodes, in order."""
+
+
+def write_verdict(file: TextIO, verdict: Verdict, *, all_figures: bool = True) -> None:
+    """Write ``verdict.json``.
+
+    Args:
+        all_figures: whether figures without a finding are listed if this kit did not execute the
+            run. Else ``unlisted`` has their number: ``records.parquet`` has them.
+    """
+    results, left = verdict.results, np.zeros(len(verdict.results), dtype=bool)
+    if not (verdict.conditions.executed or all_figures):
+        left = results.without_finding
+    head = verdict.head(unlisted=int(left.sum()))
+    file.write(json.dumps(head, indent=1, default=str).removesuffix("\n}") + ',\n "results": [')
+    between = "\n  "
+    lines, plain = PlainLines(results), results.plain
+    for figure in np.flatnonzero(~left).tolist():
+        line = (plain[figure] and lines.line(figure)) or json.dumps(result_json(results[figure]))
+        file.write(f"{between}{line}")
+        between = ",\n  "
+    file.write("\n ]\n}\n")
+
+
+class PlainLines:
+    """The lines of plain results (`Results.plain`), from patterns that like results share."""
+
+    def __init__(self, results: Results) -> None:
+        aggregates = results.aggregates
+        self._results, self._records = results, aggregates.records
+        self._nodes = [quoted(node) for node in aggregates.records.nodes]
+        # An item of a memoryview is a Python number. A list of all of them takes more memory.
+        self._values = aggregates.records.value[aggregates.order].data
+        self._executions = aggregates.records.execution[aggregates.order[aggregates.first]].data
+        self._places, self._counts = aggregates.first.data, aggregates.count.data
+        self._node, self._measurand = aggregates.node.data, aggregates.measurand.data
+        self._medians, self._verdicts = aggregates.median.data, results.verdict.data
+        self._patterns: dict[object, str] = {}
+
+    def line(self, figure: int) -> str:
+        """Return the line of a result; "" if it has a value that is not finite."""
+        results, first, median = self._results, self._places[figure], self._medians[figure]
+        values = self._values[first : first + self._counts[figure]].tolist()
+        if not math.isfinite(median + sum(values)):
+            return ""
+        measurand = self._measurand[figure]
+        if measurand not in self._patterns:
+            self._patterns[measurand] = _pattern(result_json(results[figure]), _OF_RESULT)
+        execution = self._records.executions[self._executions[figure]]
+        verdict, judgements = WORDS[self._verdicts[figure]], results.references(figure)
+        bounds, reason = interval(values), reason_of(verdict, judgements)
+        return self._patterns[measurand] % (
+            quoted(execution.step),
+            execution.attempt,
+            self._nodes[self._node[figure]],
+            median,
+            execution.repeat,
+            quoted(reason),
+            values,
+            "true" if len(values) == 1 else "false",
+            quoted(results.degraded.get(execution.step, "")),
+            f"[{bounds.low}, {bounds.high}]" if bounds else "null",
+            bounds.confidence if bounds else "null",
+            quoted(verdict),
+            quoted(reason.main_code),
+            _fields(reason),
+            f"[{', '.join(map(self._judgement, judgements))}]",
+        )
+
+    def _judgement(self, of: Judgement) -> str:
+        key = of.kind, of.source, of.outcome, of.reason.main_code, of.at_least, of.at_most
+        if key not in self._patterns:
+            self._patterns[key] = _pattern(judgement_json(of), _OF_JUDGEMENT)
+        return self._patterns[key] % (
+            quoted(of.reason),
+            _number(of.value),
+            _number(of.ratio),
+            json.dumps(of.ratios) if of.ratios else "[]",
+            _number(of.visible),
+        )
+
+
+def _pattern(fields: dict[str, Any], differing: Sequence[str]) -> str:
+    """Return `fields` as JSON. The value of each key in `differing` is ``%s``."""
+    assert [name for name in fields if name in differing] == list(differing)
+    marked = json.dumps({**fields, **dict.fromkeys(differing, _MARK)})
+    return marked.replace("%", "%%").replace(f'"{_MARK}"', "%s")
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "null"
+    return f"{value}" if math.isfinite(value) else json.dumps(value)
+
+
+def _fields(message: Message) -> str:
+    if message.code != SEVERAL:
+        return json.dumps(fields_json(message))
+    return f'{{"parts": [{", ".join(_stored(part.code, part) for part in message.parts)}]}}'
+
+
+@lru_cache(maxsize=4096)
+def _stored(code: str, message: Message) -> str:
+    """Return a message with the code `code` as JSON. Equal messages differ at most in the code."""
+    return json.dumps(message.stored())
+
+
+def figure_name(result: Result) -> str:
+    """Return the name of a figure, unique within its case."""
+    record = result.record
+    parameters = (f"{key}={value}" for key, value in record.parameters.items())
+    words = (record.node, record.mode, record.placement, record.benchmark, record.metric)
+    return " ".join([*filter(None, words), *parameters])

@@ -19,7 +19,7 @@ from tests.fixtures.report_run import page_of
 from tests.folders import BENCHMARKS
 
 from proofmark.common.message import Message
-from proofmark.judge.fleet.digits import Digits, digits_of
+from proofmark.judge.fleet.fleet import Digits, digits_of
 from proofmark.judge.references.judgement import PEERS, Judgement
 from proofmark.judge.verdict import Verdict
 from proofmark.runs.run import Run

@@ -14,7 +14,7 @@ from tests.folders import BENCHMARKS, PROBES
 
 from proofmark.cases.loading import load_benchmarks
 from proofmark.judge.diagnosis.copied_outputs import copied_outputs
-from proofmark.judge.diagnosis.implausible import same_machines
+from proofmark.judge.diagnosis.node_faults import same_machines
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Record, Records

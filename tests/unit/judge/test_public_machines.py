@@ -12,9 +12,9 @@ from tests.unit.judge.test_references import facts, figures
 from tests.unit.judge.test_verdict import record
 
 from proofmark.cases.reference import Reference, Rule
+from proofmark.judge.references.derived import Build
 from proofmark.judge.references.figure_comparison import Comparison, Figure
 from proofmark.judge.references.judgement import Judgement
-from proofmark.judge.references.typical import Build
 from proofmark.site.hardware_limits import (
     ProcessorLimits,
     families,

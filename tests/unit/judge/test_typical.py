@@ -16,19 +16,19 @@ from tests.unit.judge.test_verdict import record
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.reference import HardwareRule, Reference, Rule, TypicalRule
 from proofmark.common.message import Message
-from proofmark.judge.references.derived import derive
-from proofmark.judge.references.figure_comparison import OF_ONE_NODE, Comparison, Figure
-from proofmark.judge.references.judgement import Judgement
-from proofmark.judge.references.typical import (
+from proofmark.judge.references.derived import (
     PEAK,
     UNKNOWN_BUILD,
     Build,
     Setting,
     TypicalValue,
     builds,
+    derive,
     typical_value,
     value_of_rule,
 )
+from proofmark.judge.references.figure_comparison import OF_ONE_NODE, Comparison, Figure
+from proofmark.judge.references.judgement import Judgement
 from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import (
     Typical,
@@ -75,7 +75,7 @@ def tabled(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> N
     changed = row.model_copy(
         update={"hpl": (typical,), "triad": (typical,), "architecture": "unknown"}
     )
-    monkeypatch.setattr("proofmark.judge.references.typical.processor", lambda _: changed)
+    monkeypatch.setattr("proofmark.judge.references.derived.processor", lambda _: changed)
 
 
 class Watched(NodeFacts):
@@ -167,7 +167,7 @@ def test_a_processor_without_a_typical_value_gives_a_reason(
     row = processor(node.cpu_model)
     assert row is not None
     without = row.model_copy(update={"hpl": (), "triad": (), "architecture": "unknown"})
-    monkeypatch.setattr("proofmark.judge.references.typical.processor", lambda _: without)
+    monkeypatch.setattr("proofmark.judge.references.derived.processor", lambda _: without)
     found = typical_value(rule, Setting([node]), ALL_CORES)
     assert isinstance(found, Message)
     assert found == f"what {node.cpu_model} typically reaches is in no table"

@@ -23,8 +23,7 @@ from proofmark.common.files import read_json
 from proofmark.common.message import NOTHING
 from proofmark.common.processes import parallel_map
 from proofmark.judge.judging import read_and_judge
-from proofmark.judge.verdict import WORDS, Verdict, result_json
-from proofmark.judge.verdict_files import write_verdict
+from proofmark.judge.verdict import WORDS, Verdict, result_json, write_verdict
 from proofmark.plan.plan import Step
 from proofmark.plan.rank_cpus import RankCpus
 from proofmark.records import read as records

@@ -23,7 +23,7 @@ from proofmark.common.message import Message, rendered
 from proofmark.jobs.execute import execute
 from proofmark.judge.baseline_files import judged_figures
 from proofmark.judge.judging import Read, judged, read_and_judge
-from proofmark.judge.verdict_files import write_verdict
+from proofmark.judge.verdict import write_verdict
 from proofmark.packages.twin.smpi import unpack
 from proofmark.records import stored_readings
 from proofmark.records.columns import Records

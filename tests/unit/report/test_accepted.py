@@ -19,8 +19,8 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.judging import judge
 from proofmark.judge.limit_outcomes import LimitOutcome
-from proofmark.judge.references import figure_comparison, typical
-from proofmark.judge.references.typical import Build
+from proofmark.judge.references import derived, figure_comparison
+from proofmark.judge.references.derived import Build
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.papers.series import samples_of
 from proofmark.plan.plan import Plan
@@ -119,9 +119,9 @@ def test_two_processors_can_have_two_tolerances(
     nodes = {name: facts("skl-2x6148", virtual=None) for name in ("n1", "n2")}
     nodes["n2"] = nodes["n2"].model_copy(update={"hostname": "n2", "stepping": 7})
 
-    def value_of(rule: Any, setting: typical.Setting, parameters: Any) -> typical.TypicalValue:
+    def value_of(rule: Any, setting: derived.Setting, parameters: Any) -> derived.TypicalValue:
         tolerance = 0.2 if setting.nodes[0].stepping == 7 else 0.1
-        return typical.TypicalValue(1000.0, "GFlop/s", "a guide", tolerance, ())
+        return derived.TypicalValue(1000.0, "GFlop/s", "a guide", tolerance, ())
 
     monkeypatch.setattr(figure_comparison, "value_of_rule", value_of)
     verdict = judged(known, TYPICAL, ("n1", 950.0), ("n2", 850.0), facts=nodes)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from proofmark.cases.case import metrics_of
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import MESSAGE_SIZE, STORAGE_TARGET
 from proofmark.common.message import NOTHING, Message
-from proofmark.common.nodesets import hosts_of
+from proofmark.common.nodesets import folded, hosts_of
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.confidence import (
     material_of,
@@ -35,12 +35,12 @@ from proofmark.judge.fleet.critical_values import (
     level_of_one,
     members_of,
 )
-from proofmark.judge.fleet.levels import Places
 from proofmark.judge.fleet.populations import (
     LIKE_NODES,
     LIKE_TARGETS,
     Kinds,
     PeerGroup,
+    Places,
     are_a_kind,
     like_nodes,
     like_targets,
@@ -84,13 +84,10 @@ def spikes(figures: Aggregates, sizes: Sequence[Off], level: float) -> Numbers:
 
 
 def _needed(sizes: int, rate: float, level: float) -> int:
-    tail, needed = 0.0, sizes + 1
-    while needed > 2:
-        tail += comb(sizes, needed - 1) * rate ** (needed - 1) * (1 - rate) ** (sizes - needed + 1)
-        if tail > level:
-            break
-        needed -= 1
-    return min(needed, sizes)
+    from scipy.special import bdtrc
+
+    more = bdtrc(np.arange(1, sizes), sizes, rate)  # the chances of two or more, of three or more
+    return min(2 + int((more > level).sum()), sizes)
 
 
 def _confirmed(values: Sequence[float], limit: FleetLimit) -> bool:
@@ -479,3 +476,113 @@ def _repeats_of_nodes(
     explained = per_repeat / repeats * (1 + 2 * np.sqrt(MAD_VARIANCE / limit.nodes)) ** 2
     spread = per_repeat / repeats if limit.spread**2 <= explained else limit.spread**2
     return float(repeats_needed(material / limit.detectable, spread, per_repeat, repeats))
+
+
+Repeats = Mapping[int, tuple[float, ...]]
+"""The values of each figure of like nodes, one for each execution."""
+
+
+DIGITS_ALIKE, DIGITS_WRONG = "digits-alike", "digits-wrong"
+"""The codes of judgements of digits that are, or are not, those of like nodes."""
+
+
+@dataclass(frozen=True)
+class Digits:
+    """The digits of like nodes.
+
+    Attributes:
+        value: the value that more than half of the nodes have in all executions; None if there is
+            none.
+        proven: whether more than half of the repeated nodes are constant, and one of them has
+            `value`.
+    """
+
+    nodes: int
+    value: float | None
+    agreeing: int
+    repeated: int
+    constant: int
+    proven: bool
+
+
+def digits_of(repeats: Repeats) -> Digits:
+    """Return the digits that the figures of like nodes share."""
+    alike = [values for values in repeats.values() if len(set(values)) == 1]
+    constant = [values for values in alike if len(values) > 1]
+    repeated = sum(len(values) > 1 for values in repeats.values())
+    value, agreeing = None, 0
+    if alike:
+        ((commonest, count),) = Counter(values[0] for values in alike).most_common(1)
+        if 2 * count > len(repeats):
+            value, agreeing = commonest, count
+    witness = any(value in values for values in constant)
+    proven = witness and 2 * len(constant) > repeated
+    return Digits(
+        nodes=len(repeats),
+        value=value,
+        agreeing=agreeing,
+        repeated=repeated,
+        constant=len(constant),
+        proven=proven,
+    )
+
+
+def judge_digits(
+    figures: Aggregates, benchmarks: Benchmarks, kinds: Kinds
+) -> Iterator[tuple[int, Judgement]]:
+    """Yield each figure whose metric has ``same_digits``, with its judgement.
+
+    A node is named if the digits of any execution differ from those of most nodes. Digits that
+    agree are no acceptance: they stay UNJUDGED.
+
+    Args:
+        kinds: the hardware of the nodes; nodes of like hardware are compared.
+    """
+    for members in like_nodes(figures, benchmarks, kinds, same_digits=True):
+        repeats = {figure: figures.values(figure) for figure in members.tolist()}
+        digits = digits_of(repeats)
+        for figure, values in repeats.items():
+            yield figure, _digits_judgement(digits, values)
+
+
+def _digits_judgement(digits: Digits, values: tuple[float, ...]) -> Judgement:
+    source, nodes = Message("peers", nodes=digits.nodes), digits.nodes
+    wrong = list(dict.fromkeys(value for value in values if value != digits.value))
+    outcome = "UNJUDGED"
+    repeats = {"constant": digits.constant, "repeated": digits.repeated}
+    if digits.value is None:
+        reason = Message("digits-unlike", nodes=nodes)
+    elif not digits.proven:
+        reason = Message("digits-unproven", agreeing=digits.agreeing, nodes=nodes, **repeats)
+    elif wrong:
+        outcome = "FAIL"
+        listed = ", ".join(f"{value:.9g}" for value in wrong)
+        runs = sum(value != digits.value for value in values)
+        reason = Message(
+            DIGITS_WRONG,
+            runs=runs,
+            executions=len(values),
+            values=listed,
+            agreeing=digits.agreeing,
+            nodes=nodes,
+            digits=f"{digits.value:.9g}",
+            **repeats,
+        )
+    else:
+        reason = Message(DIGITS_ALIKE, agreeing=digits.agreeing, nodes=nodes)
+    return Judgement(PEERS, source, outcome, reason, value=digits.value)
+
+
+def kinds_of_groups(groups: Sequence[Sequence[str]]) -> dict[str, str]:
+    """Return the kind of each host of `groups`, as a text."""
+    kinds: dict[str, str] = {}
+    for hosts in groups:
+        kinds |= dict.fromkeys(hosts, f"measured together: {folded(hosts)}")
+    return kinds
+
+
+def unlike_groups(groups: Sequence[Sequence[str]]) -> Iterable[Message]:
+    """Yield the question whether the hosts of `groups` are alike."""
+    if groups:
+        hosts = "; ".join(folded(each) for each in groups)
+        yield Message("groups-unknown", count=len(groups), groups=hosts)

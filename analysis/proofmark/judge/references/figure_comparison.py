@@ -31,9 +31,15 @@ from proofmark.judge.confidence import (
 from proofmark.judge.references.derived import (
     ANY_NODE,
     NOTHING_STATED,
+    ONLY_SLOWER,
+    UNKNOWN_BUILD,
+    Build,
     Derived,
     Nominal,
+    Setting,
+    TypicalValue,
     key_of,
+    value_of_rule,
 )
 from proofmark.judge.references.judgement import (
     Bounds,
@@ -41,14 +47,6 @@ from proofmark.judge.references.judgement import (
     fits,
     judging_bounds,
     traits,
-)
-from proofmark.judge.references.typical import (
-    ONLY_SLOWER,
-    UNKNOWN_BUILD,
-    Build,
-    Setting,
-    TypicalValue,
-    value_of_rule,
 )
 from proofmark.records.columns import VIRTUAL, Record
 from proofmark.site.hardware import StatedNode

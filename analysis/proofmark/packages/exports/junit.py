@@ -9,8 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from proofmark.common.files import write_atomic_bytes
 from proofmark.common.text import one_line
 from proofmark.judge.limit_outcomes import ItemOutcome
-from proofmark.judge.verdict import Verdict
-from proofmark.judge.verdict_files import SINGLE_RUN, figure_name
+from proofmark.judge.verdict import SINGLE_RUN, Verdict, figure_name
 from proofmark.records.columns import Records
 from proofmark.report.exports import Export
 from proofmark.runs.run import Run

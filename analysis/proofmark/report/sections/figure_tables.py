@@ -15,8 +15,7 @@ from proofmark.judge.acceptance import MOST_REASONS
 from proofmark.judge.baseline import KIND
 from proofmark.judge.limit_outcomes import LimitOutcome
 from proofmark.judge.node_checks import CheckOutcome
-from proofmark.judge.verdict import Judgement, Result, Verdict
-from proofmark.judge.verdict_files import SINGLE_RUN
+from proofmark.judge.verdict import SINGLE_RUN, Judgement, Result, Verdict
 from proofmark.report.page import (
     Block,
     Cell,
