@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import nextafter
 from statistics import median
 
 import numpy as np
-import polars as pl
 
 from proofmark.common.grouping import gathered
 from proofmark.common.nodesets import hosts_of
 from proofmark.records.columns import Execution, Floats, Mask, Measurand, Numbers, Record, Records
 from proofmark.records.disturbance import DISTURBED, RATE_CHANGED
-from proofmark.records.parquet_table import table
 
 HALF = 0.5
 """Disturbed repeats are left out up to this share of the repeats. More are a property of the node:
@@ -170,29 +168,6 @@ class Aggregates:
         ]
         for place in np.flatnonzero(np.isin(self.records.measurand[self.order], chosen)):
             yield self.records[int(self.order[place])]
-
-    def table(self, systems: Collection[str]) -> pl.DataFrame:
-        """Return the records of the valid figures, with the columns of records.parquet.
-
-        Its texts are Categorical, which takes less memory.
-        """
-        members = self.order[np.repeat(self.valid, self.count)]
-        measurand = self.records.measurand[members]
-        of_systems = [each.system in systems for each in self.records.measurands]
-        wanted = np.array(of_systems, dtype=bool)[measurand]
-        wanted[np.unique(measurand, return_index=True)[1]] = True
-        members = members[wanted]
-        return table(
-            replace(
-                self.records,
-                execution=self.records.execution[members],
-                measurand=self.records.measurand[members],
-                node=self.records.node[members],
-                value=self.records.value[members],
-                reason=self.records.reason[members],
-            ),
-            pl.Categorical,
-        )
 
     def record(self, figure: int) -> Record:
         """Return the first invalid record of a figure, else the first with the median as value."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 import polars as pl
@@ -35,7 +35,7 @@ from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.confidence import POWER, noncentrality, quantile_of_t
 from proofmark.judge.fleet.critical_values import LEAST_NODES, level_of_one
 from proofmark.judge.fleet.populations import Kinds
-from proofmark.records.columns import Floats, Numbers
+from proofmark.records.columns import Floats, Measurand
 from proofmark.site.accepted_baseline import COLUMNS
 from proofmark.software.software import Software
 
@@ -106,7 +106,7 @@ def pooled_noise(
 
 
 def _inverse_trigamma(value: float) -> float:
-    """Return x with ψ'(x) = `value` > 0. It lies between both bounds: 1 / x < ψ' < 1 / x + 1 / x²."""
+    """Return x with ψ'(x) = `value` > 0, by the bounds 1 / x < ψ'(x) < 1 / x + 1 / x²."""
     from scipy.optimize import brentq
     from scipy.special import polygamma
 
@@ -142,42 +142,32 @@ def values_table(
     chosen = np.flatnonzero(figures.valid & comparable[figures.measurand] & (least > 0))
     members = np.concatenate([figures.members(int(each)) for each in chosen] or [figures.order[:0]])
     number = np.repeat(chosen, figures.count[chosen])
-    measurand = records.measurand[members]
     kind, names = kinds.numbers(records.nodes)
     texts = [f"{count} × {hardware}" for hardware, count in names]
-    columns: dict[str, Any] = {
-        "run": pl.repeat(records.run, len(members), dtype=pl.String, eager=True),
-        "program": _gathered(
-            [
-                programs.get(each.environment_hash, each.environment_hash)
-                for each in records.measurands
-            ],
-            measurand,
-        ),
-        "node": _gathered(records.nodes, records.node[members]),
-        "kind": _gathered(texts, kind[records.node[members]]),
-        "value": records.value[members],
-        FIGURE: number,
-        LOWER: _gathered(
-            [each is not None and each.better == "lower" for each in about], measurand, pl.Boolean
-        ),
-        MATERIAL: _gathered(
-            [each.material_change if each else None for each in about], measurand, pl.Float64
-        ),
-    }
-    for name in COLUMNS.keys() - columns.keys():
-        columns[name] = _gathered([getattr(each, name) for each in records.measurands], measurand)
+    values = {"run": records.run, "value": records.value[members], FIGURE: number}
+    of_node = {"node": records.nodes, "kind": [texts[each] for each in kind]}
+    of_measurand = pl.DataFrame(
+        records.measurands, dict.fromkeys(Measurand._fields, pl.String), orient="row"
+    ).with_columns(
+        pl.col("environment_hash").replace(programs).alias("program"),
+        pl.Series(LOWER, [each is not None and each.better == "lower" for each in about]),
+        pl.Series(MATERIAL, [each and each.material_change for each in about], pl.Float64),
+    )
+    found: pl.DataFrame = pl.concat(
+        [
+            pl.DataFrame(values),
+            pl.DataFrame(of_node)[records.node[members]],
+            of_measurand[records.measurand[members]],
+        ],
+        how="horizontal",
+    )
     schema = {**COLUMNS, FIGURE: pl.Int64, LOWER: pl.Boolean, MATERIAL: pl.Float64}
-    return pl.DataFrame({name: columns[name] for name in schema}, schema=schema)
+    return found.select(*schema).cast(pl.Schema(schema))
 
 
 def programs_of(software: Software) -> dict[str, str]:
     """Return the digest of the programs of each package, by its environment hash."""
     return {each.environment_hash: each.program_hash for each in software.packages.values()}
-
-
-def _gathered(values: Sequence[Any], numbers: Numbers, kind: Any = pl.String) -> pl.Series:
-    return pl.Series(values, dtype=kind).gather(numbers)
 
 
 def compared_metric(benchmarks: Benchmarks, case: str, metric: str) -> Metric | None:

@@ -248,10 +248,6 @@ class Verdict:
         """Return the number of judgements of all figures."""
         return self.results.judgements()
 
-    def sound_steps(self) -> set[str]:
-        """Return the steps that gave a valid record on any node."""
-        return {StepInstance.parse(each).step for each in self.results.aggregates.sound_steps()}
-
     def retest(self) -> tuple[str, ...]:
         """Return the steps of the figures to be measured again.
 

@@ -29,6 +29,7 @@ from proofmark.judge.judging import judge
 from proofmark.judge.verdict import Verdict, exit_code
 from proofmark.plan.expansion import make_plan
 from proofmark.plan.plan import Plan, Step
+from proofmark.plan.step import StepInstance
 from proofmark.records.columns import Record, Records
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.hardware import StatedNode
@@ -646,7 +647,8 @@ def test_failures_within_their_noise_are_measured_again() -> None:
     assert verdict.retest() == (f"{step}/skl0002",)
     command = f"proofmark rerun runs/r {step}/skl0002"
     assert verdict.retest_command() == command
-    assert verdict.sound_steps() == {step}
+    sound = verdict.results.aggregates.sound_steps()
+    assert {StepInstance.parse(each).step for each in sound} == {step}
     clean = judged(stream(150e3, ["triad"]))
     assert (clean.retest(), clean.retest_command()) == ((), "")
 

@@ -121,7 +121,6 @@ class TestFigures:
         least, greatest = found.ranges
         assert (len(least), len(greatest)) == (0, 0)
         assert found.sound_steps() == set()
-        assert found.table(()).height == 0
 
     def test_a_figure_twice_in_an_execution_is_a_duplicate(self) -> None:
         assert aggregates(record(), record()).duplicates == 1
@@ -194,24 +193,6 @@ class TestFigures:
         )
         assert found.sound_steps() == {"a", "c"}
         assert [each.step for each in found.executions(0)] == ["a", "b"]
-
-    def test_a_table_has_the_records_of_each_valid_figure(self) -> None:
-        found = aggregates(
-            invalid(1, step="a"),
-            record(2, step="b", value=1.0, node="n2"),
-            record(2, step="c", repeat=2, value=3.0, node="n2"),
-            record(3, step="d", value=7.0),
-        )
-        systems = {each.system for each in found.records.measurands}
-        names = ("step", "node", "parameters", "value", "valid")
-        rows = found.table(systems).select(*names).rows()
-        assert rows == [
-            ("b", "n2", '{"size": 2}', 1.0, True),
-            ("c", "n2", '{"size": 2}', 3.0, True),
-            ("d", "n1", '{"size": 3}', 7.0, True),
-        ]
-        # Of a system without a claim one record of each measurand is enough.
-        assert found.table(()).select(*names).rows() == [rows[0], rows[2]]
 
 
 class TestCounting:

@@ -35,7 +35,6 @@ from proofmark.site.hardware_limits import (
     TypicalConditions,
     families,
     link,
-    processor,
     processors,
 )
 from proofmark.site.node.facts import NodeFacts
@@ -62,8 +61,6 @@ def node() -> NodeFacts:
 @pytest.fixture
 def tabled(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Give the processor of `node` typical values with the conditions of the parameter."""
-    row = processor("Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz")
-    assert row is not None
     typical = Typical(
         ratio=RATIO,
         tolerance=TOLERANCE,
@@ -71,11 +68,7 @@ def tabled(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> N
         source="a guide",
         date="2024",
     )
-    # No family has the architecture.
-    changed = row.model_copy(
-        update={"hpl": (typical,), "triad": (typical,), "architecture": "unknown"}
-    )
-    monkeypatch.setattr("proofmark.judge.references.derived.processor", lambda _: changed)
+    monkeypatch.setattr("proofmark.judge.references.derived.typical_shares", lambda *_: (typical,))
 
 
 class Watched(NodeFacts):
@@ -164,10 +157,7 @@ class TestValue:
 def test_a_processor_without_a_typical_value_gives_a_reason(
     node: NodeFacts, rule: Rule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = processor(node.cpu_model)
-    assert row is not None
-    without = row.model_copy(update={"hpl": (), "triad": (), "architecture": "unknown"})
-    monkeypatch.setattr("proofmark.judge.references.derived.processor", lambda _: without)
+    monkeypatch.setattr("proofmark.judge.references.derived.typical_shares", lambda *_: ())
     found = typical_value(rule, Setting([node]), ALL_CORES)
     assert isinstance(found, Message)
     assert found == f"what {node.cpu_model} typically reaches is in no table"

@@ -150,16 +150,6 @@ class ReferenceValue(NamedTuple):
     unheld: Sequence[Message] = ()
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    """What the ratios of a figure are by its bounds; the attributes are those of `Judgement`."""
-
-    outcome: str
-    reason: Message
-    visible: float | None = None
-    repeats_needed: int = 0
-
-
 class _Ratios(NamedTuple):
     """The judged ratio, that of each repeat, the bounds, and whether the repeats are paired."""
 
@@ -217,58 +207,50 @@ class Comparison:
         if not against.value:
             reason = _not_known(against)
             return Judgement(
-                kind=reference.kind,
-                source=against.source,
-                outcome="UNJUDGED",
-                reason=reason,
+                reference.kind,
+                against.source,
+                "UNJUDGED",
+                reason,
                 value=against.value,
-                at_least=bounds.at_least,
-                at_most=bounds.at_most,
                 missing_key=key_of(reason),
+                **bounds._asdict(),
             )
         paired = _paired(figure.repeats, against.repeats) if against.repeats else ()
         middle = median(paired) if paired else figure.value / against.value
         each = paired or tuple(value / against.value for value in figure.values) or (middle,)
         ratios = _Ratios(middle, each, bounds, bool(paired))
         unit_value = f"{against.value:.6g} {record.unit}"
-        found = self._outcome(
-            figure, reference, ratios, _compared(ratios, against.name, unit_value)
-        )
-        outcome, reason = found.outcome, found.reason
-        open_ = [
-            each for each in against.unheld if outcome == "FAIL" or each.code not in ONLY_SLOWER
-        ]
-        if open_ and outcome != "UNJUDGED":
-            reason = Message("conditions-open", text=reason, conditions=joined(open_))
-            outcome = "UNJUDGED"
-        return Judgement(
-            kind=reference.kind,
-            source=against.source,
-            outcome=outcome,
-            reason=reason,
+        met = Judgement(
+            reference.kind,
+            against.source,
+            "PASS",
+            _compared(ratios, against.name, unit_value),
             value=against.value,
             ratio=middle,
-            at_least=bounds.at_least,
-            at_most=bounds.at_most,
             ratios=paired,
-            visible=found.visible,
-            repeats_needed=found.repeats_needed,
+            **bounds._asdict(),
         )
+        judged = self._judged(figure, ratios, met)
+        missed = judged.outcome == "FAIL"
+        open_ = [each for each in against.unheld if missed or each.code not in ONLY_SLOWER]
+        if not open_ or judged.outcome == "UNJUDGED":
+            return judged
+        reason = Message("conditions-open", text=judged.reason, conditions=joined(open_))
+        return replace(judged, outcome="UNJUDGED", reason=reason)
 
-    def _outcome(
-        self, figure: Figure, reference: Reference, ratios: _Ratios, text: Message
-    ) -> _Outcome:
-        """Return the outcome of the ratios by the bounds, before the conditions of a reference."""
+    def _judged(self, figure: Figure, ratios: _Ratios, met: Judgement) -> Judgement:
+        """Return `met`, or what the bounds make of it, before the conditions of a reference."""
+        text = met.reason
         if figure.record.origin == PREDICTED:
-            return _Outcome("UNJUDGED", text)
+            return replace(met, outcome="UNJUDGED")
         if ratios.missed:
             virtual = figure.record.origin in VIRTUAL
-            return _Outcome("UNJUDGED" if virtual else "FAIL", text)
-        if reference.kind == "floor":
-            return _Outcome("UNJUDGED", shared("floor-met", text=text))
+            return replace(met, outcome="UNJUDGED" if virtual else "FAIL")
+        if met.kind == "floor":
+            return replace(met, outcome="UNJUDGED", reason=shared("floor-met", text=text))
         if _unbelievable(ratios, self.largest_ratio):
             reason = Message("unbelievable", text=text, times=f"{self.largest_ratio:g}")
-            return _Outcome("UNJUDGED", reason)
+            return replace(met, outcome="UNJUDGED", reason=reason)
         limits = [
             (limit, least)
             for limit, least in zip(ratios.bounds, (True, False), strict=True)
@@ -281,7 +263,7 @@ class Comparison:
             if missed is not None:
                 found.append((missed, limit, least))
         if not found:
-            return _Outcome("PASS", text)
+            return met
         # Nothing shows a stated noise: the limit itself must be met, not only nearly.
         assumed = once is not None and once.stated and len(each) < 2
         accepted = 0.0 if assumed else figure.material
@@ -289,22 +271,24 @@ class Comparison:
         if visible <= accepted:
             change = percent(visible)
             reason = shared("limit-confidence", text=text, change=change)
-            return _Outcome("PASS", reason, visible)
+            return replace(met, reason=reason, visible=visible)
         near = []
         for missed, limit, least in found:
             if missed > accepted and not within_by_factor(each, limit, least=least):
                 near.append((missed, limit, least))
         if not near:
-            return _Outcome(
-                "PASS", shared("limit-far", text=text, times=f"{FACTOR_AT_ANY_NOISE:g}")
-            )
+            reason = shared("limit-far", text=text, times=f"{FACTOR_AT_ANY_NOISE:g}")
+            return replace(met, reason=reason)
         visible, limit, least = max(near)
         needed = enough_repeats(each, middle, limit, figure.material, least=least, once=once)
         noise = too_noisy(visible, figure.material, needed)
         if assumed and once is not None:
             noise = measured_once(once.spread, visible, needed)
         reason = Message("limit-noisy", text=text, noise=noise)
-        return _Outcome("UNJUDGED", reason, visible, possible_repeats(needed))
+        repeats = possible_repeats(needed)
+        return replace(
+            met, outcome="UNJUDGED", reason=reason, visible=visible, repeats_needed=repeats
+        )
 
     def _against(self, record: Record, reference: Reference) -> ReferenceValue:
         source = reference.source

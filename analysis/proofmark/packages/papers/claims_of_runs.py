@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from proofmark.cli.command import ArgumentUse
@@ -28,6 +29,7 @@ from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.papers.all_claims import answers
 from proofmark.packages.papers.claim import PAPERS, WORDS, Answer, NodeHardware
+from proofmark.records.parquet_table import table
 from proofmark.records.stored_readings import stored_or_read
 from proofmark.report.additions import AddedSection, Addition, RunAddition
 from proofmark.report.page import Block, Cell, PageLink, Section, Table, titled
@@ -54,10 +56,34 @@ def answers_of(runs: Iterable[tuple[Run, Aggregates]]) -> list[Answer]:
     selectors: dict[str, str] = {}
     for run, figures in runs:
         _add_selector(run, selectors)
-        tables.append(figures.table(set(PAPERS)))
+        tables.append(figures_table(figures, set(PAPERS)))
         if machine := declared_node(run):
             machines[run.plan.system] = machine
     return answers(pl.concat(tables), machines)
+
+
+def figures_table(figures: Aggregates, systems: Collection[str]) -> pl.DataFrame:
+    """Return the records of the valid figures of `systems`, with the columns of records.parquet.
+
+    The first record of each other measurand is in it, too. Its texts are Categorical, which takes
+    less memory.
+    """
+    records = figures.records
+    members = figures.order[np.repeat(figures.valid, figures.count)]
+    measurand = records.measurand[members]
+    of_systems = [each.system in systems for each in records.measurands]
+    wanted = np.array(of_systems, dtype=bool)[measurand]
+    wanted[np.unique(measurand, return_index=True)[1]] = True
+    members = members[wanted]
+    chosen = replace(
+        records,
+        execution=records.execution[members],
+        measurand=records.measurand[members],
+        node=records.node[members],
+        value=records.value[members],
+        reason=records.reason[members],
+    )
+    return table(chosen, pl.Categorical)
 
 
 def _add_selector(run: Run, selectors: dict[str, str]) -> None:

@@ -32,6 +32,7 @@ from proofmark.packages.papers.node_plots import (
 )
 from proofmark.packages.papers.plot import Plot, PlotContext
 from proofmark.packages.papers.series import Sample, samples_of
+from proofmark.plan.step import StepInstance
 from proofmark.records.columns import VIRTUAL, Record
 from proofmark.report.additions import AddedSection, Addition, RunAddition, additions_of
 from proofmark.report.page import Block, PageLink, Picture, Section, listed, table
@@ -148,7 +149,8 @@ def _virtual_origins(run: Run, verdict: Verdict) -> dict[str, str]:
 
 def _missing_steps(run: Run, verdict: Verdict) -> dict[str, tuple[int, int]]:
     """Return for each case the number of planned steps without a valid figure, and of all."""
-    valid = verdict.sound_steps()
+    sound = verdict.results.aggregates.sound_steps()
+    valid = {StepInstance.parse(each).step for each in sound}
     missing: dict[str, tuple[int, int]] = {}
     for step in run.plan.steps():
         if step.repeat == 1:
