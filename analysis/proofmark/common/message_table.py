@@ -270,8 +270,6 @@ MESSAGES: Mapping[str, str] = {
     "channels, and nothing states that so few were ordered: partition.node.memory.modules",
     "order-unknown": "{nodes}: the nodes have several processors ({found}), and nothing states "
     "which of them was ordered: partition.node.cpu_model, or a partition of each",
-    "groups-unknown": "are the nodes of these {count} groups alike, which no measurement connects: "
-    "{groups}? yes: a site with one partition (-i, -l); they are compared within each group only",
     "part-unread": "{nodes}: the stated part was not found out: {part}",
     "parts-shown": "Limits are computed from what the nodes show, because nothing states it: "
     "{parts} ({nodes})",

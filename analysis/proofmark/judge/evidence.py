@@ -79,7 +79,8 @@ class Evidence:
         builds: how the program of each case was built.
         set_aside: the executions that the site sets aside, by the folder of a step.
         terms: of figures whose conditions are not proved; None: each valid figure has proofs.
-        groups: of hosts, if nothing states that those of different groups are alike.
+        groups: the group of each host as a text, if nothing states that groups are alike.
+        unjudged: what must be judged and is not, for the judge of a kind of run.
         faults: of nodes, which the judge of a kind of run finds beside the figures.
         replaced: the values of the inventory that options replaced, and their values, by option.
         doubts: of figures, by case and metric.
@@ -105,7 +106,8 @@ class Evidence:
     baseline: BaselineOfRun | None = None
     set_aside: Mapping[str, SetAside] = field(default_factory=dict)
     terms: Terms | None = None
-    groups: Sequence[Sequence[str]] = ()
+    groups: Mapping[str, str] = field(default_factory=dict)
+    unjudged: tuple[Message, ...] = ()
     faults: Sequence[NodeFaults] = ()
     stage_faults: tuple[StageFault, ...] = ()
     replaced: Mapping[str, tuple[str, str]] = field(default_factory=dict)

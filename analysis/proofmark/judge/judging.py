@@ -32,9 +32,7 @@ from proofmark.judge.evidence import (
 from proofmark.judge.executions import judged_executions, run_conditions
 from proofmark.judge.fleet.fleet import (
     judge_digits,
-    kinds_of_groups,
     measure_fleet,
-    unlike_groups,
 )
 from proofmark.judge.fleet.populations import Kinds
 from proofmark.judge.headline import unjudged
@@ -99,9 +97,9 @@ def judge(evidence: Evidence) -> Verdict:
     accepted_of = evidence.baseline.parts() if evidence.baseline else {}
     stated = statements(facts, declared_parts(evidence.node), accepted_of)
     nominal = nominal_parts(facts, stated, network.ports)
-    hardware, of_group = ordered_hardware(facts, stated), kinds_of_groups(evidence.groups)
-    kinds = Kinds(hardware, groups=of_group)
-    of_place = Kinds(hardware, network.distance, of_group)
+    hardware = ordered_hardware(facts, stated)
+    kinds = Kinds(hardware, groups=evidence.groups)
+    of_place = Kinds(hardware, network.distance, evidence.groups)
     settings = {host: configuration(of_host) for host, of_host in facts.items()}
     traits = traits_of(settings, network.places)
     fleet = measure_fleet(figures, benchmarks, of_place, level, traits)
@@ -140,7 +138,7 @@ def judge(evidence: Evidence) -> Verdict:
             *(message for message, _ in not_judged),
             *unread_parts(facts, stated),
             *unknown_orders(facts, stated),
-            *unlike_groups(evidence.groups),
+            *evidence.unjudged,
             *empty_channels(facts, stated),
             *(() if evidence.node.rails.rate else narrow_slots(facts)),
             *chain.from_iterable(each.unjudged() for each in added.values()),

@@ -13,7 +13,7 @@ from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
-from proofmark.judge.results import ADVICE, CONFIRMING, Again, InvalidCause, Result
+from proofmark.judge.results import CONFIRMING, Again, InvalidCause, Result
 from proofmark.judge.verdict import NODES_AGAIN, Verdict
 from proofmark.runs.samples import Shares, disturbers
 from proofmark.runs.stage_faults import RESTORES
@@ -86,7 +86,6 @@ def invalid_steps(verdict: Verdict) -> list[NextStep]:
     processes = named(verdict.results.disturbers())
     found = []
     for (problem, cause), results in groups.items():
-        text, again = ADVICE[cause]
         if cause is InvalidCause.DISTURBED:
             cases = ", ".join(dict.fromkeys(result.record.case for result in results))
             problem = _short(
@@ -94,8 +93,8 @@ def invalid_steps(verdict: Verdict) -> list[NextStep]:
                     cases=cases, processes=processes
                 )
             )
-        action = translated(text).format(processes=processes)
-        found.append(_group(INVALID, problem, action, results, again, cause))
+        action = translated(cause.text).format(processes=processes)
+        found.append(_group(INVALID, problem, action, results, cause.again, cause))
     return sorted(found, key=lambda each: -each.figures)
 
 

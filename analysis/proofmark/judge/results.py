@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -21,23 +21,6 @@ from proofmark.judge.fleet.fleet import Fleet
 from proofmark.judge.references.judgement import PEERS, Judgement
 from proofmark.records.columns import Mask, Numbers, Record
 from proofmark.runs.samples import Shares, mean_shares
-
-
-class InvalidCause(Enum):
-    """Why a figure is INVALID."""
-
-    DISTURBED = "disturbed"
-    NO_SPACE = "no-space"
-    ERROR_COUNTERS = "error-counters"
-    NO_PROGRAM = "no-program"
-    NO_END = "no-end"
-    FILE_SYSTEM = "file-system"
-    MODE = "mode"
-    BINDING = "binding"
-    IMPOSSIBLE = "impossible"
-    NETWORK = "network"
-    NETWORK_UNPROVEN = "network-unproven"
-    OTHER = "other"
 
 
 class Again(Enum):
@@ -59,74 +42,75 @@ class Again(Enum):
     """The inventory is compared with the machine."""
 
 
-class Advice(NamedTuple):
-    """What to do about a cause.
+class InvalidCause(Enum):
+    """Why a figure is INVALID, and the one advice: the terminal and the page print it.
 
     Attributes:
         text: one or two sentences without the last full stop, for `translated`. ``{processes}``
             stands for what disturbed the figures.
+        again: the command that follows.
     """
 
-    text: str
-    again: Again
-
-
-ADVICE: Mapping[InvalidCause, Advice] = {
-    InvalidCause.DISTURBED: Advice(
+    DISTURBED = (
         N_("Stop {processes}. Then the same command repeats only the disturbed steps"),
         Again.CONTINUE,
-    ),
-    InvalidCause.NO_SPACE: Advice(
-        N_("Free some space, or use another scratch folder. Then measure again"), Again.RERUN
-    ),
-    InvalidCause.ERROR_COUNTERS: Advice(
+    )
+    NO_SPACE = (
+        N_("Free some space, or use another scratch folder. Then measure again"),
+        Again.RERUN,
+    )
+    ERROR_COUNTERS = (
         N_("Error counters of the node rose. Replace the part that they name, then measure again"),
         Again.RERUN,
-    ),
-    InvalidCause.NO_PROGRAM: Advice(
+    )
+    NO_PROGRAM = (
         N_("The program or a library is missing. Check it with `proofmark stage check-programs`"),
         Again.NOTHING,
-    ),
-    InvalidCause.NO_END: Advice(
+    )
+    NO_END = (
         N_("The program did not end by itself. Read stderr of the step, then measure again"),
         Again.RERUN,
-    ),
-    InvalidCause.FILE_SYSTEM: Advice(
-        N_("Check the mounts of the scratch folder on the node. Then measure again"), Again.RERUN
-    ),
-    InvalidCause.MODE: Advice(
+    )
+    FILE_SYSTEM = (
+        N_("Check the mounts of the scratch folder on the node. Then measure again"),
+        Again.RERUN,
+    )
+    MODE = (
         N_(
             "Verify the firmware mode of the node with `proofmark modes verify`. Then measure again"
         ),
         Again.NOTHING,
-    ),
-    InvalidCause.BINDING: Advice(
+    )
+    BINDING = (
         N_(
             "Check the affinity of the scheduler and of the MPI. A changed machine needs a new "
             "run. Compare the machine with the inventory"
         ),
         Again.COMPARE,
-    ),
-    InvalidCause.IMPOSSIBLE: Advice(
+    )
+    IMPOSSIBLE = (
         N_("The value is faster than the hardware. Check the input and the clock of the node"),
         Again.NOTHING,
-    ),
-    InvalidCause.NETWORK: Advice(
+    )
+    NETWORK = (
         N_("The traffic did not use the planned network. Check the settings of the MPI"),
         Again.NOTHING,
-    ),
-    InvalidCause.NETWORK_UNPROVEN: Advice(
+    )
+    NETWORK_UNPROVEN = (
         N_("The counters of the networks are missing. Read the messages of the job"),
         Again.NOTHING,
-    ),
-    InvalidCause.OTHER: Advice(
-        N_("Read stdout and stderr of the step. Remove the cause. Then measure again"), Again.RERUN
-    ),
-}
-"""The one advice for each cause. The terminal and the page print it."""
+    )
+    OTHER = (
+        N_("Read stdout and stderr of the step. Remove the cause. Then measure again"),
+        Again.RERUN,
+    )
+
+    def __init__(self, text: str, again: Again) -> None:
+        self.text, self.again = text, again
+
 
 NOT_BY_RERUN = frozenset(
-    cause for cause, advice in ADVICE.items() if advice.again not in (Again.RERUN, Again.CONTINUE)
+    cause for cause in InvalidCause if cause.again not in (Again.RERUN, Again.CONTINUE)
 )
 """The causes that a further execution of the step does not remove."""
 
@@ -236,51 +220,32 @@ class Results(Sequence[Result]):
         return self._failed[figure]
 
     def _result(self, figure: int) -> Result:
-        record, values = self.aggregates.record(figure), self.aggregates.values(figure)
-        steps = self.aggregates.steps(figure)
+        aggregates = self.aggregates
+        record, values = aggregates.record(figure), aggregates.values(figure)
         fewer = self.degraded.get(record.step, NOTHING)
+        result = partial(Result, record, values, steps=aggregates.steps(figure), degraded=fewer)
         if not record.valid:
-            result = Result(
-                record,
-                values,
-                "INVALID",
-                record.reason,
-                references=(),
-                interval=None,
-                retest=False,
-                steps=steps,
-                degraded=fewer,
-            )
-            return replace(result, cause=invalid_cause(record.reason))
-        answers = self.references(figure)
-        bounds = interval(values)
-        word = WORDS[int(self.verdict[figure])]
-        result = Result(
-            record,
-            values,
-            word,
-            reason_of(word, answers),
-            references=answers,
-            interval=bounds,
-            steps=steps,
-            degraded=fewer,
-        )
-        if result.verdict == "FAIL":
-            undisturbed = self.aggregates.undisturbed(figure)
-            failed = [answer for answer in result.references if answer.outcome == "FAIL"]
-            shown = []
-            for number, value in undisturbed.items():
-                if any(each.misses(value) for each in failed):
+            why = record.reason
+            return result("INVALID", why, references=(), cause=invalid_cause(why))
+        answers, word = self.references(figure), WORDS[int(self.verdict[figure])]
+        reason, retest, shown = reason_of(word, answers), figure in self.again, list[str]()
+        if word == "FAIL":
+            for number, value in aggregates.undisturbed(figure).items():
+                if any(each.outcome == "FAIL" and each.misses(value) for each in answers):
                     shown.append(number)
-            result = replace(result, shown_by=tuple(shown), retest=len(shown) < CONFIRMING)
-        elif figure in self.again:
-            result = replace(result, retest=True)
-        disturbed = int(self.aggregates.disturbed[figure])
-        if not disturbed:
-            return result
-        every = disturbed + len(values)
-        left_out = Message("repeats-left-out", disturbed=disturbed, repeats=every)
-        return replace(result, reason=joined((result.reason, left_out)))
+            retest = len(shown) < CONFIRMING
+        if disturbed := int(aggregates.disturbed[figure]):
+            every = disturbed + len(values)
+            left_out = Message("repeats-left-out", disturbed=disturbed, repeats=every)
+            reason = joined((reason, left_out))
+        return result(
+            word,
+            reason,
+            references=answers,
+            interval=interval(values),
+            retest=retest,
+            shown_by=tuple(shown),
+        )
 
     def disturbers(self) -> Shares:
         """Return what took CPU time from the ranks of the disturbed executions, the worst first."""

@@ -18,7 +18,7 @@ from proofmark.judge.ending import LINE_CHARACTERS, ending
 from proofmark.judge.executions import RunConditions
 from proofmark.judge.next_steps import named, next_steps
 from proofmark.judge.references.judgement import Judgement
-from proofmark.judge.results import ADVICE, NOT_BY_RERUN, WORDS, Again, InvalidCause, Result
+from proofmark.judge.results import NOT_BY_RERUN, WORDS, Again, InvalidCause, Result
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Execution, Record
 from proofmark.runs.job_folder import StoppedJob
@@ -136,7 +136,7 @@ def test_a_few_invalid_steps_are_listed_in_the_rerun_command() -> None:
         steps = (f"{number:04d}-fake" for number in range(count))
         return verdict(*(figure("INVALID", None, why="exit code 1", steps=(s,)) for s in steps))
 
-    advice = ADVICE[InvalidCause.OTHER].text
+    advice = InvalidCause.OTHER.text
     command = lines(invalid(2))[1]
     rerun = "proofmark rerun runs/r 0000-fake 0001-fake, then proofmark report runs/r"
     assert command == f"{advice}: {rerun}"
@@ -149,7 +149,7 @@ def test_terminal_and_page_print_the_same_advice(cause: InvalidCause) -> None:
     judged = verdict(figure("INVALID", None, cause=cause, steps=("0001-fake",)))
     (step,) = next_steps(judged)
     advice = lines(judged)[1]
-    assert step.action == ADVICE[cause].text.format(processes=named(()))
+    assert step.action == cause.text.format(processes=named(()))
     assert advice.startswith(step.action)
     assert ("proofmark rerun" in advice) is (step.again is Again.RERUN)
     assert (step.cause, step.steps) == (cause, () if cause in NOT_BY_RERUN else ("0001-fake",))
@@ -164,7 +164,7 @@ def test_the_cause_with_the_most_figures_is_advised_first_with_all_its_steps() -
         *(of(InvalidCause.ERROR_COUNTERS, 2, "errors") for _ in range(3)),
         of(InvalidCause.ERROR_COUNTERS, 3, "other errors"),
     )
-    advice = ADVICE[InvalidCause.ERROR_COUNTERS].text
+    advice = InvalidCause.ERROR_COUNTERS.text
     rerun = "proofmark rerun runs/r 0002-fake 0003-fake, then proofmark report runs/r"
     assert lines(judged)[1] == f"{advice}: {rerun}"
 

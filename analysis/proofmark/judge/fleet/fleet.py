@@ -16,7 +16,7 @@ from proofmark.cases.case import metrics_of
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import MESSAGE_SIZE, STORAGE_TARGET
 from proofmark.common.message import NOTHING, Message
-from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.confidence import (
     material_of,
@@ -571,18 +571,3 @@ def _digits_judgement(digits: Digits, values: tuple[float, ...]) -> Judgement:
     else:
         reason = Message(DIGITS_ALIKE, agreeing=digits.agreeing, nodes=nodes)
     return Judgement(PEERS, source, outcome, reason, value=digits.value)
-
-
-def kinds_of_groups(groups: Sequence[Sequence[str]]) -> dict[str, str]:
-    """Return the kind of each host of `groups`, as a text."""
-    kinds: dict[str, str] = {}
-    for hosts in groups:
-        kinds |= dict.fromkeys(hosts, f"measured together: {folded(hosts)}")
-    return kinds
-
-
-def unlike_groups(groups: Sequence[Sequence[str]]) -> Iterable[Message]:
-    """Yield the question whether the hosts of `groups` are alike."""
-    if groups:
-        hosts = "; ".join(folded(each) for each in groups)
-        yield Message("groups-unknown", count=len(groups), groups=hosts)

@@ -13,7 +13,7 @@ from another one, in steps between its values; only these steps are evidence.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -294,6 +294,21 @@ def _are_swept(paired: Mapping[str, set[str]], one: str, two: str) -> bool:
     return SWEPT * (len(paired[one] & paired[two]) - 2) >= max(fewer, 1)
 
 
+def _kinds_of(groups: Sequence[Sequence[str]]) -> dict[str, str]:
+    """Return the kind of each host of `groups`, as a text."""
+    kinds: dict[str, str] = {}
+    for hosts in groups:
+        kinds |= dict.fromkeys(hosts, f"measured together: {folded(hosts)}")
+    return kinds
+
+
+def _unlike(groups: Sequence[Sequence[str]]) -> Iterator[Message]:
+    """Yield the question whether the hosts of `groups` are alike."""
+    if groups:
+        hosts = "; ".join(folded(each) for each in groups)
+        yield Message("groups-unknown", count=len(groups), groups=hosts)
+
+
 class ByOthers(KindResult):
     """That others produced the outputs."""
 
@@ -328,10 +343,12 @@ class AdoptedJudge(KindJudge):
         files = adopted_files(run.files)
         records, benchmarks = evidence.records, evidence.benchmarks
         terms = AdoptedTerms(benchmarks, evidence.network.proven, evidence.judge_expected.tolerance)
+        groups = measured_groups(records.nodes) if run.plan.site == KIND else []
         shown = replace(
             evidence,
             terms=terms,
-            groups=measured_groups(records.nodes) if run.plan.site == KIND else (),
+            groups=_kinds_of(groups),
+            unjudged=tuple(_unlike(groups)),
             faults=(copied_files(files, run.plan), edited_copies(records, benchmarks)),
         )
         return replace(super().judge(run, shown), of_kind=ByOthers())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 MESSAGES: Mapping[str, str] = {
+    "groups-unknown": "are the nodes of these {count} groups alike, which no measurement connects: "
+    "{groups}? yes: a site with one partition (-i, -l); they are compared within each group only",
     "adopt-text-counts": "its path or --nodes names {path}, its text names {text}: the text counts",
     "adopt-other-program": "its output of {cases}, which no --case selects",
     "not-adopted": "adopted.json does not list this output",
