@@ -176,7 +176,7 @@ def test_every_node_of_a_job_measures_and_is_probed(site: Site) -> None:
     assert probes == {f"{name}.{when}" for name in site.cluster.names for when in BOTH}
     rerun(run, pick(run, ["2/knl0003"]), site.lines.append)
     assert site.lines[-1] == "0002-fake-2/knl0003: exit code 0, in execution-2"
-    values = {each.record.node: len(each.values) for each in judge_run(run).results[4:8]}
+    values = {each.record.node: len(each.values) for each in [*judge_run(run).results][4:8]}
     assert values == {"knl0001": 1, "knl0002": 1, "knl0003": 2, "knl0004": 1}
     assert len(site.jobs()) == 2
     again = {path.name for path in attempt.with_name("attempt-2").glob("knl*")}

@@ -37,7 +37,7 @@ from proofmark.judge.confidence import (
     too_noisy,
 )
 from proofmark.judge.fleet.populations import Kinds
-from proofmark.judge.references.judgement import Judgement
+from proofmark.judge.references.judgement import Bounds, Judgement
 from proofmark.judge.stated_parts import (
     Traits,
     differences,
@@ -234,22 +234,21 @@ class Compared:
             change=percent(float(self.visible[place])),
             **compared,
         )
+        visible, needed = float(self.visible[place]), float(self.needed[place])
         missed = bool(limits.change[place] > largest)
         outcome = "FAIL" if missed else "PASS" if self.passed[place] else "UNJUDGED"
         if not self.proved and outcome != "FAIL":
             reason = joined((reason, Message("baseline-no-program")))
         elif outcome == "UNJUDGED":
-            change, material = float(self.visible[place]), float(limits.material[place])
-            noise = too_noisy(change, material, float(self.needed[place]))
+            noise = too_noisy(visible, float(limits.material[place]), needed)
             reason = Message("baseline-noisy", noise=noise, **compared)
         elif self.better[place]:
             reason = joined((reason, Message("improved")))
+        bounds = Bounds(at_most=math.exp(largest)) if lower else Bounds(math.exp(-largest))
         judged = replace(
-            Judgement(KIND, source, outcome, reason, value=reference, ratio=ratio),
-            at_least=None if lower else math.exp(-largest),
-            at_most=math.exp(largest) if lower else None,
-            visible=float(self.visible[place]),
-            repeats_needed=possible_repeats(float(self.needed[place])),
+            Judgement(KIND, source, outcome, reason, reference, ratio, *bounds),
+            visible=visible,
+            repeats_needed=possible_repeats(needed),
         )
         return judged.open() if missed and not self.worse[place] else judged
 

@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple, TypeVar, cast
 import numpy as np
 
 from proofmark.cases.case import metrics_of
-from proofmark.cases.reference import MATERIAL, NOISE
+from proofmark.cases.reference import MATERIAL, NOISE, Metric
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.text import percent
@@ -130,11 +130,15 @@ def material_of(benchmarks: Benchmarks | None = None) -> MaterialOf:
     """Return the function with the material changes of the metrics of `benchmarks`."""
 
     def found(record: Record) -> float:
-        case = benchmarks.cases.get(record.case) if benchmarks else None
-        metric = metrics_of(case).get(record.metric) if case else None
+        metric = _metric(benchmarks, record)
         return metric.material_change if metric else MATERIAL
 
     return found
+
+
+def _metric(benchmarks: Benchmarks | None, record: Record) -> Metric | None:
+    case = benchmarks.cases.get(record.case) if benchmarks else None
+    return metrics_of(case).get(record.metric) if case else None
 
 
 def noise_of(benchmarks: Benchmarks | None = None) -> NoiseOf:
@@ -144,7 +148,7 @@ def noise_of(benchmarks: Benchmarks | None = None) -> NoiseOf:
         case = benchmarks.cases.get(record.case) if benchmarks else None
         if case and case.launch == COUNTED:
             return 0.0  # a number of jobs is counted
-        metric = metrics_of(case).get(record.metric) if case else None
+        metric = _metric(benchmarks, record)
         return metric.noise if metric else NOISE
 
     return found

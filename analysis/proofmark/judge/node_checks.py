@@ -248,20 +248,10 @@ def check_outcomes(
 
 def _number_of_nodes(item: CheckItem, nodes: Sequence[str], facts: HostFacts) -> JudgedFigure:
     known = [node for node in nodes if node in facts]
-    scope = FigureScope(frozenset(known), together=True, every_node=False)
-    why = _wrong(item, "nodes", float(len(known)), None)
-    outcome = "FAIL" if why else "PASS"
-    count = float(len(known))
-    judgement = Judgement(
-        "contract",
-        item.number,
-        outcome,
-        why,
-        value=1.0,
-        ratio=count,
-        at_least=item.at_least,
-        at_most=item.at_most,
-    )
+    scope, count = FigureScope(frozenset(known), together=True), float(len(known))
+    why = _wrong(item, "nodes", count, None)
+    outcome, bounds = "FAIL" if why else "PASS", Bounds(item.at_least, item.at_most)
+    judgement = Judgement("contract", item.number, outcome, why, 1.0, count, *bounds)
     return JudgedFigure(
         folded(known),
         (),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -186,7 +186,7 @@ class Result:
 
 
 @dataclass(frozen=True, eq=False)
-class Results(Sequence[Result]):
+class Results:
     """The results of a run. A result is made when it is read.
 
     Attributes:
@@ -205,13 +205,10 @@ class Results(Sequence[Result]):
     def __len__(self) -> int:
         return len(self.aggregates)
 
-    @overload
-    def __getitem__(self, index: int) -> Result: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Result]: ...
-    def __getitem__(self, index: int | slice) -> Result | list[Result]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
+    def __iter__(self) -> Iterator[Result]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, index: int) -> Result:
         figure = range(len(self))[index]
         if WORDS[int(self.verdict[figure])] != "FAIL":
             return self._result(figure)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from proofmark.cases.vocabulary import PART_AXES
 from proofmark.common.grouping import gathered
@@ -60,38 +60,26 @@ def confirmed(slow: Iterable[SlowFigure]) -> bool:
     return not all(each.retest for each in results) or len(shown) >= CONFIRMING
 
 
-def failures(
-    results: Iterable[Result],
-) -> tuple[dict[str, list[SlowFigure]], dict[str, list[SlowFigure]]]:
-    """Return the figures that fail with a ratio, by node and by pair of nodes."""
-    by_node: dict[str, list[SlowFigure]] = {}
-    by_pair: dict[str, list[SlowFigure]] = {}
-    for result in results:
-        ratios = [
-            judgement.ratio - 1
-            for judgement in result.references
-            if judgement.outcome == "FAIL" and judgement.ratio is not None
-        ]
-        if not ratios:
-            continue
-        slow = SlowFigure(result, max(ratios, key=abs))
-        hosts = hosts_of(result.record.node)
-        if len(hosts) == 1:
-            by_node.setdefault(hosts[0], []).append(slow)
-        elif len(hosts) == 2:
-            by_pair.setdefault(result.record.node, []).append(slow)
-    return by_node, by_pair
+class _Failures(NamedTuple):
+    """The figures that fail with a ratio, by node and by pair, and those without one, by node."""
+
+    by_node: dict[str, list[SlowFigure]]
+    by_pair: dict[str, list[SlowFigure]]
+    digits: dict[str, list[Result]]
 
 
-def wrong_digits(results: Iterable[Result]) -> dict[str, list[Result]]:
-    """Return the results that fail without a ratio, by the node that computed alone."""
-    by_node: dict[str, list[Result]] = {}
+def _failures(results: Iterable[Result]) -> _Failures:
+    found = _Failures({}, {}, {})
     for result in results:
-        hosts = hosts_of(result.record.node)
-        no_ratio = any(each.outcome == "FAIL" and each.ratio is None for each in result.references)
-        if no_ratio and len(hosts) == 1:
-            by_node.setdefault(hosts[0], []).append(result)
-    return by_node
+        ratios = [each.ratio for each in result.references if each.outcome == "FAIL"]
+        off = [ratio - 1 for ratio in ratios if ratio is not None]
+        node, hosts = result.record.node, hosts_of(result.record.node)
+        if len(hosts) == 1 and None in ratios:
+            found.digits.setdefault(hosts[0], []).append(result)
+        if off and len(hosts) < 3:
+            key, by = (hosts[0], found.by_node) if len(hosts) == 1 else (node, found.by_pair)
+            by.setdefault(key, []).append(SlowFigure(result, max(off, key=abs)))
+    return found
 
 
 def attribute_links(
@@ -469,14 +457,12 @@ def bad_nodes(
     facts = {host: node.newest for host, node in nodes.items() if node.jobs}
     settings = {host: configuration(node_facts) for host, node_facts in facts.items()}
     traits = traits_of(settings, location)
-    results = list(failed)
-    by_node, by_pair = failures(results)
+    by_node, by_pair, digits = _failures(failed)
     # The port of a host explains its slow pairs: they count for the host, not as slow links.
     for pair, host in suspects.slow_ends.items():
         explained = by_pair.pop(pair, [])
         if host and explained:
             by_node.setdefault(host, []).extend(explained)
-    digits = wrong_digits(results)
     counters = {host: _counters(node) for host, node in nodes.items()}
     candidates = suspects.measured if suspects.judged is None else suspects.judged
     left = [pair for pair in candidates if pair not in suspects.slow_ends]

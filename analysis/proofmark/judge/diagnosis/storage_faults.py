@@ -83,29 +83,28 @@ def failed_access(looks: Iterable[Mapping[str, FilesReport]]) -> tuple[FileSyste
     Args:
         looks: for each step that failed, the reports of the nodes, which are from one time.
     """
-    found: dict[bool, dict[str, Message]] = {}
+    found: dict[bool, dict[str, FilesReport]] = {}
     others: dict[bool, set[str]] = {}
-    folders: dict[bool, str] = {}
     for reports in looks:
         sound = {host for host, report in reports.items() if not report.problem}
         for host, report in reports.items():
             if problem := report.problem:
                 full = problem.code == "files-full"
-                found.setdefault(full, {}).setdefault(host, problem)
+                found.setdefault(full, {}).setdefault(host, report)
                 others.setdefault(full, set()).update(sound)
-                folders.setdefault(full, report.folder)
     return tuple(
         FileSystemFault(
-            folders[full],
-            reduce(
-                lambda first, other: Message("either", first=first, other=other),
-                sorted(set(problems.values())),
-            ),
-            tuple(sorted(problems)),
-            tuple(sorted(others[full] - problems.keys())),
+            next(iter(bad.values())).folder,
+            reduce(_either, sorted({each.problem for each in bad.values() if each.problem})),
+            tuple(sorted(bad)),
+            tuple(sorted(others[full] - bad.keys())),
         )
-        for full, problems in found.items()
+        for full, bad in found.items()
     )
+
+
+def _either(first: Message, other: Message) -> Message:
+    return Message("either", first=first, other=other)
 
 
 def slow_alike(results: Iterable[Result], scratch: str) -> tuple[FileSystemFault, ...]:

@@ -35,11 +35,6 @@ class Bounds(NamedTuple):
         """Whether there is a bound on either side."""
         return self.at_least is not None or self.at_most is not None
 
-    @property
-    def each(self) -> tuple[float, ...]:
-        """The bounds that there are, the least first."""
-        return tuple(bound for bound in self if bound is not None)
-
     def missed_by(self, ratio: float) -> bool:
         """Return whether `ratio` is outside."""
         low = self.at_least is not None and ratio < self.at_least

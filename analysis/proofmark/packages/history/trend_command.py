@@ -142,7 +142,7 @@ class RunComparison:
 
 
 def compare(
-    runs: Mapping[str, Sequence[Result]],
+    runs: Mapping[str, Iterable[Result]],
     *,
     nodes: bool = False,
     benchmarks: Benchmarks | None = None,

@@ -80,7 +80,7 @@ def _limits(results: Results, figure: int, record: Record, nominal: Nominal) -> 
     answers = results.answers.get(figure, ())
     found: list[Limit] = []
     for each in answers:
-        found += [(each.kind, bound) for bound in each.bounds.times(each.value or 0).each if bound]
+        found += [(each.kind, bound) for bound in each.bounds.times(each.value or 0) if bound]
     return (*found, *([(NOMINAL, peak)] if peak else []))
 
 
