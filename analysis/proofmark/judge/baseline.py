@@ -245,10 +245,13 @@ class Compared:
         elif self.better[place]:
             reason = joined((reason, Message("improved")))
         bounds = Bounds(at_most=math.exp(largest)) if lower else Bounds(math.exp(-largest))
-        judged = replace(
-            Judgement(KIND, source, outcome, reason, reference, ratio, *bounds),
+        judged = Judgement(
+            *(KIND, source, outcome, reason),
+            value=reference,
+            ratio=ratio,
             visible=visible,
             repeats_needed=possible_repeats(needed),
+            **bounds._asdict(),
         )
         return judged.open() if missed and not self.worse[place] else judged
 

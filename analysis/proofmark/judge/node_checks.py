@@ -251,7 +251,8 @@ def _number_of_nodes(item: CheckItem, nodes: Sequence[str], facts: HostFacts) ->
     scope, count = FigureScope(frozenset(known), together=True), float(len(known))
     why = _wrong(item, "nodes", count, None)
     outcome, bounds = "FAIL" if why else "PASS", Bounds(item.at_least, item.at_most)
-    judgement = Judgement("contract", item.number, outcome, why, 1.0, count, *bounds)
+    compared = {"value": 1.0, "ratio": count, **bounds._asdict()}
+    judgement = Judgement("contract", item.number, outcome, why, **compared)
     return JudgedFigure(
         folded(known),
         (),
