@@ -13,7 +13,7 @@ import numpy as np
 
 from proofmark.common.grouping import gathered
 from proofmark.common.nodesets import hosts_of
-from proofmark.records.columns import Execution, Floats, Mask, Measurand, Numbers, Record, Records
+from proofmark.records.columns import Execution, Floats, Mask, Numbers, Record, Records
 from proofmark.records.disturbance import DISTURBED, RATE_CHANGED
 
 HALF = 0.5
@@ -104,10 +104,6 @@ class Aggregates:
     def node_of(self, figure: int) -> str:
         """Return the node, or set of nodes, of a figure."""
         return self.records.nodes[int(self.node[figure])]
-
-    def measurand_of(self, figure: int) -> Measurand:
-        """Return what a figure measures."""
-        return self.records.measurands[int(self.measurand[figure])]
 
     def alone(self, figure: int) -> bool:
         """Return whether one node measured a figure, without another."""

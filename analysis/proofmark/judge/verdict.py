@@ -131,11 +131,6 @@ class Verdict:
         return tuple(each for each in self.limits if each.of_contract and each.steps)
 
     @property
-    def agreed(self) -> tuple[ItemOutcome, ...]:
-        """The items of the contract that this run decides, the functional ones first."""
-        return (*self.checks, *(each for each in self.contract if each.item))
-
-    @property
     def other_items(self) -> list[str]:
         """The numbers of the items of the contract that no planned step can have figures for."""
         return [each.item.number for each in self.limits if each.item and not each.steps]
@@ -459,11 +454,3 @@ def _fields(message: Message) -> str:
 def _stored(code: str, message: Message) -> str:
     """Return a message with the code `code` as JSON. Equal messages differ at most in the code."""
     return json.dumps(message.stored())
-
-
-def figure_name(result: Result) -> str:
-    """Return the name of a figure, unique within its case."""
-    record = result.record
-    parameters = (f"{key}={value}" for key, value in record.parameters.items())
-    words = (record.node, record.mode, record.placement, record.benchmark, record.metric)
-    return " ".join([*filter(None, words), *parameters])

@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from proofmark.common.files import write_atomic_bytes
 from proofmark.common.text import one_line
 from proofmark.judge.limit_outcomes import ItemOutcome
-from proofmark.judge.verdict import SINGLE_RUN, Verdict, figure_name
+from proofmark.judge.verdict import SINGLE_RUN, Result, Verdict
 from proofmark.records.columns import Records
 from proofmark.report.exports import Export
 from proofmark.runs.run import Run
@@ -41,7 +41,7 @@ def suite_of(verdict: Verdict) -> Element:
         _case(suite, "node", fault.node, "FAIL", fault.reason)
     for stage in verdict.conditions.open_stages:
         _case(suite, "stage", stage.nodes, "UNJUDGED", stage.reason)
-    for item in verdict.agreed:
+    for item in (*verdict.checks, *(each for each in verdict.contract if each.item)):
         _item(suite, item)
     for result in verdict.results:
         name, word = figure_name(result), result.verdict
@@ -54,6 +54,14 @@ def suite_of(verdict: Verdict) -> Element:
     for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(attribute, f"{len(suite.findall(f'testcase/{tag}'))}")
     return suite
+
+
+def figure_name(result: Result) -> str:
+    """Return the name of a figure, unique within its case."""
+    record = result.record
+    parameters = (f"{key}={value}" for key, value in record.parameters.items())
+    words = (record.node, record.mode, record.placement, record.benchmark, record.metric)
+    return " ".join([*filter(None, words), *parameters])
 
 
 def allowed(value: str) -> str:

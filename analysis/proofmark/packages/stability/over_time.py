@@ -231,7 +231,7 @@ def _series(
 
 def _better(figures: Aggregates, benchmarks: Benchmarks, figure: int) -> str | None:
     """Return the better direction of a figure of a rate or time; None for any other figure."""
-    about = figures.measurand_of(figure)
+    about = figures.records.measurands[int(figures.measurand[figure])]
     case = benchmarks.cases.get(about.case)
     metric = case.metrics.get(about.metric) if case else None
     if metric is None or metric.same_digits or about.metric in TELEMETRY:
