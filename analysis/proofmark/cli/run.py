@@ -24,7 +24,7 @@ from proofmark.machine.node_commands import check_programs
 from proofmark.machine.preflight import refuse_unseen
 from proofmark.plan.kinds import kind_of
 from proofmark.runs.acceptance import resting_on
-from proofmark.runs.evidence import SealedEvidence, read_evidence, seal
+from proofmark.runs.evidence import SealedEvidence, seal, sealed_digests
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import (
     Run,
@@ -125,14 +125,14 @@ def execute(options: Namespace) -> int:
 
 def collect(options: Namespace) -> int:
     """Seal what is new in a run, and read it; return 1 if a node did not prove its state."""
-    known = read_evidence(options.folder.resolve())
+    known = sealed_digests(options.folder.resolve())
     evidence, run = _sealed(options.folder)
     print_json(
         {
             "folder": f"{evidence.folder}",
             "number": evidence.newest.number,
             "sha256": evidence.digest,
-            "changed": known is None or known.digest != evidence.digest,
+            "changed": evidence.digest not in known,
         }
     )
     for path, change in evidence.newest_changes.items():

@@ -169,7 +169,7 @@ class SealedEvidence:
 
 def evidence_files(folder: Path) -> list[Path]:
     """Return the archives of the run in `folder`, the oldest first, and their list."""
-    archives = [_path(folder, number) for number in range(1, len(_listed(folder)) + 1)]
+    archives = [_path(folder, number) for number in range(1, len(sealed_digests(folder)) + 1)]
     return [*archives, folder / RunFiles.evidence.path / SUMS]
 
 
@@ -181,7 +181,7 @@ def read_evidence(folder: Path) -> SealedEvidence | None:
             user can change one.
     """
     refuse_untrusted(folder / RunFiles.evidence.path, OWN_RUN)
-    archives, heads, listed, length = list[Archive](), list[ArchiveHead](), _listed(folder), 0
+    archives, heads, listed, length = list[Archive](), list[ArchiveHead](), sealed_digests(folder), 0
     for number, digest in enumerate(listed, 1):
         path = _path(folder, number)
         try:
@@ -228,7 +228,7 @@ def _head(archive: Archive, path: Path, number: int, before: str) -> ArchiveHead
     return head
 
 
-def _listed(folder: Path) -> list[str]:
+def sealed_digests(folder: Path) -> list[str]:
     """Return the digests of the archives in ``evidence/SHA256SUMS``, by their number.
 
     An archive without a line was not finished.
@@ -287,22 +287,23 @@ def seal(folder: Path) -> SealedEvidence:
             seals this run.
     """
     target = folder.resolve()
-    known = read_evidence(target)
-    run_by = known.newest.run_by if known else open_run(folder).run_by
-    use_work_folder(target, run_by)
+    refuse_untrusted(target / RunFiles.evidence.path, OWN_RUN)
+    run_by = "" if sealed_digests(target) else open_run(folder).run_by
     make_folder(target / RunFiles.evidence.path)
     with state_lock(target / RunFiles.evidence.path / "lock", target.name):
-        known = read_evidence(target)
-        number = len(known.digests) + 1 if known else 1
+        known = read_evidence(target) or SealedEvidence(target, (), (), Chain([]))
+        run_by = known.newest.run_by if known.heads else run_by
+        use_work_folder(target, run_by)
+        number = len(known.digests) + 1
         if number > MAX_ARCHIVES:
             raise bad_input(target, "", f"{number} archives", f"at most {MAX_ARCHIVES}; a new run")
         new = _path(target, number).with_suffix(".new")
         try:
             new.unlink(missing_ok=True)  # left by a kill
             with new.open("x+b") as file:
-                digest = _write(file, target, known, run_by)
-                if not digest and known:
-                    return known
+                sealed = _write(file, known, run_by)
+            if sealed is known:
+                return known
             new.chmod(0o444)
             new.rename(_path(target, number))
         except OSError as error:
@@ -310,33 +311,32 @@ def seal(folder: Path) -> SealedEvidence:
             raise bad_input(place, "", found, "a place that can be written, with space") from None
         finally:
             new.unlink(missing_ok=True)
-        digests = [*(known.digests if known else ()), digest]
-        lines = (f"{each}  {place:04d}.tar\n" for place, each in enumerate(digests, 1))
+        lines = (f"{each}  {place:04d}.tar\n" for place, each in enumerate(sealed.digests, 1))
         write_atomic(target / RunFiles.evidence.path / SUMS, "".join(lines))
-        sealed = read_evidence(target)
-        assert sealed is not None
         return sealed
 
 
-def _write(file: BinaryIO, folder: Path, known: SealedEvidence | None, run_by: str) -> str:
-    """Write the next archive of the run in `folder`; return its SHA-256, "" if nothing is new."""
-    writer = ArchiveWriter(file, int(time.time()))
-    _Sealing(folder, writer, known.chain if known else Chain([])).all()
-    if writer.empty:
-        return ""
-    chain = Chain([*(known.chain.archives if known else ()), writer.archive()])
-    _add_nodes(writer, chain, folder)
+def _write(file: BinaryIO, known: SealedEvidence, run_by: str) -> SealedEvidence:
+    """Write the next archive of a run, and return all evidence; `known` if nothing is new."""
+    writer, folder = ArchiveWriter(file, int(time.time())), known.folder
+    _Sealing(folder, writer, known.chain).all()
+    if writer.empty and known.heads:
+        return known
+    _add_nodes(writer, Chain([*known.chain.archives, writer.archive()]), folder)
+    archive = writer.archive()
     head = ArchiveHead(
-        format=FORMAT,
+        **vars(archive.facts),
         run=folder.name,
-        number=len(known.digests) + 1 if known else 1,
-        before=known.digest if known else "",
+        number=len(known.digests) + 1,
+        before=known.digest if known.heads else "",
         sealed=datetime.now(UTC).replace(microsecond=0),
         sealed_by=this_user().name,
         run_by=run_by,
         kit=this_kit(),
     )
-    return writer.finish(head.model_dump(mode="json"))
+    digest = writer.finish(head.model_dump(mode="json"))
+    chain = Chain([*known.chain.archives, archive])
+    return SealedEvidence(folder, [*known.heads, head], [*known.digests, digest], chain)
 
 
 def _add_nodes(writer: ArchiveWriter, chain: Chain, folder: Path) -> None:

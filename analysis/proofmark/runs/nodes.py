@@ -190,7 +190,7 @@ class _Attempt:
             return
         stored = HostTable.reported(hosts)
         for node in self.job.nodes:
-            if node in self.measured and not stored.found((node, *self.names.get(node, ()))):
+            if not stored.found((node, *self.names.get(node, ()))) and node in self.measured:
                 yield node, None
 
     @cached_property

@@ -30,7 +30,14 @@ from proofmark.site.node.parts import (
     size,
     smbios_devices,
 )
-from proofmark.site.node.probe_text import ProbeStream, Unread, finite, read_stream, unread_lines
+from proofmark.site.node.probe_text import (
+    Lines,
+    ProbeStream,
+    Unread,
+    finite,
+    read_stream,
+    unread_lines,
+)
 from proofmark.site.node.topology import Topology
 
 
@@ -176,19 +183,19 @@ CPUS = "cpus"
 """The section with package, core and siblings of each processor."""
 
 
-def read_threads(stream: ProbeStream, unread: Unread) -> dict[int, tuple[int, object]]:
+def read_threads(lines: Lines, unread: Unread) -> Mapping[int, tuple[int, object]]:
     """Return the package and an identifier of the core, by processor number.
 
     A processor whose package cannot be read is in package 0; one of unknown core is a core.
 
     Raises:
-        BadInput: a line does not start with the number of a processor.
+        ValueError: a line does not start with the number of a processor.
     """
     threads: dict[int, tuple[int, object]] = {}
-    for line in stream.lines(CPUS):
+    for line in lines:
         number, *words = line.split() or [""]
         if not (number.isascii() and number.isdecimal() and len(number) < 8):
-            raise stream.wrong(CPUS, repr(line), "'processor package core siblings'")
+            raise ValueError(repr(line))
         package, core, siblings = words if len(words) == 3 else ("", number, "-")
         socket = unread.read(f"{CPUS}.cpu{number} package", package, int) or 0
         of_core = None if siblings == "-" else siblings
@@ -455,7 +462,10 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
     frequency, settings = stream.pairs("frequency"), stream.pairs("settings")
     processor = read_cpuinfo(stream.lines("cpuinfo"), system["machine"])
     isa, bits = vector_set(processor.features)
-    threads = read_threads(stream, unread)
+    try:
+        threads = unread.read_lines(stream.lines(CPUS), read_threads)
+    except ValueError as error:
+        raise stream.wrong(CPUS, str(error), "'processor package core siblings'") from None
     usable = usable_cpus(stream, unread, frozenset(threads))
     if not usable:
         raise stream.wrong(CPUS, "no processor that may be used", "one or more")

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import isfinite
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import moment_text
@@ -122,39 +123,77 @@ def read_stream(text: str, source: str, *kinds: str) -> ProbeStream:
 
 
 def _streams(text: str, source: str) -> Iterator[ProbeStream]:
-    kind = section = None
-    sections: dict[str, list[str]] = {}
+    kind: str | None = None
+    sections: dict[str, tuple[str, ...]] = {}
     absent: dict[str, Message] = {}
+    number = 0  # of the line before the part, or with its title
     # Not splitlines(): it also splits at characters that a mount point's name may contain.
-    for number, raw in enumerate(text.removesuffix("\n").split("\n"), 1):
-        line = raw.removesuffix("\r")
-        if kind is None:
-            if not line or line.startswith("#"):
-                continue
-            header = HEADER.fullmatch(line)
-            if header is None or header[1] != VERSION:
-                accepted = f"'proofmark-probe {VERSION} <kind>'"
-                raise bad_input(f"{source}:{number}", "", repr(line), accepted)
-            kind, section, sections, absent = header[2], None, {}, {}
-        elif line[:2] in ("| ", "|") and section is not None:  # nearly all lines
-            sections[section].append(line[2:])
-        elif line == "=== end":
-            frozen = {name: tuple(lines) for name, lines in sections.items()}
-            yield ProbeStream(source, kind, frozen, absent)
+    for part in f"\n{text}".removesuffix("\n").split("\n=== "):
+        title = part.partition("\n")[0].removesuffix("\r")
+        if number and kind is None:
+            raise _no_header(f"{source}:{number}", f"=== {title}")
+        if title == "end" and number:
+            assert kind is not None
+            yield ProbeStream(source, kind, sections, absent)
             kind = None
-        elif line.startswith("=== "):
-            section = line[4:]
-            if section in sections:
-                found, accepted = "the section a second time", "each section once"
-                raise bad_input(f"{source}:{number}", section, found, accepted)
-            sections[section] = []
-        elif known := _absence(line):
-            absent[known[0]] = known[1]
+        if title in sections and kind is not None:
+            found, accepted = "the section a second time", "each section once"
+            raise bad_input(f"{source}:{number}", title, found, accepted)
+        if kind is None:
+            kind, (_, reasons, wrong) = _begin(part, source, number)
+            title, sections, absent = "", {}, {}
         else:
+            sections[title], reasons, wrong = _section(part)
+        if wrong:
             accepted = "'=== section', '| …', '! name: reason' or '!code name: values'"
-            raise bad_input(f"{source}:{number}", section or "", repr(line), accepted)
+            line = part.split("\n")[wrong].removesuffix("\r")
+            raise bad_input(f"{source}:{number + wrong}", title, repr(line), accepted)
+        absent |= reasons
+        number += part.count("\n") + 1
     if kind is not None:
-        raise bad_input(source, section or "", "the end of the text", "'=== end' before it")
+        last = next(reversed(sections), "")
+        raise bad_input(source, last, "the end of the text", "'=== end' before it")
+def _no_header(place: str, line: str) -> BadInput:
+    return bad_input(place, "", repr(line), f"'proofmark-probe {VERSION} <kind>'")
+
+
+_Section = tuple[tuple[str, ...], Mapping[str, Message], int]
+"""The lines of a section, its reasons, and the number of the first line that is neither, or 0."""
+
+
+def _begin(part: str, source: str, number: int) -> tuple[str | None, _Section]:
+    """Return the kind of the probe that begins in `part`, and the reasons before its sections.
+
+    Raises:
+        BadInput: the first line that is no comment is no header.
+    """
+    lines = part.split("\n")
+    for place, raw in enumerate(lines[1:], 1):
+        line = raw.removesuffix("\r")
+        if not line or line.startswith("#"):
+            continue
+        header = HEADER.fullmatch(line)
+        if header is None or header[1] != VERSION:
+            raise _no_header(f"{source}:{number + place}", line)
+        _, reasons, wrong = _section("\n".join(lines[place:]), titled=False)
+        return header[2], ((), reasons, wrong and wrong + place)
+    return None, ((), {}, 0)
+
+
+@lru_cache(maxsize=512)  # most sections are the same on thousands of nodes
+def _section(part: str, *, titled: bool = True) -> _Section:
+    """Return what a section states after its title; what has no title has only reasons."""
+    lines: list[str] = []
+    absent: dict[str, Message] = {}
+    for number, raw in enumerate(part.split("\n")):
+        line = raw.removesuffix("\r")
+        if number and titled and line[:2] in ("| ", "|"):  # nearly all lines
+            lines.append(line[2:])
+        elif number and (known := _absence(line)):
+            absent[known[0]] = known[1]
+        elif number:
+            return (), {}, number
+    return tuple(lines), absent, 0
 
 
 def _absence(line: str) -> tuple[str, Message] | None:
@@ -176,6 +215,7 @@ def _absence(line: str) -> tuple[str, Message] | None:
 
 
 T = TypeVar("T")
+Lines = tuple[str, ...]
 
 MOST_UNREAD_SHOWN = 5
 """The largest number of unread values that are named."""
@@ -207,20 +247,38 @@ class Unread:
         self._count(name, 0)
         return value
 
+    def read_lines(self, lines: Lines, reader: Callable[[Lines, Unread], T]) -> T:
+        """Return `reader` of a section, which is read once if thousands of nodes print the same.
+
+        Nobody may change the value.
+        """
+        value, found = _read_lines(lines, reader)
+        self.values |= found.values
+        for section, (read, refused) in found.sections.items():
+            self._count(section, refused, read)
+        shared: T = value
+        return shared
+
     def refuse(self, name: str, text: str) -> None:
         """Keep `text` as a value that cannot be read."""
         self._count(name, 1)
         self.values[one_line(name)] = one_line(text)[:LONGEST_UNREAD]
 
-    def _count(self, name: str, refused: int) -> None:
+    def _count(self, name: str, refused: int, read: int = 1) -> None:
         section = name.partition(".")[0]
-        read, before = self.sections.get(section, (0, 0))
-        self.sections[section] = read + 1, before + refused
+        earlier, before = self.sections.get(section, (0, 0))
+        self.sections[section] = earlier + read, before + refused
 
     @property
     def garbled(self) -> tuple[str, ...]:
         """The sections of which no value can be read."""
         return tuple(name for name, (read, refused) in self.sections.items() if read == refused)
+
+
+@lru_cache(maxsize=16)
+def _read_lines(lines: Lines, reader: Callable[[Lines, Unread], Any]) -> tuple[Any, Unread]:
+    unread = Unread()
+    return reader(lines, unread), unread
 
 
 def finite(text: str) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from proofmark.common.message import Message, joined
 from proofmark.common.shared_models import StrictModel
@@ -100,7 +101,8 @@ def check_sections(stream: ProbeStream) -> None:
         may_be_silent = not listed and section in SILENT_AT_FIRST
         if not (stream.lines(section) or has_reason(stream, section) or may_be_silent):
             raise _silent(stream, section)
-        _check_lines(stream, section)
+        if (line := _wrong_line(section, stream.lines(section))) is not None:
+            raise stream.wrong(section, repr(line), "the output of probe.sh")
     _check_counters(stream, GROUPS if not listed else (*GROUPS, *LATER_GROUPS))
     host = stream.pairs("host")
     for key, form in HOST.items():
@@ -120,14 +122,13 @@ def groups_of(names: Iterable[str]) -> set[str]:
     return {name.partition("/")[0] for name in names}
 
 
-def _check_lines(stream: ProbeStream, section: str) -> None:
-    lines = stream.lines(section)
+@lru_cache(maxsize=512)  # most sections are the same on thousands of nodes
+def _wrong_line(section: str, lines: tuple[str, ...]) -> str | None:
+    """Return the first line that a section cannot have; None if it can have all."""
     each, one = EACH_LINE.get(section), ONE_LINE.get(section)
-    wrong = [line for line in lines if each and not re.fullmatch(each, line)]
     if lines and one and not any(re.fullmatch(one, line) for line in lines):
-        wrong = [lines[0]]
-    if wrong:
-        raise stream.wrong(section, repr(wrong[0]), "the output of probe.sh")
+        return lines[0]
+    return next((line for line in lines if each and not re.fullmatch(each, line)), None)
 
 
 def _check_counters(stream: ProbeStream, groups: Iterable[str]) -> None:
