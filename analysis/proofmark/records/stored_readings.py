@@ -1,4 +1,4 @@
-"""The records of sealed evidence, and its nodes, stored beside its archives.
+"""The records of sealed evidence, stored beside its archives.
 
 The file is a cache, and never evidence: without it a run has the same verdict. Its key has the
 digest of the newest archive and the digest of the code that reads. The digest of an archive is
@@ -17,14 +17,13 @@ from functools import cache
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pydantic
 
 import proofmark
-from proofmark.common import shared_models
 from proofmark.common.files import open_regular, write_atomic_bytes
 from proofmark.common.message import NOTHING, Message, rendered
 from proofmark.common.processes import gc_paused
@@ -35,7 +34,6 @@ from proofmark.plan.kinds import kind_of
 from proofmark.records.columns import Execution, Measurand, Records
 from proofmark.records.read import read_parts
 from proofmark.records.run_facts import RunParts, run_parts
-from proofmark.runs.nodes import Node, ProbedNodes
 from proofmark.runs.run import Run
 
 READERS = ("common", "cases", "site", "plan", "runs", "software", "records")
@@ -49,7 +47,6 @@ _EXECUTION: Mapping[str, Any] = {
     **dict.fromkeys(("step", "disturbers"), pl.String),
     **dict.fromkeys(("attempt", "repeat", *_MESSAGES), pl.Int64),
 }
-_NODES = "nodes.json"
 _UNUSABLE = (
     *(OSError, zipfile.BadZipFile, ValueError, LookupError, NotImplementedError, EOFError),
     *(AttributeError, TypeError),
@@ -66,13 +63,6 @@ class _Words(StrictModel):
     messages: list[Message]
 
 
-class Readings(NamedTuple):
-    """What is stored: the records of a run, and its nodes, by host."""
-
-    records: Records
-    nodes: ProbedNodes
-
-
 def stored_or_read(run: Run, steps: Collection[str] | None = None) -> tuple[RunParts, Records]:
     """Return what `read_parts` returns, from what is stored if it is of this evidence.
 
@@ -81,8 +71,8 @@ def stored_or_read(run: Run, steps: Collection[str] | None = None) -> tuple[RunP
     stored = _stored(run) if steps is None and run.seal else None
     if isinstance(stored, Message):
         say(rendered(stored))
-    if isinstance(stored, Readings):
-        return run_parts(run, stored.nodes), stored.records
+    if isinstance(stored, Records):
+        return run_parts(run), stored
     return read_parts(run, steps)
 
 
@@ -94,12 +84,11 @@ def read_and_store(run: Run) -> None:
     """
     if kind_of(run.plan).has_figures and not _is_stored(run):
         with gc_paused():
-            parts, records = read_parts(run)
-            store(run, Readings(records, parts.nodes))
+            store(run, read_parts(run)[1])
 
 
-def store(run: Run, readings: Readings) -> None:
-    """Store the readings of sealed evidence, if they are not stored.
+def store(run: Run, records: Records) -> None:
+    """Store the records of sealed evidence, if they are not stored.
 
     Raises:
         BadInput: the file cannot be written.
@@ -109,9 +98,8 @@ def store(run: Run, readings: Readings) -> None:
     content = BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         archive.comment = _key(run)
-        for name, member in _members(readings.records):
+        for name, member in _members(records):
             archive.writestr(zipfile.ZipInfo(name), member)
-        archive.writestr(zipfile.ZipInfo(_NODES), shared_models.written(readings.nodes))
     write_atomic_bytes(run.products.readings, content.getvalue(), mode=0o444)
 
 
@@ -124,7 +112,7 @@ def _is_stored(run: Run) -> bool:
         return False
 
 
-def _stored(run: Run) -> Readings | Message | None:
+def _stored(run: Run) -> Records | Message | None:
     path = run.products.readings
     try:
         with open_regular(path) as file:
@@ -135,11 +123,6 @@ def _stored(run: Run) -> Readings | Message | None:
                     return Message("readings-stale", path=f"{path}")
                 if any(each.compress_type for each in archive.infolist()):
                     raise ValueError("compressed: its size is not that of its members")
-                nodes = {}
-                for host, node in shared_models.read(archive.read(_NODES)).items():
-                    if not isinstance(node, Node):
-                        raise ValueError(host)
-                    nodes[host] = node
                 words = _Words.model_validate_json(archive.read("words.json"))
                 about = pl.read_parquet(archive.read("executions.parquet")).to_dict(as_series=False)
                 columns = pl.read_parquet(archive.read("records.parquet"))
@@ -150,16 +133,13 @@ def _stored(run: Run) -> Readings | Message | None:
                     tuple((name, share) for name, share in json.loads(shares))
                     for shares in about["disturbers"]
                 ]
-                return Readings(
-                    Records(
-                        run.id,
-                        [*map(Execution, *(about[name] for name in Execution._fields))],
-                        [Measurand(*each) for each in words.measurands],
-                        words.nodes,
-                        words.messages[: words.reasons],
-                        **{name: np.array(columns[name]) for name in _NUMBERS},
-                    ),
-                    nodes,
+                return Records(
+                    run.id,
+                    [*map(Execution, *(about[name] for name in Execution._fields))],
+                    [Measurand(*each) for each in words.measurands],
+                    words.nodes,
+                    words.messages[: words.reasons],
+                    **{name: np.array(columns[name]) for name in _NUMBERS},
                 )
     except FileNotFoundError:
         return None

@@ -30,7 +30,7 @@ from proofmark.common.translation import in_language, language
 from proofmark.judge.judging import Judged, judged, write_results
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.kinds import kind_of
-from proofmark.records.stored_readings import Readings, store, stored_or_read
+from proofmark.records.stored_readings import store, stored_or_read
 from proofmark.report.render import page, view
 from proofmark.report.run_data import RunData, gather
 from proofmark.runs.run import Run
@@ -113,7 +113,7 @@ def write_products(run: Run) -> Written:
         else ""
     )
     found = judged(run, stored_or_read)
-    store(run, Readings(found.records, found.nodes))
+    store(run, found.records)
     return _write(run, found, files, old=old)
 
 

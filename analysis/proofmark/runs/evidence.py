@@ -32,7 +32,6 @@ from pydantic import AwareDatetime, Field, ValidationError
 
 from proofmark.common.archive import (
     FACTS,
-    FORMAT,
     Archive,
     ArchiveWriter,
     Chain,
@@ -181,7 +180,8 @@ def read_evidence(folder: Path) -> SealedEvidence | None:
             user can change one.
     """
     refuse_untrusted(folder / RunFiles.evidence.path, OWN_RUN)
-    archives, heads, listed, length = list[Archive](), list[ArchiveHead](), sealed_digests(folder), 0
+    archives, heads, length = list[Archive](), list[ArchiveHead](), 0
+    listed = sealed_digests(folder)
     for number, digest in enumerate(listed, 1):
         path = _path(folder, number)
         try:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +31,6 @@ from proofmark.records.read import read_parts
 from proofmark.records.stored_readings import (
     PACKAGES,
     READERS,
-    Readings,
     read_and_store,
     store,
     stored_or_read,
@@ -40,7 +38,6 @@ from proofmark.records.stored_readings import (
 from proofmark.report.products import differing, made_of, write_again, write_products
 from proofmark.runs.acceptance import new_signed
 from proofmark.runs.evidence import open_evidence, seal
-from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import RunFiles
 
@@ -104,8 +101,8 @@ def unused(run: Run, capsys: pytest.CaptureFixture[str]) -> str:
 def twice(run: Run) -> None:
     """Store other values than those of the evidence, with the right key."""
     run.products.readings.unlink(missing_ok=True)
-    records, _, nodes = judged(run)
-    store(run, Readings(replace(records, value=2 * records.value), nodes))
+    records, _, _ = judged(run)
+    store(run, replace(records, value=2 * records.value))
 
 
 @pytest.mark.parametrize("archive", archives(), ids=lambda path: path.name.partition(".")[0])
@@ -115,10 +112,8 @@ def test_the_verdicts_of_reference_runs_are_the_same(archive: Path, tmp_path: Pa
     run = seal(folder).run()
     read_and_store(run)
     stored = stored_readings._stored(run)
-    assert isinstance(stored, Readings)
-    assert content(stored.records) == content(read_and_judge(run)[0])
-    assert stored.nodes == nodes_of(run)
-    assert repr(stored.nodes) == repr(nodes_of(run))
+    assert isinstance(stored, Records)
+    assert content(stored) == content(read_and_judge(run)[0])
     assert verdict(run, stored_or_read) == verdict(run, read_parts)
 
 
@@ -136,16 +131,16 @@ def test_messages_shares_and_numbers_return_as_they_were(run: Run) -> None:
     reason = np.arange(len(records)) % 3 - 1
     made = replace(records, executions=[odd, *others], reasons=reasons, reason=reason)
     run.products.readings.unlink()
-    store(run, Readings(made, {}))
+    store(run, made)
     stored = stored_readings._stored(run)
-    assert isinstance(stored, Readings)
-    assert content(stored.records) == content(made)
-    assert [*map(type, stored.records.executions[0])] == [*map(type, odd)]
+    assert isinstance(stored, Records)
+    assert content(stored) == content(made)
+    assert [*map(type, stored.executions[0])] == [*map(type, odd)]
     run.products.readings.unlink()
-    store(run, Readings(Records.joined(run.id, []), {}))
+    store(run, Records.joined(run.id, []))
     stored = stored_readings._stored(run)
-    assert isinstance(stored, Readings)
-    assert content(stored.records) == content(Records.joined(run.id, []))
+    assert isinstance(stored, Records)
+    assert content(stored) == content(Records.joined(run.id, []))
 
 
 def test_collect_reads_and_the_commands_use_it(
@@ -172,7 +167,7 @@ def test_verdict_writes_nothing_and_report_stores(run: Run) -> None:
     assert main(["verdict", f"{run.seal.folder}"]) == UNJUDGED
     assert not run.products.readings.exists()
     assert main(["report", f"{run.seal.folder}"]) == 0
-    assert isinstance(stored_readings._stored(run), Readings)
+    assert isinstance(stored_readings._stored(run), Records)
 
 
 def test_rerun_stores_the_readings_of_what_it_sealed(run: Run) -> None:
@@ -183,8 +178,8 @@ def test_rerun_stores_the_readings_of_what_it_sealed(run: Run) -> None:
     assert after.seal
     assert after.seal.number == run.seal.number + 1
     stored = stored_readings._stored(after)
-    assert isinstance(stored, Readings)
-    assert content(stored.records) == content(read_and_judge(after)[0])
+    assert isinstance(stored, Records)
+    assert content(stored) == content(read_and_judge(after)[0])
 
 
 @pytest.mark.fault("readings-forged")
@@ -232,16 +227,6 @@ class TestNotUsed:
         twice(run)
         path = run.products.readings
         path.symlink_to(path.rename(path.with_name("other")))
-        assert unused(run, capsys) == "readings-damaged"
-
-    @pytest.mark.fault("readings-damaged")
-    def test_if_another_model_stands_for_a_node(
-        self, run: Run, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        records, _, nodes = judged(run)
-        run.products.readings.unlink()
-        other: Any = {host: node.newest for host, node in nodes.items()}
-        store(run, Readings(records, other))
         assert unused(run, capsys) == "readings-damaged"
 
     @pytest.mark.fault("readings-planted")
@@ -310,7 +295,7 @@ def test_a_changed_output_is_read_again(
     assert why.code == "readings-stale"
     assert verdict(again, stored_or_read) == verdict(again, read_parts)
     read_and_store(again)
-    assert isinstance(stored_readings._stored(again), Readings)
+    assert isinstance(stored_readings._stored(again), Records)
     assert verdict(again, stored_or_read) == verdict(again, read_parts)
 
 

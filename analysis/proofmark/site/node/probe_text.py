@@ -153,6 +153,8 @@ def _streams(text: str, source: str) -> Iterator[ProbeStream]:
     if kind is not None:
         last = next(reversed(sections), "")
         raise bad_input(source, last, "the end of the text", "'=== end' before it")
+
+
 def _no_header(place: str, line: str) -> BadInput:
     return bad_input(place, "", repr(line), f"'proofmark-probe {VERSION} <kind>'")
 
