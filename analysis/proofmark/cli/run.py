@@ -135,7 +135,7 @@ def collect(options: Namespace) -> int:
             "changed": evidence.digest not in known,
         }
     )
-    for path, change in evidence.newest_changes.items():
+    for path, change in evidence.newest.kept.items():
         say(f"{path}: {change} after it was sealed; the sealed content counts")
     unproven = {
         host: "; ".join(probe.reason for probe in node.damaged)

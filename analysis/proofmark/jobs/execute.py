@@ -111,16 +111,8 @@ class ReadySteps:
         for name, reason in not_run.items():
             self._say(f"{name}: {reason}")
         if not_run or not_needed:
-            self._add(not_run=not_run, not_needed=not_needed)
-
-    def _add(
-        self,
-        *,
-        not_needed: Mapping[str, Message] | None = None,
-        not_run: Mapping[str, Message] | None = None,
-    ) -> None:
-        add_decisions(self.run.files, not_needed=not_needed, not_run=not_run)
-        self.run = with_decisions(self.run)
+            add_decisions(self.run.files, not_run=not_run, not_needed=not_needed)
+            self.run = with_decisions(self.run)
 
 
 def write_problem(run: Run, step: str) -> str:

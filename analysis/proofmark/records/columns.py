@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar, overload
 
@@ -121,39 +121,24 @@ class RecordBuilder:
     value: list[float] = field(default_factory=list)
     reason: list[int] = field(default_factory=list)
 
-    def batch(self) -> RecordBatch:
-        """Return the collected records as columns."""
-        return RecordBatch(
-            [list(column) for column in zip(*self.executions, strict=True)],
+    def records(self, run: str = "") -> Records:
+        """Return the collected records of a run."""
+        return Records(
+            run,
+            self.executions,
             list(self.measurands),
             list(self.nodes),
             list(self.reasons),
-            _numbers(self.execution),
-            _numbers(self.measurand),
-            _numbers(self.node),
-            np.asarray(self.value, dtype=np.float64),
-            _numbers(self.reason),
+            execution=_numbers(self.execution),
+            measurand=_numbers(self.measurand),
+            node=_numbers(self.node),
+            value=np.asarray(self.value, dtype=np.float64),
+            reason=_numbers(self.reason),
         )
 
 
-class RecordBatch(NamedTuple):
-    """Some records of a run, in the form that is sent from one process to another.
-
-    It has the columns of `Records`, but `executions` has one list for each field of `Execution`; it
-    is empty if there is no execution.
-    """
-
-    executions: list[list[Any]]
-    measurands: list[Measurand]
-    nodes: list[str]
-    reasons: list[Message]
-    execution: Numbers
-    measurand: Numbers
-    node: Numbers
-    value: Floats
-    reason: Numbers
-
-
+NUMBERS = ("execution", "measurand", "node", "value", "reason")
+"""The columns of numbers."""
 NO_VALUE = float("nan")
 """The value of a record without a value."""
 
@@ -184,39 +169,30 @@ class Records(Sequence[Record]):
     reason: Numbers
 
     @classmethod
-    def joined(cls, run: str, batches: Iterable[RecordBatch]) -> Records:
-        """Return the records of `batches`, in this order."""
-        executions: list[Execution] = []
-        measurands: dict[Measurand, int] = {}
-        nodes: dict[str, int] = {}
-        reasons: dict[Message, int] = {}
-        renumbered: list[RecordBatch] = [RecordBuilder().batch()]
-        for batch in batches:
+    def joined(cls, run: str, parts: Iterable[Records]) -> Records:
+        """Return the records of `parts`, in this order."""
+        whole = RecordBuilder()
+        numbers = [whole.records().numbers]
+        for part in parts:
             # Index -1, the reason of valid records, is the last entry: -1 again.
-            new_reasons = np.append(_merged(reasons, batch.reasons), -1)
-            renumbered.append(
-                RecordBatch(
-                    *([], [], [], []),  # the words of all batches would take most of the memory
-                    execution=batch.execution + len(executions),
-                    measurand=_merged(measurands, batch.measurands)[batch.measurand],
-                    node=_merged(nodes, batch.nodes)[batch.node],
-                    value=batch.value,
-                    reason=new_reasons[batch.reason],
-                )
-            )
-            executions += map(Execution, *batch.executions) if batch.executions else ()
-        return cls(
-            run,
-            executions,
-            list(measurands),
-            list(nodes),
-            list(reasons),
-            np.concatenate([batch.execution for batch in renumbered]),
-            np.concatenate([batch.measurand for batch in renumbered]),
-            np.concatenate([batch.node for batch in renumbered]),
-            np.concatenate([batch.value for batch in renumbered]),
-            np.concatenate([batch.reason for batch in renumbered]),
-        )
+            reasons = np.append(_merged(whole.reasons, part.reasons), -1)
+            renumbered = {
+                "execution": part.execution + len(whole.executions),
+                "measurand": _merged(whole.measurands, part.measurands)[part.measurand],
+                "node": _merged(whole.nodes, part.nodes)[part.node],
+                "reason": reasons[part.reason],
+            }
+            numbers.append({**part.numbers, **renumbered})
+            whole.executions += part.executions
+        columns: dict[str, Any] = {
+            name: np.concatenate([each[name] for each in numbers]) for name in numbers[0]
+        }
+        return replace(whole.records(run), **columns)
+
+    @property
+    def numbers(self) -> dict[str, NDArray[Any]]:
+        """The columns of numbers by their names."""
+        return {name: getattr(self, name) for name in NUMBERS}
 
     @classmethod
     def of(cls, records: Sequence[Record], run: str = "") -> Records:
@@ -235,7 +211,7 @@ class Records(Sequence[Record]):
             builder.value.append(NO_VALUE if record.value is None else record.value)
             builder.reason.append(-1 if record.valid else intern(builder.reasons, record.reason))
         builder.executions += executions
-        return cls.joined(run or (records[0].run if records else ""), [builder.batch()])
+        return builder.records(run or (records[0].run if records else ""))
 
     @cached_property
     def valid(self) -> Mask:

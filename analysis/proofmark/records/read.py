@@ -10,7 +10,7 @@ from proofmark.common.plugins import Plugins
 from proofmark.common.processes import parallel_map
 from proofmark.plan.plan import Step
 from proofmark.plan.step import StepInstance
-from proofmark.records.columns import RecordBatch, Records
+from proofmark.records.columns import Records
 from proofmark.records.disturbance import without_disturbed
 from proofmark.records.measured_step import MeasuredStep
 from proofmark.records.run_facts import RunFacts, RunParts, run_parts
@@ -136,15 +136,15 @@ class _Reader:
         self._not_run = read_decisions(facts.run.files).not_run
         self._outputs = reader_of(facts.run)
 
-    def read(self, task: Task) -> RecordBatch:
+    def read(self, task: Task) -> Records:
         """Return the records of all executions of a step in the folders of `task`."""
         mode, step, instances = task
         records = self._outputs.of_step(self._facts, mode, step)
         files = self._facts.run.files
         if why := self._not_run.get(step.id):
             records.take(step.id, [], not_run(str(files.step(step.id).folder), why))
-            return records.builder.batch()
+            return records.builder.records()
         for instance, hosts in instances:
             for attempt in records.executions(str(files.step(str(instance)).folder)):
                 records.take(str(instance), hosts, attempt)
-        return records.builder.batch()
+        return records.builder.records()

@@ -31,7 +31,7 @@ from proofmark.common.progress_lines import say
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.trust import weak_part
 from proofmark.plan.kinds import kind_of
-from proofmark.records.columns import Execution, Measurand, Records
+from proofmark.records.columns import NUMBERS, Execution, Measurand, Records
 from proofmark.records.read import read_parts
 from proofmark.records.run_facts import RunParts, run_parts
 from proofmark.runs.run import Run
@@ -40,7 +40,6 @@ READERS = ("common", "cases", "site", "plan", "runs", "software", "records")
 """The rooms whose code and data decide what is read from an output of the kit."""
 PACKAGES = "packages"
 """They too read the outputs of a run whose kind is of a package."""
-_NUMBERS = ("execution", "measurand", "node", "value", "reason")
 _MESSAGES = ("disturbed", "unsteady")
 _EXECUTION: Mapping[str, Any] = {
     **dict.fromkeys(Execution._fields, pl.Float64),
@@ -139,7 +138,7 @@ def _stored(run: Run) -> Records | Message | None:
                     [Measurand(*each) for each in words.measurands],
                     words.nodes,
                     words.messages[: words.reasons],
-                    **{name: np.array(columns[name]) for name in _NUMBERS},
+                    **{name: np.array(columns[name]) for name in NUMBERS},
                 )
     except FileNotFoundError:
         return None
@@ -187,7 +186,7 @@ def _members(records: Records) -> Iterator[tuple[str, bytes]]:
     )
     yield "words.json", words.model_dump_json().encode()
     yield "executions.parquet", _parquet(pl.DataFrame(columns, _EXECUTION))
-    yield "records.parquet", _parquet(pl.DataFrame({n: getattr(records, n) for n in _NUMBERS}))
+    yield "records.parquet", _parquet(pl.DataFrame(records.numbers))
 
 
 def _numbered(

@@ -130,11 +130,6 @@ class SealedEvidence:
         return found
 
     @property
-    def newest_changes(self) -> Mapping[str, str]:
-        """The changes that the newest archive states."""
-        return self.newest.kept
-
-    @property
     def _place(self) -> Path:
         return self.folder / RunFiles.evidence.path / self.newest.run
 

@@ -14,10 +14,12 @@ import re
 from bisect import bisect_left
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, NamedTuple, TextIO
+
+import pydantic.dataclasses
 
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import (
@@ -111,7 +113,7 @@ class JobStatus:
     limit_s: int = 0
 
 
-@dataclass(frozen=True)
+@pydantic.dataclasses.dataclass(frozen=True, config={"strict": True, "extra": "forbid"})
 class JobSubmission:
     """The submission of a job to a scheduler.
 
@@ -131,6 +133,9 @@ class JobSubmission:
     stopping: bool = False
     steps: str = ""
     left_out: str = ""
+
+
+_SUBMISSION = pydantic.TypeAdapter(JobSubmission)
 
 
 class JobFolder:
@@ -161,10 +166,10 @@ class JobFolder:
                 job would write into the same folders.
         """
         try:
-            return _submission(parse_json(read_bytes(self.ticket, MAX_SMALL_BYTES)))
+            return _SUBMISSION.validate_json(read_bytes(self.ticket, MAX_SMALL_BYTES))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError) as error:
             found = f"damaged: {error.strerror if isinstance(error, OSError) else error}"
             accepted = "the file that the kit wrote; delete it if the job is not in the queue"
             raise bad_input(self.ticket, "", found, accepted) from None
@@ -286,20 +291,6 @@ def _event(line: Any) -> dict[str, str]:
         raise ValueError("a time that is not UTC")
     moment_of(event["time"])
     return event
-
-
-def _submission(values: Any) -> JobSubmission:
-    """Return the content of ``ticket.json``.
-
-    Raises:
-        TypeError: a key is missing or unknown, or a value has another type.
-    """
-    submission = JobSubmission(**values)
-    for each in fields(submission):
-        found = getattr(submission, each.name)
-        if type(found).__name__ != each.type:
-            raise TypeError(f"{each.name} is {found!r:.80}")
-    return submission
 
 
 def cut_before(files: QueueFiles) -> bool:

@@ -32,7 +32,6 @@ from proofmark.records.columns import (
     Execution,
     Measurand,
     Record,
-    RecordBatch,
     RecordBuilder,
     Records,
     intern,
@@ -225,7 +224,7 @@ def one_by_one(*records: Record) -> Records:
             value=columns.value.tolist(),
             reason=columns.reason.tolist(),
         )
-        batches += [builder.batch(), RecordBuilder().batch()]
+        batches += [builder.records(), RecordBuilder().records()]
     return Records.joined("r", batches)
 
 
@@ -282,7 +281,7 @@ def test_a_record_of_a_measurand_has_no_node_step_and_value() -> None:
 def test_joined_records_keep_the_words_of_a_batch_once() -> None:
     """The batches of a fleet have the same measurands: all of them would fill the memory."""
 
-    def batches() -> Iterator[RecordBatch]:
+    def batches() -> Iterator[Records]:
         for number in range(200):
             builder = RecordBuilder()
             words = (f"{place:05}" * 500 for place in range(20))  # equal, and no word of before
@@ -294,7 +293,7 @@ def test_joined_records_keep_the_words_of_a_batch_once() -> None:
                 builder.value.append(float(place))
                 builder.reason.append(-1)
             builder.executions.append(Execution(f"step-{number}", 1, 1))
-            yield builder.batch()
+            yield builder.records()
 
     tracemalloc.start()
     try:
