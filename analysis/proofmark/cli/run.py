@@ -137,11 +137,10 @@ def collect(options: Namespace) -> int:
     )
     for path, change in evidence.newest.kept.items():
         say(f"{path}: {change} after it was sealed; the sealed content counts")
-    unproven = {
-        host: "; ".join(probe.reason for probe in node.damaged)
-        for host, node in nodes_of(run).items()
-        if node.damaged
-    }
+    unproven = {}
+    for host, node in nodes_of(run).items():
+        if found := [probe.reason for probe in node.damaged if probe.code != "stopped"]:
+            unproven[host] = "; ".join(found)
     for host, reason in unproven.items():
         say(f"proofmark: {host}: {reason}; its steps of this job are INVALID")
     note_failed_nodes({host: NodeFailure(reason) for host, reason in unproven.items()})

@@ -69,7 +69,7 @@ from proofmark.runs.journal import journals
 from proofmark.runs.nodes import ProbedNodes, some_nodes
 from proofmark.runs.run import Run, read_decisions
 from proofmark.runs.run_files import RunFiles
-from proofmark.runs.stage_faults import RESTORE, StageFault, read_stage_faults
+from proofmark.runs.stage_faults import NOT_PROBED, RESTORE, StageFault, read_stage_faults
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.installed_parts import declared_parts
 from proofmark.site.inventory import Site
@@ -307,7 +307,7 @@ def evidence_of(run: Run, read: Read = read_parts) -> Evidence:
         ),
         baseline=baseline,
         set_aside=read_decisions(files).set_aside,
-        stage_faults=(*_stage_faults(run), *_changes(run)),
+        stage_faults=(*_stage_faults(run), *_not_probed(probes), *_changes(run)),
         replaced=site.replaced,
     )
 
@@ -342,6 +342,14 @@ def _stage_faults(run: Run) -> Iterator[StageFault]:
     if left := [node for node in waiting if node not in known]:
         text = "the run changed the nodes, and their journals have no restore"
         yield StageFault(stage=RESTORE, nodes=folded(left), code="NOT_RESTORED", text=text)
+
+
+def _not_probed(probes: ProbedNodes) -> Iterator[StageFault]:
+    """Yield the nodes whose error counters after their steps nobody read."""
+    if left := [host for host, node in probes.items() if node.stopped]:
+        text = "their job was stopped, or still runs, before a probe after their steps: it is not "
+        text += "known whether their hardware counted errors, or was slowed by heat, during the job"
+        yield StageFault(stage="run", nodes=folded(left), code=NOT_PROBED, text=text)
 
 
 def _changes(run: Run) -> Iterator[StageFault]:

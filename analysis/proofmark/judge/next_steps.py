@@ -13,10 +13,10 @@ from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, translated
 from proofmark.judge.diagnosis.bad_nodes import BadNode
-from proofmark.judge.results import CONFIRMING, Again, InvalidCause, Result
+from proofmark.judge.results import CONFIRMING, WORDS, Again, InvalidCause, Result
 from proofmark.judge.verdict import NODES_AGAIN, Verdict
 from proofmark.runs.samples import Shares, disturbers
-from proofmark.runs.stage_faults import RESTORES
+from proofmark.runs.stage_faults import NOT_PROBED, RESTORES
 from proofmark.site.installed_parts import By
 
 LONGEST_REASON = 240
@@ -330,7 +330,16 @@ def of_stages(verdict: Verdict) -> Iterator[NextStep]:
         elif (fault.stage, fault.code) == ("collect", "CHANGED"):
             again = Again.FRESH
             action = _("Find out what changed the file. Its sealed content counts in this run")
-        yield NextStep(OPEN, problem, fault.nodes, action, again=again)
+        step = NextStep(OPEN, problem, fault.nodes, action, again=again)
+        if fault.code == NOT_PROBED and not verdict.coverage.missing:
+            left, named = set(hosts_of(fault.nodes)), list[Result]()
+            for result in verdict.of(*WORDS):
+                if of_it := left & {*hosts_of(result.record.node)}:
+                    named.append(result)
+                    left -= of_it
+            action = _("Run one of their steps again: its first probe shows what they counted")
+            step = replace(step, action=action, again=Again.RERUN, steps=_steps(named, every=True))
+        yield step
 
 
 def _not_measured(verdict: Verdict) -> Iterator[NextStep]:

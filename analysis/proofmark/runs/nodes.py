@@ -2,7 +2,7 @@
 
 ``jobs/<id>/attempt-<n>/<host>.before`` and ``<host>.after`` prove the state of a node: its error
 counters, its mode and its mounts. An attempt that was killed has no probe at its end. The first
-probe of the next attempt is used instead. The evidence of a run has the nodes as
+probe of the next attempt is used instead; without one, what the node counted is not known. The evidence of a run has the nodes as
 ``nodes/<host>.json``, made from the probes that it has.
 """
 
@@ -16,9 +16,9 @@ from typing import Literal, TypeVar
 
 from proofmark.common.archive import found_in
 from proofmark.common.errors import BadInput
-from proofmark.common.files import paths_in, read_json, read_text
+from proofmark.common.files import paths_in, read_json, read_text, text_or_empty
 from proofmark.common.host_names import HostTable, ReportedNames
-from proofmark.common.input_limits import MAX_PROBE_BYTES
+from proofmark.common.input_limits import MAX_PROBE_BYTES, MAX_SMALL_BYTES
 from proofmark.common.message import Message
 from proofmark.common.nodesets import is_name
 from proofmark.common.processes import parallel_map
@@ -32,8 +32,10 @@ from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.provenance import NodeProvenance, node_provenance
 from proofmark.site.partition import PREDICTED
 
-Problem = Literal["missing", "empty", "cut", "damaged"]
-"""Why a probe proves nothing. ``cut``: it has no end."""
+Problem = Literal["missing", "stopped", "empty", "cut", "damaged"]
+"""Why a probe proves nothing. ``cut``: it has no end. ``stopped``: it is missing after the steps of
+an attempt that was stopped before, or that still runs."""
+STOPPED_BY_SIGNAL = "143"
 
 
 class AttemptOnNode(StrictModel):
@@ -100,7 +102,7 @@ class DamagedProbe(AttemptOnNode):
     @property
     def reason(self) -> Message:
         """Why the state of the node is not proven."""
-        if self.code == "missing":
+        if self.code in ("missing", "stopped"):
             return Message("probe-missing", file=self.file)
         damaged = Message("probe-damaged", file=self.file, problem=self.problem)
         if not self.section:
@@ -210,6 +212,13 @@ class _Attempt:
     def _executions(self, instance: StepInstance) -> list[Attempt]:
         return attempts(self.run.files.step(str(instance)).folder)
 
+    @property
+    def _was_stopped(self) -> bool:
+        """Whether a signal ended the attempt, or nothing has: it did not end by itself."""
+        ends = (self.folder / name for name in ("finished", "exit"))
+        finished, code = (text_or_empty(path, MAX_SMALL_BYTES).strip() for path in ends)
+        return not finished and code in ("", STOPPED_BY_SIGNAL)
+
     @cached_property
     def _measured_names(self) -> HostTable:
         return HostTable({node: self.names.get(node, ()) for node in self.measured})
@@ -239,7 +248,8 @@ class _Attempt:
                 return [self._unreadable(before, of_first)]
             damaged.append(self._unreadable(path, error))
         if isinstance(last, _Unusable) and (last.code != "missing" or self._has_measured(host)):
-            damaged.append(self._damaged(path, last.code, last.problem))
+            code = "stopped" if last.code == "missing" and self._was_stopped else last.code
+            damaged.append(self._damaged(path, code, last.problem))
         job = JobOnNode(
             job=self.job.id, attempt=self.number, steps=self.steps, provenance=provenance
         )
@@ -276,7 +286,7 @@ class _Attempt:
             code=code,
             file=self.run.files.link(path),
             problem=one_line(problem)[:_LONGEST],
-            awaited=code == "missing" and path.suffix == _ENDS[1],
+            awaited=code in ("missing", "stopped") and path.suffix == _ENDS[1],
         )
 
 
@@ -328,7 +338,8 @@ class Node(StrictModel):
     def damage(self, step: str, execution: Attempt) -> Iterator[Message]:
         """Yield why the conditions of `step` during `execution` are not proven.
 
-        A damaged probe of another attempt proves nothing about this time.
+        A damaged probe of another attempt proves nothing about this time. A step that ended before
+        its job was stopped has its figures: the run, and not the step, lacks the probe.
         """
         if not self.damaged:
             return
@@ -336,8 +347,14 @@ class Node(StrictModel):
         covering |= {execution.job_attempt} if execution.job_attempt else set()
         for probe in self.damaged:
             of_job = {name for name in covering if name.rpartition("/")[0] == probe.job}
-            if step in probe.steps and (not of_job or probe.name in of_job):
+            proves = probe.code == "stopped" or step not in probe.steps
+            if not proves and (not of_job or probe.name in of_job):
                 yield probe.reason
+
+    @property
+    def stopped(self) -> bool:
+        """Whether no probe followed the steps of an attempt, because it was stopped or still runs."""
+        return any(probe.code == "stopped" for probe in self.damaged)
 
     @property
     def newest(self) -> NodeFacts:

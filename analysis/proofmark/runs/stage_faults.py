@@ -39,6 +39,8 @@ RESTORES = (RESTORE, "unmount")
 """The stages after the jobs: their faults take no figure from the run."""
 FINDINGS = ("collect",)
 """The stages whose faults are findings about the evidence: no stage of the machine failed."""
+NOT_PROBED = "NOT_PROBED"
+"""The code of nodes whose job was stopped before a probe after their steps."""
 REFUSED = "REFUSED"
 """The code of a fault without one: the stage does not accept what it found."""
 

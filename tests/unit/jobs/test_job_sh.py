@@ -13,6 +13,7 @@ import pytest
 from tests.fixtures.kit import Kit, end, execution, make_kit, snapshot, steps_of, until
 from tests.processes import running
 
+from proofmark.judge.judging import judge_run
 from proofmark.machine.scheduler_commands import one_by_one
 from proofmark.machine.schedulers.none import NoScheduler
 from proofmark.runs.nodes import probed_nodes
@@ -152,6 +153,27 @@ def test_a_signal_stops_the_job_and_the_next_start_continues(
     assert ends(run) == ["0", "0", "0"]
     assert snapshot(steps_of(run)[0]) == first
     assert (second / "unfinished-1" / "stdout").read_text() == "size 2\n"
+
+
+@pytest.mark.fault("job-cancelled")
+def test_a_job_that_is_killed_at_once_keeps_the_figures_of_its_finished_steps(kit: Kit) -> None:
+    """No scheduler warns it. Until a probe follows, nothing accepts the node; the next one does."""
+    run = kit.run()
+    second = steps_of(run)[1]
+    command = ["dash", f"{job(run) / 'job.sh'}"]
+    with running(subprocess.Popen(command, start_new_session=True)) as process:
+        out = second / "unfinished-1" / "stdout"
+        until(lambda: out.exists() and out.read_text() != "")
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(60)
+    assert {path.suffix for path in (job(run) / "attempt-1").iterdir()} == {".before"}
+    verdict = judge_run(run)
+    assert [each.code for each in verdict.conditions.open_stages] == ["NOT_PROBED"]
+    assert verdict.counts["INVALID"] == 0 < verdict.counts["UNJUDGED"]
+    (kit.folder / "go").touch()
+    assert finish(run)[0] == 0
+    assert judge_run(run).conditions.open_stages == ()
+    assert ends(run) == ["0", "0", "0"]
 
 
 OTHER_NODE = """unshare --uts sh -c '

@@ -15,6 +15,7 @@ from tests.unit.common.test_files import special
 
 from proofmark.cli.main import main
 from proofmark.common.files import read_text
+from proofmark.judge.ending import failed_nodes
 from proofmark.judge.judging import judge_run
 from proofmark.runs.evidence import seal
 from proofmark.runs.run import Run
@@ -126,6 +127,7 @@ def second_attempt(run: Run, host: str, change: Callable[[str], str] = str) -> N
     first, second = (job_of(run) / f"attempt-{number}" for number in (1, 2))
     second.mkdir()
     (first / f"{host}.after").unlink()
+    (first / "finished").unlink()
     text = (first / f"{host}.before").read_text(encoding="utf-8")
     (second / f"{host}.before").write_text(change(text), encoding="utf-8")
     (second / f"{host}.after").write_text(text, encoding="utf-8")
@@ -137,14 +139,53 @@ def test_the_first_probe_of_the_next_attempt_ends_a_killed_one(run: Run) -> None
     assert main(["stage", "collect", f"{run.folder}"]) == 0
 
 
+def not_probed(run: Run) -> list[str]:
+    """Return the nodes that nobody probed after their steps; the run is not accepted with them."""
+    verdict = judge_run(run)
+    assert (verdict.exit_code(), verdict.headline().word) == (4, "UNJUDGED")
+    return [each.nodes for each in verdict.conditions.open_stages if each.code == "NOT_PROBED"]
+
+
+@pytest.mark.fault("probe-missing")
+@pytest.mark.parametrize("code", ["", "143\n"], ids=["killed-at-once", "signal"])
+def test_a_job_that_was_stopped_keeps_its_figures_and_accepts_no_node(
+    run: Run, code: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A step that ended before has its figures. Nobody knows whether the hardware was sound."""
+    for name in ("n2.after", "n3.after", "finished"):
+        (job_of(run) / "attempt-1" / name).unlink()
+    if code:
+        (job_of(run) / "attempt-1" / "exit").write_text(code)
+    assert main(["stage", "collect", f"{run.folder}"]) == 0
+    assert reasons(run) == {}
+    assert not_probed(run) == ["n[2-3]"]
+    assert main(["report", f"{run.folder}"]) == 0
+    assert main(["verdict", f"{run.folder}"]) == 4
+    (step,) = steps_of(run)
+    found = capsys.readouterr()
+    again = f"proofmark rerun {run.folder} {step.name}/n2 {step.name}/n3"
+    assert again in found.out, found
+    assert "n[2-3]: run: NOT_PROBED: their job was stopped" in found.out
+    assert "NOT_PROBED" in (run.folder / "report.html").read_text(encoding="utf-8")
+    assert set(failed_nodes(judge_run(run), run.plan)) == {"n2", "n3"}
+
+
+@pytest.mark.fault("probe-missing")
+@pytest.mark.parametrize("code", ["0\n", "74\n", "65\n"])
+def test_a_job_that_ended_by_itself_owes_its_probes(run: Run, code: str) -> None:
+    for name in ("n2.after", "finished"):
+        (job_of(run) / "attempt-1" / name).unlink()
+    (job_of(run) / "attempt-1" / "exit").write_text(code)
+    assert list(reasons(run)) == ["n2"]
+
+
 @pytest.mark.fault("probe-missing")
 @pytest.mark.parametrize("fault", ["empty", "cut", "removed"])
 def test_a_next_attempt_without_a_whole_first_probe_ends_nothing(run: Run, fault: str) -> None:
     second_attempt(run, "n2")
     FAULTS[fault][0](job_of(run) / "attempt-2" / "n2.before")
-    wrong = reasons(run)
-    assert list(wrong) == ["n2"]
-    assert "attempt-1/n2.after is missing" in wrong["n2"]
+    assert reasons(run) == {}
+    assert not_probed(run) == ["n2"]
 
 
 @pytest.mark.fault("probe-missing")
