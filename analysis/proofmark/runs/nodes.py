@@ -2,8 +2,8 @@
 
 ``jobs/<id>/attempt-<n>/<host>.before`` and ``<host>.after`` prove the state of a node: its error
 counters, its mode and its mounts. An attempt that was killed has no probe at its end. The first
-probe of the next attempt is used instead; without one, what the node counted is not known. The evidence of a run has the nodes as
-``nodes/<host>.json``, made from the probes that it has.
+probe of the next attempt is used instead; without one, what the node counted is not known. The
+evidence of a run has the nodes as ``nodes/<host>.json``, made from the probes that it has.
 """
 
 from __future__ import annotations
@@ -353,7 +353,7 @@ class Node(StrictModel):
 
     @property
     def stopped(self) -> bool:
-        """Whether no probe followed the steps of an attempt, because it was stopped or still runs."""
+        """Whether no probe followed the steps of an attempt: it was stopped, or still runs."""
         return any(probe.code == "stopped" for probe in self.damaged)
 
     @property
