@@ -108,3 +108,40 @@ def test_a_limit_of_one_job_ends_it_at_once(site: Site, limit: str, reason: str,
     assert limit.replace("PerJob", "").replace("Wall=1", "Wall=00:01:00") in line
     assert f"change `{key}`" in line
     assert site.slurm.call("squeue", "--noheader").strip() == ""
+
+
+GROUPS = [
+    ("qos", "GrpTRES=node=1", "QOSGrpNodeLimit", "partition.nodes_per_job"),
+    ("qos", "MaxTRESPerUser=node=1", "QOSMaxNodePerUserLimit", "partition.nodes_per_job"),
+    ("qos", "GrpTRES=cpu=300", "QOSGrpCpuLimit", "queue.cpus_per_node"),
+    ("account", "GrpTRES=node=1", "AssocGrpNodeLimit", "partition.nodes_per_job"),
+]
+"""Limits that one job of one node keeps, and a job of two nodes exceeds alone."""
+
+
+@pytest.mark.parametrize(("owner", "limit", "reason", "key"), GROUPS)
+def test_a_job_beyond_the_limit_of_its_group_ends_and_one_within_waits(
+    site: Site, owner: str, limit: str, reason: str, key: str
+) -> None:
+    call = site.slurm.call
+    call("sacctmgr", "--immediate", "add", "qos", "small")
+    call("sacctmgr", "--immediate", "modify", "user", "root", "set", "qos+=small")
+    name = {"qos": "small", "account": "lab"}[owner]
+    call("sacctmgr", "--immediate", "modify", owner, name, "set", limit)
+    options = ["--qos=small", "--account=lab"]
+    large = site.run(nodes=2, options=options)
+    site.execute(large)
+    (line,) = judge_run(large).coverage.stopped
+    assert f"PENDING {reason}; PartitionName=" in line
+    assert f"it never starts; change `{key}`" in line
+    other = call(*NAP[:-1], *options, "--exclusive", NAP[-1]).strip()
+    until(lambda: Scheduler().states([other])[other].state is State.RUNNING)
+    leaves = Timer(8, lambda: call("scancel", other))
+    leaves.start()
+    site.go.touch()
+    small = site.run(stall_timeout_s=1, queue_timeout_s=90, options=options)
+    site.execute(small)
+    leaves.join()
+    (history,) = (small.folder / "queue").rglob("history.jsonl")
+    assert f"PENDING {reason}" in history.read_text()
+    assert ends(small) == ["0", "0", "0"]

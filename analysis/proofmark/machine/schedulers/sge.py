@@ -59,6 +59,9 @@ _NO_JOB = "do not exist"
 _NEVER = "verification: no suitable queues"
 """The answer of ``qalter -w v`` if not even an empty cluster can run the job."""
 
+_ANSWERS = re.compile(r"[\s\S]*?\bverification: .*")
+"""What qalter prints about one job."""
+
 _TRY_LATER = 25
 """The exit code of qsub at the limits max_u_jobs and max_jobs: qsub(1), EXIT STATUS."""
 
@@ -173,12 +176,12 @@ class GridEngine(Scheduler):
     def states(self, ids: Sequence[str]) -> Mapping[str, JobStatus]:
         """Return the state of each job, by one qstat, which lists no ended job.
 
-        Of a job that waits ``qalter -w v`` says whether an empty cluster could run it.
+        Of those that wait one ``qalter -w v`` says whether an empty cluster could run them.
         """
         found = {job: _state(letters) for job, letters, _ in _queue() if job in ids}
-        for job, status in found.items():
-            if status.state is State.WAITING and (never := _never(job)):
-                found[job] = waiting_status("sge", never, f"{status.reason} {never}")
+        waiting = [job for job, status in found.items() if status.state is State.WAITING]
+        for job, never in _never(waiting).items():
+            found[job] = waiting_status("sge", never, f"{found[job].reason} {never}")
         return found
 
     def ended(self, job: str) -> JobStatus | None:
@@ -252,13 +255,22 @@ def _queue() -> list[tuple[str, str, str]]:
     ]
 
 
-def _never(job: str) -> str:
-    """Return why no queue can ever run a job that waits; empty if one can, or without an answer."""
+def _never(jobs: Sequence[str]) -> dict[str, str]:
+    """Return why no queue can ever run those of `jobs` for which that is so.
+
+    qalter answers about each job in turn: lines with its number, then one line with the result. An
+    answer with another number of results says nothing.
+    """
+    if not jobs:
+        return {}
     try:
-        ask_scheduler("qalter", "-w", "v", job)
+        ask_scheduler("qalter", "-w", "v", ",".join(jobs))
     except SchedulerError as error:
-        return last_lines(error.answer) if says(error.answer, _NEVER) else ""
-    return ""
+        answers = _ANSWERS.findall(error.answer)
+        if len(answers) == len(jobs):
+            told = zip(jobs, answers, strict=True)
+            return {job: last_lines(text) for job, text in told if says(text, _NEVER)}
+    return {}
 
 
 def _state(letters: str) -> JobStatus:

@@ -57,9 +57,23 @@ OTHER_NAMES, SUFFIXES = words_of("slurm").names, words_of("slurm").marks
 _STATES = job_states(words_of("slurm").jobs)
 
 _LIMITS = ("PartitionName", "MaxTime", "MaxNodes", "MinNodes", "MaxMemPerNode", "MaxCPUsPerNode")
-_LIMITS_OF_JOBS = "format=Account,MaxWall,MaxTRESPerJob,MaxTRESPerNode,MaxTRESMinsPerJob"
-_QOS_LIMITS = "format=Name,MaxWall,MaxTRESPerJob,MaxTRESPerNode,MaxTRESMinsPerJob,MinTRESPerJob"
+_PER_JOB = "GrpTRES,MaxWall,MaxTRESPerJob,MaxTRESPerNode,MaxTRESMinsPerJob"
+_LIMITS_OF_JOBS = f"format=Account,User,{_PER_JOB}"
+_QOS_LIMITS = f"format=Name,{_PER_JOB},MinTRESPerJob,MaxTRESPU,MaxTRESPA"
 """What an administrator states for the jobs of a partition, an association and a QOS."""
+
+_OF_GROUP = re.compile(
+    r"(QOS|Assoc|)(Grp|Max)(Node|Cpu|Mem)(?:ory)?(PerUser|PerAccount|)(?:Limit)?"
+)
+"""A reason that speaks of the jobs of a group together."""
+_GROUP_LIMITS = {"": "GrpTRES", "PerUser": "MaxTRESPU", "PerAccount": "MaxTRESPA"}
+_KEYS = {
+    "Node": "partition.nodes_per_job",
+    "Cpu": "queue.cpus_per_node",
+    "Mem": "queue.memory_per_node",
+}
+_SUFFIX = {"K": -10, "": 0, "M": 0, "G": 10, "T": 20, "P": 30}
+"""The exponents of 2 of a number of Slurm: of memory in MiB."""
 
 _NO_REASON = "none"
 """The reason that sinfo prints if there is none."""
@@ -126,6 +140,12 @@ def fields_of(line: str) -> dict[str, str]:
     return fields
 
 
+def _amount(resources: str, name: str) -> float | None:
+    """Return the amount of a resource in ``cpu=8,mem=4G,node=2``, memory in MiB; None: none."""
+    match = re.search(rf"(?:^|,){name}=(\d{{1,15}}(?:\.\d{{1,3}})?)([KMGTP]?)(?:,|$)", resources)
+    return float(match[1]) * 2.0 ** _SUFFIX[match[2]] if match else None
+
+
 def _number(text: str) -> int | None:
     """Return a number, None for UNLIMITED and 0, which cannot be a limit."""
     return int(text) if text.isdecimal() and int(text) else None
@@ -138,6 +158,9 @@ class Slurm(ReservingScheduler):
     isolates_jobs = True
     starts_when_stopped = False  # "Job/step already completing or completed"
     stop_command = "scancel"
+
+    def __init__(self) -> None:
+        self._exceeding: dict[tuple[str, str], bool] = {}  # of a job and its reason
 
     def header(self, request: Request) -> list[str]:
         """Return the directives, ``#SBATCH OPTION``.
@@ -210,7 +233,7 @@ class Slurm(ReservingScheduler):
         """Return the state of each job, by one squeue, which lists ended jobs until MinJobAge."""
         # Without --jobs: squeue fails if one of the ids is unknown.
         found = _listed(*self._squeue(_FIELDS, "--states=all"))
-        return {job: found[job] for job in ids if job in found}
+        return {job: self._alone(job, found[job]) for job in ids if job in found}
 
     def ended(self, job: str) -> JobStatus | None:
         """Return the state by a squeue for this job alone, else by sacct."""
@@ -244,21 +267,66 @@ class Slurm(ReservingScheduler):
 
     def limits(self, job: str) -> str:
         """Return the limits of the partition, the QOS and the association of a job in the queue."""
+        found = []
+        for _, stated in self._limits_of(job):
+            found += [f"{key}={value}" for key, value in stated.items() if value]
+        return ", ".join(found)
+
+    def _limits_of(self, job: str) -> list[tuple[str, dict[str, str]]]:
         form = "--format=%P|%q|%a"
         asked = self._in_clusters("squeue", "--noheader", "--all", f"--jobs={job}", form)
         partition, qos, account = (*ask_scheduler(*asked).strip().split("|"), "", "", "")[:3]
         show = self._in_clusters("scontrol", "--oneliner", "show", "partition", partition)
         fields = fields_of(ask_scheduler(*show))
-        found = [f"{key}={fields[key]}" for key in _LIMITS if key in fields]
+        found = [("partition", {key: fields[key] for key in _LIMITS if key in fields})]
+        user = starting_user().name
         names = f"name={qos},{fields.get('QoS', '')}"
-        of_user = (f"user={starting_user().name}", f"account={account}")
-        for query in (("qos", names, _QOS_LIMITS), ("association", *of_user, _LIMITS_OF_JOBS)):
+        of_account = ("association", f"account={account}", _LIMITS_OF_JOBS)
+        for query in (("qos", names, _QOS_LIMITS), of_account):
             with suppress(SchedulerError):  # the site has no accounting
                 printed = ask_scheduler("sacctmgr", "--parsable2", "show", *query).splitlines()
                 head, *rows = (line.split("|") for line in printed)
-                for row in rows:
-                    found += [f"{k}={v}" for k, v in zip(head, row, strict=True) if v]
-        return ", ".join(found)
+                stated = (dict(zip(head, row, strict=True)) for row in rows)
+                found += [(query[0], each) for each in stated if each.get("User", "") in ("", user)]
+        return found
+
+    def _alone(self, job: str, status: JobStatus) -> JobStatus:
+        """Return `status`, with the key to change if the job alone exceeds the limit of its group.
+
+        Else it waits for the other jobs of the group. Slurm is asked once for each reason.
+        """
+        match = _OF_GROUP.fullmatch(status.reason.rpartition(" ")[2])
+        if status.state is not State.WAITING or match is None:
+            return status
+        if (job, status.reason) not in self._exceeding:
+            try:
+                self._exceeding[job, status.reason] = self._exceeds(job, *match.groups())
+            except SchedulerError:
+                return status
+        never = self._exceeding[job, status.reason]
+        return JobStatus(State.UNAVAILABLE, status.reason, _KEYS[match[3]]) if never else status
+
+    def _exceeds(self, job: str, owner: str, kind: str, resource: str, of: str) -> bool:
+        """Return whether a job needs more than a limit for all jobs of its group."""
+        if (kind, of) == ("Max", ""):
+            return False  # no limit of a group
+        show = self._in_clusters("scontrol", "--oneliner", "show", "job", job)
+        fields = fields_of(ask_scheduler(*show))
+        name, stated_by = resource.lower(), "association" if owner == "Assoc" else "qos"
+        needed = _amount(fields.get("ReqTRES", fields.get("TRES", "")), name)
+        if (name, fields.get("OverSubscribe")) == ("cpu", "NO"):
+            # Whole nodes: Slurm states one CPU of each before it starts the job.
+            nodes = unfold([fields.get("ReqNodeList", "")])
+            rows = ask_scheduler(*self._by_node(nodes, "--format=%N|%c")).split()
+            needed = sum(
+                {row.partition("|")[0]: int(row.partition("|")[2]) for row in rows}.values()
+            )
+        limits = [
+            _amount(stated.get(_GROUP_LIMITS[of], ""), name)
+            for by, stated in self._limits_of(job)
+            if by == stated_by
+        ]
+        return needed is not None and any(each is not None and needed > each for each in limits)
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
         """Return the state of each node, by one sinfo, and the reasons by another."""
