@@ -21,6 +21,7 @@ from tests.folders import ROOT
 from tests.roles.kit import make_real_kit
 
 from proofmark.cli.main import main
+from proofmark.common.nodesets import hosts_of_nodes
 from proofmark.jobs.job_request import BatchQueue, JobSupply
 from proofmark.jobs.scripts import Scripts, write_job, write_scripts
 from proofmark.jobs.watch import JobMonitor
@@ -152,9 +153,14 @@ def test_a_job_that_is_stopped_leaves_the_proofs_of_all_nodes_and_no_process(
         flux.cancel([submitted])
     ended_as(submitted, State.CANCELLED if how == "cancel" else State.TIME_LIMIT)
     until((script.parent / "attempt-1/exit").exists, 60)
-    for name in instance.cluster.names:
-        assert (script.parent / f"attempt-1/{name}.after").exists()
-        assert execution(first / name).exists()
+    names = instance.cluster.names
+    assert all(execution(first / name).exists() for name in names)
+    # Flux kills some seconds after its signal. A node that it did not let probe itself is named.
+    verdict = judge_run(run)
+    left = [name for name in names if not (script.parent / f"attempt-1/{name}.after").exists()]
+    faults = [each for each in verdict.conditions.open_stages if each.code == "NOT_PROBED"]
+    assert [*hosts_of_nodes(each.nodes for each in faults)] == left
+    assert (verdict.counts["INVALID"], verdict.counts["UNJUDGED"]) == (0, 3)
     no_process_stays(run)
 
 

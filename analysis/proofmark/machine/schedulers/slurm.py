@@ -317,10 +317,9 @@ class Slurm(ReservingScheduler):
         if (name, fields.get("OverSubscribe")) == ("cpu", "NO"):
             # Whole nodes: Slurm states one CPU of each before it starts the job.
             nodes = unfold([fields.get("ReqNodeList", "")])
-            rows = ask_scheduler(*self._by_node(nodes, "--format=%N|%c")).split()
-            needed = sum(
-                {row.partition("|")[0]: int(row.partition("|")[2]) for row in rows}.values()
-            )
+            printed = ask_scheduler(*self._by_node(nodes, "--format=%N %c")).splitlines()
+            of_nodes = dict(line.split(maxsplit=1) for line in printed)
+            needed = sum(map(int, of_nodes.values()))
         limits = [
             _amount(stated.get(_GROUP_LIMITS[of], ""), name)
             for by, stated in self._limits_of(job)
