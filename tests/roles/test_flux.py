@@ -234,8 +234,6 @@ def test_copies_run_at_the_same_time(kit: Kit, instance: Flux) -> None:
     assert max(first["start"], second["start"]) < min(first["end"], second["end"])
     for copy in (1, 2):
         assert "rate 2\n" in (done / f"copy-{copy}.out").read_text()
-    # One after the other they would last twice as long.
-    assert first["end"] - first["start"] < 10 > second["end"] - second["start"]
 
 
 @needs_mpich

@@ -140,6 +140,19 @@ def test_an_absent_sensor_is_no_zero(
             looked_at(tree, tmp_path)
 
 
+@pytest.mark.parametrize("context", ["Intake", "SystemBoard", None])
+def test_names_decide_if_the_contexts_of_all_sensors_are_equal(
+    tmp_path: Path, context: str | None
+) -> None:
+    readings = {"TEMP_CPU0": 64, "Inlet": 90, "TEMP_PCH": 80}
+    sensors = [
+        {"Name": name, "PhysicalContext": context, "ReadingCelsius": value}
+        for name, value in readings.items()
+    ]
+    tree = {CHASSIS: members(f"{CHASSIS}/1"), **chassis("1", 350, *sensors)}
+    assert looked_at(tree, tmp_path) == {"watts": 350, "celsius": 64}
+
+
 def blade(*, linked: str) -> dict[str, dict[str, Any]]:
     """Return the tree of a BMC with two nodes and an enclosure."""
     tree: dict[str, dict[str, Any]] = {
