@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from proofmark.cases.suite import Benchmarks
+from proofmark.common.grouping import gathered
 from proofmark.common.message import Message, Term, joined
 from proofmark.common.nodesets import folded
 from proofmark.common.text import percent
@@ -51,19 +52,16 @@ from proofmark.records.columns import Floats, Mask, Numbers
 from proofmark.site.accepted_baseline import (
     AcceptedNodes,
     Baseline,
-    Capacity,
     ProgramTrait,
     read_baseline,
 )
 from proofmark.site.installed_parts import (
     Parts,
-    parts_in_baseline,
-    parts_of,
     usual_parts,
     usual_processor,
 )
 from proofmark.site.inventory import Site
-from proofmark.site.node.facts import HostFacts, NodeFacts
+from proofmark.site.node.facts import HostFacts
 from proofmark.site.node.parts import MountedFileSystem
 from proofmark.software.software import Software
 
@@ -90,23 +88,6 @@ class NodeChange:
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
-def capacity_of(facts: NodeFacts) -> Capacity:
-    """Return the hardware that a node offers."""
-    parts = parts_of(facts)
-    return Capacity(
-        cores=facts.cores,
-        sockets=facts.sockets,
-        numa=len(facts.numa),
-        memory_bytes=facts.memory_total_bytes,
-        dimms=parts.dimms or 0,
-        ports=len(parts.ports or ()),
-        dimm_mt_per_s=parts.dimm_mt_per_s or 0,
-        port_gbit_per_s=parts.ports or (),
-        accelerators=parts.accelerators or 0,
-        virtual=facts.virtual or "",
-    )
-
-
 def accepted_parts(baseline: Baseline, hosts: HostFacts) -> dict[str, Parts]:
     """Return the parts that each node had in the newest accepted run.
 
@@ -116,32 +97,26 @@ def accepted_parts(baseline: Baseline, hosts: HostFacts) -> dict[str, Parts]:
     states = baseline.states()
     alike: dict[str, list[Parts]] = {}
     for state in states.values():
-        parts = parts_in_baseline(state)
-        alike.setdefault(parts.processor or "", []).append(parts)
+        alike.setdefault(state.parts.processor or "", []).append(state.parts)
     usual = {model: replace(usual_parts(each), nics=None) for model, each in alike.items()}
     every = [*chain.from_iterable(alike.values())]
     of_all = replace(usual_parts(every), nics=None, processor=usual_processor(every))
     return {
-        host: parts_in_baseline(states[host])
-        if host in states
-        else usual.get(facts.cpu_model, of_all)
+        host: states[host].parts if host in states else usual.get(facts.cpu_model, of_all)
         for host, facts in hosts.items()
     }
 
 
 def node_states(
-    traits: Mapping[str, Traits], capacities: Mapping[str, Capacity]
+    traits: Mapping[str, Traits], parts: Mapping[str, Parts]
 ) -> tuple[AcceptedNodes, ...]:
     """Return the state of all nodes; nodes with the same state share one entry."""
-    alike: dict[tuple[object, ...], list[str]] = {}
-    for host, capacity in capacities.items():
-        key = (tuple(capacity.model_dump().values()), tuple(sorted(traits[host].items())))
-        alike.setdefault(key, []).append(host)
+    alike = gathered(
+        ((own, tuple(sorted(traits[host].items()))), host) for host, own in parts.items()
+    )
     return tuple(
-        AcceptedNodes(
-            nodes=folded(hosts), capacity=capacities[hosts[0]], traits=dict(traits[hosts[0]])
-        )
-        for hosts in alike.values()
+        AcceptedNodes(nodes=folded(hosts), parts=own, traits=dict(traits[hosts[0]]))
+        for (own, _), hosts in alike.items()
     )
 
 

@@ -26,7 +26,7 @@ from proofmark.cases.vocabulary import (
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import folded, hosts_of_nodes
 from proofmark.common.shared_models import StrictModel
-from proofmark.judge.baseline import Circumstances, capacity_of, node_states
+from proofmark.judge.baseline import Circumstances, node_states
 from proofmark.judge.judging import read_and_judge
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of, site_of
@@ -35,10 +35,11 @@ from proofmark.site.accepted_baseline import (
     AcceptedNodes,
     AcceptedRun,
     Baseline,
-    StoredTrait,
+    ProgramTrait,
     refuse_predicted,
 )
 from proofmark.site.contract_document import ContractItem
+from proofmark.site.installed_parts import parts_to_accept
 from proofmark.site.inventory import Site
 from proofmark.software.software import software_of
 
@@ -87,7 +88,7 @@ class JudgedFigures(StrictModel):
     origins: list[str]
     code: int
     word: str
-    libraries: tuple[tuple[StoredTrait, str], ...]
+    libraries: tuple[tuple[ProgramTrait, str], ...]
     nodes: tuple[AcceptedNodes, ...]
     figures: Annotated[
         pl.DataFrame, PlainValidator(_as_table), PlainSerializer(pl.DataFrame.write_json)
@@ -101,14 +102,14 @@ def judged_figures(run: Run) -> JudgedFigures:
     nodes = {host: node.newest for host, node in nodes_of(run).items() if node.jobs}
     about = Circumstances(site, nodes, software_of(run))
     aggregates = verdict.results.aggregates
-    capacities = {host: capacity_of(facts) for host, facts in about.nodes.items()}
+    parts = {host: parts_to_accept(facts) for host, facts in about.nodes.items()}
     return JudgedFigures(
         origin=site.partition.origin,
         origins=sorted({each.origin for each in aggregates.records.measurands}),
         code=verdict.exit_code(),
         word=verdict.headline().word,
         libraries=tuple(about.libraries().items()),
-        nodes=node_states(about.traits(), capacities),
+        nodes=node_states(about.traits(), parts),
         figures=about.values(aggregates, benchmarks_of(run)).select(*COLUMNS),
     )
 
@@ -200,7 +201,7 @@ def extended(
     states = {**old.states(), **added.states()}
     nodes = node_states(
         {host: state.traits for host, state in states.items()},
-        {host: state.capacity for host, state in states.items()},
+        {host: state.parts for host, state in states.items()},
     )
     together = old.model_copy(update={"runs": (*old.runs, *added.runs), "nodes": nodes})
     return together, pl.concat([figures, values.select(*COLUMNS)])

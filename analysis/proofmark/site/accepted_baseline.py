@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import AwareDatetime, Field, PlainSerializer, PlainValidator, model_validator
+from pydantic import AfterValidator, AwareDatetime, Field
 
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.files import (
@@ -23,8 +23,10 @@ from proofmark.common.files import (
     write_atomic_bytes,
 )
 from proofmark.common.message import Message
+from proofmark.common.message_table import MESSAGES
 from proofmark.common.nodesets import hosts_of
 from proofmark.common.shared_models import StrictModel
+from proofmark.site.installed_parts import Parts
 from proofmark.site.partition import PREDICTED
 
 if TYPE_CHECKING:
@@ -36,7 +38,6 @@ ACCEPTED = "accepted"
 """The baseline with which a run is compared if no other is named."""
 NONE = "none"
 """The name that stands for no comparison."""
-"""The command that takes predictions."""
 STATE, FIGURES = "baseline.json", "figures.parquet"
 """The files of a baseline: runs and nodes; the values of the figures."""
 
@@ -60,41 +61,24 @@ COLUMNS: Mapping[str, type] = {
 
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 _Text = Annotated[str, Field(min_length=1)]
-_Count = Annotated[int, Field(ge=0)]
-
-
-class Capacity(StrictModel):
-    """The hardware that a node offered to the run. A node must not lose any of it.
-
-    Attributes:
-        cores, sockets, numa: numbers of cores, sockets and NUMA domains; `numa` 0 if not known.
-        memory_bytes: the memory of the machine.
-        dimms: the number of DIMMs; 0 if they are not known.
-        ports: the number of active ports of the fabric.
-        dimm_mt_per_s: the speed of the slowest DIMM; 0 if it is not known.
-        port_gbit_per_s: the rate of each of `ports`, the fastest first; empty if not known.
-        accelerators: the number of accelerators; 0 if it is not known.
-        virtual: the hypervisor; empty for a real node; None if an earlier version accepted it.
-    """
-
-    cores: _Count
-    sockets: _Count
-    numa: _Count
-    memory_bytes: _Count
-    dimms: _Count
-    ports: _Count
-    dimm_mt_per_s: _Count = 0
-    port_gbit_per_s: tuple[float, ...] = ()
-    accelerators: _Count = 0
-    virtual: str | None = None
 
 
 class AcceptedNodes(StrictModel):
-    """The state of the nodes of a node set; traits by their name (`judge.traits`)."""
+    """The state of the nodes of a node set; traits by their name (`judge.traits`).
+
+    Attributes:
+        parts: what each node offered to the run. A node must not lose any of it.
+    """
 
     nodes: _Text
-    capacity: Capacity
+    parts: Parts
     traits: dict[str, str]
+
+
+def _known(code: str) -> str:
+    if code not in MESSAGES:
+        raise ValueError(f"no trait: {code!r}")
+    return code
 
 
 @dataclass(frozen=True)
@@ -107,7 +91,7 @@ class ProgramTrait:
         package: empty where the package is known.
     """
 
-    code: str
+    code: Annotated[str, AfterValidator(_known)]
     name: str = ""
     package: str = ""
 
@@ -125,32 +109,6 @@ NAMED_TRAITS: Mapping[str, str] = {
     "trait-variable": "name",
 }
 """The field of the text with the name, for the codes that have one."""
-
-
-def _read_trait(value: Any) -> ProgramTrait:
-    """Return a trait from the form of its text in a file.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if isinstance(value, ProgramTrait):
-        return value
-    try:
-        trait = value["fields"]["trait"]
-        field = NAMED_TRAITS.get(trait["code"])
-        name = trait["fields"][field] if field else ""
-        read = ProgramTrait(trait["code"], name, value["fields"]["package"])
-        _ = read.text  # an unknown code has none
-    except (LookupError, TypeError) as error:
-        raise ValueError(f"no trait: {error}") from None
-    return read
-
-
-StoredTrait = Annotated[
-    ProgramTrait,
-    PlainValidator(_read_trait),
-    PlainSerializer(lambda trait: trait.text.stored()),
-]
 
 
 class AcceptedRun(StrictModel):
@@ -172,14 +130,7 @@ class AcceptedRun(StrictModel):
     checksums: _Text
     verdict: Literal["PASS", "UNJUDGED"]
     reason: str = ""
-    libraries: tuple[tuple[StoredTrait, str], ...] = ()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_former_keys(cls, given: Any) -> Any:
-        """Leave out what version 0.4 kept for other sites."""
-        former = ("programs", "network")
-        return {key: given[key] for key in given if key not in former} if given else given
+    libraries: tuple[tuple[ProgramTrait, str], ...] = ()
 
 
 class Baseline(StrictModel):

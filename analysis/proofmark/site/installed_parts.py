@@ -14,8 +14,7 @@ from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 from proofmark.common.message import NOTHING, Message
-from proofmark.site.accepted_baseline import AcceptedNodes
-from proofmark.site.hardware import StatedAccelerators, StatedNode
+from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import (
     is_product,
     port_bound,
@@ -133,13 +132,18 @@ def _with_ecc(accelerators: Sequence[Accelerator]) -> int | None:
     return None if None in ecc else sum(map(bool, ecc))
 
 
-def _of_each(
-    of: Callable[[StatedAccelerators], float | None],
-) -> Callable[[StatedNode], Rates | None]:
-    """Return a function of the stated accelerators: the value of each of them."""
+def _rates_of(key: str) -> Callable[[NodeFacts], Rates | None]:
+    """Return a function of the accelerators that answer: this value of each of them."""
+    return _of_accelerators(
+        lambda found: _sorted(getattr(each, key) or UNKNOWN_RATE for each in found)
+    )
+
+
+def _of_each(key: str) -> Callable[[StatedNode], Rates | None]:
+    """Return a function of the stated accelerators: this value, for each of them."""
 
     def declared(node: StatedNode) -> Rates | None:
-        value = node.accelerators and of(node.accelerators)
+        value = getattr(node.accelerators, key, None)
         return (value,) * node.accelerators.count if node.accelerators and value else None
 
     return declared
@@ -167,10 +171,12 @@ def _other_cards(_: str, stated: Parts, found: Parts) -> Message | None:
 
 
 def _fewer(name: str, stated: Parts, found: Parts) -> Message | None:
-    least, number = getattr(stated, name), getattr(found, name)
-    if number is None:
+    row, least, value = ROWS[name], getattr(stated, name), getattr(found, name)
+    if value is None:
         return None
-    return NOTHING if number >= least else Message(f"lost-{name}", found=number, accepted=least)
+    if value >= (1 - max(row.tolerance(stated), row.tolerance(found))) * least:
+        return NOTHING
+    return Message(f"lost-{name}", found=row.shown(value), accepted=row.shown(least))
 
 
 def _fewer_with_ecc(name: str, stated: Parts, found: Parts) -> Message | None:
@@ -190,34 +196,6 @@ def _smaller_modules(name: str, stated: Parts, found: Parts) -> Message | None:
         return Message(f"lost-{name}", number=len(small), **shown)
     unknown = any(wanted and not size for wanted, size in pairs)
     return None if unknown and len(least) <= len(sizes) else NOTHING
-
-
-def _slower_modules(name: str, stated: Parts, found: Parts) -> Message | None:
-    least, speed = stated.dimm_mt_per_s, found.dimm_mt_per_s
-    if least is None or speed is None:
-        return None
-    if speed >= (1 - RATE_TOLERANCE) * least:
-        return NOTHING
-    return Message(f"lost-{name}", found=speed, accepted=least)
-
-
-def _less_memory(name: str, stated: Parts, found: Parts) -> Message | None:
-    least, size = stated.memory_bytes, found.memory_bytes
-    if least is None or size is None:
-        return None
-    if size >= (1 - max(stated.reserved, found.reserved)) * least:
-        return NOTHING
-    sizes = {"found": f"{size / _GIB:.1f} GiB", "accepted": f"{least / _GIB:.1f} GiB"}
-    return Message(f"lost-{name}", **sizes)
-
-
-def _less_rate(name: str, stated: Parts, found: Parts) -> Message | None:
-    least, rate = stated.link_bytes_per_s, found.link_bytes_per_s
-    if least is None or rate is None:
-        return None
-    if rate >= (1 - RATE_TOLERANCE) * least:
-        return NOTHING
-    return Message(f"lost-{name}", found=f"{rate / 1e9:.3g}", accepted=f"{least / 1e9:.3g}")
 
 
 def _reach(stated: Rates, found: Rates) -> bool:
@@ -258,24 +236,30 @@ def _fewer_links(name: str, stated: Parts, found: Parts) -> Message | None:
 
 @dataclass(frozen=True)
 class PartRow:
-    """How one part is found, stated and compared. Its texts are ``part-<name>``, ``lost-<name>``.
+    """How one part is found, stated, compared and shown.
+
+    Its texts are ``part-<name>`` and ``lost-<name>``.
 
     Attributes:
         found: reads it from a probe.
         declared: reads it from an inventory.
-        accepted: reads it from the baseline.
+        accepted: whether a baseline has it, as it was found in the accepted run.
         usual: makes it from the parts of at least `LEAST_NODES` like nodes. Without it, a part is
             not compared with other nodes.
         compared: returns what a node has less of, `NOTHING`, or None if it was not found out. It is
             called with the name of the part, and if the part is stated.
+        tolerance: the part of a stated number that a node may lack.
+        shown: a number as people read it.
         related: parts that are declared with it.
     """
 
     found: Callable[[NodeFacts], Any] | None = None
     declared: Callable[[StatedNode], Any] | None = None
-    accepted: Callable[[AcceptedNodes], Any] | None = None
+    accepted: bool = False
     usual: Callable[[list[Any]], Any] | None = None
     compared: Callable[[str, Parts, Parts], Message | None] | None = _fewer
+    tolerance: Callable[[Parts], float] = lambda _: 0.0
+    shown: Callable[[float], str | float] = lambda number: number
     related: tuple[str, ...] = ()
 
 
@@ -310,9 +294,7 @@ class Parts:
     processor: str | None = _part(
         found=lambda facts: _shown_processor(facts.cpu_model, facts.virtual),
         declared=lambda node: node.cpu_model if is_product(node.cpu_model) else None,
-        accepted=lambda state: _shown_processor(
-            state.traits.get("processor"), state.capacity.virtual
-        ),
+        accepted=True,
         compared=_same_or_other_processor,
     )
     cards: tuple[str, ...] | None = _part(
@@ -323,30 +305,30 @@ class Parts:
     cores: int | None = _part(
         found=lambda facts: facts.cores_online,
         declared=lambda node: node.cores,
-        accepted=lambda state: state.capacity.cores,
+        accepted=True,
         usual=most,
     )
     sockets: int | None = _part(
         found=lambda facts: facts.sockets if len(facts.cpus) == facts.cpus_online else None,
         declared=lambda node: node.sockets,
-        accepted=lambda state: state.capacity.sockets,
+        accepted=True,
         usual=most,
     )
     numa: int | None = _part(
         found=lambda facts: len(facts.numa) or None,
-        accepted=lambda state: state.capacity.numa or None,
+        accepted=True,
     )
     dimms: int | None = _part(
         found=lambda facts: len(_modules(facts)) or None,
         declared=lambda node: node.memory.least_modules,
-        accepted=lambda state: state.capacity.dimms or None,
+        accepted=True,
         usual=most,
         related=("dimm_bytes", "memory_bytes"),
     )
     accelerators: int | None = _part(
         found=_of_accelerators(len),
         declared=lambda node: node.accelerators and node.accelerators.count,
-        accepted=lambda state: state.capacity.accelerators or None,
+        accepted=True,
         usual=most,
     )
     dimm_bytes: tuple[int, ...] | None = _part(
@@ -361,18 +343,19 @@ class Parts:
             min((dimm.configured or dimm.rated or 0 for dimm in _modules(facts)), default=0) or None
         ),
         declared=lambda node: node.memory.mt_per_s,
-        accepted=lambda state: state.capacity.dimm_mt_per_s or None,
+        accepted=True,
         usual=most,
-        compared=_slower_modules,
+        tolerance=lambda _: RATE_TOLERANCE,
     )
     memory_bytes: int | None = _part(
         found=lambda facts: (
             None if "meminfo.MemTotal" in facts.unread else facts.memory_total_bytes
         ),
         declared=lambda node: node.memory.all_bytes,
-        accepted=lambda state: state.capacity.memory_bytes,
+        accepted=True,
         usual=most,
-        compared=_less_memory,
+        tolerance=lambda parts: parts.reserved,
+        shown=lambda size: f"{size / _GIB:.1f} GiB",
     )
     reserved: float = _part(
         MEMORY_TOLERANCE,
@@ -385,9 +368,7 @@ class Parts:
         found=lambda facts: _sorted(
             shown_gbit(port.rate or "") or UNKNOWN_RATE for port in _active(facts)
         ),
-        accepted=lambda state: (
-            state.capacity.port_gbit_per_s or (UNKNOWN_RATE,) * state.capacity.ports
-        ),
+        accepted=True,
         usual=_most_rates,
         compared=_fewer_links,
     )
@@ -417,14 +398,14 @@ class Parts:
         compared=_fewer_with_ecc,
     )
     lanes: tuple[float, ...] | None = _part(
-        found=_of_accelerators(lambda each: _sorted(one.lanes or UNKNOWN_RATE for one in each)),
-        declared=_of_each(lambda each: each.lanes),
+        found=_rates_of("lanes"),
+        declared=_of_each("lanes"),
         usual=_known_rates,
         compared=_less_of_each,
     )
     gt_per_s: tuple[float, ...] | None = _part(
-        found=_of_accelerators(lambda each: _sorted(one.gt_per_s or UNKNOWN_RATE for one in each)),
-        declared=_of_each(lambda each: each.gt_per_s),
+        found=_rates_of("gt_per_s"),
+        declared=_of_each("gt_per_s"),
         usual=_known_rates,
         compared=_less_of_each,
     )
@@ -432,7 +413,8 @@ class Parts:
         found=_link_rate,
         # If the number of ports is stated, the rate of each is compared.
         declared=lambda node: None if node.rails.number else node.rails.bytes_per_s,
-        compared=_less_rate,
+        tolerance=lambda _: RATE_TOLERANCE,
+        shown=lambda rate: f"{rate / 1e9:.3g}",
         related=("ports", "nics"),
     )
 
@@ -456,9 +438,10 @@ def declared_parts(node: StatedNode) -> Parts:
     return Parts(**{name: row.declared(node) for name, row in ROWS.items() if row.declared})
 
 
-def parts_in_baseline(state: AcceptedNodes) -> Parts:
-    """Return the parts that a node of an accepted run had."""
-    return Parts(**{name: row.accepted(state) for name, row in ROWS.items() if row.accepted})
+def parts_to_accept(facts: NodeFacts) -> Parts:
+    """Return the parts of a node that a baseline keeps."""
+    found = parts_of(facts)
+    return Parts(**{name: getattr(found, name) for name, row in ROWS.items() if row.accepted})
 
 
 def usual_parts(nodes: Sequence[Parts]) -> Parts:

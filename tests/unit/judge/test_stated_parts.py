@@ -17,7 +17,7 @@ from tests.folders import PROBES
 
 from proofmark.cli.main import main
 from proofmark.common.message_table import MESSAGES
-from proofmark.judge.baseline import accepted_parts, capacity_of
+from proofmark.judge.baseline import accepted_parts
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.service.gate_decisions import decide, evidence_of
 from proofmark.packages.survey.answers import Question
@@ -32,6 +32,7 @@ from proofmark.site.installed_parts import (
     declared_parts,
     missing_parts,
     parts_of,
+    parts_to_accept,
     unknown_parts,
 )
 from proofmark.site.node.facts import NodeFacts, parse_probe
@@ -275,7 +276,7 @@ def accepted(*nodes: NodeFacts) -> Baseline:
     states = tuple(
         AcceptedNodes(
             nodes=f"a{number}",
-            capacity=capacity_of(node),
+            parts=parts_to_accept(node),
             traits={"processor": node.cpu_model},
         )
         for number, node in enumerate(nodes)
@@ -301,8 +302,6 @@ def test_a_slower_port_than_accepted_is_less() -> None:
     slow = facts(ports=(port.model_copy(update={"rate": "50 Gb/sec (2X EDR)"}),))
     stated = accepted_parts(accepted(facts()), {"a0": slow})["a0"]
     assert missing_parts(stated, parts_of(slow)).keys() == {"ports"}
-    old = accepted(facts()).nodes[0].capacity.model_copy(update={"port_gbit_per_s": ()})
-    assert old.ports == 1  # a baseline of an older format has no rates
 
 
 def test_ports_of_roce_are_counted_once() -> None:

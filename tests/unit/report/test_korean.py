@@ -37,9 +37,8 @@ from proofmark.report.run_data import gather
 from proofmark.report.sections.signed_sheets import next_steps
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, open_run, site_of
-from proofmark.site.accepted_baseline import AcceptedNodes, Capacity
 from proofmark.site.hardware_limits import processor, typical_shares
-from proofmark.site.installed_parts import missing_parts, parts_in_baseline
+from proofmark.site.installed_parts import Parts, missing_parts
 
 ROW = re.compile(r"[A-Za-z][\w']+(?: [A-Za-z][\w']+)+", re.ASCII)
 """Two or more Latin words in a row."""
@@ -403,12 +402,10 @@ def test_the_judgements_of_a_baseline_are_translated(name: str, proved: bool) ->
 
 
 def test_lost_hardware_has_a_message() -> None:
-    before = Capacity(cores=8, sockets=2, numa=2, memory_bytes=2**34, dimms=4, ports=2)
-    after = Capacity(cores=4, sockets=1, numa=1, memory_bytes=2**33, dimms=2, ports=1)
-    states = (AcceptedNodes(nodes="n1", capacity=each, traits={}) for each in (before, after))
-    lost = missing_parts(*map(parts_in_baseline, states))
-    known = [name for name, value in before if value and isinstance(value, int)]
-    assert {each.code for each in lost.values()} == {f"lost-{name}" for name in known}
+    before = {"cores": 8, "sockets": 2, "numa": 2, "memory_bytes": 2**34, "dimms": 4}
+    after = Parts(**{name: number // 2 for name, number in before.items()}, ports=(100.0,))
+    lost = missing_parts(Parts(**before, ports=(100.0,) * 2), after)
+    assert {each.code for each in lost.values()} == {f"lost-{name}" for name in (*before, "ports")}
 
 
 def test_values_in_a_message_are_not_translated() -> None:
