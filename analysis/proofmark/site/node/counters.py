@@ -106,14 +106,10 @@ class CounterChange(StrictModel):
         return Message(code, **fields)
 
 
-class _Meanings(StrictModel):
-    invalid: dict[str, str]
-    information: dict[str, str]
-
-
 @lru_cache(maxsize=1)
-def _meanings() -> _Meanings:
-    return shipped_data("proofmark.site.node", "counters.yml", _Meanings)
+def _meanings() -> dict[str, dict[str, str]]:
+    """Return the meanings by pattern; of the counters that make results INVALID first."""
+    return shipped_data("proofmark.site.node", "counters.yml", dict[str, dict[str, str]])
 
 
 def meaning_of(name: str) -> Message:
@@ -123,11 +119,10 @@ def meaning_of(name: str) -> Message:
 
 def _meaning(name: str) -> tuple[bool, Message]:
     """Return whether a rise of the counter makes results INVALID, and the meaning of a rise."""
-    meanings = _meanings()
-    for invalid, patterns in ((True, meanings.invalid), (False, meanings.information)):
+    for kind, patterns in _meanings().items():
         for pattern, meaning in patterns.items():
             if fnmatchcase(name, pattern):
-                return invalid, Message(f"meaning-{meaning}")
+                return kind == "invalid", Message(f"meaning-{meaning}")
     return False, Message("meaning-unknown")
 
 
@@ -165,11 +160,10 @@ def _seconds(text: str) -> float | None:
 
 
 def _busy(stream: ProbeStream) -> tuple[BusyProcess, ...]:
-    matches = [re.fullmatch(r"(\d+): (\d+) (.*)", line) for line in stream.lines("busy")]
+    lines = re.findall(r"^(\d+): (\d+) (.*)$", stream.text("busy"), re.MULTILINE)
     return tuple(
-        BusyProcess(pid=int(match[1]), percent=int(match[2]), command=match[3])
-        for match in matches
-        if match
+        BusyProcess(pid=int(pid), percent=int(percent), command=command)
+        for pid, percent, command in lines
     )
 
 
@@ -185,17 +179,13 @@ def counter_differences(before: Counters, after: Counters) -> list[CounterChange
     if before.hostname != after.hostname:
         raise bad_input("counters", "hostname", after.hostname, before.hostname)
     changes = [
-        _change(name, value, after.values.get(name), before.places)
-        for name, value in before.values.items()
-        if after.values.get(name) != value and name not in (SENT, RESENT)
+        _change(name, before, after)
+        for name in (before.values | after.values).keys() - {SENT, RESENT}
+        if before.values.get(name) != after.values.get(name)
     ]
-    changes += [
-        _change(name, ABSENT, value, after.places)
-        for name, value in after.values.items()
-        if name not in before.values and name not in (SENT, RESENT)
-    ]
-    if _many_resent(before, after):
-        changes.append(_change(RESENT, before.values[RESENT], after.values[RESENT], {}))
+    again, sent = tcp_segments(before, after) or (0, 0)
+    if again > 0 and again >= LEAST_RESENT * sent:
+        changes.append(_change(RESENT, before, after))
     if before.boot_id != after.boot_id:
         changes.append(
             CounterChange(
@@ -226,27 +216,23 @@ def tcp_segments(before: Counters, after: Counters) -> tuple[int, int] | None:
     return (again, all_sent) if again >= 0 and all_sent >= 0 else None
 
 
-def _many_resent(before: Counters, after: Counters) -> bool:
-    """Return whether at least `LEAST_RESENT` of the TCP segments of the job were sent again."""
-    again, sent = tcp_segments(before, after) or (0, 0)
-    return again > 0 and again >= LEAST_RESENT * sent
-
-
-def _change(name: str, before: str, after: str | None, places: dict[str, str]) -> CounterChange:
+def _change(name: str, first: Counters, last: Counters) -> CounterChange:
+    before, after = (each.values.get(name, ABSENT) for each in (first, last))
     invalid, meaning = _meaning(name)
-    numbers = before.isdecimal() and after is not None and after.isdecimal()
-    rise = int(after) - int(before) if numbers and after is not None else None
+    numbers = before.isdecimal() and after.isdecimal()
+    rise = int(after) - int(before) if numbers else None
     backwards = rise is not None and rise < 0
-    if after is None:
+    if after == ABSENT:
         meaning = Message("meaning-gone")
     elif before == ABSENT:
         meaning = Message("meaning-appeared")
     elif backwards:
         meaning = Message("meaning-reset")
+    places = last.places if before == ABSENT else first.places
     return CounterChange(
         name=name,
         before=before,
-        after=ABSENT if after is None else after,
+        after=after,
         # Only numbers of events have a difference; a link's width and an eviction's time do not.
         difference=None if backwards or "current_link" in name or "newest" in name else rise,
         place=places.get(name.rpartition("/")[0]),

@@ -59,49 +59,43 @@ def read_cpuinfo(lines: Iterable[str], machine: str) -> Processor:
     for line in lines:
         key, _, value = line.partition(":")
         fields.setdefault(key.strip().lower(), value.strip())
+    family = model = stepping = None
+    generation, part = 0, ""
     if machine in POWER:
-        return _power(fields, machine)
-    if machine == "aarch64":
-        code = fields.get("cpu implementer", "generic")
-        vendor = TARGETS_JSON["conversions"]["arm_vendors"].get(code, code)
-        part = fields.get("cpu part", "")
-        name = fields.get("model name") or f"{vendor} part {part or 'unknown'}"
-        flags = fields.get("features", "")
+        vendor, power = "IBM", fields.get("cpu", "unknown")
+        name, microcode = power.partition(",")[0], fields.get("firmware")
+        match = re.search(r"POWER(\d+)", power)
+        generation = int(match[1]) if match else 0
+        flags = [f"power{number}" for number in range(6, generation + 1)]
+        flags += ["altivec"] * ("altivec supported" in power)
     else:
-        vendor = fields.get("vendor_id", "generic")
-        name = fields.get("model name") or fields.get("uarch", "unknown")  # RISC-V has the latter
-        part, name = "", " ".join(name.split())
-        flags = fields.get("flags", "")
+        family, model, stepping = (
+            _number(fields, key) for key in ("cpu family", "model", "stepping")
+        )
+        microcode = fields.get("microcode")
+        if machine == "aarch64":
+            code = fields.get("cpu implementer", "generic")
+            vendor = TARGETS_JSON["conversions"]["arm_vendors"].get(code, code)
+            part = fields.get("cpu part", "")
+            name = fields.get("model name") or f"{vendor} part {part or 'unknown'}"
+            flags = fields.get("features", "").split()
+        else:
+            vendor = fields.get("vendor_id", "generic")
+            # RISC-V has its microarchitecture only.
+            name = fields.get("model name") or fields.get("uarch", "unknown")
+            name = " ".join(name.split())
+            flags = fields.get("flags", "").split()
     return Processor(
         machine=machine,
         vendor=vendor,
         model_name=name,
-        family=_number(fields, "cpu family"),
-        model=_number(fields, "model"),
-        stepping=_number(fields, "stepping"),
-        microcode=fields.get("microcode"),
-        features=frozenset(flags.split()),
-        part=part,
-    )
-
-
-def _power(fields: Mapping[str, str], machine: str) -> Processor:
-    name = fields.get("cpu", "unknown")
-    match = re.search(r"POWER(\d+)", name)
-    generation = int(match[1]) if match else 0
-    features = {f"power{number}" for number in range(6, generation + 1)}
-    if "altivec supported" in name:
-        features.add("altivec")
-    return Processor(
-        machine=machine,
-        vendor="IBM",
-        model_name=name.partition(",")[0],
-        family=None,
-        model=None,
-        stepping=None,
-        microcode=fields.get("firmware"),
-        features=frozenset(features),
+        family=family,
+        model=model,
+        stepping=stepping,
+        microcode=microcode,
+        features=frozenset(flags),
         generation=generation,
+        part=part,
     )
 
 

@@ -186,27 +186,20 @@ def _bits(mask: str) -> int:
 
 
 def _latencies(root: ElementTree.Element, unread: Unread) -> dict[tuple[int, int], int]:
-    """Return the NUMA latencies. A later matrix replaces an earlier one: a site's is added last."""
-    latencies: dict[tuple[int, int], int] = {}
-    for matrix in root.findall("distances2"):
-        if matrix.get("type") == "NUMANode":
-            text = ElementTree.tostring(matrix, encoding="unicode")
-            latencies |= unread.read("topology.distances2", text, _matrix) or {}
-    return latencies
+    """Return the NUMA latencies. A later matrix replaces an earlier one: a site's is added last.
 
-
-def _matrix(text: str) -> dict[tuple[int, int], int]:
-    """Return the latencies of a matrix of distances; empty if its distances are no latencies.
-
-    Raises:
-        LookupError: the matrix has no kind.
-        ValueError: a number cannot be read, or there is not one number for each pair of nodes.
+    A matrix counts only if it has a kind, and a number for each pair of nodes.
     """
-    matrix = ElementTree.fromstring(text)
-    if not int(matrix.attrib["kind"]) & MEANS_LATENCY:
-        return {}
-    nodes, values = _numbers(matrix, "indexes"), _numbers(matrix, "u64values")
-    return dict(zip(product(nodes, nodes), values, strict=True))
+    latencies: dict[tuple[int, int], int] = {}
+
+    def read(text: str) -> None:
+        if int(matrix.attrib["kind"]) & MEANS_LATENCY:
+            nodes, values = _numbers(matrix, "indexes"), _numbers(matrix, "u64values")
+            latencies.update(dict(zip(product(nodes, nodes), values, strict=True)))
+
+    for matrix in root.findall("distances2[@type='NUMANode']"):
+        unread.read("topology.distances2", "".join(matrix.itertext()), read)
+    return latencies
 
 
 def _numbers(matrix: ElementTree.Element, tag: str) -> list[int]:

@@ -51,7 +51,7 @@ class Carrier:
     lower: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass
 class CounterSample:
     """The counters of a node at one time, by adapter and port or by interface.
 
@@ -62,7 +62,7 @@ class CounterSample:
 
     date: str
     uptime: float
-    carriers: Mapping[str, Carrier]
+    carriers: dict[str, Carrier]
 
 
 @dataclass(frozen=True)
@@ -92,16 +92,14 @@ def read_samples(text: str) -> list[CounterSample]:
             case ["sample", date, uptime]:
                 samples.append(CounterSample(date, seconds_of(float(uptime)), {}))
             case ["adapter", name, port, layer, sent, received] if samples:
-                carrier = _adapter(name, layer, sent, received)
-                samples[-1] = _with(samples[-1], f"{name}/{port}", carrier)
+                samples[-1].carriers[f"{name}/{port}"] = _adapter(name, layer, sent, received)
             case ["bytes", name, port, layer, sent, received] if samples:
-                carrier = Carrier(name, _layer_kind(layer), _total(sent, received, 1))
-                samples[-1] = _with(samples[-1], f"{name}/{port}", carrier)
+                total = _total(sent, received, 1)
+                samples[-1].carriers[f"{name}/{port}"] = Carrier(name, _layer_kind(layer), total)
             case ["interface", name, kind, sent, received, lower] if samples:
                 below = () if lower == "-" else tuple(lower.split(","))
-                total = _total(sent, received, 1)
-                carrier = Carrier(name, OVER_FABRIC.get(kind, "ethernet"), total, below)
-                samples[-1] = _with(samples[-1], name, carrier)
+                of_kind, total = OVER_FABRIC.get(kind, "ethernet"), _total(sent, received, 1)
+                samples[-1].carriers[name] = Carrier(name, of_kind, total, below)
             case _:
                 raise ValueError(f"the line {line[:80]!r}")
     if not samples:
@@ -109,17 +107,12 @@ def read_samples(text: str) -> list[CounterSample]:
     return samples
 
 
-def _with(sample: CounterSample, key: str, carrier: Carrier) -> CounterSample:
-    return CounterSample(sample.date, sample.uptime, {**sample.carriers, key: carrier})
-
-
 def _adapter(name: str, layer: str, sent: str, received: str) -> Carrier:
     if name.startswith("hfi1_"):
         return Carrier(name, "omni-path", _total(sent, received, FLIT_BYTES))
-    kind = _layer_kind(layer)
-    if str(SATURATED) in (sent, received):
-        return Carrier(name, kind, None)
-    return Carrier(name, kind, _total(sent, received, WORD_BYTES))
+    saturated = str(SATURATED) in (sent, received)
+    total = None if saturated else _total(sent, received, WORD_BYTES)
+    return Carrier(name, _layer_kind(layer), total)
 
 
 def _layer_kind(layer: str) -> Kind:

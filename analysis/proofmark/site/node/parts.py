@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from proofmark.cases.vocabulary import MemoryKind
 from proofmark.common.shared_models import StrictModel
@@ -87,7 +87,6 @@ class Nic(StrictModel):
     firmware: str | None
     state: str | None
     megabits: int | None
-    mtu: int | None
     link: str | None
     link_best: str | None
     numa: int | None = None
@@ -297,13 +296,15 @@ def read_nics(nics: Mapping[str, Mapping[str, str]], unread: Unread) -> tuple[Ni
             firmware=_stated(values.get("firmware")),
             state=values.get("operstate"),
             megabits=megabits(name),
-            mtu=unread.read(f"nics.{name} mtu", values.get("mtu"), int),
-            link=_pcie(values, "current"),
-            link_best=_pcie(values, "max"),
-            numa=_numa_domain(values),
+            **_slot(values),
         )
         for name, values in sorted(nics.items())
     )
+
+
+OF_PORT = {"state": "state", "rate": "rate", "layer": "link_layer"}
+OF_ADAPTER = {"firmware": "fw_ver", "kind": "hca_type", "board": "board_id", "slot": "slot"}
+"""The values of `Port`, and the names of the files of a port and of its adapter in sysfs."""
 
 
 def read_ports(fabric: Mapping[str, Mapping[str, str]]) -> tuple[Port, ...]:
@@ -312,34 +313,25 @@ def read_ports(fabric: Mapping[str, Mapping[str, str]]) -> tuple[Port, ...]:
     for name, values in sorted(fabric.items()):
         adapter, slash, port = name.partition("/")
         if slash:
-            of_adapter = fabric.get(adapter, {})
-            ports.append(
-                Port(
-                    adapter=adapter,
-                    port=port,
-                    firmware=of_adapter.get("fw_ver"),
-                    kind=of_adapter.get("hca_type"),
-                    board=of_adapter.get("board_id"),
-                    state=values.get("state"),
-                    rate=values.get("rate"),
-                    layer=values.get("link_layer"),
-                    numa=_numa_domain(of_adapter),
-                    slot=of_adapter.get("slot"),
-                    link=_pcie(of_adapter, "current"),
-                    link_best=_pcie(of_adapter, "max"),
-                )
-            )
+            above = fabric.get(adapter, {})
+            own: dict[str, Any] = {key: values.get(file) for key, file in OF_PORT.items()}
+            own |= {key: above.get(file) for key, file in OF_ADAPTER.items()}
+            ports.append(Port(adapter=adapter, port=port, **own, **_slot(above)))
     return tuple(ports)
 
 
-def _pcie(values: Mapping[str, str], which: str) -> str | None:
-    """Return ``x16 at 8.0 GT/s PCIe``; `which` is ``current`` or ``max``.
+def _slot(values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the domain of an adapter, and the width and speed of its slot, now and at most.
 
-    Linux has 0 or 255 lanes, or an unknown speed, of a link that it cannot read.
+    The domain is None if Linux does not know it (-1). A link is ``x16 at 8.0 GT/s PCIe``; Linux has
+    0 or 255 lanes, or an unknown speed, of a link that it cannot read.
     """
-    speed, width = values.get(f"{which}_link_speed"), values.get(f"{which}_link_width")
-    known = width not in (None, "0", "255") and (_stated(speed) or width == f"{NO_ANSWER}")
-    return f"x{width} at {speed}" if speed and known else None
+    found: dict[str, Any] = {"numa": _numa_domain(values)}
+    for key, which in (("link", "current"), ("link_best", "max")):
+        speed, width = values.get(f"{which}_link_speed"), values.get(f"{which}_link_width")
+        known = width not in (None, "0", "255") and (_stated(speed) or width == f"{NO_ANSWER}")
+        found[key] = f"x{width} at {speed}" if speed and known else None
+    return found
 
 
 def _stated(text: str | None) -> str | None:
@@ -378,9 +370,10 @@ def read_accelerators(
             unread.read(f"accelerators.{slot} {key}", values.get(key), _gigatransfers)
             for key in ("max_link_speed", "port_link_speed")
         ]
+        numbers = {key: values.get(key, "?").removeprefix("0x") for key in ("vendor", "device")}
         return Accelerator(
             slot=slot,
-            kind=values.get("model") or _pci_name(values),
+            kind=values.get("model") or f"{numbers['vendor']}:{numbers['device']}",
             driver=values.get("driver"),
             answers=lanes != NO_ANSWER,
             lanes=lanes or None,
@@ -394,11 +387,6 @@ def read_accelerators(
         for slot, values in sorted(devices.items())
         if not values.get("class", "").startswith(VGA) or values.get("vendor") in VENDORS_OF_GPUS
     )
-
-
-def _pci_name(values: Mapping[str, str]) -> str:
-    numbers = (values.get(key, "0x?").removeprefix("0x") for key in ("vendor", "device"))
-    return ":".join(numbers)
 
 
 def _gigatransfers(text: str) -> float | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 
 from proofmark.common.message import Message, joined
@@ -73,9 +74,8 @@ ONE_LINE: Mapping[str, str] = {
     "drivers": r"\S+: .+",
     "accelerators": r"\S+ class: 0x.+",
     "fabric": r"\S+ (state: \d+:.*|(?!state|rate|link_layer)\w+: .+)",
-    **dict.fromkeys(("system", "virtual", "allowed", "smt", "frequency"), r".+: .*"),
-    **dict.fromkeys(("settings", "cgroup", "dmi", "devicetree", "nics"), r".+: .*"),
-    "vulnerabilities": r".+: .*",
+    **dict.fromkeys(("system", "virtual", "allowed", "smt", "frequency", "settings"), r".+: .*"),
+    **dict.fromkeys(("cgroup", "dmi", "devicetree", "nics", "vulnerabilities"), r".+: .*"),
 }
 """The form of at least one line of a section; without it the section has another content."""
 HOST: Mapping[str, str] = {
@@ -140,19 +140,15 @@ def _check_counters(stream: ProbeStream, groups: Iterable[str]) -> None:
             raise _silent(stream, f"{COUNTERS}.{group}")
     for line in stream.lines(COUNTERS):
         name, _, text = line.partition(": ")
-        if not (WORDS.fullmatch(name) or text.startswith(NO_COUNTER) or _is_number(text)):
+        if not WORDS.fullmatch(name) and not text.startswith(NO_COUNTER):
+            with suppress(ValueError):
+                if finite(text) >= 0:
+                    continue
             raise stream.wrong(f"{COUNTERS}.{name}", repr(text), "a number")
 
 
 def _silent(stream: ProbeStream, key: str) -> Exception:
     return stream.wrong(key, "no value and no reason", "a value, or the reason why there is none")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return finite(text) >= 0
-    except ValueError:
-        return False
 
 
 _TIME = re.compile(r"\[ *(\d{1,12}\.\d{1,9})\]", re.ASCII)
@@ -181,10 +177,10 @@ class NodeProvenance(StrictModel):
             return ()
         restarted = self.after.boot_id != self.before.boot_id
         since = 0.0 if restarted else self.before.uptime_s
-        timed = [(match, line) for line in self.after.kernel if (match := _TIME.match(line))]
-        return tuple(
-            line for match, line in timed if since is not None and float(match[1]) >= since
-        )
+        if since is None:
+            return ()
+        timed = ((_TIME.match(line), line) for line in self.after.kernel)
+        return tuple(line for match, line in timed if match and float(match[1]) >= since)
 
     @property
     def invalid(self) -> Message:
