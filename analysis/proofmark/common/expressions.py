@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import math
-import operator
 import re
 import threading
 import warnings
@@ -318,13 +317,11 @@ def variables_in(value: Any) -> set[str]:
 
 
 Numbers = Mapping[str, float]
-_OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
-}
+_ARITHMETIC = (
+    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.USub),
+    *(ast.BinOp, ast.UnaryOp, ast.Name, ast.Load),
+)
+"""The syntax of an arithmetic, beside its numbers."""
 
 
 class Arithmetic(NamedTuple):
@@ -347,28 +344,18 @@ def arithmetic(expression: str) -> Arithmetic:
         ValueError: it has something else.
     """
     try:
-        tree = ast.parse(expression.strip(), mode="eval").body
+        tree = ast.parse(expression.strip(), mode="eval")
     except SyntaxError as error:
         raise ValueError(f"{expression!r}: {error.msg}") from None
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return Arithmetic(frozenset(names - UNITS.keys()), _compute(tree))
-
-
-def _compute(node: ast.expr) -> Callable[[Numbers], float]:
-    match node:
-        case ast.Constant(value=int() | float() as value):
-            number = float(value)  # powers of floats have an end
-            return lambda numbers: number
-        case ast.Name(id=name) if name in UNITS:
-            unit = float(UNITS[name])
-            return lambda numbers: unit
-        case ast.Name(id=name):
-            return operator.itemgetter(name)
-        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:
-            first, second, of = _compute(left), _compute(right), _OPERATORS[type(sign)]
-            return lambda numbers: of(first(numbers), second(numbers))
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            positive = _compute(operand)
-            return lambda numbers: -positive(numbers)
-    accepted = "numbers, names, + - * / ** and parentheses"
-    raise ValueError(f"{ast.unparse(node)!r}; accepted: {accepted}")
+    names: set[str] = set()
+    for node in ast.walk(tree.body):
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            node.value = float(node.value)  # powers of floats have an end
+        elif isinstance(node, ast.Name):
+            names.add(node.id)
+        elif not isinstance(node, _ARITHMETIC):
+            accepted = "numbers, names, + - * / ** and parentheses"
+            raise ValueError(f"{expression!r}; accepted: {accepted}")
+    code = compile(tree, "<arithmetic>", "eval")
+    units = {"__builtins__": {}, **{name: float(unit) for name, unit in UNITS.items()}}
+    return Arithmetic(frozenset(names - UNITS.keys()), lambda numbers: eval(code, units, numbers))

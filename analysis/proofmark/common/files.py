@@ -84,7 +84,7 @@ def write_atomic_bytes(path: Path, content: bytes, mode: int = 0o666) -> None:
     Raises:
         BadInput: the file cannot be written.
     """
-    with rights_at(path), _replacing(path) as new, _created(new, mode) as file:
+    with _replacing(path, mode) as file:
         file.write(content)
 
 
@@ -104,8 +104,7 @@ def write_private(path: Path, text: str) -> None:
     Raises:
         BadInput: the file cannot be written.
     """
-    with rights_at(path), _replacing(path) as new, _created(new, 0o600) as file:
-        file.write(text.encode())
+    write_atomic_bytes(path, text.encode(), 0o600)
 
 
 @contextmanager
@@ -115,32 +114,26 @@ def replacing(path: Path) -> Iterator[TextIO]:
     Raises:
         BadInput: the file cannot be written.
     """
-    with (
-        _replacing(path) as new,
-        _created(new, 0o666) as created,
-        TextIOWrapper(created, encoding="utf-8") as file,
-    ):
+    with _replacing(path) as created, TextIOWrapper(created, encoding="utf-8") as file:
         yield file
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Yield the name of a file to create. The file replaces `path` when the block ends."""
+def _replacing(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """Create a file, which is no link. It replaces `path` when the block ends."""
     new = path.with_name(f"{path.name}.new")
-    try:
-        new.unlink(missing_ok=True)  # left by an earlier process, or a symbolic link
-        yield new
-        new.rename(path)
-    except OSError as error:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
-        found = f"cannot be written: {error.strerror}"
-        raise bad_input(path, "", found, "a writable folder with free space") from None
-
-
-def _created(path: Path, mode: int) -> BinaryIO:
-    """Create a file. It is an error if the path exists, also as a link."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb")
+    with rights_at(path):
+        try:
+            new.unlink(missing_ok=True)  # left by an earlier process, or a symbolic link
+            number = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+            with os.fdopen(number, "wb") as file:
+                yield file
+            new.rename(path)
+        except OSError as error:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
+            found = f"cannot be written: {error.strerror}"
+            raise bad_input(path, "", found, "a writable folder with free space") from None
 
 
 def open_to_append(path: Path) -> TextIOWrapper:
@@ -223,27 +216,16 @@ def text_or_empty(path: Path | str, limit: int = MAX_OUTPUT_BYTES) -> str:
         return ""
 
 
-def sha256_of(path: Path | str, *, folder: int | None = None) -> str:
+def sha256_of(path: Path | str) -> str:
     """Return the SHA-256 of a regular file of any size as hexadecimal digits.
-
-    `folder` is an open folder that `path` is relative to; None: the current folder.
 
     Raises:
         OSError: the file is missing, a link or not regular.
     """
-    if folder is None and found_in(path):
+    if found_in(path):
         return hashlib.sha256(read_bytes(path)).hexdigest()
-    file, status = _open_regular(path, folder)
-    try:
-        content = os.read(file, _CHUNK)
-        digest, left = hashlib.sha256(content), status.st_size - len(content)
-        while content and (left > 0 or len(content) == _CHUNK):
-            content = os.read(file, _CHUNK)
-            digest.update(content)
-            left -= len(content)
-        return digest.hexdigest()
-    finally:
-        os.close(file)
+    with os.fdopen(_open_regular(path)[0], "rb", buffering=0) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def make_folder(path: Path) -> None:
@@ -345,20 +327,21 @@ _REGULAR = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOE
 
 def _open_regular(path: Path | str, folder: int | None = None) -> tuple[int, os.stat_result]:
     """Open a regular file for reading; return its number and its status."""
+    not_regular = OSError(errno.EINVAL, "not a regular file", os.fspath(path))
     try:
         with rights_at(path):
             file = os.open(path, _REGULAR, dir_fd=folder)
     except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise not_regular from None
         if error.errno == errno.ELOOP:
             problem = "a link; accepted is a regular file"
             raise OSError(errno.ELOOP, problem, os.fspath(path)) from None
-        if error.errno == errno.ENXIO:
-            raise _unusable(path, _NOT_REGULAR) from None
         raise
     status = os.fstat(file)
     if not stat.S_ISREG(status.st_mode):
         os.close(file)
-        raise _unusable(path, _NOT_REGULAR)
+        raise not_regular
     return file, status
 
 
@@ -371,16 +354,9 @@ def open_regular(path: Path) -> BufferedReader:
     return os.fdopen(_open_regular(path)[0], "rb")
 
 
-_NOT_REGULAR = "not a regular file"
-
-
 def _too_large(path: Path | str, count: int, limit: int) -> OSError:
     problem = f"{size_text(count)}, more than {size_text(limit)}"
     return OSError(errno.EFBIG, problem, os.fspath(path))
-
-
-def _unusable(path: Path | str, problem: str) -> OSError:
-    return OSError(errno.EINVAL, problem, os.fspath(path))
 
 
 _NESTING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[^][{}"]++', re.DOTALL)

@@ -279,7 +279,7 @@ def _found_and_accepted(
     item = items[0]
     if item["type"] == "extra_forbidden":
         words = schema.keys(key[:-1])
-        return unknown_key(str(key[-1]), words), f"one of {', '.join(words)}"
+        return f"unknown key{nearest(str(key[-1]), words)}", f"one of {', '.join(words)}"
     given: Any = item["input"]
     for part in _further(item):
         try:
@@ -361,12 +361,12 @@ class _Schema:
             return ", ".join(json.dumps(each).strip('"') for each in choices) or "nothing"
         if keys := schema.get("properties"):
             return f"a mapping of {', '.join(keys)}"
-        if (kind := schema.get("type")) == "array":
-            each = " or ".join(map(self._words, self._types(schema.get("items", {}))))
-            return f"a list{': each ' * bool(each)}{each}"
-        if kind == "object":
-            each = " or ".join(map(self._words, self._types(_values(schema))))
-            return f"a mapping{': each value ' * bool(each)}{each}"
+        kind = schema.get("type")
+        if kind in ("array", "object"):
+            inner = schema.get("items", {}) if kind == "array" else _values(schema)
+            each = " or ".join(map(self._words, self._types(inner)))
+            found, of = ("a list", ": each ") if kind == "array" else ("a mapping", ": each value ")
+            return f"{found}{of * bool(each)}{each}"
         if "pattern" in schema:
             return _of_pattern(schema["pattern"])
         ranges = [f"{sign} {schema[name]:g}" for name, sign in RANGES.items() if name in schema]
@@ -411,11 +411,6 @@ def _of_pattern(pattern: str) -> str:
     return FORMS.get(pattern, f"a text of the form {pattern.strip('^$')}")
 
 
-def unknown_key(key: str, words: Sequence[str]) -> str:
-    """Return the problem with a key that is not among `words`, with the nearest one."""
-    return f"unknown key{nearest(key, words)}"
-
-
 def shown(given: Any) -> str:
     """Return a value of a file in at most 80 characters."""
     if given is None or isinstance(given, bool):
@@ -457,10 +452,7 @@ def placed(files: Sequence[Path], parts: Sequence[Any]) -> tuple[str, list[Any]]
         BadInput: a file exceeds a limit (`limits`).
     """
     for path in files:
-        try:
-            node = _compose(path)
-        except (OSError, ValueError, yaml.YAMLError):
-            continue
+        node = _composed(path)
         if isinstance(node, yaml.MappingNode):
             keys, line = _located(node, parts)
             if keys:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, Field
 
+from proofmark.cases.vocabulary import Text
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.files import (
     copy_whole,
@@ -60,7 +61,6 @@ COLUMNS: Mapping[str, type] = {
 `program` the digest of the programs, `kind` the hardware of the nodes and their number."""
 
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
-_Text = Annotated[str, Field(min_length=1)]
 
 
 class AcceptedNodes(StrictModel):
@@ -70,7 +70,7 @@ class AcceptedNodes(StrictModel):
         parts: what each node offered to the run. A node must not lose any of it.
     """
 
-    nodes: _Text
+    nodes: Text
     parts: Parts
     traits: dict[str, str]
 
@@ -126,8 +126,8 @@ class AcceptedRun(StrictModel):
 
     run: _Name
     accepted: AwareDatetime
-    signer: _Text
-    checksums: _Text
+    signer: Text
+    checksums: Text
     verdict: Literal["PASS", "UNJUDGED"]
     reason: str = ""
     libraries: tuple[tuple[ProgramTrait, str], ...] = ()
@@ -145,13 +145,13 @@ class Baseline(StrictModel):
 
     format: Literal[1] = 1
     name: _Name
-    site: _Text
-    partition: _Text
-    origin: _Text
+    site: Text
+    partition: Text
+    origin: Text
     label: str = ""
     runs: tuple[AcceptedRun, ...]
     nodes: tuple[AcceptedNodes, ...]
-    figures: _Text
+    figures: Text
 
     def states(self) -> dict[str, AcceptedNodes]:
         """Return the state of each node."""

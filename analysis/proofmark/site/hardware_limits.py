@@ -14,13 +14,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from proofmark.cases.vocabulary import Text
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
 Tolerance = Annotated[float, Field(gt=0, lt=0.5)]
-Sentence = Annotated[str, Field(min_length=1)]
 Day = Annotated[str, Field(pattern=r"^\d{4}(-\d{2}){0,2}$")]
 """The date of a source: a year, a month or a day of ISO 8601."""
 LOWEST_TRIAD = 0.69
@@ -44,7 +44,7 @@ class TypicalConditions(StrictModel):
         tcp: whether messages between nodes passed TCP. HPL over TCP reaches half of the figure.
     """
 
-    system: Sentence
+    system: Text
     bare_metal: bool | None = None
     threads: Literal["cores"] | Count | None = None
     streaming_stores: bool | None = None
@@ -66,7 +66,7 @@ class Typical(StrictModel):
     ratio: Annotated[float, Field(gt=0, lt=1.5)]
     tolerance: Tolerance
     conditions: TypicalConditions
-    source: Sentence
+    source: Text
     date: Day
 
 
@@ -116,9 +116,9 @@ class ProcessorLimits(StrictModel):
         hpl: HPL ÷ nominal peak (cores × `flop_per_cycle` × `base_hz`), one for each set.
     """
 
-    name: Sentence
-    also: tuple[Sentence, ...] = ()
-    architecture: Sentence
+    name: Text
+    also: tuple[Text, ...] = ()
+    architecture: Text
     cores: Count | None = None
     base_hz: Positive | None = None
     avx_hz: Positive | None = None
@@ -133,7 +133,7 @@ class ProcessorLimits(StrictModel):
     fast_memory_triad: Annotated[float, Field(gt=0, lt=LOWEST_TRIAD)] = LOWEST_TRIAD
     soldered: tuple[SolderedMemory, ...] = ()
     side_cache_bytes_per_s: Positive | None = None
-    source: Sentence
+    source: Text
     date: Day
     checked: str = ""
     triad: tuple[Typical, ...] = ()
@@ -164,8 +164,8 @@ class LinkMeasurement(StrictModel):
     tolerance: Tolerance = 0.1
     bare_metal: bool
     tcp: bool = False
-    system: Sentence
-    source: Sentence
+    system: Text
+    source: Text
     date: Day
 
 
@@ -178,10 +178,10 @@ class LaneLimit(StrictModel):
     speed: str
     shown_gbit: Positive
     lane_bytes_per_s: Positive
-    source: Sentence
+    source: Text
     date: Day
     latency_s: Positive
-    latency_source: Sentence
+    latency_source: Text
     mpi: tuple[LinkMeasurement, ...] = ()
 
 
@@ -194,9 +194,9 @@ class EthernetLimit(StrictModel):
     """
 
     megabits: Count
-    names: tuple[Sentence, ...]
+    names: tuple[Text, ...]
     bytes_per_s: Positive
-    source: Sentence
+    source: Text
     date: Day
     latency_s: Positive | None = None
     latency_source: str = ""
@@ -211,10 +211,10 @@ class CardLimit(StrictModel):
         name: of the product.
     """
 
-    kinds: tuple[Sentence, ...]
-    name: Sentence
+    kinds: tuple[Text, ...]
+    name: Text
     bytes_per_s: Positive
-    source: Sentence
+    source: Text
     date: Day
 
 
@@ -298,13 +298,13 @@ class Microarchitecture(StrictModel):
         flop_per_cycle: in double precision, of one core.
     """
 
-    name: Sentence
-    vendor: Sentence
+    name: Text
+    vendor: Text
     family: Count
     models: tuple[Count, ...]
     needs: str = ""
     flop_per_cycle: Count
-    source: Sentence
+    source: Text
 
 
 @lru_cache(maxsize=1)
@@ -398,10 +398,13 @@ def link(rate: str, layer: str | None = None) -> LinkLimit | None:
         return ethernet(round(1000 * shown))
     for row in lanes():
         if row.speed == (match[3] or "") and row.shown_gbit * count == shown:
-            source = f"{row.source}, {count} lanes"
-            bytes_per_s = count * row.lane_bytes_per_s
-            mpi = _large_messages(row.mpi, count)
-            return LinkLimit(bytes_per_s, source, row.latency_s, row.latency_source, mpi)
+            return LinkLimit(
+                count * row.lane_bytes_per_s,
+                f"{row.source}, {count} lanes",
+                row.latency_s,
+                row.latency_source,
+                _large_messages(row.mpi, count),
+            )
     return None
 
 
@@ -506,7 +509,7 @@ class TypicalFamily(StrictModel):
     """
 
     of: Figure
-    architectures: tuple[Sentence, ...]
+    architectures: tuple[Text, ...]
     channels: Count | None = None
     ddr: Count | None = None
     least_cores: Count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +14,7 @@ from pydantic import Field
 
 from proofmark.common.errors import BadInput
 from proofmark.common.files import Moment, moment_of
+from proofmark.common.grouping import gathered
 from proofmark.common.message import Message
 from proofmark.common.shared_models import StrictModel
 from proofmark.site.hardware_limits import ProcessorLimits, processor
@@ -62,26 +63,22 @@ def _share(text: str) -> float:
     return share
 
 
-def memory_limits(limits: Mapping[str, str], unread: Unread) -> list[int]:
-    """Return the memory limits of the control groups in bytes.
+def memory_limits(limits: Mapping[str, str], unread: Unread) -> Iterator[int]:
+    """Yield the memory limits of the control groups in bytes.
 
     Version 1 reports a huge number if there is no limit.
     """
-    kinds = ("memory.max", "memory.limit_in_bytes")
-    values = (
-        unread.read(f"cgroup.{name}", value, size)
-        for name, value in limits.items()
-        if name.endswith(kinds) and value != "max"
-    )
-    return [value for value in values if value is not None]
+    for name, text in limits.items():
+        if name.endswith(("memory.max", "memory.limit_in_bytes")) and text != "max":
+            value = unread.read(f"cgroup.{name}", text, size)
+            if value is not None:
+                yield value
 
 
 def differing(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return the fields that differ between processors, from lines ``microcode: 0x1 x 32``."""
-    values: dict[str, list[str]] = {}
-    for line in lines:
-        key, _, value = line.partition(": ")
-        values.setdefault(key, []).append(value)
+    parted = (line.partition(": ") for line in lines)
+    values = gathered((key, value) for key, _, value in parted)
     return {key: tuple(counts) for key, counts in values.items() if len(counts) > 1}
 
 
@@ -228,10 +225,7 @@ def cores_of(
     threads: Mapping[int, tuple[int, object]], usable: frozenset[int]
 ) -> dict[object, list[int]]:
     """Return the processors of `usable` by the identifier of their core."""
-    cores: dict[object, list[int]] = {}
-    for cpu in usable:
-        cores.setdefault(threads[cpu][1], []).append(cpu)
-    return cores
+    return gathered((threads[cpu][1], cpu) for cpu in usable)
 
 
 SAME_FREQUENCY = 0.01
@@ -473,7 +467,7 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
     quota = cpu_quota(stream.pairs("cgroup"), unread)
     numa = parts.read_numa(stream.tables("numa"), unread)
     memory = _memory(stream, numa or (), unread)
-    limits = memory_limits(stream.pairs("cgroup"), unread)
+    limits = [*memory_limits(stream.pairs("cgroup"), unread)]
     if numa == ():
         whole = parts.ReportedDomain(
             index=0, cpus=tuple(sorted(threads)), memory_bytes=memory["MemTotal"]
