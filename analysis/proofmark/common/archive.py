@@ -343,8 +343,7 @@ class Chain:
         Raises:
             OSError: there is no such file, or it is too large. ``strerror`` has the reason.
         """
-        folder, _, last = name.rpartition("/")
-        entry = self._entries(folder).get(last)
+        entry = self._entry(name)
         if entry is None:
             number = errno.EISDIR if self.is_folder(name) else errno.ENOENT
             raise OSError(number, os.strerror(number), name)
@@ -359,8 +358,7 @@ class Chain:
 
     def is_file(self, name: str) -> bool:
         """Return whether there is a regular file of this name."""
-        folder, _, last = name.rpartition("/")
-        entry = self._entries(folder).get(last)
+        entry = self._entry(name)
         return entry is not None and not entry.problem
 
     def is_folder(self, name: str) -> bool:
@@ -369,8 +367,7 @@ class Chain:
 
     def exists(self, name: str) -> bool:
         """Return whether there is an entry of this name, of any kind."""
-        folder, _, last = name.rpartition("/")
-        return last in self._entries(folder) or self.is_folder(name)
+        return self._entry(name) is not None or self.is_folder(name)
 
     def names(self, folder: str) -> list[str]:
         """Return the sorted names of the entries of a folder.
@@ -410,6 +407,10 @@ class Chain:
                 children.setdefault(parent, []).append(name)
                 folder = parent
         return children
+
+    def _entry(self, name: str) -> _Entry | None:
+        folder, _, last = name.rpartition("/")
+        return self._entries(folder).get(last)
 
     def _entries(self, folder: str) -> Mapping[str, _Entry]:
         found = self._recent.pop(folder, None)

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from ipaddress import ip_address
+from itertools import chain
 
 from proofmark.common.errors import InputError
 
@@ -160,13 +161,11 @@ class ReportedNames:
 
     def __init__(self, names: Mapping[str, Iterable[str]]) -> None:
         self._table = HostTable(names)
-        nodes: dict[str, set[str]] = {}
-        for node, further in names.items():
-            for name in (node, *further):
-                nodes.setdefault(canonical(name), set()).add(node)
-        self._shared = {name for name, found in nodes.items() if len(found) > 1}
+        self._nodes = Counter(
+            chain.from_iterable({*map(canonical, (node, *more))} for node, more in names.items())
+        )
 
     def node(self, reported: str) -> str:
         """Return the node that reports this name; `reported` itself if none or several may."""
-        several = canonical(reported) in self._shared
+        several = self._nodes[canonical(reported)] > 1
         return (None if several else self._table.find(reported)) or reported

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import date
-from functools import lru_cache
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -78,51 +77,38 @@ def csv_cell(text: str) -> str:
     return f"'{line}" if line.startswith(_FORMULA) and not _NUMBER.fullmatch(line) else line
 
 
-_DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
-_BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+_PREFIXES = {
+    **{"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15},
+    **{"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40},
+}
 _COUNTED = {
-    "flop/s": ("flops", "flop/s", "Flops", "Flop/s", "FLOPS", "FLOP/s"),
-    "byte/s": ("B/s", "B/sec", "bytes/sec", "Bytes/s", "Byte/s"),
-    "bit/s": ("b/s", "bit/s", "b/sec"),
-    "update/s": ("UP/s",),
-    "operation/s": ("op/s", "ops/s"),
-    "message/s": ("Messages/s", "Msg/sec", "messages/s"),
-    "byte": ("B", "bytes"),
-    "Hz": ("Hz",),
-    "W": ("W",),
+    ("flop/s", 1.0): ("flops", "flop/s", "Flops", "Flop/s", "FLOPS", "FLOP/s"),
+    ("byte/s", 1.0): ("B/s", "B/sec", "bytes/sec", "Bytes/s", "Byte/s"),
+    ("byte/s", 1 / 8): ("b/s", "bit/s", "b/sec"),
+    ("update/s", 1.0): ("UP/s",),
+    ("operation/s", 1.0): ("op/s", "ops/s"),
+    ("message/s", 1.0): ("Messages/s", "Msg/sec", "messages/s"),
+    ("byte", 1.0): ("B", "bytes"),
+    ("Hz", 1.0): ("Hz",),
+    ("W", 1.0): ("W",),
 }
-_SINGLE = {
-    "s": ("s", 1.0),
-    "sec": ("s", 1.0),
-    "ms": ("s", 1e-3),
-    "msec": ("s", 1e-3),
-    "us": ("s", 1e-6),
-    "usec": ("s", 1e-6),
-    "ns": ("s", 1e-9),
-    "%": ("part", 1e-2),
-    "": ("part", 1.0),
+_MEASURES = {
+    **{"s": ("s", 1.0), "sec": ("s", 1.0), "ms": ("s", 1e-3), "msec": ("s", 1e-3)},
+    **{"us": ("s", 1e-6), "usec": ("s", 1e-6), "ns": ("s", 1e-9)},
+    **{"%": ("part", 1e-2), "": ("part", 1.0)},
 }
+"""The base unit of each unit, and the number of base units in it."""
+for (_base, _scale), _names in _COUNTED.items():
+    for _name in _names:
+        _MEASURES |= {f"{key}{_name}": (_base, each * _scale) for key, each in _PREFIXES.items()}
 
 
-@lru_cache(maxsize=256)
 def measure(unit: str) -> tuple[str, float]:
     """Return the base unit of `unit`, and the number of base units in it.
 
     A unit that is not in the table is its own base unit.
     """
-    if unit in _SINGLE:
-        return _SINGLE[unit]
-    for counted, names in _COUNTED.items():
-        for name in names:
-            prefix = unit.removesuffix(name)
-            if prefix == unit or not re.fullmatch(r"[A-Za-z]{0,2}", prefix):
-                continue
-            for prefixes in (_DECIMAL, _BINARY):
-                if prefix in prefixes:
-                    if counted == "bit/s":
-                        return "byte/s", prefixes[prefix] / 8
-                    return counted, prefixes[prefix]
-    return unit, 1.0
+    return _MEASURES.get(unit, (unit, 1.0))
 
 
 def factor(given: str, wanted: str) -> float | None:

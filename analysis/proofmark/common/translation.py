@@ -61,15 +61,6 @@ def language() -> str:
     return _language.get()
 
 
-def _(text: str) -> str:
-    """Return `text` in the current language; `text` itself if the catalogue lacks it.
-
-    `text` must be a literal, so that the catalogue can be extracted. Values are added after the
-    translation: ``_("{count} of {all} steps").format(count=3, all=5)``.
-    """
-    return translated(text)
-
-
 def N_(text: str) -> str:
     """Return `text` itself, a literal that is extracted here and translated where it is used."""
     return text
@@ -81,6 +72,11 @@ def translated(text: str) -> str:
     `text` is a constant that `N_` marks, or a title of a case.
     """
     return _catalogue(_language.get()).gettext(text) if text else ""
+
+
+_ = translated
+"""Translates a literal, so that the catalogue can be extracted. Values are added afterwards:
+``_("{count} of {all} steps").format(count=3, all=5)``."""
 
 
 def counted(one: str, many: str, amount: int) -> str:

@@ -130,22 +130,15 @@ class AnsibleAccess:
         self._keywords = keywords_of(Task(), PlayContext()) if keywords is None else keywords
         self._ssh = connection_loader.get("ssh", PlayContext(), "/dev/null")
         self._sudo = become_loader.get("sudo")
-        plugins = (("connection", "ssh"), ("become", "sudo"))
-        definitions = []
-        for plugin in plugins:
-            definitions += constants.config.get_configuration_definitions(*plugin).values()
-        listed = set()
-        for option in definitions:
+        definitions: dict[str, Any] = {}
+        for plugin in (("connection", "ssh"), ("become", "sudo")):
+            definitions |= constants.config.get_configuration_definitions(*plugin)
+        listed: set[str] = set()
+        for option in definitions.values():
             listed |= {each["name"] for each in option.get("vars", ())}
-        internal = {name for name in listed if not name.startswith("ansible_")}
-        self.names = (*sorted(listed - internal), CONNECTION, *_BECOME)
-        defaults: dict[Any, Any] = {}
-        for plugin in plugins:
-            defaults |= {
-                name: option.get("default")
-                for name, option in constants.config.get_configuration_definitions(*plugin).items()
-            }
-        self._defaults = defaults
+        named = sorted(name for name in listed if name.startswith("ansible_"))
+        self.names = (*named, CONNECTION, *_BECOME)
+        self._defaults = {name: option.get("default") for name, option in definitions.items()}
         self._known: dict[tuple[tuple[str, str], ...], HostAccess] = {}
 
     def of(self, host: str, variables: Mapping[str, Any]) -> HostAccess:

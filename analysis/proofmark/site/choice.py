@@ -14,10 +14,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Sequence
-from ipaddress import ip_address
 from pathlib import Path
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
+from proofmark.common.host_names import is_address
 from proofmark.common.kit import ansible_constants
 from proofmark.common.trust import OWN_COPY, refuse_untrusted, refuse_untrusted_below
 
@@ -171,7 +171,7 @@ def parts_of(limit: str) -> list[str]:
 
 def _split(limit: str) -> list[str]:
     parts = _split_at(limit, ",")
-    if len(parts) == 1 and not limit.startswith("~") and not _is_address(limit):
+    if len(parts) == 1 and not limit.startswith("~") and not is_address(limit.strip("[]")):
         parts = _split_at(limit, ":")
     return [part.strip() for part in parts if part.strip()]
 
@@ -186,14 +186,6 @@ def _split_at(text: str, separator: str) -> list[str]:
         else:
             pieces[-1] += letter
     return pieces
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text.strip("[]"))
-    except ValueError:
-        return False
-    return True
 
 
 def _lines_of(file: Path) -> list[str]:

@@ -12,7 +12,6 @@ import pwd
 import re
 from collections.abc import Mapping
 from functools import cache
-from ipaddress import ip_address
 from itertools import zip_longest
 from typing import Annotated, Any, Self
 
@@ -21,6 +20,7 @@ from pydantic import AfterValidator, Field, model_validator
 from proofmark.cases.reader.own_rules import Pattern
 from proofmark.cases.vocabulary import LAYOUT_AXES, Slug
 from proofmark.common.errors import KeyMistake
+from proofmark.common.host_names import is_address
 from proofmark.common.input_limits import MAX_TARGETS
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
@@ -237,8 +237,4 @@ def _parts(source: str) -> list[tuple[str, str]]:
 
 
 def _is_name(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return bool(re.search("[A-Za-z]", host))
-    return False
+    return not is_address(host) and re.search("[A-Za-z]", host) is not None

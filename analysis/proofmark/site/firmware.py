@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -128,13 +129,8 @@ class BmcVendor(StrictModel):
             if name not in SETTINGS:
                 accepted = f"{', '.join(SETTINGS)}{nearest(name, SETTINGS)}"
                 raise KeyMistake(accepted, "settings", name)
-            values_of_setting: list[str] = []
-            for alternative in alternatives:
-                values_of_setting += alternative
-            for value in values_of_setting:
-                if value not in SETTINGS[name]:
-                    accepted = ", ".join(SETTINGS[name])
-                    raise KeyMistake(accepted, "settings", name)
+            if not {*chain(*alternatives)} <= {*SETTINGS[name]}:
+                raise KeyMistake(", ".join(SETTINGS[name]), "settings", name)
         return self
 
     @model_validator(mode="after")
@@ -160,20 +156,13 @@ class BmcVendor(StrictModel):
 
     def values(self, setting: str) -> list[str]:
         """Return the values of `setting` that an alternative has, in the order of `SETTINGS`."""
-        offered: set[str] = set()
-        for each in self.settings.get(setting, []):
-            offered.update(each)
+        offered = {*chain(*self.settings.get(setting, []))}
         return [value for value in SETTINGS[setting] if value in offered]
 
     def attributes(self, setting: str, value: str) -> set[str]:
         """Return the attributes that the `value` of a setting may change, in any alternative."""
-        changed: set[str] = set()
-        for each in self.settings[setting]:
-            changed.update(each.get(value, {}))
-        needs: set[str] = set()
-        for name in changed:
-            needs.update(self.needs.get(name, {}))
-        return changed | needs
+        changed = {*chain(*(each.get(value, {}) for each in self.settings[setting]))}
+        return changed.union(*(self.needs.get(name, {}) for name in changed))
 
     def is_name(self, name: str, attribute: str) -> bool:
         """Return whether the BMC may call `attribute` `name`: equal, or with the suffix."""
@@ -187,7 +176,7 @@ class BmcVendor(StrictModel):
 def vendors() -> list[str]:
     """Return the names of the vendors."""
     entries = files("proofmark.site.bmc_vendors").iterdir()
-    return sorted(each.name[: -len(".yml")] for each in entries if each.name.endswith(".yml"))
+    return sorted(each.name[:-4] for each in entries if each.name.endswith(".yml"))
 
 
 @cache

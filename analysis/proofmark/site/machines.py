@@ -18,7 +18,7 @@ from proofmark.common.expressions import ranks_inside
 from proofmark.common.files import is_regular, read_text
 from proofmark.common.processes import run_command
 from proofmark.site.hardware import NODE, StatedNode
-from proofmark.site.hardware_limits import ETHERNET, SLINGSHOT, ProcessorLimits, processor
+from proofmark.site.hardware_limits import ETHERNET, SLINGSHOT, processor
 from proofmark.site.inventory import Site
 from proofmark.site.node.cpu import vector_set
 from proofmark.site.node.facts import NodeFacts, parse_probe
@@ -233,14 +233,8 @@ def topology_of_mode(site: Site, mode: str) -> Topology:
     return _from_xml(read_text(path), f"{path}")
 
 
-@lru_cache(maxsize=8)
-def _from_xml(text: str, file: str) -> Topology:
-    return Topology.from_xml(text, file)
-
-
-@lru_cache(maxsize=64)
-def _synthetic(notation: str) -> Topology:
-    return Topology.from_lstopo(notation)
+_from_xml = lru_cache(maxsize=8)(Topology.from_xml)
+_synthetic = lru_cache(maxsize=64)(Topology.from_lstopo)
 
 
 def _complete(machine: Machine) -> Machine:
@@ -296,6 +290,8 @@ def declared_node(site: Site, machine: Machine) -> NodeFacts:
         pus += core.pus
     features = tuple(sorted(target.features)) if target else ()
     isa, bits = vector_set(features)
+    speed = row.ddr if row else None
+    module = Dimm(locator="", rated=speed, configured=speed)
     return NodeFacts(
         hostname=f"a node of {site.partition_name}",
         date=NEVER,
@@ -314,17 +310,9 @@ def declared_node(site: Site, machine: Machine) -> NodeFacts:
         memory_bytes=machine.symbols.get("memory_bytes", 0),
         memory_total_bytes=machine.symbols.get("memory_bytes", 0),
         base_hz=row.base_hz if row else None,
-        dimms=_modules(row, sockets),
+        dimms=(module,) * ((row.channels or 0) * sockets if row and row.ddr else 0),
         ports=_ports(site),
     )
-
-
-def _modules(row: ProcessorLimits | None, sockets: int) -> tuple[Dimm, ...]:
-    """Return a memory module of the fastest speed for each channel of the processor."""
-    if row is None or not row.ddr:
-        return ()
-    module = Dimm(locator="", rated=row.ddr, configured=row.ddr)
-    return (module,) * ((row.channels or 0) * sockets)
 
 
 def _ports(site: Site) -> tuple[Port, ...]:
