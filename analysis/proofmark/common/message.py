@@ -58,9 +58,9 @@ class Message(str):
         """Refuse the change: a message is frozen."""
         raise AttributeError(f"{type(self).__name__} is frozen: {name}")
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Field]]:
         """Return how to rebuild the message in another process."""
-        return _made, (self.code, dict(self.fields))
+        return (self.code,), dict(self.fields)
 
     @property
     def parts(self) -> Iterator[Message]:
@@ -185,10 +185,6 @@ def _value(value: Any) -> Field:
     if isinstance(value, (str, int, float)):
         return value
     raise TypeError(f"{value!r} is no field")
-
-
-def _made(code: str, fields: Mapping[str, Field]) -> Message:
-    return Message(code, **fields)
 
 
 def fields_json(message: Message) -> dict[str, Any]:

@@ -51,6 +51,11 @@ def percent(part: float) -> str:
     return f"{100 * part:.2g}" if abs(part) < 0.1 else f"{100 * part:.0f}"
 
 
+def by_number(name: str) -> list[tuple[int, str]]:
+    """Return the key by which names are in the order of their numbers: ``n2`` before ``n10``."""
+    return [(int(digits or 0), text) for text, digits in re.findall(r"(\D*)(\d*)", name)]
+
+
 def one_line(text: str) -> str:
     """Return `text` in one line without control characters, at its ends without blanks.
 

@@ -259,9 +259,9 @@ def stated_ceilings(node: StatedNode) -> Ceilings:
     if node.cores is not None:
         changes["cores"] = Ceiling(node.cores, f"{node.cores} cores, stated")
     hertz = (row and row.turbo_hz) or (node.clock_hz and LARGEST_TURBO * node.clock_hz)
-    if hertz and hertz < HIGHEST_HZ:
-        changes["clock"] = Ceiling(hertz, f"{hertz / 1e9:.3g} GHz, stated")
     clock = Ceiling(hertz, f"{hertz / 1e9:.3g} GHz, stated") if hertz else None
+    if clock and clock.value < HIGHEST_HZ:
+        changes["clock"] = clock
     cores = node.cores or (row and row.cores and node.sockets and row.cores * node.sockets)
     per_cycle = node.flop_per_cycle or (row and row.flop_per_cycle)
     if clock and cores and per_cycle:

@@ -392,13 +392,12 @@ class Contract(StrictModel):
     @model_validator(mode="after")
     def _numbers_are_unique(self) -> Self:
         seen: set[str] = set()
+        limits = {item.number for item in self.limits.values()}
         for place, item in enumerate(self.items):
             if item.number in seen:
                 accepted = f"each number once: the number {item.number} is there twice"
                 raise KeyMistake(accepted, "items", place, "number")
             seen.add(item.number)
-        limits = {item.number for item in self.limits.values()}
-        for place, item in enumerate(self.items):
             if isinstance(item, DerivedItem) and not limits.issuperset(item.items):
                 accepted = f"items that limit figures: {', '.join(sorted(limits)) or 'none'}"
                 raise KeyMistake(accepted, "items", place, "items")

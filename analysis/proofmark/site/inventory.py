@@ -40,19 +40,23 @@ from proofmark.site.groups import (
 from proofmark.site.partition import PREDICTED, Partition, Toolchain
 
 
+def _place(facts: Path, *parts: str | int) -> str:
+    """Return ``file:line`` of a variable of a partition; the folder if no file has it."""
+    return placed(variable_files(facts), parts)[0] or f"{facts}"
+
+
 def predicted_mistake(facts: Path) -> InputError:
     """Return the error for ``origin: predicted``, which no inventory may declare."""
-    file, _ = placed(variable_files(facts), [PARTITION, "origin"])
     accepted = "measured or emulated; no inventory declares predictions"
-    return InputError(file or f"{facts}", f"{PARTITION}.origin", f"{PREDICTED!r}", accepted)
+    key = f"{PARTITION}.origin"
+    return InputError(_place(facts, PARTITION, "origin"), key, f"{PREDICTED!r}", accepted)
 
 
 def open_question(facts: Path, place: tuple[str | int, ...], text: str) -> InputError:
     """Return the error of a required key whose value is a question of ``proofmark init``."""
-    file, _ = placed(variable_files(facts), ["partition", *place])
-    key = ".".join(["partition", *map(str, place)])
+    key = ".".join([PARTITION, *map(str, place)])
     accepted = "the answer in place of the text"
-    return InputError(file or str(facts), key, f"the question: {text}", accepted)
+    return InputError(_place(facts, PARTITION, *place), key, f"the question: {text}", accepted)
 
 
 _PLACEHOLDERS: Mapping[str, Any] = {
@@ -367,9 +371,8 @@ def _unknown_toolchain(file: Path, toolchain: object) -> InputError | None:
     """Return that the variables of a partition name a toolchain that the kit does not have."""
     if not toolchain or toolchain in {*Toolchain}:
         return None
-    where, _ = placed(variable_files(file), [TOOLCHAIN])
     found = f"{toolchain!r}{nearest(f'{toolchain}', map(str, Toolchain))}"
-    return InputError(where or f"{file}", TOOLCHAIN, found, ", ".join(Toolchain))
+    return InputError(_place(file, TOOLCHAIN), TOOLCHAIN, found, ", ".join(Toolchain))
 
 
 def read_sites(

@@ -108,20 +108,6 @@ Machines = Machine | Callable[[str], Machine]
 """The machine, or a function that returns the machine in a mode."""
 
 
-def discover(site: Site) -> tuple[Machine, str]:
-    """Return the machine of the partition's nodes, and the output of the probe it was read from.
-
-    Raises:
-        BadInput: the partition is not the local machine, or its topology cannot be read.
-    """
-    if site.connection != "local":
-        found = f"nothing, and hosts reached by {site.connection}"
-        accepted = "the topology of a node, or hosts reached by local"
-        raise bad_input(site.inventory, "partition.node.topology", found, accepted)
-    probe = probe_here()
-    return Machine.from_facts(parse_probe(probe, "probe of this machine"), len(site.hosts)), probe
-
-
 def probe_here() -> str:
     """Run the probe on this machine and return its output.
 
@@ -156,12 +142,17 @@ def machines_of(site: Site) -> tuple[Callable[[str], Machine], str]:
     The function raises `BadInput` if the topology of the mode is not declared or cannot be read.
 
     Raises:
-        BadInput: the node cannot be probed.
+        BadInput: the node is not this machine, or cannot be probed.
     """
     node = site.partition.node
     if node.topology:
         return lru_cache(lambda mode: declared(site, node, mode)), ""
-    machine, probe = discover(site)
+    if site.connection != "local":
+        found = f"nothing, and hosts reached by {site.connection}"
+        accepted = "the topology of a node, or hosts reached by local"
+        raise bad_input(site.inventory, "partition.node.topology", found, accepted)
+    probe = probe_here()
+    machine = Machine.from_facts(parse_probe(probe, "probe of this machine"), len(site.hosts))
 
     @lru_cache
     def of_mode(mode: str) -> Machine:

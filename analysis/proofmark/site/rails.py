@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from proofmark.cases.vocabulary import Text
 from proofmark.common.shared_models import StrictModel
+from proofmark.common.text import by_number
 from proofmark.common.yaml_models import shipped_data
 from proofmark.site.fabric import Network
 from proofmark.site.hardware import StatedNode
@@ -96,12 +97,7 @@ def rails_of(facts: NodeFacts) -> dict[str, Rail]:
         for port in ports_of(facts)
     }
     chosen = {name: rail for name, rail in rails.items() if not rail.ethernet} or rails
-    return dict(sorted(chosen.items(), key=lambda each: _natural(each[0])))
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Return a sort key that has ``mlx5_2`` before ``mlx5_10``."""
-    return [(int(part or 0), text) for text, part in re.findall(r"(\D*)(\d*)", name)]
+    return dict(sorted(chosen.items(), key=lambda each: by_number(each[0])))
 
 
 class Choice(StrictModel):

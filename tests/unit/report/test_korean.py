@@ -10,6 +10,7 @@ from gettext import GNUTranslations, NullTranslations
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -402,7 +403,13 @@ def test_the_judgements_of_a_baseline_are_translated(name: str, proved: bool) ->
 
 
 def test_lost_hardware_has_a_message() -> None:
-    before = {"cores": 8, "sockets": 2, "numa": 2, "memory_bytes": 2**34, "dimms": 4}
+    before: dict[str, Any] = {
+        "cores": 8,
+        "sockets": 2,
+        "numa": 2,
+        "memory_bytes": 2**34,
+        "dimms": 4,
+    }
     after = Parts(**{name: number // 2 for name, number in before.items()}, ports=(100.0,))
     lost = missing_parts(Parts(**before, ports=(100.0,) * 2), after)
     assert {each.code for each in lost.values()} == {f"lost-{name}" for name in (*before, "ports")}

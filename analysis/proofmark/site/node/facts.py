@@ -140,40 +140,41 @@ _LONGEST_INTERVAL_S = 1024.0
 """The longest interval of a server by default (chrony.conf(5), maxpoll)."""
 
 
-def clock_free_runs(lines: Sequence[str], now: str) -> dict[str, Message]:
-    """Return why ``chronyc tracking`` states no offset: a clock without a server has 0 s.
+def read_clock(
+    lines: Sequence[str], now: str, unread: Unread
+) -> tuple[float | None, dict[str, Message]]:
+    """Return the clock's offset from NTP time in seconds, or why ``chronyc tracking`` states none.
 
-    If chrony loses its servers, it keeps its status and the offset of the last answer. `now` is the
-    time of the node, UTC in ISO 8601.
+    It is positive if the clock is fast. `now` is the time of the node, UTC in ISO 8601.
     """
     said = dict(re.findall(r"(\w[\w ()]*?) *: (.*)", "\n".join(lines)))
+    if state := _runs_free(said, now):
+        return None, {"clock": Message("clock-free", state=state)}
+    if match := re.match(r"(\S+) seconds (slow|fast)", said.get("System time", "")):
+        offset = unread.read("clock.System time", match[1], finite)
+        return offset and offset * (1 if match[2] == "fast" else -1), {}
+    if lines:
+        unread.refuse("clock.System time", lines[0])
+    return None, {}
+
+
+def _runs_free(said: Mapping[str, str], now: str) -> str:
+    """Return why a clock has no server, whose offset is then 0 s; empty if it has one.
+
+    If chrony loses its servers, it keeps its status and the offset of the last answer.
+    """
     interval, last = (said.get(name, "").strip() for name in ("Update interval", "Ref time (UTC)"))
     with suppress(ValueError):
         heard = datetime.strptime(last, _REFERENCE_TIME).replace(tzinfo=UTC)
         silent_s = (moment_of(now) - heard).total_seconds()
         every_s = max(_LONGEST_INTERVAL_S, float(interval.partition(" ")[0] or 0))
         if silent_s > _LOST * every_s:
-            return {"clock": Message("clock-free", state=f"its last update was at {last} UTC")}
+            return f"its last update was at {last} UTC"
     leap, stratum, server = map(said.get, ("Leap status", "Stratum", "Reference ID"))
     local = (server or "").startswith("7F7F")  # its own clock
     if leap != "Not synchronised" and stratum not in ("0", "16") and not local:
-        return {}
-    state = f"leap status {leap}, stratum {stratum}, reference {server}"
-    return {"clock": Message("clock-free", state=state)}
-
-
-def clock_offset(lines: Sequence[str], unread: Unread) -> float | None:
-    """Return the clock's offset from NTP time in seconds, from ``chronyc tracking``.
-
-    It is positive if the clock is fast.
-    """
-    for line in lines:
-        if match := re.match(r"System time\s*: (\S+) seconds (slow|fast)", line):
-            offset = unread.read("clock.System time", match[1], finite)
-            return offset and offset * (1 if match[2] == "fast" else -1)
-    if lines:
-        unread.refuse("clock.System time", lines[0])
-    return None
+        return ""
+    return f"leap status {leap}, stratum {stratum}, reference {server}"
 
 
 CPUS = "cpus"
@@ -210,13 +211,11 @@ def usable_cpus(stream: ProbeStream, unread: Unread, every: frozenset[int]) -> f
         BadInput: the kernel printed a cpuset that cannot be read.
     """
     allowed = stream.pairs("allowed")
-    texts = {key: allowed[key] for key in ("Cpus_allowed_list", "Cpus_allowed") if key in allowed}
-    for key, text in texts.items():
-        reader = cpu_list if key == "Cpus_allowed_list" else cpu_mask
-        cpus = unread.read(f"allowed.{key}", text, reader)
+    for key, reader in (("Cpus_allowed_list", cpu_list), ("Cpus_allowed", cpu_mask)):
+        cpus = unread.read(f"allowed.{key}", allowed.get(key), reader)
         if cpus is not None:
             return cpus & every
-    if texts:
+    if not allowed.keys().isdisjoint(("Cpus_allowed_list", "Cpus_allowed")):
         raise stream.wrong("allowed", "; ".join(unread_lines(unread.values)), "0-3,8")
     return every
 
@@ -479,7 +478,7 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
     virtual = hypervisor(stream, processor.features)
     clock = nominal_clock(stream, processor.model_name, unread, virtual=virtual is not None)
     date = stream.moment("host", "date")
-    free = clock_free_runs(stream.lines("clock"), date)
+    offset_s, free = read_clock(stream.lines("clock"), date, unread)
     return NodeFacts(
         hostname=host["hostname"],
         date=date,
@@ -545,7 +544,7 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
         else None,
         vulnerabilities=stream.pairs("vulnerabilities"),
         load=loads(stream.text("load"), unread),
-        clock_offset_s=None if free else clock_offset(stream.lines("clock"), unread),
+        clock_offset_s=offset_s,
         absent={**stream.absent, **free},
         unread=unread.values,
     )
