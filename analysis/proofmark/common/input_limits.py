@@ -24,22 +24,6 @@ MAX_SMALL_BYTES = 64 << 10
 """Bytes of ``rc``, ``when.json``, ``ticket.json``, credentials and other files of one line."""
 MAX_LAYOUT_BYTES = 16 << 20
 """Bytes of ``layout.txt``: 64 files on 2,000 storage targets, 40 bytes for each stripe: 5 MiB."""
-MAX_GIVEN_FILES = 200_000
-"""Files of one folder that others give. 8,305 nodes with 20 outputs each have 166,000."""
-MAX_UNPACKED_BYTES = 8 << 30
-"""Bytes of all files of one archive: 100 times those of 12,600 real outputs."""
-MAX_PACKED_RATIO = 200
-"""Bytes of a file per compressed byte. Outputs have 3 to 30, a file of zeros 1,000 and more."""
-MAX_ARCHIVE_HEADER_BYTES = 1 << 30
-"""Bytes of all headers of one tar archive: `MAX_GIVEN_FILES` files and as many folders, each with
-a pax header, have 600 MB."""
-MAX_MEMBER_HEADERS = 16
-"""Headers before one member of a tar archive. Real members have up to four: pax of all, pax, a long
-name, a long link."""
-MAX_MEMBER_HEADER_BYTES = 1 << 20
-"""Bytes of these headers. A path has at most 4 KiB, an extended attribute of Linux 64 KiB."""
-MAX_XZ_MEMORY = 256 << 20
-"""Bytes of memory for a file of xz. ``xz -9`` needs 65 MiB, and a header can ask for 4 GiB."""
 MAX_YAML_BYTES = 4 << 20
 """Bytes of a YAML file. The inventory of 10,000 hosts, one line each, has 1 MiB."""
 MAX_DEPTH = 64

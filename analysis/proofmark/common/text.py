@@ -8,13 +8,10 @@ count a MB as 10^6 bytes; IOR and fio print MiB and KiB for binary units.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from datetime import date
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """First characters of a formula in a spreadsheet, also in their full-width form."""
-DATE_IN_PATH = "(?<![0-9])(20[0-9]{2}([-_.]?)[01][0-9]\\2[0-3][0-9])(?![0-9])"
 
 
 def duration(seconds: float) -> str:
@@ -25,16 +22,6 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
-def dates_in(text: str) -> Iterator[str]:
-    """Yield the dates in a path as ``2026-04-01``."""
-    for match in re.finditer(DATE_IN_PATH, text):
-        digits = re.sub(r"\D", "", match[1])
-        try:
-            yield date(int(digits[:4]), int(digits[4:6]), int(digits[6:])).isoformat()
-        except ValueError:
-            continue
 
 
 def size(count: float) -> str:

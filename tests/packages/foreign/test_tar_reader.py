@@ -15,10 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.common.input_limits import MAX_MEMBER_HEADER_BYTES, MAX_MEMBER_HEADERS
 from proofmark.common.message import Message
 from proofmark.packages.foreign import packed
-from proofmark.packages.foreign.tar_reader import NotUnpacked, TarReader
+from proofmark.packages.foreign.tar_reader import (
+    MAX_MEMBER_HEADER_BYTES,
+    MAX_MEMBER_HEADERS,
+    NotUnpacked,
+    TarReader,
+)
 
 pytestmark = pytest.mark.core("hostile archives")
 

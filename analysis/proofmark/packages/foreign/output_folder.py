@@ -13,10 +13,11 @@ from tempfile import TemporaryDirectory
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_bytes
-from proofmark.common.input_limits import MAX_GIVEN_FILES, MAX_OUTPUT_BYTES
+from proofmark.common.input_limits import MAX_OUTPUT_BYTES
 from proofmark.packages.foreign.adopted import shown
 from proofmark.packages.foreign.output_text import output_text
 from proofmark.packages.foreign.packed import NotUnpacked, is_archive, unpack, unpacked
+from proofmark.packages.foreign.tar_reader import MAX_GIVEN_FILES
 
 MOST_NAMED = 10
 """The largest number of files that an error names."""

@@ -14,18 +14,12 @@ from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from proofmark.common.input_limits import (
-    MAX_DEPTH,
-    MAX_GIVEN_FILES,
-    MAX_OUTPUT_BYTES,
-    MAX_PACKED_RATIO,
-    MAX_UNPACKED_BYTES,
-    MAX_XZ_MEMORY,
-)
+from proofmark.common.input_limits import MAX_DEPTH, MAX_OUTPUT_BYTES
 from proofmark.common.message import Message
 from proofmark.packages.foreign.tar_reader import (
     FILE,
     FOLDER,
+    MAX_GIVEN_FILES,
     NotUnpacked,
     Stream,
     TarMember,
@@ -33,6 +27,13 @@ from proofmark.packages.foreign.tar_reader import (
 )
 
 __all__ = ["NotUnpacked", "is_archive", "unpack", "unpacked"]
+
+MAX_UNPACKED_BYTES = 8 << 30
+"""Bytes of all files of one archive: 100 times those of 12,600 real outputs."""
+MAX_PACKED_RATIO = 200
+"""Bytes of a file per compressed byte. Outputs have 3 to 30, a file of zeros 1,000 and more."""
+MAX_XZ_MEMORY = 256 << 20
+"""Bytes of memory for a file of xz. ``xz -9`` needs 65 MiB, and a header can ask for 4 GiB."""
 
 
 class _Gzip:

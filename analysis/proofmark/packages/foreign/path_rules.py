@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from fnmatch import translate
 from itertools import chain
 
@@ -12,14 +13,24 @@ from proofmark.cases.reader.values import parameter
 from proofmark.cases.vocabulary import DATE, LOAD, SENSOR, Scalar
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.nodesets import unfold
-from proofmark.common.text import DATE_IN_PATH, dates_in
 from proofmark.packages.foreign.node_names import is_place
 
 NODE = "node"
 """The group of the regular expression that has a node, or a set of nodes."""
 PLACE = "place"
 """The group that has the place of the nodes after it: ``rack1`` makes rack1-node01 of node01."""
+DATE_IN_PATH = "(?<![0-9])(20[0-9]{2}([-_.]?)[01][0-9]\\2[0-3][0-9])(?![0-9])"
 _NOT_IN_PATHS = {"benchmark", "placement", LOAD, SENSOR}
+
+
+def dates_in(text: str) -> Iterator[str]:
+    """Yield the dates in a path as ``2026-04-01``."""
+    for match in re.finditer(DATE_IN_PATH, text):
+        digits = re.sub(r"\D", "", match[1])
+        try:
+            yield date(int(digits[:4]), int(digits[4:6]), int(digits[6:])).isoformat()
+        except ValueError:
+            continue
 
 
 class PathRule:

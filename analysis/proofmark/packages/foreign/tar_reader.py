@@ -11,13 +11,18 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from proofmark.common.errors import ProofmarkError
-from proofmark.common.input_limits import (
-    MAX_ARCHIVE_HEADER_BYTES,
-    MAX_MEMBER_HEADER_BYTES,
-    MAX_MEMBER_HEADERS,
-)
 from proofmark.common.message import Message
 
+MAX_GIVEN_FILES = 200_000
+"""Files of one folder that others give. 8,305 nodes with 20 outputs each have 166,000."""
+MAX_ARCHIVE_HEADER_BYTES = 1 << 30
+"""Bytes of all headers of one tar archive: `MAX_GIVEN_FILES` files and as many folders, each with
+a pax header, have 600 MB."""
+MAX_MEMBER_HEADERS = 16
+"""Headers before one member of a tar archive. Real members have up to four: pax of all, pax, a long
+name, a long link."""
+MAX_MEMBER_HEADER_BYTES = 1 << 20
+"""Bytes of these headers. A path has at most 4 KiB, an extended attribute of Linux 64 KiB."""
 FILE, FOLDER, SPARSE = "file", "folder", "sparse file"
 _BLOCK = 512
 _PIECE = 1 << 16
