@@ -238,7 +238,7 @@ def test_all_rails_together_have_the_rate_of_all_of_them() -> None:
 
 def test_slingshot_and_omni_path_are_rails_and_roce_beside_them_is_none() -> None:
     def nic(name: str) -> Nic:
-        fields = {"firmware": None, "link": None, "link_best": None, "numa": 3}
+        fields = {"firmware": None, "mtu": None, "link": None, "link_best": None, "numa": 3}
         return Nic(name=name, driver="cxi_ss1", state="up", megabits=200000, **fields)
 
     roce = port(0).model_copy(update={"layer": "Ethernet"})

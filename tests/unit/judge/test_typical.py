@@ -490,7 +490,7 @@ class TestSlingshot:
 
     @staticmethod
     def _node(node: NodeFacts, state: str = "up", **about: Any) -> NodeFacts:
-        fields = {"firmware": None, "link": None, "link_best": None}
+        fields = {"firmware": None, "mtu": None, "link": None, "link_best": None}
         nic = Nic(name="hsn0", driver="cxi_ss1", state=state, megabits=200000, **fields)
         return node.model_copy(update={"ports": (), "nics": (nic.model_copy(update=about),)})
 

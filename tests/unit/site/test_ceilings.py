@@ -19,7 +19,7 @@ def facts(name: str = "skl-2x6148", **changes: Any) -> NodeFacts:
 
 
 def nic(megabits: int | None) -> Nic:
-    fields = dict.fromkeys(("firmware", "link", "link_best"))
+    fields = dict.fromkeys(("firmware", "mtu", "link", "link_best"))
     return Nic(name="eth0", driver="mlx5_core", state="up", megabits=megabits, **fields)
 
 

@@ -87,6 +87,7 @@ class Nic(StrictModel):
     firmware: str | None
     state: str | None
     megabits: int | None
+    mtu: int | None
     link: str | None
     link_best: str | None
     numa: int | None = None
@@ -296,6 +297,7 @@ def read_nics(nics: Mapping[str, Mapping[str, str]], unread: Unread) -> tuple[Ni
             firmware=_stated(values.get("firmware")),
             state=values.get("operstate"),
             megabits=megabits(name),
+            mtu=unread.read(f"nics.{name} mtu", values.get("mtu"), int),
             **_slot(values),
         )
         for name, values in sorted(nics.items())

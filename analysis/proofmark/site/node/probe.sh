@@ -489,7 +489,7 @@ network() {
             driver=$(readlink -f "$nic/device/driver")
             fact "$name driver" "${driver##*/}"
         fi
-        for key in operstate speed device/current_link_speed device/current_link_width \
+        for key in operstate speed mtu device/current_link_speed device/current_link_width \
             device/max_link_speed device/max_link_width device/numa_node; do
             [ ! -e "$nic/$key" ] || first_line "$name ${key#device/}" "$nic/$key"
         done
