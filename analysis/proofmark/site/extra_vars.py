@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -136,14 +137,13 @@ def internal_names(kit: Path) -> frozenset[str]:
     of roles whose default is that of the play: its run, its inventory, its limit. A site may set
     other options of roles in its inventory.
     """
-    files = [*kit.glob("playbooks/**/*.yml"), *kit.glob("roles/*/tasks/*.yml")]
     names: set[str] = set()
-    for file in files:
+    for file in chain(kit.glob("playbooks/**/*.yml"), kit.glob("roles/*/tasks/*.yml")):
         names.update(_names_in(_read(file)))
     for file in kit.glob("roles/*/vars/*.yml"):
         names.update(_read(file))
-    options = _options_of_roles(kit)
-    names.update(name for name, value in options.items() if _OF_PLAY.search(str(value)))
+    options = _options_of_roles(kit).items()
+    names.update(name for name, value in options if _OF_PLAY.search(str(value)))
     return frozenset(filter(_NAME.fullmatch, names - call_variables().keys() - {INTERPRETER}))
 
 

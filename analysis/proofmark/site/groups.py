@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -233,17 +234,13 @@ def refuse_split_facts(manager: Any, variable: str, parent: str) -> None:
     mistakes = []
     for group in top.child_groups if top else ():
         names = [group.name, *(each.name for each in group.get_ancestors())]
-        files = []
-        for folder in folders:
-            for name in names:
-                files += [
-                    file
-                    for file in _files(folder / "group_vars" / name)
-                    if variable in top_keys(file)
-                ]
+        read = chain(
+            *(_files(folder / "group_vars" / name) for folder, name in product(folders, names))
+        )
+        files = [file for file in read if variable in top_keys(file)]
         if len(files) > 1:
             found = f"defined in {len(files)} files, of which Ansible reads one"
-            others = ", ".join(str(file) for file in files[1:])
+            others = ", ".join(map(str, files[1:]))
             accepted = f"one file with the key {variable}; another one is {others}"
             mistakes.append(InputError(f"{files[0]}", variable, found, accepted))
     if mistakes:
@@ -422,16 +419,12 @@ def refuse_misnamed(inventory: Path) -> None:
 def unread_group_vars() -> list[InputError]:
     """Return the settings of Ansible because of which it does not read ``group_vars``."""
     config = ansible_constants().config
-    values = {name: config.get_config_value_and_origin(name) for name in READS_GROUP_VARS}
     mistakes = []
     for name, words in READS_GROUP_VARS.items():
-        value, origin = values[name]
-        if not {*value} & {*words}:
-            mistakes.append(
-                InputError(
-                    f"{origin}", name, ",".join(value) or "nothing", f"a list with {words[0]}"
-                )
-            )
+        value, origin = config.get_config_value_and_origin(name)
+        if {*value}.isdisjoint(words):
+            found, accepted = ",".join(value) or "nothing", f"a list with {words[0]}"
+            mistakes.append(InputError(f"{origin}", name, found, accepted))
     return mistakes
 
 
