@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
 from archspec.cpu import TARGETS
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from proofmark.cases.vocabulary import Slug, Text, Variable
 from proofmark.common.errors import KeyMistake, nearest
@@ -19,18 +19,14 @@ from proofmark.site.file_systems import FileSystem, Scratch
 from proofmark.site.firmware import Firmware, check_same_settings, check_vendor, wanted
 from proofmark.site.hardware import (
     CURRENT,
-    NODE,
-    RAILS,
     Facts,
     Mode,
     Modes,
-    Rate,
     StatedNode,
     bytes_per_s,
 )
 
 OFF = "off"
-RATE = TypeAdapter(Rate | None)
 
 
 class JudgeExpected(StrictModel):
@@ -153,42 +149,19 @@ class Partition(StrictModel):
     host_cpus: HostCpus | None = None
     expected: JudgeExpected = JUDGE_EXPECTED
 
-    @model_validator(mode="before")
-    @classmethod
-    def _first_mode(cls, given: Any) -> Any:
-        if isinstance(given, dict) and "current_mode" not in given:
-            return {**given, "current_mode": next(iter(given.get("modes") or [CURRENT]))}
-        return given
-
-    @model_validator(mode="before")
-    @classmethod
-    def _rate_of_the_node(cls, given: Any) -> Any:
-        """The rate of the link of a node need not be stated again for the fabric."""
-        if not isinstance(given, dict):
-            return given
-        rate: Any = given.get(NODE)
-        for key in (RAILS, "rate"):
-            rate = rate.get(key) if isinstance(rate, dict) else getattr(rate, key, None)
-        try:
-            RATE.validate_python(rate)
-        except ValidationError:
-            return given  # the node has the mistake
-        fabric = given.get("fabric", {})
-        if rate is not None and isinstance(fabric, Fabric) and fabric.rate is None:
-            fabric = fabric.model_copy(update={"rate": rate})
-        elif rate is not None and isinstance(fabric, dict) and fabric.get("rate") is None:
-            fabric = {**fabric, "rate": rate}
-        return {**given, "fabric": fabric}
-
     @model_validator(mode="after")
     def _one_rate(self) -> Self:
-        rate = self.node.rails.bytes_per_s
-        if rate and rate != bytes_per_s(self.fabric.rate):
+        """The rate of the link of a node need not be stated again for the fabric."""
+        stated, of_fabric = self.node.rails.rate, self.fabric.rate
+        if stated is not None and of_fabric is None:
+            vars(self)["fabric"] = self.fabric.model_copy(update={"rate": stated})
+        elif stated is not None and bytes_per_s(stated) != bytes_per_s(of_fabric):
             raise KeyMistake("the rate of node.rails.rate; state one of them", "fabric", "rate")
         return self
 
     @model_validator(mode="after")
     def _known_mode(self) -> Self:
+        vars(self)["current_mode"] = self.current_mode or next(iter(self.modes))
         if self.current_mode not in self.modes:
             hint = nearest(self.current_mode, self.modes)
             raise KeyMistake(f"one of modes: {', '.join(self.modes)}{hint}", "current_mode")
@@ -196,17 +169,17 @@ class Partition(StrictModel):
 
     @model_validator(mode="after")
     def _modes_have_attributes(self) -> Self:
+        if self.firmware is None:
+            return self
         for name, mode in self.modes.items():
             try:
-                wanted(self.firmware, mode.settings) if self.firmware else None
+                wanted(self.firmware, mode.settings)
             except KeyError as error:
                 accepted = f"the attributes of mode {name}, which needs {error}"
                 raise KeyMistake(accepted, "firmware", "attributes") from None
-            if self.firmware:
-                check_vendor(self.firmware, name, mode.settings)
-        if self.firmware:
-            modes = {name: mode.settings for name, mode in self.modes.items()}
-            check_same_settings(self.firmware, modes)
+            check_vendor(self.firmware, name, mode.settings)
+        modes = {name: mode.settings for name, mode in self.modes.items()}
+        check_same_settings(self.firmware, modes)
         return self
 
     @model_validator(mode="after")
