@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from itertools import zip_longest
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -76,7 +76,7 @@ class Scratch(StrictModel):
     """The directory in which benchmarks write, and the checks of it.
 
     Attributes:
-        path: where it is. ``{uid}`` in it is replaced before it is read (`with_uid`).
+        path: where it is. The number of the user replaces ``{uid}`` in it (`with_uid`).
         type: the required file system type, as in ``/proc/mounts``; nfs accepts nfs4; None accepts
             any.
         source: the required source, as in ``/proc/mounts``, or with host names that the nodes
@@ -121,17 +121,17 @@ class Scratch(StrictModel):
         return list(dict.fromkeys(known or ()))
 
 
-def with_uid(path: Any, run_user: Any) -> Any:
-    """Return `path` of an inventory without `UID`; another value than a text is returned as it is.
+def with_uid(path: str, run_user: str | None) -> str:
+    """Return `path` without `UID`.
 
     `run_user` is the user who runs the benchmarks, a user of this machine; without one it is the
     user of this process.
     """
-    if not isinstance(path, str) or UID not in path:
+    if UID not in path:
         return path
     try:
-        number = pwd.getpwnam(run_user).pw_uid
-    except (KeyError, TypeError):  # `check` refuses an unknown user
+        number = pwd.getpwnam(run_user or "").pw_uid
+    except KeyError:  # `check` refuses an unknown user
         number = os.geteuid()
     return path.replace(UID, f"{number}")
 

@@ -25,7 +25,6 @@ from proofmark.site.contract_document import (
     ContractItem,
     read_contract,
 )
-from proofmark.site.file_systems import with_uid
 from proofmark.site.firmware import SSH
 from proofmark.site.groups import (
     ALIASES,
@@ -99,22 +98,6 @@ def fact_mistakes(facts: Path, error: ValidationError) -> list[InputError]:
     return mistakes_of(error, Partition.model_json_schema(), place, [PARTITION])
 
 
-def paths_of_user(raw: Any) -> Any:
-    """Return the facts `raw` with the paths of the user who runs the benchmarks."""
-    if not isinstance(raw, dict):
-        return raw
-    user, scratch, further = (raw.get(key) for key in ("run_user", "scratch", "file_systems"))
-
-    def own(entry: Any) -> Any:
-        wanted = isinstance(entry, dict) and "path" in entry
-        return {**entry, "path": with_uid(entry["path"], user)} if wanted else entry
-
-    changed = {"scratch": own(scratch)} if scratch is not None else {}
-    if isinstance(further, list):
-        changed["file_systems"] = [own(each) for each in further]
-    return {**raw, **changed}
-
-
 _PLACES = {
     "provision_from": ("provision_from",),
     "scratch_dir": ("scratch", "path"),
@@ -123,31 +106,28 @@ _PLACES = {
 """The place of the fact that an extra variable replaces, below ``partition``."""
 
 
-def replaced_facts(raw: Any, overrides: Mapping[str, str | None]) -> dict[str, tuple[str, str]]:
-    """Return the facts that extra variables change: what the inventory has, and what they have."""
-    found = {}
-    for name, place in _PLACES.items():
-        value, stated = overrides.get(name), raw
-        for key in place:
-            stated = stated.get(key) if isinstance(stated, dict) else None
-        if value and value != stated:
-            found[name] = ("" if stated is None else f"{stated}", value)
-    return found
+def overridden(
+    raw: Any, overrides: Mapping[str, str | None]
+) -> tuple[Any, dict[str, tuple[str, str]]]:
+    """Return the facts `raw` with the values of extra variables (see `load_site`), and the changes.
 
-
-def overridden(raw: Any, overrides: Mapping[str, str | None]) -> Any:
-    """Return the facts `raw` with the values of extra variables; see `load_site`."""
+    A change is what the inventory has, and what the variable has.
+    """
     if not isinstance(raw, dict):
-        return raw
-    changed = dict(raw)
+        return raw, {}
+    changed, replaced = dict(raw), {}
     for name, (key, *below) in _PLACES.items():
-        value: Any = overrides.get(name)
-        if value and below:
-            own = changed.get(key)
-            value = {**(own if isinstance(own, dict) else {}), below[0]: value}
-        if value:
+        if not (value := overrides.get(name)):
+            continue
+        stated = changed.get(key)
+        if below:
+            own = stated if isinstance(stated, dict) else {}
+            stated, changed[key] = own.get(below[0]), {**own, below[0]: value}
+        else:
             changed[key] = value
-    return changed
+        if value != stated:
+            replaced[name] = ("" if stated is None else f"{stated}", value)
+    return changed, replaced
 
 
 class Site(StrictModel):
@@ -401,7 +381,6 @@ def read_sites(
 
     def site_of(name: str, group: PartitionGroup, partition: Partition) -> Site:
         firmware = partition.firmware
-        stated = replaced_facts(group.partition, overrides or {})
         return Site(
             name=folder.name,
             inventory=folder,
@@ -415,7 +394,7 @@ def read_sites(
             partition_hosts=list(group.all_hosts),
             aliases=group.aliases,
             contract=contract,
-            replaced=stated,
+            replaced=overridden(group.partition, overrides or {})[1],
             toolchain=Toolchain(group.toolchain or Toolchain.FOSS),
         )
 
@@ -437,7 +416,7 @@ def read_sites(
         if unknown := _unknown_toolchain(file, group.toolchain):
             mistakes.append(unknown)
             continue
-        raw = paths_of_user(overridden(group.partition, overrides or {}))
+        raw, _ = overridden(group.partition, overrides or {})
         questions = dict(unanswered(raw))
         mistakes += (open_question(file, place, text) for place, text in questions.items())
         if questions:

@@ -15,7 +15,7 @@ from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 from proofmark.site.execution import HostCpus, LaunchSettings, Queue
 from proofmark.site.fabric import Fabric
-from proofmark.site.file_systems import FileSystem, Scratch
+from proofmark.site.file_systems import FileSystem, Scratch, with_uid
 from proofmark.site.firmware import Firmware, check_same_settings, check_vendor, wanted
 from proofmark.site.hardware import (
     CURRENT,
@@ -148,6 +148,15 @@ class Partition(StrictModel):
     launch: LaunchSettings = LaunchSettings()
     host_cpus: HostCpus | None = None
     expected: JudgeExpected = JUDGE_EXPECTED
+
+    @model_validator(mode="after")
+    def _paths_of_user(self) -> Self:
+        every: list[Scratch | FileSystem] = [self.scratch, *self.file_systems]
+        scratch, *others = (
+            each.model_copy(update={"path": with_uid(each.path, self.run_user)}) for each in every
+        )
+        vars(self).update(scratch=scratch, file_systems=others)
+        return self
 
     @model_validator(mode="after")
     def _one_rate(self) -> Self:
