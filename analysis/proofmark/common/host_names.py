@@ -103,11 +103,9 @@ class HostTable:
 
     Args:
         names: the further names of each host, by host. The name of the host is one of its names.
-        domain: the only domain in which a name without a domain is a host; None: any domain.
     """
 
-    def __init__(self, names: Mapping[str, Iterable[str]], domain: str | None = None) -> None:
-        self._domain = domain
+    def __init__(self, names: Mapping[str, Iterable[str]]) -> None:
         self._exact: dict[str, str] = {}
         self._short: dict[str, dict[str, None]] = {}
         for host in names:
@@ -143,7 +141,7 @@ class HostTable:
             return host
         short = short_name(full)
         if full != short:  # only a host without a domain can have it
-            return self._exact.get(short) if self._domain in (None, domain_of(full)) else None
+            return self._exact.get(short)
         hosts = list(self._short.get(short, ()))
         return hosts[0] if len(hosts) == 1 else None
 

@@ -118,7 +118,9 @@ def _weak(path: Path, status: os.stat_result, *, is_end: bool) -> WeakPart | Non
     kind = "folder" if stat.S_ISDIR(status.st_mode) else "file"
     if status.st_uid not in _trusted_users():
         return WeakPart(path, f"a {kind} of the user {user_name(status.st_uid)}")
-    by_group = status.st_mode & stat.S_IWGRP and not _is_private_group(status.st_gid)
+    group = status.st_gid
+    private = group == 0 or any(_is_group_of_one(group, user) for user in _trusted_users())
+    by_group = status.st_mode & stat.S_IWGRP and not private
     shared = status.st_mode & stat.S_IWOTH or by_group
     if shared and (is_end or not status.st_mode & stat.S_ISVTX):
         mode = f"{stat.S_IMODE(status.st_mode):o}"
@@ -128,10 +130,6 @@ def _weak(path: Path, status: os.stat_result, *, is_end: bool) -> WeakPart | Non
 
 def _trusted_users() -> set[int]:
     return {0, os.geteuid(), Path(__file__).stat().st_uid}
-
-
-def _is_private_group(number: int) -> bool:
-    return number == 0 or any(_is_group_of_one(number, user) for user in _trusted_users())
 
 
 @cache

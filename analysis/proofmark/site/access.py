@@ -158,12 +158,16 @@ class AnsibleAccess:
         return known if known.local else known.model_copy(update={"host_name": address})
 
     def _access(self, variables: Mapping[str, Any]) -> HostAccess:
+        from ansible import constants
+
         get = self._ssh.get_option
         local = self._connection(variables) in _LOCAL
-        user = "" if local else str(get("remote_user") or "")
+        user, option = "" if local else str(get("remote_user") or ""), self._sudo.get_option
         become = {}
-        if self._is_become(variables) and self._needs_sudo(user):
-            option = self._option_of_sudo
+        # Ansible uses no sudo for a host on which the user logs in anyway.
+        if self._is_become(variables) and (
+            not user or user != option("become_user") or constants.BECOME_ALLOW_SAME_USER
+        ):
             become = {
                 "become_user": str(option("become_user") or "root"),
                 "sudo": str(option("become_exe") or "sudo"),
@@ -191,16 +195,6 @@ class AnsibleAccess:
         given = self._ssh.get_option(name)
         return [] if given == self._defaults[name] else shlex.split(str(given or ""))
 
-    def _needs_sudo(self, user: str) -> bool:
-        """Return whether Ansible uses sudo for a host on which `user` logs in."""
-        from ansible import constants
-
-        same = user != "" and user == self._option_of_sudo("become_user")
-        return not same or bool(constants.BECOME_ALLOW_SAME_USER)
-
-    def _option_of_sudo(self, name: str) -> Any:
-        return self._sudo.get_option(name)
-
     def _refused(self, variables: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         """Set the options of the plug-ins; yield key, found and accepted of each refused one."""
         connection = self._connection(variables)
@@ -225,14 +219,15 @@ class AnsibleAccess:
             yield "ansible_ssh_executable", repr(program), "one program without blanks"
 
     def _refused_sudo(self) -> Iterator[tuple[str, str, str]]:
-        user = str(self._option_of_sudo("become_user") or "root")
+        option = self._sudo.get_option
+        user = str(option("become_user") or "root")
         if not _USER.fullmatch(user):
             yield "ansible_become_user", repr(user), "the name of a user"
-        program = str(self._option_of_sudo("become_exe") or "sudo")
+        program = str(option("become_exe") or "sudo")
         if not _PROGRAM.fullmatch(program):
             yield "ansible_become_exe", repr(program), "one program without blanks"
         for name in ("become_flags", "sudo_chdir"):
-            value, default = self._option_of_sudo(name), self._defaults[name]
+            value, default = option(name), self._defaults[name]
             if value not in (default, None, ""):
                 yield f"ansible_{name}", repr(value), f"nothing, or {default!r}"
 

@@ -41,7 +41,10 @@ def chosen_site(kit: Path) -> Path:
     """
     link = kit / LINK
     if not link.is_symlink():
-        raise _none_chosen(kit)
+        accepted = "exactly one site: -i inventory/<site>"
+        if (kit / "ansible.cfg").exists():
+            accepted += f", or `make site SITE=<site>` in {kit}, which chooses one of {_names(kit)}"
+        raise bad_input("-i", "", "no site, and none is chosen", accepted)
     refuse_untrusted(link, OWN_COPY)
     folder = kit / link.readlink()
     if not folder.is_dir():
@@ -123,13 +126,6 @@ def missing_inventory(path: Path) -> BadInput:
     names = sorted(each.name for each in path.parent.glob("*") if each.is_dir())
     hint = nearest(path.name, names)
     return bad_input("-i", "", f"no inventory {path}{hint}", ", ".join(names) or "a folder")
-
-
-def _none_chosen(kit: Path) -> BadInput:
-    accepted = "exactly one site: -i inventory/<site>"
-    if (kit / "ansible.cfg").exists():
-        accepted += f", or `make site SITE=<site>` in {kit}, which chooses one of {_names(kit)}"
-    return bad_input("-i", "", "no site, and none is chosen", accepted)
 
 
 def _names(kit: Path) -> str:

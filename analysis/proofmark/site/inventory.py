@@ -44,13 +44,6 @@ def _place(facts: Path, *parts: str | int) -> str:
     return placed(variable_files(facts), parts)[0] or f"{facts}"
 
 
-def predicted_mistake(facts: Path) -> InputError:
-    """Return the error for ``origin: predicted``, which no inventory may declare."""
-    accepted = "measured or emulated; no inventory declares predictions"
-    key = f"{PARTITION}.origin"
-    return InputError(_place(facts, PARTITION, "origin"), key, f"{PREDICTED!r}", accepted)
-
-
 def open_question(facts: Path, place: tuple[str | int, ...], text: str) -> InputError:
     """Return the error of a required key whose value is a question of ``proofmark init``."""
     key = ".".join([PARTITION, *map(str, place)])
@@ -429,7 +422,9 @@ def read_sites(
                 broken.append(site_of(name, group, right))
             continue
         if partition.origin == PREDICTED:
-            mistakes.append(predicted_mistake(file))
+            place, accepted = _place(file, PARTITION, "origin"), "measured or emulated"
+            accepted += "; no inventory declares predictions"
+            mistakes.append(InputError(place, f"{PARTITION}.origin", f"{PREDICTED!r}", accepted))
         elif not questions:
             sites.append(site_of(name, group, partition))
         elif broken is not None:

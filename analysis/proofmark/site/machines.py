@@ -238,10 +238,13 @@ def _complete(machine: Machine) -> Machine:
     """
     topology = machine.topology
     cores = [len(domain.cores) for domain in topology.numa_domains if domain.cores]
+    threads = _domain_threads(cores)
+    of_l3 = topology.least_l3_cores or threads
     symbols: dict[str, Any] = {
         "domain_cores": cores,
-        "domain_threads": _domain_threads(cores),
-        "l3_threads": _l3_threads(topology, _domain_threads(cores)),
+        "domain_threads": threads,
+        # A cache of level 3 counts if `SHARED_L3` cores share it.
+        "l3_threads": of_l3 if SHARED_L3 <= of_l3 < threads else threads,
         "main_memory": topology.main_memory,
         "memories": list(topology.memories),
         "llc_bytes": topology.llc_bytes,
@@ -253,12 +256,6 @@ def _domain_threads(cores: Sequence[int]) -> int:
     """Return the most threads of a rank inside a domain that leave at most `IDLE_SHARE` idle."""
     busy = (1 - IDLE_SHARE) * sum(cores)
     return next(t for t in range(max(cores), 0, -1) if t * ranks_inside(cores, t) >= busy)
-
-
-def _l3_threads(topology: Topology, domain_threads: int) -> int:
-    """Return the threads of a rank inside a cache of level 3 that `SHARED_L3` cores share."""
-    cores = topology.least_l3_cores or domain_threads
-    return cores if SHARED_L3 <= cores < domain_threads else domain_threads
 
 
 NEVER = "1970-01-01T00:00:00Z"

@@ -181,7 +181,6 @@ def test_a_host_of_another_domain_is_another_host(domain: str) -> None:
     table = HostTable.reported(reported)
     assert [table.find(name) for name in planned] == [*others, None]
     assert table.find("n3.evil.example") == "n3.evil.example"
-    assert HostTable({each: () for each in planned}, domain).find("n3.evil.example") is None
 
 
 def test_a_declared_name_may_have_another_domain() -> None:
