@@ -33,7 +33,6 @@ from proofmark.site.contract_document import CONTRACT
 MARK = "QUESTION:"
 _COMMENT = re.compile(rf"^\s*#\s*{MARK}\s*(.+)$")
 _KEY = re.compile(r"^(\s*)([\w.-]+):(.*)$")
-_VALUE = re.compile(rf"^\s*(?:!unsafe\s+)?(['\"]?){MARK}\s*(.+?)\1\s*$")
 
 
 def unanswered(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[Any, str]]:
@@ -49,20 +48,8 @@ def unanswered(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[
             yield from unanswered(inner, (*place, number))
 
 
-def required(inventory: Path) -> Iterator[tuple[str, str]]:
-    """Yield ``file:line`` and the text of each question that is a value: no run starts before it.
-
-    The text begins with the key below ``partition``.
-    """
-    for file in sorted(inventory.rglob("*.yml")):
-        for number, key, value in _keys(text_or_empty(file, MAX_YAML_BYTES).splitlines()):
-            if question := _VALUE.match(value):
-                text = question[2].replace("''", "'") if question[1] == "'" else question[2]
-                yield f"{file}:{number}", f"{key}: {text}"
-
-
-def _keys(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
-    """Yield the line, the dotted key below ``partition`` and the text behind each key."""
+def keys_of(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
+    """Yield the line, the dotted key below ``partition`` and the text behind each key of YAML."""
     above: list[tuple[int, str]] = []
     for number, line in enumerate(lines, start=1):
         if found := _KEY.match(line):
@@ -80,7 +67,7 @@ def comments(inventory: Path) -> Iterator[tuple[str, str]]:
     """
     for file in sorted(inventory.rglob("*.yml")):
         lines = text_or_empty(file, MAX_YAML_BYTES).splitlines()
-        answered = {key for _, key, _ in _keys(lines)}
+        answered = {key for _, key, _ in keys_of(lines)}
         if (inventory / CONTRACT).exists():
             answered.add(Path(CONTRACT).stem)
         for number, line in enumerate(lines, start=1):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from proofmark.cli.command import ArgumentUse, Command, flag, whole
 from proofmark.cli.output import print_line, print_text
 from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.files import text_or_empty
+from proofmark.common.input_limits import MAX_YAML_BYTES
 from proofmark.common.kit import kit_folder
 from proofmark.common.nodesets import folded
 from proofmark.common.printed_command import PrintedCommand, of_person
@@ -32,10 +35,11 @@ from proofmark.packages.survey.inventory_files import (
 )
 from proofmark.packages.survey.listings import LISTINGS
 from proofmark.site.choice import choose_site, chosen_site
-from proofmark.site.groups import COMPUTE, MARK, comments, literal_yaml, required
+from proofmark.site.groups import COMPUTE, MARK, comments, keys_of, literal_yaml
 from proofmark.site.inventory import Site, load_sites
 
 DIFFERENT = 1
+_VALUE = re.compile(rf"^\s*(?:!unsafe\s+)?(['\"]?){MARK}\s*(.+?)\1\s*$")
 
 
 def init(options: Namespace) -> int:
@@ -47,6 +51,18 @@ def init(options: Namespace) -> int:
         raise bad_input("init", "", f"no {missing}", "SITE --from-node NODE, or --fabric FILE")
     options.from_node = [node_name(name) for name in options.from_node]
     return _diff(options) if options.diff else _write(options)
+
+
+def required(inventory: Path) -> Iterator[tuple[str, str]]:
+    """Yield ``file:line`` and the text of each question that is a value: no run starts before it.
+
+    The text begins with the key below ``partition``.
+    """
+    for file in sorted(inventory.rglob("*.yml")):
+        for number, key, value in keys_of(text_or_empty(file, MAX_YAML_BYTES).splitlines()):
+            if question := _VALUE.match(value):
+                text = question[2].replace("''", "'") if question[1] == "'" else question[2]
+                yield f"{file}:{number}", f"{key}: {text}"
 
 
 def _write(options: Namespace) -> int:
