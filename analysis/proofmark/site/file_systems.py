@@ -28,7 +28,7 @@ from proofmark.site.hardware import Count, between
 
 
 def _plain(path: str) -> str:
-    if re.search(r"[${}<>*?`]|%\w|/~|\bUID\b", path):
+    if re.search(r"[${}<>*?`]|%\w|/~|\bUID\b", path.replace(UID, "")):
         raise ValueError(f"a path in which only {UID} is replaced, by the number of the user")
     return path
 
