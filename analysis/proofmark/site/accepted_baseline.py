@@ -91,6 +91,8 @@ class ProgramTrait:
         package: empty where the package is known.
     """
 
+    __pydantic_config__ = StrictModel.model_config
+
     code: Annotated[str, AfterValidator(_known)]
     name: str = ""
     package: str = ""

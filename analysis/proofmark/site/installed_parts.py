@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 from proofmark.common.message import NOTHING, Message
+from proofmark.common.shared_models import StrictModel
 from proofmark.site.hardware import StatedNode
 from proofmark.site.hardware_limits import (
     is_product,
@@ -290,6 +291,8 @@ class Parts:
         gt_per_s: the rate that the link of each can have, the fastest first.
         link_bytes_per_s: the data rate of all ports together.
     """
+
+    __pydantic_config__ = StrictModel.model_config
 
     processor: str | None = _part(
         found=lambda facts: _shown_processor(facts.cpu_model, facts.virtual),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic import ValidationError
 from tests.fixtures.finished import written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import item
@@ -302,6 +304,15 @@ def test_a_slower_port_than_accepted_is_less() -> None:
     slow = facts(ports=(port.model_copy(update={"rate": "50 Gb/sec (2X EDR)"}),))
     stated = accepted_parts(accepted(facts()), {"a0": slow})["a0"]
     assert missing_parts(stated, parts_of(slow)).keys() == {"ports"}
+
+
+def test_a_baseline_has_the_parts_of_its_nodes_and_no_others() -> None:
+    (state,) = accepted(facts()).nodes
+    assert AcceptedNodes.model_validate_json(state.model_dump_json()) == state
+    for name, value in (("core", 4), ("reserved", math.nan)):
+        stored = {**state.model_dump(), "parts": {**vars(state.parts), name: value}}
+        with pytest.raises(ValidationError):
+            AcceptedNodes.model_validate(stored)
 
 
 def test_ports_of_roce_are_counted_once() -> None:
