@@ -25,7 +25,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import MEASURED, STORAGE_TARGET, TOGETHER
 from proofmark.common.message import NOTHING, Message, Term, joined
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
-from proofmark.common.text import percent
+from proofmark.common.text import by_number, percent
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.fleet.critical_values import (
     LEAST_DROP,
@@ -141,7 +141,7 @@ class _Nodes:
         for fact, of_nodes in facts:
             pairs = [*zip(of_nodes, lower.tolist(), strict=True)]
             few, many = (
-                ", ".join(sorted({of for of, low in pairs if low is part}, key=_by_number))
+                ", ".join(sorted({of for of, low in pairs if low is part}, key=by_number))
                 for part in (True, False)
             )
             shown = fact if isinstance(fact, Message) else Term(fact)
@@ -161,7 +161,7 @@ class _Nodes:
         from scipy.special import stdtr
 
         count = len(self.names)
-        in_order = sorted(range(count), key=lambda place: _by_number(self.names[place]))
+        in_order = sorted(range(count), key=lambda place: by_number(self.names[place]))
         line = np.empty(count)
         line[in_order] = np.linspace(-0.5, 0.5, count)
         rho, of_logs = (
@@ -241,11 +241,6 @@ def _numbers(names: Sequence[str]) -> dict[str, dict[str, str]]:
         for several in IN_CHASSIS if last else ():
             found[name][Message("host-number-modulo", by=several)] = f"{int(last) % several}"
     return found
-
-
-def _by_number(name: str) -> list[tuple[int, str]]:
-    """Return the key by which names are in the order of their numbers."""
-    return [(int(digits or 0), text) for text, digits in re.findall(r"(\D*)(\d*)", name)]
 
 
 LIKE_NODES = "like nodes"
