@@ -72,8 +72,6 @@ _KEYS = {
     "Cpu": "queue.cpus_per_node",
     "Mem": "queue.memory_per_node",
 }
-_SUFFIX = {"K": -10, "": 0, "M": 0, "G": 10, "T": 20, "P": 30}
-"""The exponents of 2 of a number of Slurm: of memory in MiB."""
 
 _NO_REASON = "none"
 """The reason that sinfo prints if there is none."""
@@ -143,7 +141,10 @@ def fields_of(line: str) -> dict[str, str]:
 def _amount(resources: str, name: str) -> float | None:
     """Return the amount of a resource in ``cpu=8,mem=4G,node=2``, memory in MiB; None: none."""
     match = re.search(rf"(?:^|,){name}=(\d{{1,15}}(?:\.\d{{1,3}})?)([KMGTP]?)(?:,|$)", resources)
-    return float(match[1]) * 2.0 ** _SUFFIX[match[2]] if match else None
+    if match is None:
+        return None
+    power = 10 * " KMGTP".index(match[2] or " ")
+    return float(match[1]) * 2.0 ** (power - 20 if name == "mem" and power else power)
 
 
 def _number(text: str) -> int | None:
@@ -301,8 +302,8 @@ class Slurm(ReservingScheduler):
         if (job, status.reason) not in self._exceeding:
             try:
                 self._exceeding[job, status.reason] = self._exceeds(job, *match.groups())
-            except SchedulerError:
-                return status
+            except (SchedulerError, ValueError):
+                return status  # no answer that can be read
         never = self._exceeding[job, status.reason]
         return JobStatus(State.UNAVAILABLE, status.reason, _KEYS[match[3]]) if never else status
 
