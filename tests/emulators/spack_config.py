@@ -25,8 +25,8 @@ def merged(strong: Any, weak: Any) -> Any:
 
 def packages_in(path: Path) -> dict[str, Any]:
     loaded = yaml.safe_load(path.read_text())
-    found: dict[str, Any] = loaded.get("spack", loaded).get("packages", {})
-    return found
+    loaded = loaded.get("spack", loaded)
+    return {key: loaded[key] for key in ("packages", "packages:") if loaded.get(key)}
 
 
 def main(words: list[str]) -> None:
@@ -37,10 +37,12 @@ def main(words: list[str]) -> None:
         files.append(environment / name.replace("$operating_system", "debian12"))
     if "--config-scope" in words:
         files.insert(0, Path(words[words.index("--config-scope") + 1]) / "packages.yaml")
-    found: dict[str, Any] = {"all": {"providers": {"mpi": ["openmpi"], "blas": ["openblas"]}}}
+    providers = {"mpi": ["openmpi"], "blas": ["openblas"]}
+    found: dict[str, Any] = {"packages": {"all": {"providers": providers}}}
     for path in reversed(files):
         found = merged(packages_in(path), found)
-    yaml.safe_dump({"packages": found}, sys.stdout)
+        found = {"packages": found.get("packages:") or found["packages"]}
+    yaml.safe_dump(found, sys.stdout)
 
 
 main(sys.argv[1:])

@@ -21,10 +21,10 @@ from tests.folders import ROOT
 from proofmark.cli.install import ready
 from proofmark.common.errors import BadInput
 from proofmark.common.files import read_json
-from proofmark.software.spack.installation import unmarked
+from proofmark.software.spack.installation import SpackInstallation, unmarked
 from proofmark.software.spack.lock_check import check
 from proofmark.software.spack.lock_file import SiteRequest, read_lock
-from proofmark.software.spack.lock_make import Checkouts, copied_environment, make_from
+from proofmark.software.spack.lock_make import copied_environment, make_from
 
 NEEDED = ("PROOFMARK_SPACK", "PROOFMARK_SPACK_PACKAGES")
 
@@ -39,10 +39,9 @@ LUSTRE = "lustre: {buildable: false, externals: [{spec: lustre@2.15.0, prefix: /
 
 
 @pytest.fixture(scope="module")
-def checkouts() -> Checkouts:
+def checkouts() -> SpackInstallation:
     spack, packages = (Path(os.environ[name]) for name in NEEDED)
-    made = ready(Namespace(spack=spack, spack_packages=packages, prefixes=None), ROOT)
-    return Checkouts(made.spack, made.packages, made.python, made.index)
+    return ready(Namespace(spack=spack, spack_packages=packages, prefixes=None), ROOT)
 
 
 @pytest.fixture
@@ -76,12 +75,15 @@ COUNTS = {
     "all": ('{all: {"prefer:": [+lustre]}, %s}', "lustre", True),
     "range": ('{ior: {require: "@3.2:3.9"}, %s}', "version", "3.3.0"),
     "replaced": ('{ior: {"require:": ["@3.3.0"]}, %s}', "version", "3.3.0"),
+    "package replaced": ('{"ior:": {require: "@3.3.0"}, %s}', "version", "3.3.0"),
+    "one of": ('{ior: {require: [{one_of: ["@3.3.0", "@3.2.1"]}]}, %s}', "version", "3.3.0"),
+    "either MPI": ("{mpi: {require: [{any_of: [mpich, openmpi]}]}, %s}", "version", "4.0.0"),
     "any of": ('{ior: {require: [{any_of: ["@3.3.0", "@3.2.1"]}]}, %s}', "version", "3.3.0"),
 }
 
 
 @pytest.mark.parametrize("kind", COUNTS)
-def test_what_a_site_asks_counts(folder: Path, checkouts: Checkouts, kind: str) -> None:
+def test_what_a_site_asks_counts(folder: Path, checkouts: SpackInstallation, kind: str) -> None:
     text, key, expected = COUNTS[kind]
     asks(folder, f"packages: {text % LUSTRE}\n")
     make_from(ROOT, folder / "spack.yaml", folder, checkouts)
@@ -104,12 +106,19 @@ REFUSED = {
     "provider": ("{all: {providers: {mpi: [openmpi]}}}", r"providers\.mpi: found openmpi, but"),
     "target": ("{all: {target: [zen4]}}", r"all\.target: found target=zen4, but the solver gives"),
     "no such variant": ('{ior: {require: "+nosuch"}}', "spack concretize: found no solution"),
+    "both MPIs": ("{mpi: {require: [mpich, openmpi]}}", "spack concretize: found no solution"),
+    "all replaced": (
+        '{"all:": {prefer: [+x]}}',
+        r"all\.require: found nothing",
+    ),
     "two": ("{mpi: {require: [openmpi]}}", "spack concretize: found no solution"),
 }
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_what_would_not_count_is_refused(folder: Path, checkouts: Checkouts, kind: str) -> None:
+def test_what_would_not_count_is_refused(
+    folder: Path, checkouts: SpackInstallation, kind: str
+) -> None:
     asked, words = REFUSED[kind]
     choice = asks(folder, f"packages: {asked}\n")
     with pytest.raises(BadInput, match=words) as raised:
@@ -133,7 +142,7 @@ UNMET = {
 }
 
 
-def test_the_specs_of_a_lock_say_which_wishes_do_not_count(checkouts: Checkouts) -> None:
+def test_the_specs_of_a_lock_say_which_wishes_do_not_count(checkouts: SpackInstallation) -> None:
     """A package that the lock lacks is of another environment of the site."""
     folder = ROOT / "environments/local/debian12"
     with copied_environment(ROOT, folder.parent / "spack.yaml", folder, checkouts) as copied:
@@ -146,7 +155,7 @@ def test_the_specs_of_a_lock_say_which_wishes_do_not_count(checkouts: Checkouts)
 
 @pytest.mark.parametrize("kind", [*COUNTS, "include"])
 def test_the_emulated_configuration_is_that_of_spack(
-    folder: Path, checkouts: Checkouts, kind: str
+    folder: Path, checkouts: SpackInstallation, kind: str
 ) -> None:
     """`tests/emulators/spack_config.py` stands for Spack in the tests of the command."""
     asked = COUNTS[kind][0] % LUSTRE if kind in COUNTS else "{openblas: {require: '@0.3.33'}}"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from proofmark.software.spack.installation import SpackInstallation
-from proofmark.software.spack.lock_make import Checkouts
+from proofmark.software.spack.lock_make import lock_variables
 
 pytestmark = pytest.mark.skipif("PROOFMARK_SPACK" not in os.environ, reason="needs Spack")
 
@@ -40,9 +40,9 @@ def test_no_variable_of_spack_itself_reaches_it(
         monkeypatch.delenv(name, raising=False)
     installation = SpackInstallation(tmp_path, tmp_path, tmp_path)
     before = installation.environment()
-    own = Checkouts(tmp_path, tmp_path).variables(tmp_path)
+    own = lock_variables(installation, tmp_path)
     for name in names:
         monkeypatch.setenv(name, "/of/the/caller")
     assert installation.environment() == before
-    assert Checkouts(tmp_path, tmp_path).variables(tmp_path) == own
+    assert lock_variables(installation, tmp_path) == own
     assert "/of/the/caller" not in installation.environment().values()

@@ -36,6 +36,7 @@ from proofmark.software.spack.installation import (
     installation_in,
     this_system,
 )
+from proofmark.software.spack.lock_check import PINS, load_mapping
 from proofmark.software.spack.mirror import (
     Located,
     SourceState,
@@ -161,7 +162,7 @@ def ready(options: Namespace, kit: Path) -> SpackInstallation:
     sources = Sources(spack=options.spack, packages=options.spack_packages)
     installation = installation_in(_prefixes(options, kit), sources)
     installation.root.mkdir(parents=True, exist_ok=True)
-    bootstrap(installation, kit, spack.read_pins(kit), sources, say)
+    bootstrap(installation, kit, load_mapping(kit / PINS), sources, say)
     return installation
 
 
@@ -233,7 +234,7 @@ def bundle(options: Namespace) -> int:
     """Pack Spack, its recipes, sources, wheels and the lock."""
     kit, system = kit_folder(), system_of(options)
     request, chosen = _request(options, kit, system, options.sources)
-    pins = spack.read_pins(kit)
+    pins = load_mapping(kit / PINS)
     with tempfile.TemporaryDirectory(dir=options.target.resolve().parent) as scratch:
         folder = Path(scratch) / "bundle"
         folder.mkdir()

@@ -20,6 +20,7 @@ from proofmark.common.processes import environment_of, run_command
 from proofmark.common.progress_lines import say, while_working
 from proofmark.site.inventory import Inventory, read_sites
 from proofmark.software.installed import module_variables
+from proofmark.software.spack.installation import SpackInstallation
 from proofmark.software.spack.lock_check import (
     check,
     load_mapping,
@@ -27,7 +28,6 @@ from proofmark.software.spack.lock_check import (
 )
 from proofmark.software.spack.lock_file import Lock, lock_changes, read_lock
 from proofmark.software.spack.lock_make import (
-    Checkouts,
     HashState,
     copied_environment,
     hashes_of_lock,
@@ -87,21 +87,19 @@ def lock(options: Namespace) -> int:
         raise bad_input("-i", "", "nothing", "the folder of a site, whose lock is made")
     locks = site.resolve() / "locks" if site else kit / "environments"
     names = _existing(locks, system) if options.arch == ALL else [options.arch]
-    installation = ready(options, kit)
-    spack, packages, python = installation.spack, installation.packages, installation.python
-    checkouts = Checkouts(spack, packages, python, installation.index)
+    spack = ready(options, kit)
     if options.compare:
         different = 0
         for name in names:
-            different += _compare(kit, locks / name / system, checkouts)
+            different += _compare(kit, locks / name / system, spack)
         return DIFFERENT if different else 0
     mistakes: list[InputError] = []
     for name in names:
         try:
             if inventory is None:
-                _write_of_kit(kit, name, system, checkouts)
+                _write_of_kit(kit, name, system, spack)
             else:
-                _write_of_site(options, inventory, locks / name / system, checkouts)
+                _write_of_site(options, inventory, locks / name / system, spack)
         except BadInput as error:  # the other locks are made all the same
             mistakes += error.mistakes
     if mistakes:
@@ -121,26 +119,26 @@ def _existing(locks: Path, system: str) -> list[str]:
     return names
 
 
-def _write_of_kit(kit: Path, name: str, system: str, checkouts: Checkouts) -> None:
+def _write_of_kit(kit: Path, name: str, system: str, spack: SpackInstallation) -> None:
     path = kit / "environments" / name / system / "spack.lock"
     before = _earlier(path)
-    make(kit, name, system, checkouts)
+    make(kit, name, system, spack)
     _print_written(path, before)
 
 
 def _write_of_site(
-    options: Namespace, inventory: Inventory, folder: Path, checkouts: Checkouts
+    options: Namespace, inventory: Inventory, folder: Path, spack: SpackInstallation
 ) -> None:
     kit, (name, system) = kit_folder(), folder.parts[-2:]
     path = folder / "spack.lock"
     before = _earlier(path)
-    if options.find and not _find(options, inventory, folder, checkouts):
+    if options.find and not _find(options, inventory, folder, spack):
         say(f"{path} stays: it was made from these parts, recipes and pins")
         print_line(f"{path}")
         return
     source = folder / "spack.yaml"
     read_spack_yaml(source)
-    make_from(kit, source, folder, checkouts)
+    make_from(kit, source, folder, spack)
     made = read_lock(path)
     built = sorted(spec.label for spec in made.missing(made.roots, ()))
     say(f"{len(built)} packages to build: {', '.join(built)}")
@@ -171,13 +169,13 @@ def _print_written(path: Path, before: Lock | None) -> None:
         say(f"the same version, built again: {', '.join(again)}")
 
 
-def _compare(kit: Path, folder: Path, checkouts: Checkouts) -> int:
+def _compare(kit: Path, folder: Path, spack: SpackInstallation) -> int:
     """Print how the specs of a lock differ from the pinned recipes; return how many do."""
     lock_file = folder / "spack.lock"
     read_lock(lock_file)
     of_kit = folder.parents[1] == kit / "environments"
     source = (folder.parent if of_kit else folder) / "spack.yaml"
-    with copied_environment(kit, source, folder, checkouts) as copied:
+    with copied_environment(kit, source, folder, spack) as copied:
         shutil.copy(lock_file, copied.folder / "spack.lock")
         hashes = hashes_of_lock(copied)
     wrong = [each for each in hashes if each.state is not HashState.EQUAL]
@@ -187,7 +185,7 @@ def _compare(kit: Path, folder: Path, checkouts: Checkouts) -> int:
     return len(wrong)
 
 
-def _find(options: Namespace, inventory: Inventory, folder: Path, checkouts: Checkouts) -> bool:
+def _find(options: Namespace, inventory: Inventory, folder: Path, spack: SpackInstallation) -> bool:
     """Find the parts of the site, print them, and write ``spack.yaml``.
 
     Returns:
@@ -212,7 +210,7 @@ def _find(options: Namespace, inventory: Inventory, folder: Path, checkouts: Che
     blas = choose_blas(libraries, wanted, options.blas)
     toolsets = [f"{path}" for path in sorted(ROOT.glob(TOOLSETS))]
     with while_working("searching build tools with spack external find"):
-        tools = find_tools(checkouts, [*folders, *toolsets])
+        tools = find_tools(spack, [*folders, *toolsets])
     _print("tools", tools.tools)
     compilers = kit / f"environments/common/compilers-{system}.yaml"
     known = load_mapping(compilers)["packages"]["gcc"]["externals"] if compilers.is_file() else []
@@ -251,7 +249,7 @@ def _drivers_line(environment: Mapping[str, Any], parts: SiteParts) -> str:
     scratches = ", ".join(sorted(parts.scratches)) or "no declared type"
     required = environment["packages"].get("mpi", {}).get("require", [])
     if not any(map(is_open_mpi, required)):
-        return f"drivers of files: those of the recipe of the MPI; scratch: {scratches}"
+        return f"drivers of files: those that the environment requires; scratch: {scratches}"
     lacking = "".join(f"; {each}: no headers on this system" for each in parts.without_headers)
     return f"drivers of files: {', '.join(parts.drivers)}; scratch: {scratches}{lacking}"
 

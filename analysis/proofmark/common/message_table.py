@@ -333,11 +333,9 @@ MESSAGES: Mapping[str, str] = {
     "mpi-unread": "{library} states no release: whether it is {wanted} of the lock is unknown.",
     "variants-default": "{part}: no fact of the site chose {variants}; the recipe did.",
     "variants-unknown": "{part} of the site: its programs do not state {variants}: unknown.",
-    "drivers-default": "{part}: its recipe has no choice of ROMIO's drivers. On a parallel file "
-    "system it writes by the generic one, without stripes.",
     "drivers-generic": "{part}: ROMIO has the drivers {drivers}. On a Lustre or GPFS it writes by "
-    "the generic one, without stripes: the other needs lustre/lustreapi.h or gpfs.h on the system "
-    "where the lock is made.",
+    "the generic one, without stripes. romio-filesystem chooses another one; Open MPI needs "
+    "lustre/lustreapi.h or gpfs.h for it, on the system where the lock is made.",
     "derived-same": "the same versions, built in another way",
     # judge: comparisons of machines that would not see a material change
     "noisy": "too noisy: a difference of up to {change} % would not be seen, {material} % is "

@@ -68,7 +68,7 @@ def processor_needs(job: Job, software: Software) -> str:
         BadInput: archspec has no target of this name.
     """
     targets = {package_of_step(step, software).target for step in job.steps} - {""}
-    return "".join(f"{target_requirements(target).line()}\n" for target in sorted(targets))
+    return "".join(f"{target_requirements(target)}\n" for target in sorted(targets))
 
 
 def launcher_of_step(

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path, PurePath
 
-from proofmark.common.errors import BadInput, InputError
+from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import read_bytes
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
@@ -215,21 +215,20 @@ def package_with(error: FirstError) -> SystemPackage | None:
 
 def _has(package: SystemPackage, error: FirstError) -> bool:
     name = error.name
-    match error.kind:
-        case ErrorKind.HEADER_MISSING:
-            return name in package.headers
-        case ErrorKind.MODULE_MISSING:
-            return name.lower().removesuffix(".mod") in package.headers
-        case ErrorKind.LIBRARY_MISSING:
-            return name in package.libraries
-        case ErrorKind.SYMBOL_MISSING:
-            return bool(name) and name.startswith(package.symbols)
-        case ErrorKind.TOOL_MISSING | ErrorKind.COMPILER_MISSING:
-            return PurePath(name).name in package.tools
-        case ErrorKind.PACKAGE_MISSING:
-            return name in package.finds
-        case _:
-            return False
+    if error.kind is ErrorKind.SYMBOL_MISSING:
+        return bool(name) and name.startswith(package.symbols)
+    if error.kind is ErrorKind.MODULE_MISSING:
+        name = name.lower().removesuffix(".mod")
+    named = {
+        ErrorKind.HEADER_MISSING: package.headers,
+        ErrorKind.MODULE_MISSING: package.headers,
+        ErrorKind.LIBRARY_MISSING: package.libraries,
+        ErrorKind.TOOL_MISSING: package.tools,
+        ErrorKind.COMPILER_MISSING: package.tools,
+        ErrorKind.PACKAGE_MISSING: package.finds,
+    }
+    of_tools = error.kind in (ErrorKind.TOOL_MISSING, ErrorKind.COMPILER_MISSING)
+    return (PurePath(name).name if of_tools else name) in named.get(error.kind, ())
 
 
 def what_to_do(error: FirstError) -> str:
@@ -292,8 +291,20 @@ def error_of_build(log: Path, read: Callable[[Path], list[str]]) -> FirstError |
     return error
 
 
-def refused(tool: str, failure: BuildFailure, error: FirstError | None, output: Path) -> BadInput:
-    """Return the exception of a failed installation."""
+def refused(
+    tool: str, failure: BuildFailure | None, exit_code: int, stage: Path, output: Path
+) -> BadInput:
+    """Return the exception of a failed installation, with its first cause.
+
+    Args:
+        failure: None if the output of the tool has none.
+        stage: the folder of builds, whose logs are read.
+        output: the output of the tool.
+    """
+    if failure is None:
+        accepted = f"a complete installation; see {output}; run the same command again to continue"
+        return bad_input(tool, "", f"exit code {exit_code}", accepted)
+    error = error_of_build(failure.log, lambda path: read_log(path, stage)) if failure.log else None
     code = str(error.kind if error else failure.cause)
     place = (
         f"{error.file}{f':{error.line}' if error.line else ''}: " if error and error.file else ""

@@ -68,11 +68,6 @@ def run(
                 raise
 
 
-def complete_installation(log: Path) -> str:
-    """Return what a message accepts in place of a failed build."""
-    return f"a complete installation; see {log}; run the same command again to continue"
-
-
 def _lines(pipe: int, idle: Callable[[], None]) -> Iterator[bytes]:
     rest, due = b"", time.monotonic() + IDLE_S
     while True:

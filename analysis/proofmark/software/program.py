@@ -236,18 +236,14 @@ class Kernel(StrictModel):
         return self.bits and self.bits * (1 + self.fma)
 
 
-class KernelReport(StrictModel):
-    """With `environment`, a BLAS prints the name of its kernel; `pattern` matches it."""
-
-    environment: dict[str, str]
-    pattern: str
-
-
 class BlasFamily(StrictModel):
-    """One BLAS; `variable` selects its kernel, None if the kit must not select one."""
+    """One BLAS; `variable` selects its kernel, None if the kit must not select one.
+
+    `report` matches the line in which it prints the name of its kernel.
+    """
 
     variable: str | None = None
-    report: KernelReport
+    report: str
     kernels: dict[str, tuple[Kernel, ...]]
 
 
@@ -266,7 +262,6 @@ class BlasVariants(StrictModel):
     """
 
     variants: dict[str, Variant]
-    report: dict[str, str]
     findings: tuple[Message, ...]
 
 
@@ -289,16 +284,14 @@ def blas_variants(program: Program, facts: NodeFacts) -> BlasVariants:
     """
     blas = program.blas
     if blas is None:
-        return BlasVariants(variants={}, report={}, findings=())
+        return BlasVariants(variants={}, findings=())
     family = families().get(blas.family)
     known = family.kernels.get(facts.machine, ()) if family else ()
-    report = family.report.environment if family else {}
     chosen = _named(known, blas.chosen or blas.built_for)
     if chosen is None:
         unknown = Variant(kernel=blas.chosen or blas.built_for, environment={})
         return BlasVariants(
             variants={AS_INSTALLED: unknown, RIGHT: unknown},
-            report=report,
             findings=(_unknown_kernel(program, blas),),
         )
     right = _right(known, chosen, blas, facts)
@@ -309,7 +302,6 @@ def blas_variants(program: Program, facts: NodeFacts) -> BlasVariants:
             AS_INSTALLED: Variant(kernel=chosen.name, environment={}),
             RIGHT: Variant(kernel=right.name, environment=forced),
         },
-        report=report,
         findings=_findings(known, chosen, forced, blas, facts),
     )
 
@@ -317,7 +309,7 @@ def blas_variants(program: Program, facts: NodeFacts) -> BlasVariants:
 def reported_kernels(family: str, output: str) -> tuple[str, ...]:
     """Return the kernels that a BLAS reported in a program's output, each once and sorted."""
     known = families().get(family)
-    kernels = re.findall(known.report.pattern, output, re.MULTILINE) if known else []
+    kernels = re.findall(known.report, output, re.MULTILINE) if known else []
     return tuple(sorted(set(kernels)))
 
 

@@ -24,23 +24,29 @@ from proofmark.runs.run import Run, site_of
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.software.environments import Source, System, file_of_system, sources_of
-from proofmark.software.installed import Installed, Spelling, program_path, spellings, with_facts
+from proofmark.software.installed import (
+    Installed,
+    Provided,
+    Spelling,
+    program_path,
+    spellings,
+    with_facts,
+)
 from proofmark.software.program import LAUNCHERS, Program, parse_programs, unprobed
 from proofmark.software.provider import SYSTEM
-from proofmark.software.software import Package, PackageSource, Software, package_of
+from proofmark.software.software import Package, Software, package_of
 from proofmark.software.spack.installation import this_system
 from proofmark.software.spack.lock_file import asked_beside
 from proofmark.software.spack.mpi_and_blas import lock_at, unchosen_variants, virtuals_of
 
 
-def make_software(
+def packages_of_system(
     sources: Mapping[str, Source],
     prefixes: Mapping[str, str],
     pins: Mapping[str, str],
     programs: Mapping[str, Sequence[Program]],
-    facts: NodeFacts,
-) -> Software:
-    """Return the software of a run from the probes of programs of the distribution or of pip.
+) -> Installed:
+    """Return the packages of the distribution or of pip, whose versions the probes have.
 
     Args:
         prefixes: the folder into which pip installed, by package.
@@ -48,64 +54,42 @@ def make_software(
     Raises:
         BadInput: a program was not probed, or the folder of pip is missing in `prefixes`.
     """
-    packages: dict[str, Package] = {}
+    packages: dict[str, Provided] = {}
     for name, source in sources.items():
         if (source.pip or source.own) and name not in prefixes:
             raise bad_input("prefix", name, "nothing", "the folder into which it was installed")
         prefix = prefixes.get(name, "")
-        probed = {Path(program.name).name: program for program in programs.get(name, ())}
-        used = _probed(name, source.paths(prefix), probed)
+        used = _probed(name, source.paths(prefix), programs.get(name, ()))
         owner = next(iter(used.values())).package or ""
-        if source.own:
-            owner = f"{name} {prefix.rpartition('-')[2]}"
+        version = prefix.rpartition("-")[2] if source.own else owner.partition(" ")[2]
         distribution = [f"{source.pip.distribution}=={pins[name]}"] if source.pip else []
-        packages[name] = package_of(
-            used,
-            facts,
-            PackageSource(
-                origin="system",
-                version=pins[name] if source.pip else owner.partition(" ")[2],
-                spec=" ".join([*source.apt, *distribution]),
-            ),
-            source.variables(prefix),
+        packages[name] = Provided(
+            version=pins[name] if source.pip else version,
+            spec=" ".join([*source.apt, *distribution]),
+            prefix=prefix,
+            programs=source.paths(prefix),
+            environment=source.variables(prefix),
         )
-    return Software(packages=packages)
+    return Installed(origin=SYSTEM, packages=packages)
 
 
 def installed_software(
     installed: Installed, programs: Mapping[str, Sequence[Program]], facts: NodeFacts
 ) -> Software:
-    """Return the software of a run from ``installed.json`` and the probed programs, by package.
+    """Return the software of a run from its packages and the probed programs, by package.
 
     Raises:
         BadInput: a program of a package was not probed.
     """
     packages = {}
     for name, provided in installed.packages.items():
-        probed = {Path(program.name).name: program for program in programs.get(name, ())}
-        used = _probed(name, provided.programs, probed)
-        package = package_of(
-            used,
-            facts,
-            PackageSource(
-                installed.origin, provided.version, spec=provided.spec, hash=provided.hash
-            ),
-            provided.environment,
-        )
-        findings = (*provided.findings, *package.findings)
-        update = {
-            "target": provided.target,
-            "site_parts": provided.site_parts,
-            "findings": findings,
-            "built": provided.built,
-        }
-        packages[name] = package.model_copy(update=update)
+        used = _probed(name, provided.programs, programs.get(name, ()))
+        packages[name] = package_of(used, facts, installed.origin, provided)
     return Software(packages=packages)
 
 
-def _probed(
-    name: str, paths: Mapping[str, str], probed: Mapping[str, Program]
-) -> dict[str, Program]:
+def _probed(name: str, paths: Mapping[str, str], programs: Sequence[Program]) -> dict[str, Program]:
+    probed = {Path(program.name).name: program for program in programs}
     for program, path in paths.items():
         if Path(path).name not in probed:
             probes = ", ".join(probed) or "no program"
@@ -149,10 +133,10 @@ def provide_software(
     }
     if by_installed:
         installed = read_json(run.files.installed, Installed)
-        software = installed_software(installed, programs, facts)
     else:
         prefixes = {name: probe.prefix for name, probe in probes.packages.items() if probe.prefix}
-        software = _system_software(run, environments, prefixes, programs, facts)
+        installed = _of_system(run, environments, prefixes, programs)
+    software = installed_software(installed, programs, facts)
     launch = site_of(run).partition.launch
     packages = {name: each.with_variables(launch) for name, each in software.packages.items()}
     software = Software(packages=packages, passed_on=passed_on())
@@ -170,13 +154,12 @@ def provide_software(
     add_input(run.folder, target)
 
 
-def _system_software(
+def _of_system(
     run: Run,
     environments: Path,
     prefixes: Mapping[str, str],
     programs: Mapping[str, Sequence[Program]],
-    facts: NodeFacts,
-) -> Software:
+) -> Installed:
     file = file_of_system(environments, site_of(run).partition.environment)
     sources = sources_of(file, sorted({step.package for step in run.plan.programs()}))
     pins = {
@@ -184,7 +167,7 @@ def _system_software(
         for name, source in sources.items()
         if source.pip
     }
-    return make_software(sources, prefixes, pins, programs, facts)
+    return packages_of_system(sources, prefixes, pins, programs)
 
 
 def _pinned(lock: Path, distribution: str) -> str:

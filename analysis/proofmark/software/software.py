@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -17,7 +16,7 @@ from proofmark.common.shared_models import StrictModel
 from proofmark.runs.run import Run
 from proofmark.site.execution import LaunchSettings, doubtful
 from proofmark.site.node.facts import NodeFacts
-from proofmark.software.installed import DerivedPart
+from proofmark.software.installed import DerivedPart, Provided
 from proofmark.software.program import Launcher, Program, blas_variants
 
 
@@ -121,21 +120,8 @@ class Software(_WithDigest):
         return {name: package.environment_hash for name, package in self.packages.items()}
 
 
-@dataclass(frozen=True)
-class PackageSource:
-    """Where a package comes from."""
-
-    origin: str
-    version: str
-    spec: str = ""
-    hash: str = ""
-
-
 def package_of(
-    programs: Mapping[str, Program],
-    facts: NodeFacts,
-    source: PackageSource,
-    environment: Mapping[str, str] | None = None,
+    programs: Mapping[str, Program], facts: NodeFacts, origin: str, provided: Provided
 ) -> Package:
     """Return a package from the probes of its programs, with the variants of their BLAS.
 
@@ -154,16 +140,19 @@ def package_of(
     mpirun = parallel.mpi.mpirun if parallel and parallel.mpi else None
     choices = {name: dict(variant.environment) for name, variant in variants.items()}
     return Package(
-        origin=source.origin,
-        version=source.version,
-        spec=source.spec,
-        hash=source.hash,
+        origin=origin,
+        version=provided.version,
+        spec=provided.spec,
+        hash=provided.hash,
         prefix=mpirun.removesuffix("/bin/mpirun") if mpirun else "",
+        target=provided.target,
         launcher=parallel.launcher if parallel else "plain",
-        environment=dict(environment or {}),
+        environment=provided.environment,
         programs=dict(programs),
         variants={BLAS_KERNEL: choices} if choices else {},
-        findings=tuple(dict.fromkeys(findings)),
+        site_parts=provided.site_parts,
+        findings=(*provided.findings, *dict.fromkeys(findings)),
+        built=provided.built,
     )
 
 

@@ -12,7 +12,6 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from archspec.cpu import TARGETS, UnsupportedMicroarchitecture
@@ -25,27 +24,11 @@ _LINUX_NAMES = {"sse3": "pni"}
 """Names in ``/proc/cpuinfo`` of the instruction sets for which archspec uses another name."""
 
 
-@dataclass(frozen=True)
-class TargetRequirements:
-    """The properties that a processor needs to run programs built for a target.
+def target_requirements(target: str) -> str:
+    """Return the line that ``fit.awk`` reads: what programs built for `target` need.
 
-    Attributes:
-        generation: the generation of POWER (9 for POWER9), else 0.
-        flags: flags of ``/proc/cpuinfo``, sorted; empty for POWER, which the generation describes.
-    """
-
-    target: str
-    machine: str
-    generation: int
-    flags: tuple[str, ...]
-
-    def line(self) -> str:
-        """Return the line that ``fit.awk`` reads."""
-        return " ".join([self.target, self.machine, str(self.generation), *self.flags])
-
-
-def target_requirements(target: str) -> TargetRequirements:
-    """Return the properties that programs built for `target` need.
+    It has the target, the machine, the generation of POWER (9 for POWER9), else 0, and the flags of
+    ``/proc/cpuinfo``, sorted; none for POWER, which the generation describes.
 
     Raises:
         BadInput: archspec has no such target.
@@ -55,10 +38,10 @@ def target_requirements(target: str) -> TargetRequirements:
         raise bad_input("software.json", "target", f"{target!r}{hint}", "an archspec name")
     known = TARGETS[target]
     machine = known.family.name
-    flags = (
-        () if machine in POWER else sorted(_LINUX_NAMES.get(word, word) for word in known.features)
-    )
-    return TargetRequirements(target, machine, known.generation, tuple(flags))
+    flags = sorted(_LINUX_NAMES.get(word, word) for word in known.features)
+    if machine in POWER:
+        flags = []
+    return " ".join([target, machine, str(known.generation), *flags])
 
 
 def gcc_flags(target: str, version: str) -> str:
@@ -67,7 +50,8 @@ def gcc_flags(target: str, version: str) -> str:
     Raises:
         BadInput: archspec has no such target, or this gcc does not know it.
     """
-    known = TARGETS[target_requirements(target).target]
+    target_requirements(target)  # refuses an unknown one
+    known = TARGETS[target]
     # The range 10.3:12.2 of archspec has 12.2, and by its own order not 12.2.0.
     for release in (version, ".".join(version.split(".")[:2])):
         with suppress(UnsupportedMicroarchitecture):

@@ -318,6 +318,14 @@ def test_a_lock_is_made_again_for_whatever_the_site_asks(
             "{ior: {requires: x}}",
             "spack.yaml: packages: found ==> Error: packages.yaml:1: 'requires'",
         ),
+        (
+            '{"all:": {prefer: [+x]}}',
+            "packages.all.require: found nothing",
+        ),
+        (
+            '{}\n"packages:": {ior: {prefer: [+x]}}',
+            "packages.all.require: found nothing",
+        ),
     ],
 )
 def test_what_would_have_no_effect_is_refused_before_the_solver(
@@ -332,15 +340,10 @@ def test_what_would_have_no_effect_is_refused_before_the_solver(
     (site / "locks").mkdir(parents=True)
     (site / "locks/packages.yaml").write_text(f"packages: {asked}\n")
     program = tmp_path / "spack/bin/spack"
-    emulated = program.read_text()
-    answer = "echo 'packages: {ior: {require: \"@4.0.0\"}}'"
     if "requires" in asked:
         answer = "echo \"==> Error: packages.yaml:1: 'requires' was unexpected\" >&2; exit 1"
-    program.write_text(
-        emulated.replace(
-            "'config get packages')", f"'config get packages') {answer}; exit ;;\n*no)"
-        )
-    )
+        refusing = f"'config get packages') {answer}; exit ;;\n*no)"
+        program.write_text(program.read_text().replace("'config get packages')", refusing))
     assert main(["lock", "local", "-i", str(site), "--find"]) == 3
     assert complaint in capfd.readouterr().err
     assert not (tmp_path / "spack/bin/spack.calls").exists(), "nothing was solved"

@@ -33,7 +33,8 @@ from proofmark.report.sections import issues, node_provenance
 from proofmark.report.summary import headline, overall, summary
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of
-from proofmark.software.software import PackageSource, Software, package_of
+from proofmark.software.installed import Provided
+from proofmark.software.software import Software, package_of
 
 SECTIONS = [
     "key-figures",
@@ -152,16 +153,16 @@ def test_a_kernel_is_read_from_the_output_of_a_program_with_a_blas(tmp_path: Pat
     data = gather(run, verdict)
     assert data.software and all(data.kernels.values()) and data.kernels
     (program,) = data.software.packages["hpcc"].programs.values()
-    source = PackageSource("system", "1.0", spec="hpcc")
+    source = Provided(version="1.0", spec="hpcc", prefix="", programs={})
     without = program.model_copy(update={"blas": None})
     (facts,) = (node.newest for node in nodes_of(run).values())
     (other,) = data.software.packages["intel-mpi-benchmarks"].programs.values()
     linked = other.model_copy(update={"blas": program.blas})
-    variantless = PackageSource("system", "1.0", spec="intel-mpi-benchmarks")
+    variantless = source.model_copy(update={"spec": "intel-mpi-benchmarks"})
     for packages in (
         {},
-        {"hpcc": package_of({program.name: without}, facts, source)},
-        {"intel-mpi-benchmarks": package_of({other.name: linked}, facts, variantless)},
+        {"hpcc": package_of({program.name: without}, facts, "system", source)},
+        {"intel-mpi-benchmarks": package_of({other.name: linked}, facts, "system", variantless)},
     ):
         known = Software(packages=packages)
         run.files.software.write_text(known.model_dump_json(), encoding="utf-8")

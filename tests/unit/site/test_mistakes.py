@@ -15,7 +15,7 @@ from proofmark.cli.main import main
 from proofmark.common.kit import ansible_constants
 from proofmark.machine import preflight
 from proofmark.site.choice import BESIDE_HOSTS
-from proofmark.software.providers.easybuild import EasyBuildInstallation
+from proofmark.software.providers.easybuild import EasyBuild
 
 FACTS = Path("group_vars/cluster/partition.yml")
 Edits = dict[str, str]
@@ -221,7 +221,7 @@ def test_the_list_of_suites_shows_what_each_one_lacks(
     spack = lacks()
     assert (spack["quick"], spack["io"]) == ("–", "–")
     edit(inventory, {SPACK: "provision_from: easybuild"})
-    with patch.object(EasyBuildInstallation, "refuse_controller"):
+    with patch.object(EasyBuild, "refuse_controller"):
         assert lacks() == spack
 
 

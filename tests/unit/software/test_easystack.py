@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -17,13 +18,13 @@ from proofmark.common.errors import BadInput
 from proofmark.common.processes import run_command
 from proofmark.site.partition import Toolchain
 from proofmark.software.environments import environments_with
-from proofmark.software.installed import spellings
+from proofmark.software.installed import ProvisionRequest, Sources, spellings
 from proofmark.software.providers.easybuild import (
     AS_ROOT,
     COLUMNS,
     EASYCONFIGS,
     EASYSTACK,
-    EasyBuildInstallation,
+    EasyBuild,
     easybuild_command,
     easystack_of,
     entries_of,
@@ -42,6 +43,11 @@ FAMILIES = (
 )
 """An environment of each family of processors."""
 NAMES = {"HPL", "IMB", "IOR", "NPB", "OSU-Micro-Benchmarks", "STREAM"}
+
+
+def easybuild(arch: str, prefixes: Path, **changes: Any) -> EasyBuild:
+    """Return the provider for all packages of the easystack."""
+    return EasyBuild(ProvisionRequest(ROOT, arch, {}, prefixes, **changes))
 
 
 @pytest.fixture
@@ -63,13 +69,13 @@ def test_easybuild_resolves_the_easystack_for_every_environment(arch: str, tmp_p
     The gcc of the toolchain does not know zen5. The target of graniterapids is sapphirerapids.
     """
     commands = [
-        EasyBuildInstallation(ROOT, each, tmp_path).command(ROOT / EASYSTACK)
+        easybuild(each, tmp_path).command(ROOT / EASYSTACK)
         for each in sorted({*ARCHITECTURES} - {"zen5", "graniterapids"})
     ]
     targets = [[word for word in command if "--optarch=" in word] for command in commands]
     assert {len(target) for target in targets} == {1}
     assert len({(*command,) for command in commands}) == len({*map(str, targets)})
-    installation = EasyBuildInstallation(ROOT, arch, tmp_path)
+    installation = easybuild(arch, tmp_path)
     words = installation.command(ROOT / EASYSTACK, "--dry-run")
     done = run_command(words, environment=installation.variables())
     assert done.returncode == 0, done.stdout + done.stderr
@@ -94,7 +100,7 @@ def test_no_setting_of_the_site_reaches_easybuild(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / ".config"))
     monkeypatch.setenv("EASYBUILD_INSTALLPATH_SOFTWARE", "/apps/software")
     monkeypatch.setenv("EASYBUILD_FILTER_DEPS", "OpenMPI")
-    installation = EasyBuildInstallation(ROOT, "local", tmp_path)
+    installation = easybuild("local", tmp_path)
     words = [*easybuild_command(installation.variables()), "--show-config"]
     assert "/apps/software" in run_command(words, environment=os.environ).stdout  # the control
     shown = run_command(words, environment=installation.variables()).stdout
@@ -107,13 +113,14 @@ def test_no_setting_of_the_site_reaches_easybuild(
 def test_with_the_compiler_and_mpi_of_the_site_only_the_six_packages_are_built(
     tmp_path: Path,
 ) -> None:
-    installation = EasyBuildInstallation(ROOT, "local", tmp_path, Toolchain.SYSTEM)
-    modules = installation.modules()
+    installation = easybuild("local", tmp_path, toolchain=Toolchain.SYSTEM)
+    modules = installation.planned()
     assert {module.name for module in modules} == {"GCC", *NAMES}
     assert all(module.version.endswith("system") for module in modules)
     assert not any(module.installed for module in modules)
-    stream = dataclasses.replace(installation, wanted=frozenset({"stream"}))
-    assert {module.name for module in stream.modules()} == {"GCC", "STREAM"}
+    request = dataclasses.replace(installation.request, programs={"stream": ()})
+    stream = EasyBuild(request)
+    assert {module.name for module in stream.planned()} == {"GCC", "STREAM"}
 
 
 def test_only_the_packages_of_a_plan_are_in_its_easystack() -> None:
@@ -133,12 +140,12 @@ def test_only_the_packages_of_a_plan_are_in_its_easystack() -> None:
 @pytest.mark.usefixtures("_easybuild")
 def test_sources_target_and_number_of_processes_reach_easybuild(tmp_path: Path) -> None:
     mirror = tmp_path / "mirror"
-    skl = EasyBuildInstallation(ROOT, "skl", tmp_path, sources=mirror, jobs=3)
+    skl = easybuild("skl", tmp_path, sources=Sources(mirror=mirror), jobs=3)
     command = skl.command(ROOT / EASYSTACK)
-    assert f"--sourcepath={tmp_path}/skl/sources:{mirror}" in command
+    assert f"--sourcepath={skl.prefix}/sources:{mirror}" in command
     assert "--parallel=3" in command
     assert "--optarch=GCC:-march=skylake-avx512 -mtune=skylake-avx512" in command
-    knl = EasyBuildInstallation(ROOT, "knl", tmp_path)
+    knl = easybuild("knl", tmp_path)
     assert skl.prefix != knl.prefix  # their modules have the same names
 
 
@@ -168,9 +175,8 @@ def spack_versions(arch: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_both_origins_have_the_same_packages_in_the_same_versions(arch: str) -> None:
-    easybuild = {name: str(entry).rsplit("-", 3) for name, entry in entries_of(ROOT).items()}
-    assert {package: words[1] for package, words in easybuild.items()} == spack_versions(arch)
-    assert set(EasyBuildInstallation(ROOT, arch, ROOT).packages()) == easybuild.keys()
+    versions = {name: str(entry).rsplit("-", 3) for name, entry in entries_of(ROOT).items()}
+    assert {package: words[1] for package, words in versions.items()} == spack_versions(arch)
 
 
 def test_stream_has_the_array_size_of_every_environment() -> None:
@@ -188,7 +194,7 @@ def test_stream_has_the_array_size_of_every_environment() -> None:
 def test_gcc_has_options_for_the_processor_of_every_environment_but_one() -> None:
     gcc = spellings(ENVIRONMENTS).easybuild_gcc
     for arch in {*ARCHITECTURES} - {"zen5"}:
-        target = EasyBuildInstallation(ROOT, arch, ROOT).target
+        target = easybuild(arch, ROOT).target
         assert re.match(r"-m(arch|cpu)=\S+", gcc_flags(target, gcc)), arch
     assert gcc_flags("mic_knl", gcc) == "-march=knl -mtune=knl"
     assert gcc_flags("power9le", gcc) == "-mcpu=power9 -mtune=power9"
@@ -208,4 +214,4 @@ def test_a_gcc_that_does_not_know_the_processor_is_refused() -> None:
 
 def test_an_unknown_environment_has_no_packages() -> None:
     with pytest.raises(BadInput, match="did you mean 'knl'"):
-        EasyBuildInstallation(ROOT, "knk", ROOT).packages()
+        _ = easybuild("knk", ROOT).target

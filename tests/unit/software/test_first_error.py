@@ -276,22 +276,24 @@ def test_without_a_package_the_error_of_easybuild_is_the_failure() -> None:
     assert read(["== Build succeeded"]) is None
 
 
-def test_the_message_has_code_place_remedy_and_log() -> None:
-    failure = BuildFailure(BuildCause.BUILD, "hpl-2.3", "exit", Path("/s/b.txt"))
-    error = FirstError(
-        ErrorKind.HEADER_MISSING, "fatal error: mpi.h: No such file", "mpi.h", "a.c", 2
-    )
-    (mistake,) = refused("spack install", failure, error, Path("/s/out.log")).mistakes
+def test_the_message_has_code_place_remedy_and_log(tmp_path: Path) -> None:
+    log, output = tmp_path / "b.txt", Path("/s/out.log")
+    log.write_text("a.c:2:10: fatal error: mpi.h: No such file or directory\n")
+    failure = BuildFailure(BuildCause.BUILD, "hpl-2.3", "exit", log)
+    (mistake,) = refused("spack install", failure, 1, tmp_path, output).mistakes
     assert mistake.code == "HEADER_MISSING"
-    assert mistake.found == "hpl-2.3: a.c:2: fatal error: mpi.h: No such file"
+    assert mistake.found == "hpl-2.3: a.c:2: fatal error: mpi.h: No such file or directory"
     assert "Debian: libopenmpi-dev; RHEL: openmpi-devel" in mistake.accepted
-    assert "/s/b.txt" in mistake.accepted
+    assert f"the log is {log}" in mistake.accepted
     source = read_failure(lines("source.spack"))
     assert source is not None
-    (mistake,) = refused("spack install", source, None, Path("/s/out.log")).mistakes
+    (mistake,) = refused("spack install", source, 1, tmp_path, output).mistakes
     assert mistake.code == "SOURCE_NOT_REACHED"
     assert "https://mirror.example.org/" in mistake.found
     assert "provision_sources" in mistake.accepted
+    (mistake,) = refused("eb", None, 3, tmp_path, output).mistakes
+    assert (mistake.found, mistake.code) == ("exit code 3", "")
+    assert "see /s/out.log" in mistake.accepted
 
 
 def test_only_a_log_of_the_own_stage_is_read(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def test_a_shipped_lock_passes_each_check_after_its_build(
     assert installed.packages.keys() == PROGRAMS.keys()
     for name, package in installed.packages.items():
         assert package.version == lock.root(name).version
-        assert target_requirements(package.target).target == lock.root(name).target
+        assert target_requirements(package.target).split()[0] == lock.root(name).target
         assert not {each.code for each in package.findings} & DOUBTS
     assert installed.packages["hpl"].built["mpi"].startswith(part_of(lock, "mpi").label)
 

@@ -30,7 +30,6 @@ from proofmark.software.spack.installation import (
 from proofmark.software.spack.lock_check import (
     OVERLAY,
     LockedEnvironment,
-    LockText,
     canonicalise,
     check,
     check_lock,
@@ -39,7 +38,7 @@ from proofmark.software.spack.lock_check import (
     read_environment,
     root_names,
 )
-from proofmark.software.spack.lock_make import Checkouts, make
+from proofmark.software.spack.lock_make import make
 
 ARCHITECTURES = sorted(path.parent.name for path in ROOT.glob("environments/*/spack.yaml"))
 LOCKS = sorted(ROOT.glob("environments/*/*/spack.lock"))
@@ -107,9 +106,7 @@ def check_text(text: str, digest: str, overlay: Path, **changes: Any) -> list[In
         **changes,
     }
     pins = environment.pop("pins", {"spack": {"commit": "c0ffee"}})
-    return check_lock(
-        LockText("lock", text, digest), LockedEnvironment(**environment), overlay, pins
-    )
+    return check_lock("lock", text, digest, LockedEnvironment(**environment), overlay, pins)
 
 
 def mistakes(lock: dict[str, Any], overlay: Path, **changes: Any) -> list[str]:
@@ -383,7 +380,7 @@ def test_bad_input_of_spacklock_has_exit_code_3(
 
 def test_no_lock_is_made_from_a_checkout_that_is_not_at_its_pin(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="HEAD"):
-        make(ROOT, "local", "debian12", Checkouts(ROOT, tmp_path))
+        make(ROOT, "local", "debian12", SpackInstallation(tmp_path, ROOT, tmp_path))
 
 
 @pytest.fixture
@@ -551,8 +548,8 @@ def lock_of_rhel9(
     program.with_name("spack.result").write_text("0" if solved else "1")
     monkeypatch.setattr(lock_make, "not_pinned", lambda checkout, pin: "")
     monkeypatch.setattr(lock_make, "this_system", lambda: running)
-    checkouts = Checkouts(folder / "spack", folder / "packages")
-    make(folder / "kit", "knl", "rhel9", checkouts)
+    spack = SpackInstallation(folder, folder / "spack", folder / "packages")
+    make(folder / "kit", "knl", "rhel9", spack)
     return folder / "kit/environments/knl/rhel9"
 
 

@@ -35,11 +35,21 @@ def test_a_default_of_a_recipe_is_named_and_a_requirement_is_not() -> None:
     assert "schedulers=none" in text and "~cuda" in text
     for required in ("fabrics", "romio", "lustre", "gpfs"):
         assert required not in text, "the environment requires it"
-    assert ("drivers-default", "openmpi") not in unchosen(POWER10)
     assert ("drivers-generic", "openmpi") in unchosen(POWER10)
-    mpich = unchosen(ROOT / "environments/zen3/debian12/spack.lock")
-    assert ("drivers-default", "mpich") in mpich
-    assert "netmod" not in mpich[("variants-default", "mpich")]
+
+
+def test_the_kits_mpich_writes_by_the_driver_of_the_scratch() -> None:
+    drivers = {}
+    for path in (ROOT / "environments").glob("*/*/spack.lock"):
+        for spec in read_lock(path).specs.values():
+            if spec.name == "mpich":
+                drivers[path] = spec.variants["romio-filesystem"]
+    assert len(drivers) == 14
+    for path, names in drivers.items():
+        assert names == ["gpfs", "lustre", "nfs", "ufs"]
+        found = unchosen(path)
+        assert ("drivers-generic", "mpich") not in found
+        assert "netmod" not in found[("variants-default", "mpich")]
 
 
 def edited(folder: Path, parameters: dict[str, Any], require: str, *, external: bool) -> Path:
@@ -95,7 +105,7 @@ def test_a_default_that_spack_adds_to_an_external_is_not_known(tmp_path: Path) -
         (["nfs", "ufs"], True),
         (["nfs", "ufs", "gpfs"], False),
         (["lustre"], False),
-        (["none"], False),
+        (["none"], True),
     ],
 )
 def test_an_mpi_of_the_kit_without_a_parallel_driver_is_named(
@@ -147,8 +157,9 @@ def test_the_scratch_of_the_site_chooses_the_drivers_of_open_mpi(
     assert made["packages"]["mpi"] == {"require": [f"openmpi fabrics=ucx {expected}"]}
     assert ("lustre" in made["packages"]) is ("+lustre" in expected)
     assert parts.without_headers == sorted(scratches - set(parts.drivers) - {"nfs"})
-    mpich = site_environment(read_spack_yaml(ROOT / "environments/zen3/spack.yaml"), parts)
-    assert mpich["packages"]["mpi"] == {"require": ["mpich device=ch4 netmod=ucx"]}
+    kit = read_spack_yaml(ROOT / "environments/zen3/spack.yaml")
+    kit_mpich, mpich = kit["packages"]["mpi"], site_environment(kit, parts)
+    assert mpich["packages"]["mpi"] == kit_mpich
 
 
 def test_the_driver_that_wrote_is_the_reported_one_or_the_only_one() -> None:

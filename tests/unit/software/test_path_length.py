@@ -14,7 +14,7 @@ from proofmark.common.errors import BadInput
 from proofmark.software.installed import ProvisionRequest
 from proofmark.software.provider import check_provider
 from proofmark.software.spack.install import missing_specs
-from proofmark.software.spack.installation import BELOW, LONGEST, SHEBANG_LIMIT, check_length
+from proofmark.software.spack.installation import BELOW, LONGEST, SHEBANG_LIMIT, check_path
 
 LONG = Path("/" + "x" * LONGEST)
 SHORT = Path("/" + "x" * (LONGEST - 1))
@@ -28,13 +28,13 @@ NODE = {
 
 def test_the_longest_folder_keeps_the_path_of_sbang_at_the_limit() -> None:
     assert len(f"{SHORT}{BELOW}") == SHEBANG_LIMIT
-    check_length(SHORT)
+    check_path(SHORT)
 
 
 @pytest.mark.fault("path-too-long")
 def test_a_longer_folder_is_refused_with_both_lengths_and_the_variable() -> None:
     with pytest.raises(BadInput) as raised:
-        check_length(LONG)
+        check_path(LONG)
     (mistake,) = raised.value.mistakes
     assert mistake.file == "provision_prefixes"
     assert mistake.found == f"{LONG}, {LONGEST + 1} characters"

@@ -27,7 +27,8 @@ from proofmark.software.installed import Installed, Provided
 from proofmark.software.program import parse_programs
 from proofmark.software.provision import (
     ProgramProbes,
-    make_software,
+    installed_software,
+    packages_of_system,
     provide_software,
 )
 from proofmark.software.software import Software
@@ -115,13 +116,14 @@ def test_a_wrong_system_yml_is_refused(tmp_path: Path, source: str, complaint: s
 
 def make(probes: dict[str, str], prefixes: dict[str, str] | None = None) -> Software:
     sources = load(LOCAL, System).packages
-    return make_software(
+    programs = {name: parse_programs(text, name) for name, text in probes.items()}
+    installed = packages_of_system(
         {name: sources[name] for name in probes},
         {"intel-mpi-benchmarks": PREFIX} if prefixes is None else prefixes,
         {"intel-mpi-benchmarks": "2021.18.1"},
-        {name: parse_programs(text, name) for name, text in probes.items()},
-        parse_probe(FACTS, "facts"),
+        programs,
     )
+    return installed_software(installed, programs, parse_probe(FACTS, "facts"))
 
 
 def test_the_version_is_that_of_the_package_manager() -> None:

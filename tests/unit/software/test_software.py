@@ -14,8 +14,9 @@ from tests.folders import PACKAGE, PROBES
 from proofmark.cases.vocabulary import BLAS_KERNEL
 from proofmark.common.errors import BadInput
 from proofmark.site.node.facts import NodeFacts, parse_probe
+from proofmark.software.installed import Provided
 from proofmark.software.program import Program, parse_programs
-from proofmark.software.software import Package, PackageSource, Software, package_of
+from proofmark.software.software import Package, Software, package_of
 
 PROBE = PACKAGE / "software/probe-program.sh"
 
@@ -34,7 +35,10 @@ def facts() -> NodeFacts:
 
 def hpcc(**programs: Program) -> Package:
     return package_of(
-        programs or {"hpcc": recorded("hpcc-openblas")}, facts(), PackageSource("system", "1.5.0")
+        programs or {"hpcc": recorded("hpcc-openblas")},
+        facts(),
+        "system",
+        Provided(version="1.5.0", prefix="", programs={}),
     )
 
 
@@ -161,8 +165,10 @@ def test_a_package_without_blas_has_no_variants() -> None:
     package = package_of(
         {"IMB-MPI1": recorded("imb-intel")},
         facts(),
-        PackageSource("preinstalled", "2021.18.1"),
-        {"I_MPI_ROOT": "/opt/impi"},
+        "preinstalled",
+        Provided(
+            version="2021.18.1", prefix="", programs={}, environment={"I_MPI_ROOT": "/opt/impi"}
+        ),
     )
     assert (package.variants, package.launcher, package.prefix) == ({}, "hydra", "/opt/impi")
 

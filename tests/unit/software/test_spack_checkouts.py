@@ -20,7 +20,7 @@ from proofmark.software.spack.installation import (
     bootstrap,
     installation_in,
 )
-from proofmark.software.spack.lock_make import Checkouts
+from proofmark.software.spack.lock_make import lock_variables
 
 TAG = "v1"
 
@@ -86,7 +86,7 @@ def test_a_lock_and_an_installation_use_one_index_of_the_recipes(tmp_path: Path)
     installation.configure(Sources())
     folder = tmp_path / "scratch"
     folder.mkdir()
-    Checkouts(installation.spack, installation.packages, cache=installation.index).variables(folder)
+    lock_variables(installation, folder)
     caches = {
         yaml.safe_load((user / "config.yaml").read_text())["config"]["misc_cache"]
         for user in (folder / "user", installation.root / "user")

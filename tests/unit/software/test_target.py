@@ -41,7 +41,7 @@ SIGILL = 128 + 4
 def unfit(folder: Path, targets: list[str], *probes: str) -> tuple[int, str]:
     """Return exit code and output of the check for nodes with these probes."""
     requirements = folder / "needs"
-    lines = [target_requirements(target).line() for target in targets]
+    lines = [target_requirements(target) for target in targets]
     requirements.write_text("".join(f"{line}\n" for line in lines))
     paths = []
     for number, text in enumerate(probes):

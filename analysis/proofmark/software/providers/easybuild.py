@@ -26,11 +26,12 @@ from proofmark.common.yaml_models import load
 from proofmark.site.groups import TOOLCHAIN
 from proofmark.site.inventory import Site
 from proofmark.site.partition import Toolchain
-from proofmark.software.build_failure import error_of_build, read_failure, read_log, refused
-from proofmark.software.build_process import Say, complete_installation, run
+from proofmark.software.build_failure import read_failure, refused
+from proofmark.software.build_process import Say, run
 from proofmark.software.installed import (
     Installed,
     Provided,
+    ProvisionRequest,
     Spelling,
     find_programs,
     spellings,
@@ -249,28 +250,28 @@ def read_plan(text: str) -> list[Module]:
     return list(modules.values())
 
 
-@dataclass(frozen=True)
-class EasyBuildInstallation:
-    """The modules that EasyBuild installs for the environment `arch`.
+def system_gcc() -> str:
+    """Return the version of the ``gcc`` of the controller, ``12.2.0``.
 
-    Attributes:
-        root: the folder of all installations of EasyBuild.
-        sources: a folder of sources; None: only downloads.
-        wanted: the packages to install, by the names of the cases; empty: all of the easystack.
+    Raises:
+        BadInput: there is none.
     """
+    if version := controller_gcc():
+        return version
+    found, code = "no such command on the controller", Code.NO_COMPILER
+    raise BadInput(InputError("gcc", "", found, "the gcc of the site", code))
 
-    kit: Path
-    arch: str
-    root: Path
-    toolchain: Toolchain = Toolchain.FOSS
-    sources: Path | None = None
-    jobs: int = 0
-    wanted: frozenset[str] = frozenset()
+
+class EasyBuild(Provider):
+    """Programs that EasyBuild builds from the easystack of the kit, in a folder for each target.
+
+    The modules of two targets have equal names.
+    """
 
     @property
     def prefix(self) -> Path:
-        """The folder of the modules. Each target has its own: their modules have equal names."""
-        return self.root / self.arch
+        """The folder of the modules."""
+        return self.request.prefixes / "easybuild" / self.request.arch
 
     @property
     def target(self) -> str:
@@ -279,22 +280,47 @@ class EasyBuildInstallation:
         Raises:
             BadInput: there is no such environment.
         """
-        return read_target(self.kit / "environments" / self.arch)
+        return read_target(self.request.kit / "environments" / self.request.arch)
 
-    def packages(self) -> list[str]:
-        """Return the packages of the easystack, by the names of the cases; EasyBuild is not called.
+    @classmethod
+    def packages(cls, kit: Path, site: Site) -> Collection[str]:
+        """Return the packages of the easystack.
 
         Raises:
-            BadInput: the environment has no target, or the easystack is wrong.
+            BadInput: the environment has no target, the easystack is wrong, or see
+                `refuse_controller`.
         """
-        read_target(self.kit / "environments" / self.arch)  # refuses an unknown environment
-        return list(entries_of(self.kit))
+        arch, toolchain = site.partition.environment, site.toolchain
+        read_target(kit / "environments" / arch)  # refuses an unknown environment
+        packages = entries_of(kit)
+        cls(ProvisionRequest(kit, arch, {}, kit, toolchain=toolchain)).refuse_controller()
+        return packages
+
+    def missing(self) -> list[str]:
+        """Return the modules of the easystack that are not installed."""
+        return [module.module for module in self._planned if not module.installed]
+
+    def install(self, say: Say) -> Installed:
+        """Build the missing modules and return the packages of the request.
+
+        Raises:
+            BadInput: the easystack cannot be resolved, a build failed, or a program is missing.
+            Stopped: this process received SIGINT or SIGTERM.
+        """
+        if not self.missing():
+            return self._installed(self._planned)
+        self.build(say)
+        return self._installed(self.planned())
+
+    @cached_property
+    def _planned(self) -> Sequence[Module]:
+        return self.planned()  # cached: EasyBuild needs seconds for it
 
     def variables(self) -> dict[str, str]:
         """Return the variables of ``eb``, which reads no configuration of the user or of /etc."""
         files = f"{self.prefix / 'no-configuration'}"
         own = {"COLUMNS": COLUMNS, "XDG_CONFIG_HOME": files, "XDG_CONFIG_DIRS": files}
-        return easybuild_variables(self.kit, environment_of("eb", own))
+        return easybuild_variables(self.request.kit, environment_of("eb", own))
 
     def gcc_options(self) -> str:
         """Return the options of the gcc of the toolchain for the target.
@@ -302,8 +328,10 @@ class EasyBuildInstallation:
         Raises:
             BadInput: the environment has no target, or this gcc does not know it.
         """
-        of_site = self.toolchain is Toolchain.SYSTEM
-        gcc = system_gcc() if of_site else spellings(self.kit / "environments").easybuild_gcc
+        of_site = self.request.toolchain is Toolchain.SYSTEM
+        gcc = (
+            system_gcc() if of_site else spellings(self.request.kit / "environments").easybuild_gcc
+        )
         try:
             return gcc_flags(self.target, gcc)
         except BadInput as error:
@@ -338,27 +366,28 @@ class EasyBuildInstallation:
             BadInput: the environment has no target, gcc does not know it, or see
                 `easybuild_command`.
         """
+        request, mirror = self.request, self.request.sources.mirror
         downloads = self.prefix / "sources"
         return [
             *easybuild_command(self.variables()),
             f"--easystack={easystack}",
-            f"--robot={self.kit / EASYCONFIGS}",
+            f"--robot={request.kit / EASYCONFIGS}",
             f"--prefix={self.prefix}",
             f"--installpath={self.prefix}",
-            f"--sourcepath={downloads}" + (f":{self.sources.resolve()}" if self.sources else ""),
+            f"--sourcepath={downloads}" + (f":{mirror.resolve()}" if mirror else ""),
             f"--optarch=GCC:{self.gcc_options()}",
-            *(SYSTEM_TOOLCHAIN if self.toolchain is Toolchain.SYSTEM else ()),
-            *([f"--parallel={self.jobs}"] if self.jobs else ()),
+            *(SYSTEM_TOOLCHAIN if request.toolchain is Toolchain.SYSTEM else ()),
+            *([f"--parallel={request.jobs}"] if request.jobs else ()),
             *words,
         ]
 
-    def modules(self) -> list[Module]:
+    def planned(self) -> list[Module]:
         """Return the modules of the easystack; build nothing.
 
         Raises:
             BadInput: see `command`; or EasyBuild cannot resolve the easystack.
         """
-        with easystack_of(self.kit, self.wanted) as stack:
+        with easystack_of(self.request.kit, self.request.programs) as stack:
             done = run_command(self.command(stack, "--dry-run"), environment=self.variables())
         modules = read_plan(done.stdout)
         if done.returncode != 0 or not modules:
@@ -366,7 +395,7 @@ class EasyBuildInstallation:
             raise bad_input("eb", "", last, "an easystack that EasyBuild can resolve")
         return modules
 
-    def install(self, say: Say) -> None:
+    def build(self, say: Say) -> None:
         """Build the missing modules; installed modules stay.
 
         Raises:
@@ -383,133 +412,58 @@ class EasyBuildInstallation:
                 say(line.removeprefix("== "))
 
         outputs = self.prefix / "tmp"
-        with easystack_of(self.kit, self.wanted) as stack:
+        with easystack_of(self.request.kit, self.request.programs) as stack:
             command = self.command(stack, "--rpath", f"--tmpdir={outputs}")
             code = run(command, self.variables(), log, read)
-        if not code:
-            return
-        failure = read_failure(lines)
-        if failure is None:
-            raise bad_input("eb", "", f"exit code {code}", complete_installation(log))
-        error = failure.log and error_of_build(failure.log, lambda path: read_log(path, outputs))
-        raise refused("eb", failure, error or None, log)
+        if code:
+            raise refused("eb", read_failure(lines), code, outputs, log)
 
-
-def system_gcc() -> str:
-    """Return the version of the ``gcc`` of the controller, ``12.2.0``.
-
-    Raises:
-        BadInput: there is none.
-    """
-    if version := controller_gcc():
-        return version
-    found, code = "no such command on the controller", Code.NO_COMPILER
-    raise BadInput(InputError("gcc", "", found, "the gcc of the site", code))
-
-
-def installed_packages(
-    easybuild: EasyBuildInstallation,
-    modules: Collection[Module],
-    programs: Mapping[str, Collection[str]],
-    facts: Mapping[str, object],
-) -> Installed:
-    """Return the installed packages.
-
-    Raises:
-        BadInput: a package is not in the easystack, or a program is missing or of another target.
-    """
-    known = spellings(easybuild.kit / "environments").easybuild
-    by_name = {module.name: module for module in modules}
-    packages = {}
-    for name, names in programs.items():
-        spelling = known.get(name)
-        module = by_name.get(spelling.name) if spelling else None
-        if spelling is None or module is None:
-            found = f"no package {name!r}"
-            raise bad_input("easystack", "", found, ", ".join(sorted(known)))
-        prefix = easybuild.prefix / "software" / module.module
-        files = {name: with_facts(file, facts) for name, file in spelling.programs.items()}
-        paths = find_programs(prefix, names, files)
-        if signs := [*guard(easybuild.target, map(Path, paths.values()))]:
-            raise BadInput(*signs)
-        packages[name] = Provided(
-            version=module.version.partition("-")[0],
-            spec=module.module,
-            target=easybuild.target,
-            prefix=str(prefix),
-            programs=paths,
-        )
-    if HPL in packages:
-        _check_blas(easybuild, packages[HPL].programs.values())
-    return Installed(origin="easybuild", packages=packages)
-
-
-def _check_blas(easybuild: EasyBuildInstallation, programs: Iterable[str]) -> None:
-    """Refuse programs that load another BLAS than the toolchain gave to the linker.
-
-    Raises:
-        BadInput: it names each such program and its library.
-    """
-    mistakes: list[InputError] = []
-    for program in programs:
-        libraries = loaded_libraries(program)
-        if easybuild.toolchain is Toolchain.FOSS:
-            mistakes += outside_blas(program, libraries, easybuild.prefix)
-        else:
-            link = os.environ.get(LIBBLAS) or DEFAULT_BLAS
-            mistakes += other_blas(program, libraries, linked_file(link))
-    if mistakes:
-        raise BadInput(*mistakes)
-
-
-class EasyBuild(Provider):
-    """Programs that EasyBuild builds from the easystack of the kit."""
-
-    def missing(self) -> list[str]:
-        """Return the modules of the easystack that are not installed."""
-        return [module.module for module in self._modules if not module.installed]
-
-    def install(self, say: Say) -> Installed:
-        """Build the missing modules and return the packages of the request.
+    def _installed(self, modules: Collection[Module]) -> Installed:
+        """Return the installed packages of the request.
 
         Raises:
-            BadInput: the easystack cannot be resolved, a build failed, or a program is missing.
-            Stopped: this process received SIGINT or SIGTERM.
+            BadInput: a package is not in the easystack, or a program is missing or of another
+                target.
         """
-        modules = self._modules
-        if self.missing():
-            self._easybuild.install(say)
-            modules = self._easybuild.modules()
-        request = self.request
-        return installed_packages(self._easybuild, modules, request.programs, request.facts)
+        known = spellings(self.request.kit / "environments").easybuild
+        by_name = {module.name: module for module in modules}
+        packages = {}
+        for name, names in self.request.programs.items():
+            spelling = known.get(name)
+            module = by_name.get(spelling.name) if spelling else None
+            if spelling is None or module is None:
+                found = f"no package {name!r}"
+                raise bad_input("easystack", "", found, ", ".join(sorted(known)))
+            prefix = self.prefix / "software" / module.module
+            facts = self.request.facts
+            files = {each: with_facts(file, facts) for each, file in spelling.programs.items()}
+            paths = find_programs(prefix, names, files)
+            if signs := [*guard(self.target, map(Path, paths.values()))]:
+                raise BadInput(*signs)
+            packages[name] = Provided(
+                version=module.version.partition("-")[0],
+                spec=module.module,
+                target=self.target,
+                prefix=str(prefix),
+                programs=paths,
+            )
+        if HPL in packages:
+            self._check_blas(packages[HPL].programs.values())
+        return Installed(origin="easybuild", packages=packages)
 
-    @classmethod
-    def packages(cls, kit: Path, site: Site) -> Collection[str]:
-        """Return the packages of the easystack.
+    def _check_blas(self, programs: Iterable[str]) -> None:
+        """Refuse programs that load another BLAS than the toolchain gave to the linker.
 
         Raises:
-            BadInput: the environment has no target, the easystack is wrong, or see
-                `EasyBuildInstallation.refuse_controller`.
+            BadInput: it names each such program and its library.
         """
-        environment = site.partition.environment
-        installation = EasyBuildInstallation(kit, environment, kit, site.toolchain)
-        packages = installation.packages()
-        installation.refuse_controller()
-        return packages
-
-    @cached_property
-    def _easybuild(self) -> EasyBuildInstallation:
-        request = self.request
-        return EasyBuildInstallation(
-            request.kit,
-            request.arch,
-            request.prefixes / "easybuild",
-            request.toolchain,
-            request.sources.mirror,
-            request.jobs,
-            frozenset(request.programs),
-        )
-
-    @cached_property
-    def _modules(self) -> Sequence[Module]:
-        return self._easybuild.modules()  # cached: EasyBuild needs seconds for it
+        mistakes: list[InputError] = []
+        for program in programs:
+            libraries = loaded_libraries(program)
+            if self.request.toolchain is Toolchain.FOSS:
+                mistakes += outside_blas(program, libraries, self.prefix)
+            else:
+                link = os.environ.get(LIBBLAS) or DEFAULT_BLAS
+                mistakes += other_blas(program, libraries, linked_file(link))
+        if mistakes:
+            raise BadInput(*mistakes)

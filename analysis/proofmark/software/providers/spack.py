@@ -10,7 +10,7 @@ from proofmark.software.build_process import Say
 from proofmark.software.installed import Installed, ProvisionRequest
 from proofmark.software.provider import Provider
 from proofmark.software.spack.install import choose_lock, install, missing_specs
-from proofmark.software.spack.installation import check_blanks, check_length, this_system
+from proofmark.software.spack.installation import check_path, this_system
 from proofmark.software.spack.lock_check import read_target
 
 
@@ -40,8 +40,7 @@ class Spack(Provider):
         Raises:
             BadInput: it is too long, or has a blank.
         """
-        check_length(prefixes)
-        check_blanks(prefixes)
+        check_path(prefixes)
 
     def install(self, say: Say) -> Installed:
         """Install the missing specs of the lock and return the packages of the request.

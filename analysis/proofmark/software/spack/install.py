@@ -12,15 +12,12 @@ import re
 import shutil
 import textwrap
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import open_to_append
@@ -28,14 +25,8 @@ from proofmark.common.message import Message
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.progress_lines import while_working
 from proofmark.common.text import duration
-from proofmark.software.build_failure import (
-    BuildCause,
-    BuildFailure,
-    error_of_build,
-    read_log,
-    refused,
-)
-from proofmark.software.build_process import Say, complete_installation, run
+from proofmark.software.build_failure import BuildCause, BuildFailure, refused
+from proofmark.software.build_process import Say, run
 from proofmark.software.installed import (
     DerivedPart,
     Installed,
@@ -50,11 +41,10 @@ from proofmark.software.spack.installation import (
     CopiedEnvironment,
     SpackInstallation,
     bootstrap,
-    check_blanks,
-    check_length,
+    check_path,
     installation_in,
 )
-from proofmark.software.spack.lock_check import PINS, check, read_target
+from proofmark.software.spack.lock_check import PINS, check, load_mapping, read_target
 from proofmark.software.spack.lock_file import Lock, Spec, build_of, derived_parts, read_lock
 from proofmark.software.spack.lock_make import hashes_of_lock
 from proofmark.software.spack.mirror import (
@@ -214,11 +204,10 @@ def missing_specs(request: ProvisionRequest, system: str) -> list[Spec]:
     """Return the specs that `install` would install; change nothing and run no Spack.
 
     Raises:
-        BadInput: see `choose_lock`, `check_length`, `check_blanks`, `check_installed_mpi` and
-            `located_sources`; or a package is not in the lock.
+        BadInput: see `choose_lock`, `check_path`, `check_installed_mpi` and `located_sources`; or a
+            package is not in the lock.
     """
-    check_length(request.prefixes)
-    check_blanks(request.prefixes)
+    check_path(request.prefixes)
     lock = choose_lock(request, system).lock
     check_installed_mpi(lock, request.programs)
     installation = installation_in(request.prefixes, request.sources)
@@ -265,19 +254,11 @@ def prepare(request: ProvisionRequest, chosen: ChosenLock, say: Say) -> Iterator
             unpacked = unpack(request.bundle, root / "bundle", chosen.lock.source, say)
             sources = Sources(bundle=unpacked)
         installation = installation_in(request.prefixes, sources)
-        bootstrap(installation, request.kit, read_pins(request.kit), sources, say)
+        bootstrap(installation, request.kit, load_mapping(request.kit / PINS), sources, say)
         search_sources(chosen.lock, request.programs, installation, sources, say)
         installation.configure(sources)
         environment = _copy_environment(request, chosen.lock, root / "kit")
         yield PreparedSpack(installation, environment)
-
-
-def read_pins(kit: Path) -> Mapping[str, Any]:
-    """Return the content of ``environments/common/spack-pins.yaml``."""
-    pins: Mapping[str, Any] = yaml.load(
-        (kit / PINS).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader
-    )
-    return pins
 
 
 def _copy_environment(request: ProvisionRequest, lock: Lock, folder: Path) -> Path:
@@ -312,7 +293,7 @@ def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack, 
     command = installation.command(*words, *roots)
     code = run(command, installation.environment(), log, output.append, report)
     if code:
-        raise _refused(output, code, installation, log)
+        raise refused("spack install", read_failure(output), code, installation.root / "stage", log)
 
 
 def job_words(jobs: int) -> list[str]:
@@ -353,18 +334,6 @@ def check_recipes(installation: SpackInstallation, environment: Path) -> None:
         raise BadInput(*mistakes)
 
 
-def _refused(
-    output: Sequence[str], code: int, installation: SpackInstallation, log: Path
-) -> BadInput:
-    """Return the exception of a failed installation, with its first cause."""
-    stage = installation.root / "stage"
-    failure = read_failure(output)
-    if failure is None:
-        return bad_input("spack install", "", f"exit code {code}", complete_installation(log))
-    error = error_of_build(failure.log, lambda path: read_log(path, stage)) if failure.log else None
-    return refused("spack install", failure, error, log)
-
-
 _ERROR = re.compile(r"==> (?:\S+: )?Error: ")
 _STAGE = re.compile(r"spack-stage-(\S+?)-[a-z0-9]{32}\b")
 _LOG = re.compile(r"\s+(/\S+/spack-build-out\.txt)$", re.MULTILINE)
@@ -398,12 +367,6 @@ def read_failure(lines: Sequence[str]) -> BuildFailure | None:
     )
 
 
-def derived_finding(package: str, parts: Sequence[DerivedPart]) -> Message:
-    """Return the finding about a program that is not exactly the kit's."""
-    listed = tuple(map(str, parts)) or Message("derived-same")
-    return Message("derived", package=package, parts=listed)
-
-
 def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Installed:
     """Return the installed packages of the request.
 
@@ -429,7 +392,8 @@ def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Install
             *unchosen_variants(chosen.lock, [name]),
         )
         if parts is not None:
-            findings = (derived_finding(name, parts), *findings)
+            listed = tuple(map(str, parts)) or Message("derived-same")
+            findings = (Message("derived", package=name, parts=listed), *findings)
         packages[name] = Provided(
             version=root.version,
             spec=root.requested,

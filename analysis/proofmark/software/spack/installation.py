@@ -442,11 +442,11 @@ LONGEST = SHEBANG_LIMIT - len(BELOW)
 """Characters of the longest folder of all installed programs."""
 
 
-def check_length(prefixes: Path) -> None:
-    """Refuse a folder under which Spack cannot install.
+def check_path(prefixes: Path) -> None:
+    """Refuse a folder under which Spack cannot install; configure and make split words at blanks.
 
     Raises:
-        BadInput: its path is too long.
+        BadInput: its path is too long, or has a blank.
     """
     length = len(str(prefixes))
     if length > LONGEST:
@@ -455,14 +455,6 @@ def check_length(prefixes: Path) -> None:
             f"{SHEBANG_LIMIT}; set provision_prefixes to a shorter folder that every node sees"
         )
         raise bad_input("provision_prefixes", "", f"{prefixes}, {length} characters", accepted)
-
-
-def check_blanks(prefixes: Path) -> None:
-    """Refuse a folder with a blank in its path: configure and make split words at blanks.
-
-    Raises:
-        BadInput: its path has a blank.
-    """
     if any(letter.isspace() for letter in str(prefixes)):
         accepted = "a path without blanks; set provision_prefixes to a folder that every node sees"
         raise bad_input("provision_prefixes", "", f"{prefixes}", accepted)

@@ -123,31 +123,31 @@ class LockedEnvironment:
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class LockText:
-    """The files of a lock."""
-
-    name: str
-    text: str
-    recorded_digest: str
-
-
 def check_lock(
-    written: LockText, environment: LockedEnvironment, overlay: Path, pins: Mapping[str, Json]
+    name: str,
+    text: str,
+    recorded: str,
+    environment: LockedEnvironment,
+    overlay: Path,
+    pins: Mapping[str, Json],
 ) -> list[InputError]:
-    """Return all errors of a lock that is to be shipped."""
-    lock = json.loads(written.text)
+    """Return all errors of a lock that is to be shipped.
+
+    Args:
+        name: the name of its file in messages.
+        recorded: the digest of the recipes beside it.
+    """
+    lock = json.loads(text)
     mistakes: list[InputError] = []
 
     def wrong(key: str, found: object, accepted: str) -> None:
-        mistakes.append(InputError(written.name, key, str(found), accepted))
+        mistakes.append(InputError(name, key, str(found), accepted))
 
-    if written.text != canonicalise(lock):
+    if text != canonicalise(lock):
         wrong("", "a lock that is not canonical", "the text that `make lock` writes")
     digest = overlay_digest(overlay)
-    recorded = written.recorded_digest.strip()
-    if recorded != digest:
-        wrong("overlay.sha256", recorded, f"{digest} (recipes changed: make lock)")
+    if recorded.strip() != digest:
+        wrong("overlay.sha256", recorded.strip(), f"{digest} (recipes changed: make lock)")
     commit = lock.get("spack", {}).get("commit")
     if commit != pins["spack"]["commit"]:
         wrong("spack.commit", commit, pins["spack"]["commit"])
@@ -421,10 +421,12 @@ def check(
     kit = root / "environments" / arch
     source = lock.with_name("spack.yaml") if locks else None
     mistakes = check_lock(
-        LockText(str(lock.relative_to(locks or root)), lock.read_text(), digest.read_text()),
+        str(lock.relative_to(locks or root)),
+        lock.read_text(),
+        digest.read_text(),
         read_environment(kit, operating_system, source),
-        overlay=root / OVERLAY,
-        pins=load_mapping(root / PINS),
+        root / OVERLAY,
+        load_mapping(root / PINS),
     )
     if source:
         mistakes += _request_mistakes(source, kit, operating_system)

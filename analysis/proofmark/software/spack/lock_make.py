@@ -15,7 +15,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,6 +29,7 @@ from proofmark.common.progress_lines import while_working
 from proofmark.common.shared_models import StrictModel
 from proofmark.software.spack.installation import (
     CopiedEnvironment,
+    SpackInstallation,
     not_pinned,
     release_variables,
     this_system,
@@ -47,61 +47,50 @@ from proofmark.software.spack.lock_check import (
     output_of,
     overlay_digest,
     read_environment,
+    read_target,
 )
 from proofmark.software.spack.lock_file import REQUEST, SiteRequest
 from proofmark.software.spack.mirror import SOURCES_FILE, sources_from_spack
 
 
-@dataclass(frozen=True)
-class Checkouts:
-    """Checkouts of Spack and spack-packages.
+def lock_variables(spack: SpackInstallation, folder: Path) -> dict[str, str]:
+    """Write a configuration into `folder`; return the variables with which Spack reads it alone.
 
-    Attributes:
-        cache: the folder of Spack's index of all recipes, which needs minutes; None: the user's.
-            It is that of the installation (`SpackInstallation.index`): one index serves both.
+    Spack's index of all recipes, which needs minutes, is that of the installation.
     """
-
-    spack: Path
-    packages: Path
-    python: Path = Path(sys.executable)
-    cache: Path | None = None
-
-    def command(self, *words: str) -> list[str]:
-        """Return the command line of Spack with the arguments `words`."""
-        return [str(self.spack / "bin/spack"), "-c", "bootstrap:enable:false", *words]
-
-    def variables(self, folder: Path) -> dict[str, str]:
-        """Write a configuration into `folder`; return the variables with which Spack reads it."""
-        for name in ("user", "system"):
-            (folder / name).mkdir(exist_ok=True)
-        builtin = (self.packages / "repos/spack_repo/builtin").resolve()
-        (folder / "user/repos.yaml").write_text(f"repos:\n  builtin: {builtin}\n")
-        write_release(folder, this_system())
-        variables = {
-            "SPACK_USER_CONFIG_PATH": str(folder / "user"),
-            "SPACK_SYSTEM_CONFIG_PATH": str(folder / "system"),
-            "SPACK_PYTHON": str(self.python),
-            **release_variables(folder),
-        }
-        if self.cache:
-            config = yaml.safe_dump({"config": {"misc_cache": str(self.cache)}})
-            (folder / "user/config.yaml").write_text(config)
-            variables["SPACK_USER_CACHE_PATH"] = str(folder / "cache")
-        return variables
-
-    def check(self, pins: Mapping[str, Any]) -> None:
-        """Refuse checkouts that are not at their pinned commits.
-
-        Raises:
-            BadInput: a checkout is not at its pin.
-        """
-        for checkout, pin in ((self.spack, pins["spack"]), (self.packages, pins["spack_packages"])):
-            if found := not_pinned(checkout, pin):
-                accepted = f"{pin['commit']} ({pin['tag']}), unchanged"
-                raise bad_input(checkout, "HEAD", found, accepted)
+    builtin = (spack.packages / "repos/spack_repo/builtin").resolve()
+    scopes: dict[str, dict[str, Any]] = {
+        "repos": {"builtin": f"{builtin}"},
+        "bootstrap": {"enable": False},
+        "config": {"misc_cache": f"{spack.index}"},
+    }
+    for name in ("user", "system"):
+        (folder / name).mkdir(exist_ok=True)
+    for name, content in scopes.items():
+        (folder / f"user/{name}.yaml").write_text(yaml.safe_dump({name: content}))
+    write_release(folder, this_system())
+    return {
+        "SPACK_USER_CONFIG_PATH": str(folder / "user"),
+        "SPACK_SYSTEM_CONFIG_PATH": str(folder / "system"),
+        "SPACK_USER_CACHE_PATH": str(folder / "cache"),
+        "SPACK_PYTHON": str(spack.python),
+        **release_variables(folder),
+    }
 
 
-def make(root: Path, arch: str, operating_system: str, checkouts: Checkouts) -> Path:
+def _refuse_unpinned(spack: SpackInstallation, pins: Mapping[str, Any]) -> None:
+    """Refuse checkouts that are not at their pinned commits.
+
+    Raises:
+        BadInput: a checkout is not at its pin.
+    """
+    for checkout, pin in ((spack.spack, pins["spack"]), (spack.packages, pins["spack_packages"])):
+        if found := not_pinned(checkout, pin):
+            accepted = f"{pin['commit']} ({pin['tag']}), unchanged"
+            raise bad_input(checkout, "HEAD", found, accepted)
+
+
+def make(root: Path, arch: str, operating_system: str, spack: SpackInstallation) -> Path:
     """Concretize an environment of the kit and write its canonical lock; return its folder.
 
     Raises:
@@ -111,11 +100,11 @@ def make(root: Path, arch: str, operating_system: str, checkouts: Checkouts) -> 
     environment = root / "environments" / arch
     read_environment(environment, operating_system)
     folder = environment / operating_system
-    make_from(root, environment / "spack.yaml", folder, checkouts)
+    make_from(root, environment / "spack.yaml", folder, spack)
     return folder
 
 
-def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> None:
+def make_from(root: Path, source: Path, folder: Path, spack: SpackInstallation) -> None:
     """Concretize the file `source`; write its canonical lock and its sources into `folder`.
 
     Args:
@@ -126,8 +115,8 @@ def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> N
         BadInput: see `make`.
     """
     of_site = source.parent == folder
-    with copied_environment(root, source, folder, checkouts) as copied:
-        request = _site_request(root, source, copied, checkouts) if of_site else None
+    with copied_environment(root, source, folder, spack) as copied:
+        request = _site_request(root, source, copied, spack) if of_site else None
         words = [*copied.words, "-e", str(copied.folder), "concretize", "--force"]
         with while_working("Spack reads its recipes and solves"):
             done = subprocess.run(words, env=copied.variables, check=False, stdout=sys.stderr)
@@ -151,7 +140,7 @@ def make_from(root: Path, source: Path, folder: Path, checkouts: Checkouts) -> N
 
 
 def _site_request(
-    root: Path, source: Path, copied: CopiedEnvironment, checkouts: Checkouts
+    root: Path, source: Path, copied: CopiedEnvironment, spack: SpackInstallation
 ) -> SiteRequest:
     """Return what a site asks, as Spack merged it, whose strongest scope is that of the site.
 
@@ -162,11 +151,15 @@ def _site_request(
     arch, system = source.parent.parts[-2:]
     merged = copied.packages()
     mistakes = [*external_mistakes(source, merged)]
+    required, target = merged.get("all", {}).get("require", "nothing"), read_target(copied.folder)
+    if f"target={target}" not in required:
+        accepted = f"target={target} too: what `::` replaces is no longer asked"
+        mistakes.append(InputError(f"{source}", "packages.all.require", f"{required}", accepted))
     choice = source.parents[2] / PACKAGES
     if choice.is_file():
         asked = asked_in(choice)
         recipes = (
-            checkouts.packages / "repos/spack_repo/builtin/packages",
+            spack.packages / "repos/spack_repo/builtin/packages",
             root / OVERLAY / "packages",
         )
         known = {each.name.strip("_").replace("_", "-") for at in recipes for each in at.glob("*")}
@@ -221,7 +214,7 @@ def _refuse_unmet(choice: Path, copied: CopiedEnvironment) -> None:
 
 @contextmanager
 def copied_environment(
-    root: Path, source: Path, folder: Path, checkouts: Checkouts
+    root: Path, source: Path, folder: Path, spack: SpackInstallation
 ) -> Iterator[CopiedEnvironment]:
     """Copy the environment of the file `source` into a temporary folder, for Spack.
 
@@ -232,7 +225,7 @@ def copied_environment(
         BadInput: a checkout is not at its pinned commit, or Spack runs on another operating system.
     """
     with while_working("comparing the checkouts of Spack and its recipes with their pins"):
-        checkouts.check(load_mapping(root / PINS))
+        _refuse_unpinned(spack, load_mapping(root / PINS))
     arch, system = folder.parts[-2:]
     with TemporaryDirectory() as name:
         scratch = Path(name)
@@ -240,7 +233,7 @@ def copied_environment(
             shutil.copytree(root / part, scratch / part)
         environment = scratch / "environments" / arch
         shutil.copy(source, environment / "spack.yaml")
-        command = checkouts.command()
+        command = spack.command()
         of_site = folder.parents[1] / PACKAGES
         if of_site.is_file():
             (scratch / "site").mkdir()
@@ -248,7 +241,7 @@ def copied_environment(
             command += ["--config-scope", str(scratch / "site")]
         originals = {f"{environment / 'spack.yaml'}": source, f"{environment}": folder}
         originals |= {f"{scratch / 'site'}": of_site.parent, f"{scratch}": root}
-        variables = environment_of("spack", checkouts.variables(scratch))
+        variables = environment_of("spack", lock_variables(spack, scratch))
         spack_system = output_of(*command, "arch", "-o", environment=variables)
         if spack_system != system:
             accepted = f"{spack_system}, because Spack runs on it"

@@ -17,7 +17,7 @@ import os
 import platform
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,8 @@ def check_linked(lock: Lock, package: str, programs: Iterable[str]) -> tuple[Mes
             mistakes += blas_mistakes(program, libraries, lock.specs[virtuals["blas"]])
         if "mpi" in virtuals:
             wanted = lock.specs[virtuals["mpi"]]
-            states = {file: mpi.library_states(file) for file in mpi_libraries(libraries)}
+            files = [path for name, path in sorted(libraries.items()) if mpi.LIBRARY.match(name)]
+            states = {file: mpi.library_states(file) for file in files}
             mistakes += mpi_mistakes(program, states, wanted)
             for file, text in states.items():
                 if not mpi.release_of(text)[0]:
@@ -111,11 +112,6 @@ def blas_mistakes(program: str, libraries: Mapping[str, Path], wanted: Spec) -> 
     return mistakes
 
 
-def mpi_libraries(libraries: Mapping[str, Path]) -> list[Path]:
-    """Return the files of the MPI among the libraries of a program."""
-    return [path for name, path in sorted(libraries.items()) if mpi.LIBRARY.match(name)]
-
-
 def mpi_mistakes(program: str, states: Mapping[Path, str], wanted: Spec) -> list[InputError]:
     """Return how the MPI of a program differs from the spec `wanted`.
 
@@ -142,11 +138,7 @@ def check_installed_mpi(lock: Lock, packages: Iterable[str], root: Path = ROOT) 
     """
     hashes = {lock.root(package).virtuals.get("mpi", "") for package in packages}
     externals = [lock.specs[each] for each in sorted(hashes) if each and lock.specs[each].external]
-    if mistakes := list(_installed_mistakes(lock, externals, root)):
-        raise BadInput(*mistakes)
-
-
-def _installed_mistakes(lock: Lock, externals: Iterable[Spec], root: Path) -> Iterator[InputError]:
+    mistakes = []
     arch = of_person(lock.source.parents[1].name, "ARCH")
     command = PrintedCommand("proofmark", "lock", arch, "-i", "SITE", "--find")
     for spec in externals:
@@ -160,7 +152,10 @@ def _installed_mistakes(lock: Lock, externals: Iterable[Spec], root: Path) -> It
             continue  # no file states the release of this package
         listed = "; ".join(part.label for part in known or there) or "no MPI with bin/mpicc"
         accepted = f"{spec.label}, the spec of the lock; `{command}` makes it again"
-        yield InputError(str(lock.source), f"{spec.name} in {prefix}", listed, accepted)
+        key = f"{spec.name} in {prefix}"
+        mistakes.append(InputError(str(lock.source), key, listed, accepted))
+    if mistakes:
+        raise BadInput(*mistakes)
 
 
 LIBBLAS = "LIBBLAS"
@@ -250,13 +245,13 @@ def _named(path: Path) -> str:
 
 _GPU = ("cuda", "rocm")
 ROMIO, DRIVERS = "romio", "romio-filesystem"
-"""The variants of Open MPI for ROMIO, and for its drivers."""
+"""The variants of Open MPI and MPICH for ROMIO, and for its drivers."""
 DECIDING: Mapping[str, tuple[str, ...]] = {
     "openmpi": (
         *("fabrics", "schedulers", "pmi", ROMIO, DRIVERS, "lustre", "gpfs"),
         *_GPU,
     ),
-    "mpich": ("device", "netmod", "slurm", "pmi", ROMIO, *_GPU),
+    "mpich": ("device", "netmod", "slurm", "pmi", ROMIO, DRIVERS, *_GPU),
     "mvapich": ("netmod", "process_managers", "threads", "file_systems"),
     "mvapich2": ("fabrics", "process_managers", "threads", "file_systems", "cuda"),
     "ucx": ("verbs", "rc", "ud", "dc", "mlx5_dv", "cma", *_GPU),
@@ -265,9 +260,6 @@ DECIDING: Mapping[str, tuple[str, ...]] = {
     **{name: ("threads",) for name in ("nvpl-blas", "intel-oneapi-mkl")},
 }
 """The variants that decide, by package of Spack."""
-
-WITHOUT_DRIVERS = frozenset({"mpich"})
-"""Packages with ROMIO whose recipe has no variant for its drivers of files."""
 
 CONDITIONAL = frozenset({"pmi", DRIVERS})
 """Variants that a package has only beside a value of another one: their absence is no lack."""
@@ -319,18 +311,11 @@ def unchosen_variants(lock: Lock, packages: Iterable[str] | None = None) -> list
             found.append(Message("variants-default", part=spec.label, variants=", ".join(default)))
         if spec.external and unknown:
             found.append(Message("variants-unknown", part=spec.label, variants=", ".join(unknown)))
-        if spec.name in WITHOUT_DRIVERS and not spec.external and spec.variants.get(ROMIO):
-            found.append(Message("drivers-default", part=spec.label))
-        if (drivers := _drivers(spec)) and not spec.external and not {*PARALLEL} & {*drivers}:
+        drivers = spec.variants.get(DRIVERS, ()) if spec.variants.get(ROMIO) else ()
+        if drivers and not spec.external and not {*PARALLEL} & {*drivers}:
             names = ", ".join(drivers)
             found.append(Message("drivers-generic", part=spec.label, drivers=names))
     return found
-
-
-def _drivers(spec: Spec) -> Collection[str]:
-    """Return the drivers of ROMIO that a variant chose; nothing without ROMIO or choice."""
-    drivers = spec.variants.get(DRIVERS) if spec.variants.get(ROMIO) else None
-    return drivers if isinstance(drivers, list) and drivers != ["none"] else ()
 
 
 def _below(lock: Lock) -> Iterator[Spec]:

@@ -20,8 +20,9 @@ import yaml
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.processes import environment_of, run_command
+from proofmark.software.spack.installation import SpackInstallation
 from proofmark.software.spack.lock_file import NETWORK, PARALLEL
-from proofmark.software.spack.lock_make import Checkouts
+from proofmark.software.spack.lock_make import lock_variables
 from proofmark.software.spack.site_parts import MPICC, Problem, SitePart
 
 KIT = "kit"
@@ -283,7 +284,7 @@ class FoundTools:
     compilers: tuple[Mapping[str, Any], ...]
 
 
-def find_tools(checkouts: Checkouts, folders: Sequence[str]) -> FoundTools:
+def find_tools(spack: SpackInstallation, folders: Sequence[str]) -> FoundTools:
     """Run ``spack external find`` with the folders of programs `folders`.
 
     Raises:
@@ -292,10 +293,10 @@ def find_tools(checkouts: Checkouts, folders: Sequence[str]) -> FoundTools:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / "system").mkdir()
-        own = {**checkouts.variables(folder), "PATH": ":".join(folders)}
+        own = {**lock_variables(spack, folder), "PATH": ":".join(folders)}
         variables = environment_of("spack", own)
         words = ["external", "find", "gcc", *TOOLS]
-        done = run_command(checkouts.command(*words), environment=variables)
+        done = run_command(spack.command(*words), environment=variables)
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             raise bad_input("spack external find", "", last, "build tools")
