@@ -24,6 +24,7 @@ from proofmark.records.step_records import (
     UNDISTURBED,
     Disturbance,
     Instance,
+    SharedRecords,
     StepRecords,
     read_output_file,
 )
@@ -107,8 +108,8 @@ def _with(key: str, intervals: Iterable[TelemetryInterval]) -> list[TelemetryInt
 class MeasuredStep(StepRecords):
     """Reads and checks the executions of one step, and what was sampled beside them."""
 
-    def __init__(self, facts: RunFacts, mode: str, step: Step) -> None:
-        super().__init__(facts, mode, step)
+    def __init__(self, facts: RunFacts, mode: str, step: Step, shared: SharedRecords) -> None:
+        super().__init__(facts, mode, step, shared)
         self._request = StartedCommand(step.arguments, step.ranks)
         self._checks = ExecutionChecks(facts, mode, step)
 

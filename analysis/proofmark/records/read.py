@@ -14,12 +14,12 @@ from proofmark.records.columns import Records
 from proofmark.records.disturbance import without_disturbed
 from proofmark.records.measured_step import MeasuredStep
 from proofmark.records.run_facts import RunFacts, RunParts, run_parts
-from proofmark.records.step_records import StepRecords
+from proofmark.records.step_records import SharedRecords, StepRecords
 from proofmark.runs.attempts import Attempt
 from proofmark.runs.run import Run, read_decisions
 
 SLICE = 1000
-"""The number of measurements of a step that one process reads at a time."""
+"""The number of measurements that one process reads at a time."""
 ONE_PROCESS = 2000
 """One process reads a run with at most this number of measurements: a second costs more time."""
 
@@ -35,8 +35,9 @@ def read_run(parts: RunParts, steps: Collection[str] | None = None) -> Records:
     A large run is read by one process per processor.
     """
     reader = _Reader(RunFacts(parts))
-    tasks = [task for task in _tasks(parts.run) if steps is None or task[1].id in steps]
-    large = sum(len(instances) for _, _, instances in tasks) > ONE_PROCESS
+    tasks = [*_tasks(parts.run, steps)]
+    sizes = (sum(len(instances) for _, _, instances in task) for task in tasks)
+    large = sum(sizes) > ONE_PROCESS
     records = Records.joined(parts.run.id, parallel_map(reader.read, tasks, large=large))
     return without_disturbed(records, parts.benchmarks.cases)
 
@@ -67,16 +68,26 @@ def not_run(folder: str, reason: Message) -> Attempt:
     )
 
 
-Task = tuple[str, Step, Instances]
-"""A mode, a step that is planned in it, and the measurements of the step to read."""
+Task = list[tuple[str, Step, Instances]]
+"""Modes, a step that is planned in each, and the measurements of the step to read."""
 
 
-def _tasks(run: Run) -> Iterator[Task]:
+def _tasks(run: Run, steps: Collection[str] | None) -> Iterator[Task]:
+    """Yield about `SLICE` measurements at a time; outputs of others have a step each."""
+    task: Task = []
+    size = 0
     for group in run.plan.groups:
         for step in group.steps():
+            if steps is not None and step.id not in steps:
+                continue
             instances = [(each, on if each.name else []) for each, on in step.instances().items()]
             for first in range(0, len(instances), SLICE):
-                yield group.mode, step, instances[first : first + SLICE]
+                task.append((group.mode, step, instances[first : first + SLICE]))
+                size += len(task[-1][2])
+                if size >= SLICE:
+                    yield task
+                    task, size = [], 0
+    yield task
 
 
 class KindReader:
@@ -94,9 +105,9 @@ class KindReader:
         """The path of each output that others produced, by the folder of its step."""
         return {}
 
-    def of_step(self, facts: RunFacts, mode: str, step: Step) -> StepRecords:
+    def of_step(self, facts: RunFacts, mode: str, step: Step, shared: SharedRecords) -> StepRecords:
         """Return the reader of a step that is planned in `mode`."""
-        return MeasuredStep(facts, mode, step)
+        return MeasuredStep(facts, mode, step, shared)
 
 
 KIND_READERS = Plugins(KindReader, "proofmark.records.read", "plan.json", "kind")
@@ -137,14 +148,14 @@ class _Reader:
         self._outputs = reader_of(facts.run)
 
     def read(self, task: Task) -> Records:
-        """Return the records of all executions of a step in the folders of `task`."""
-        mode, step, instances = task
-        records = self._outputs.of_step(self._facts, mode, step)
-        files = self._facts.run.files
-        if why := self._not_run.get(step.id):
-            records.take(step.id, [], not_run(str(files.step(step.id).folder), why))
-            return records.builder.records()
-        for instance, hosts in instances:
-            for attempt in records.executions(str(files.step(str(instance)).folder)):
-                records.take(str(instance), hosts, attempt)
-        return records.builder.records()
+        """Return the records of all executions in the folders of `task`."""
+        shared, files = SharedRecords(), self._facts.run.files
+        for mode, step, instances in task:
+            records = self._outputs.of_step(self._facts, mode, step, shared)
+            if why := self._not_run.get(step.id):
+                records.take(step.id, [], not_run(str(files.step(step.id).folder), why))
+                continue
+            for instance, hosts in instances:
+                for attempt in records.executions(str(files.step(str(instance)).folder)):
+                    records.take(str(instance), hosts, attempt)
+        return shared.builder.records()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -40,28 +40,15 @@ from proofmark.site.partition import PREDICTED
 SECONDS = "s"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bound:
+class Bound(NamedTuple):
     """A bound of a value, in the unit of the value.
 
-    Attributes:
-        given: what it was computed from, or a function that returns it. The function computes the
-            bound once for each name, and few values are beyond their bound.
+    `explain` returns what it was computed from. It computes the bound once for each name, and few
+    values are beyond their bound.
     """
 
     value: float
-    given: str | Callable[[], str]
-
-    @property
-    def source(self) -> str:
-        """What the bound was computed from."""
-        return self.given if isinstance(self.given, str) else self.given()
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether value and source are equal."""
-        if not isinstance(other, Bound):
-            return NotImplemented
-        return self.value == other.value and self.source == other.source
+    explain: Callable[[], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +67,7 @@ class ValueBounds:
                 shown = f"{bound.value:.3g} {unit}".strip()
                 found = f"{value:.6g} {unit}".strip()
                 fields = {"metric": metric, "value": found, "bound": shown}
-                return Message(f"{side}-bound", source=bound.source, **fields)
+                return Message(f"{side}-bound", source=bound.explain(), **fields)
         return NOTHING
 
 
@@ -204,29 +191,44 @@ class Instance(NamedTuple):
 
 
 class LikeNodes(NamedTuple):
-    """Nodes of one kind; like nodes have one `number`."""
+    """Nodes of one kind: their number, their ceilings, and the bounds of each measurand there."""
 
-    number: int
     nodes: int
     ceilings: Ceilings
+    bounds: dict[int, ValueBounds]
+
+
+@dataclass(frozen=True)
+class SharedRecords:
+    """The records of several steps, and what figures have in common.
+
+    Attributes:
+        measurands: kind of step and figure → the number of the measurand, and how it contradicts
+            the plan.
+        machines: kind of step, number and ceilings of nodes → these nodes.
+    """
+
+    builder: RecordBuilder = field(default_factory=RecordBuilder)
+    measurands: dict[tuple[object, ...], tuple[int, Message]] = field(default_factory=dict)
+    machines: dict[tuple[object, ...], LikeNodes] = field(default_factory=dict)
 
 
 class StepRecords(ABC):
     """Makes the records of one step; the measurands are the same for all of its nodes."""
 
-    def __init__(self, facts: RunFacts, mode: str, step: Step) -> None:
-        self.builder = RecordBuilder()
+    def __init__(self, facts: RunFacts, mode: str, step: Step, shared: SharedRecords) -> None:
+        self.builder, self._shared = shared.builder, shared
         self._facts, self._mode, self._step = facts, mode, step
         self._case = facts.benchmarks.case(step.case)
         self._planned = step.planned
         # Ranks and threads are proven by the binding, also if the program prints neither.
         self._stated = self._case.reader().stated & {*step.parameters, *step.derived}
         self._stated -= step.counts.keys()
-        self._measurands: dict[tuple[object, ...], tuple[int, Message]] = {}
         between = len(step.nodes) > 1 and step.scope != "each-node" and not facts.emulated
         self._step_bounds = StepBounds(step, self._case, between_nodes=between)
-        self._machines: dict[tuple[int, Ceilings], LikeNodes] = {}
-        self._bounds: dict[tuple[int, int], ValueBounds] = {}
+        named = (mode, step.case, step.package, step.placement, step.timeout, between)
+        # Steps of one kind differ in nodes, repeat and folder only. 1 and 1.0 are written apart.
+        self._kind = (*named, repr(step.recorded), repr(self._planned))
 
     @abstractmethod
     def executions(self, folder: str) -> Iterable[Attempt]:
@@ -292,19 +294,21 @@ class StepRecords(ABC):
         return self._facts.names.node(planned, named) if named else _node_set(tuple(planned))
 
     def _machine(self, hosts: Sequence[str]) -> LikeNodes:
-        key = len(hosts), self._facts.ceilings(hosts)
-        return self._machines.setdefault(key, LikeNodes(len(self._machines), *key))
+        ceilings = self._facts.ceilings(hosts)
+        key = (self._kind, len(hosts), ceilings)
+        return self._shared.machines.setdefault(key, LikeNodes(len(hosts), ceilings, {}))
 
     def _bounds_of(self, measurand: int, reading: Reading, machine: LikeNodes) -> ValueBounds:
-        key = measurand, machine.number
-        if key not in self._bounds:
-            self._bounds[key] = self._step_bounds.of(reading, machine.ceilings, machine.nodes)
-        return self._bounds[key]
+        if measurand not in machine.bounds:
+            found = self._step_bounds.of(reading, machine.ceilings, machine.nodes)
+            machine.bounds[measurand] = found
+        return machine.bounds[measurand]
 
     def _measurand(self, reading: Reading) -> tuple[int, Message]:
         """Return the number of the measurand, and how the output contradicts the plan."""
-        key = (reading.benchmark, reading.metric, reading.unit, *reading.parameters.items())
-        known = self._measurands.get(key)
+        figure = (reading.benchmark, reading.metric, reading.unit)
+        key = (self._kind, *figure, *reading.parameters.items())
+        known = self._shared.measurands.get(key)
         if known is None:
             step, plan = self._step, self._facts.run.plan
             package = self._facts.software.packages.get(step.package)
@@ -322,7 +326,7 @@ class StepRecords(ABC):
                 parameters=json.dumps({**step.recorded, **reading.parameters}, sort_keys=True),
             )
             place = intern(self.builder.measurands, measurand)
-            known = self._measurands[key] = place, _contradiction(self._planned, reading)
+            known = self._shared.measurands[key] = place, _contradiction(self._planned, reading)
         return known
 
     def _lacking(self, stated: Collection[str], reading: Reading) -> Message:

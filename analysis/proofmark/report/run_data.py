@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import BLAS_KERNEL
@@ -22,6 +21,7 @@ from proofmark.common.files import (
 from proofmark.common.input_limits import MAX_SMALL_BYTES
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.file_layout import writes_by_mpi_io
+from proofmark.plan.step import Step
 from proofmark.report.additions import RunAddition, additions_of
 from proofmark.runs.attempts import UNREADABLE, finished_executions
 from proofmark.runs.nodes import Node, ProbedNodes, nodes_of
@@ -33,7 +33,7 @@ from proofmark.runs.step_state import StepState
 from proofmark.site.inventory import Site
 from proofmark.site.node.facts import NodeFacts
 from proofmark.software.mpi import reported_drivers, writing_drivers
-from proofmark.software.program import reported_kernels
+from proofmark.software.program import Program, reported_kernels
 from proofmark.software.software import Software
 
 MOST_COMMANDS = 500
@@ -97,7 +97,7 @@ def gather(
     """
     states = progress(run, active=is_locked(run.folder)).steps
     times = []
-    for state in states:
+    for state in states if run.executed else ():
         for execution in finished_executions(run.files.step(state.step.id)):
             times += _times(execution)
     path = run.files.software
@@ -111,16 +111,11 @@ def gather(
     reported: dict[str, set[str]] = {}
     for state in states:
         step = state.step
-        package = software.packages.get(step.package) if software else None
-        program = package.programs.get(step.program) if package else None
+        program = _program(software, step)
         if BLAS_KERNEL not in step.variants or program is None or program.blas is None:
             continue
-        executions = finished_executions(run.files.step(step.id))
-        kernels: list[Path] = []
-        for each in executions:
-            kernels += (each.stdout, each.stderr)
-        for path in kernels:
-            names = reported_kernels(program.blas.family, text_or_empty(path))
+        for text in _printed(run, step):
+            names = reported_kernels(program.blas.family, text)
             reported.setdefault(step.variants[BLAS_KERNEL], set()).update(names)
     return RunData(
         run=run,
@@ -138,6 +133,19 @@ def gather(
         written=written or _now(),
         additions=additions_of(run, verdict),
     )
+
+
+def _program(software: Software | None, step: Step) -> Program | None:
+    package = software.packages.get(step.package) if software else None
+    return package.programs.get(step.program) if package else None
+
+
+def _printed(run: Run, step: Step) -> list[str]:
+    """Return what each finished execution of a step printed."""
+    texts: list[str] = []
+    for each in finished_executions(run.files.step(step.id)):
+        texts += map(text_or_empty, (each.stdout, each.stderr))
+    return texts
 
 
 def _now() -> datetime:
@@ -161,16 +169,15 @@ def drivers_that_wrote(
     drivers: dict[str, set[str]] = {}
     for state in states:
         step = state.step
-        package = software.packages.get(step.package) if software else None
-        program = package.programs.get(step.program) if package else None
-        executions = finished_executions(run.files.step(step.id))
+        program = _program(software, step)
         writes = writes_by_mpi_io(step.environment, step.parameters)
-        if not writes or program is None or program.mpi is None or not executions:
+        if not writes or program is None or program.mpi is None:
+            continue
+        if not (texts := _printed(run, step)):
             continue
         printed: set[str] = set()
-        for each in executions:
-            for path in (each.stdout, each.stderr):
-                printed.update(reported_drivers(text_or_empty(path)))
+        for text in texts:
+            printed.update(reported_drivers(text))
         wrote = writing_drivers(sorted(printed), program.mpi.drivers)
         drivers.setdefault(step.case, set()).update(wrote)
     return {case: tuple(sorted(names)) for case, names in drivers.items()}

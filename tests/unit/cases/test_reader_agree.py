@@ -73,6 +73,21 @@ def test_swapped_columns_of_hpl_are_no_row() -> None:
     ) - len({"rmax", "time", "residual"})
 
 
+@pytest.mark.fault("numbers-disagree")
+@pytest.mark.parametrize(("least", "most"), [("min", "avg"), ("avg", "max")])
+@pytest.mark.parametrize("what", ["Latency_usec", "Bandwidth_GBytes"])
+def test_a_mean_lies_between_the_least_and_the_greatest(what: str, least: str, most: str) -> None:
+    """Without the section of the test, whose numbers the summary would contradict."""
+    before, section = sample(HPCC).split("Begin of LatencyBandwidth section.")
+    _, summary = section.split("End of LatencyBandwidth section.")
+    metric = f"pingpong_{what.partition('_')[0].lower()}"
+    assert not contradictions(read("hpcc", before + summary))
+    swapped = summary
+    for one, other in ((least, "other"), (most, least), ("other", most)):
+        swapped = swapped.replace(f"{one.title()}PingPong{what}", f"{other.title()}PingPong{what}")
+    assert f"{metric}_{least}" in contradictions(read("hpcc", before + swapped))
+
+
 @pytest.mark.parametrize("path", OUTPUTS, ids=lambda path: path.name)
 def test_no_sample_contradicts_itself(path: Path) -> None:
     """The control: outputs of real programs of many versions."""
@@ -151,6 +166,13 @@ EDITS = [
     (HPCC, word("Single STREAM Triad", 4, times(1.1, 6)), {"stream_single_triad"}),
     (HPCC, word("PTRANS_residual", 0, lambda _: "PTRANS_residual=99"), {"ptrans"}),
     (HPCC, word("WR11", 3, lambda _: "4"), {"hpl_rmax"}),
+    (HPCC, word("AvgPingPongLat", 0, lambda word: f"{word}e1"), {"pingpong_latency_avg"}),
+    (HPCC, word("MaxPingPongLat", 0, lambda word: f"{word}e1"), {"pingpong_latency_max"}),
+    (HPCC, word("MinPingPongBand", 0, lambda word: f"{word}e-1"), {"pingpong_bandwidth_min"}),
+    (HPCC, word("Latency   min", 6, lambda _: "0.000333"), {"pingpong_latency_min"}),
+    (HPCC, word("Bandwidth min", 10, times(1.1, 3)), {"pingpong_bandwidth_max"}),
+    (HPCC, word("On naturally", 5, times(2, 6)), {"ring_latency_natural"}),
+    (HPCC, word("RandomlyOrderedRingBand", 0, lambda word: f"{word}e1"), {"ring_bandwidth_random"}),
     ("npb-3.4.3_bt.A_full_n4.txt", word("Mop/s/process", 2, times(1.1, 2)), {"time", "mops"}),
     ("imb-2021.7_PingPong_n2.txt", word("1048576", 1, lambda _: "0"), {"t_avg", "bandwidth"}),
     ("hpl-2.3_N2048-6144_NB128-192_P1Q2.txt", word("WR11", 6, times(1.003, 4)), {"time"}),

@@ -38,7 +38,7 @@ from proofmark.records.binding import HostNames
 from proofmark.records.columns import Record
 from proofmark.records.read import KindReader
 from proofmark.records.run_facts import RunFacts
-from proofmark.records.step_records import Instance, StepRecords, read_output_file
+from proofmark.records.step_records import Instance, SharedRecords, StepRecords, read_output_file
 from proofmark.runs.attempts import Attempt, finished_executions
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import StepFiles
@@ -85,17 +85,18 @@ def with_settings(readings: Iterable[Reading]) -> list[Reading]:
 def repeats_in_output(readings: Sequence[Reading]) -> list[list[Reading]]:
     """Return the first reading of each figure, then the second ones, as one list for each repeat.
 
-    Others write several runs of a program into one file. Each list has no figure twice.
+    Others write several runs of a program into one file. Each list has no figure twice. Settings
+    are parameters: nothing planned how the readings were measured.
     """
     seen: dict[tuple[object, ...], int] = {}
     repeats: list[list[Reading]] = []
     for reading in readings:
-        parameters: Mapping[str, object] = reading.parameters
+        parameters = {**reading.settings, **reading.parameters}
         key = (reading.benchmark, reading.metric, reading.unit, *sorted(parameters.items()))
         number = seen[key] = seen.get(key, 0) + 1
         if number > len(repeats):
             repeats.append([])
-        repeats[number - 1].append(reading._replace(node=None))
+        repeats[number - 1].append(reading._replace(parameters=parameters, node=None, settings={}))
     return repeats
 
 
@@ -106,13 +107,19 @@ class AdoptedStep(StepRecords):
         facts: the run.
         mode: the mode in which the step is planned.
         step: the step.
+        shared: the records of these and of other steps.
         adopted: the files, by the folder of their step.
     """
 
     def __init__(
-        self, facts: RunFacts, mode: str, step: Step, adopted: Mapping[str, AdoptedFile]
+        self,
+        facts: RunFacts,
+        mode: str,
+        step: Step,
+        shared: SharedRecords,
+        adopted: Mapping[str, AdoptedFile],
     ) -> None:
-        super().__init__(facts, mode, step)
+        super().__init__(facts, mode, step, shared)
         self._adopted = adopted
 
     def executions(self, folder: str) -> Iterable[Attempt]:
@@ -132,7 +139,7 @@ class AdoptedStep(StepRecords):
         content, unread = read_output_file(attempt, step.output)
         file = self._adopted.get(name)
         text = lines_of(output_text(content), file.lines if file else ())
-        readings = with_settings(read_others(self._case.reader(), step.case, text))
+        readings = read_others(self._case.reader(), step.case, text)
         nodes = hosts or step.nodes
         why = adoption_error(file, content, nodes, readings, names) or unread
         for number, repeat in enumerate(repeats_in_output(readings)):
@@ -156,9 +163,9 @@ class AdoptedOutputs(KindReader):
         """The path of each output below the adopted folder, by the folder of its step."""
         return {step: file.source for step, file in self._files.items()}
 
-    def of_step(self, facts: RunFacts, mode: str, step: Step) -> StepRecords:
+    def of_step(self, facts: RunFacts, mode: str, step: Step, shared: SharedRecords) -> StepRecords:
         """Return the reader of a step of one or several files."""
-        return AdoptedStep(facts, mode, step, self._files)
+        return AdoptedStep(facts, mode, step, shared, self._files)
 
 
 MODE = "mode"

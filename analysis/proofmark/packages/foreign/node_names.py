@@ -18,6 +18,9 @@ from typing import NamedTuple
 
 from proofmark.common.host_names import is_address, short_name
 
+_NUMBER = re.compile("[0-9]+")
+_WORDS = re.compile("[-.]")
+_ADDRESS = re.compile(r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}")
 _NODE = re.compile(
     r"(?:[A-Za-z]+(?:-[A-Za-z]+)*-?[0-9]+(?:-[0-9]+)*-?)+(?<!-)(?:\.[A-Za-z][A-Za-z0-9-]*)*"
     r"|(?:[0-9]{1,3}\.){3}[0-9]{1,3}"
@@ -210,10 +213,17 @@ def _schemes(
     partners: Mapping[str, set[str]],
 ) -> list[_Scheme]:
     found: dict[tuple[int, str], _Scheme] = {}
+
+    @cache  # thousands of paths have the same words
+    def may_be(word: str, part: bool) -> bool:
+        if known:
+            return known(word)
+        node = is_node(word) and not _is_pair(word, partners)
+        return node or not (part or _OTHER.fullmatch(word) is None)
+
     for path in printed:
         for place, word in _words(path):
-            node = known(word) if known else is_node(word) and not _is_pair(word, partners)
-            if node or (not known and place < _PART and _OTHER.fullmatch(word)):
+            if may_be(word, place == _PART):
                 key = place, _shape(word)
                 scheme = found.setdefault(key, _Scheme(*key))
                 scheme.words.setdefault(word, set()).add(path)
@@ -431,15 +441,20 @@ class _Pair(NamedTuple):
 
 def _pairs(path: str, separators: str) -> Iterator[_Pair]:
     """Yield the pairs in `path` that one of `separators` is between."""
-    parts = re.split(f"({separators})", path)
+    parts = _separator(separators).split(path)
     words = [part.rpartition("/")[2].partition(".")[0] for part in parts]
     for at in range(0, len(parts) - 2, 2):
         pair = words[at], words[at + 2]
         apart = parts[at + 1] not in {"/", " "} and pair[0] != pair[1]
         if apart and all(map(_NODE.fullmatch, pair)):
-            around = [re.sub("[0-9]+", "0", part) for part in parts]
+            around = [_NUMBER.sub("0", part) for part in parts]
             around[at : at + 3] = "*", parts[at + 1], "*"
             yield _Pair(pair, "".join(around))
+
+
+@cache
+def _separator(separators: str) -> re.Pattern[str]:
+    return re.compile(f"({separators})")
 
 
 def _is_pair(word: str, partners: Mapping[str, set[str]]) -> bool:
@@ -491,10 +506,10 @@ def _words(path: str) -> Iterator[tuple[int, str]]:
     first, *others = name.split(".")
     yield 1, first
     yield from ((_DOTS, part) for part in others[:-1])
-    for part in re.split(r"--|[/_+,@ ]", path):
+    for part in _separator(_APART).split(path)[::2]:
         yield 3, part.partition(".")[0]
-        yield from ((_PART, word) for word in re.split("[-.]", part))
-        yield from ((_PART, word) for word in re.findall(r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}", part))
+        yield from ((_PART, word) for word in _WORDS.split(part))
+        yield from ((_PART, word) for word in _ADDRESS.findall(part))
 
 
 def _prefix(word: str) -> str:

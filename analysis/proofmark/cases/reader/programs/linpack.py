@@ -142,8 +142,31 @@ _HPCC_METRICS = {
     "AvgPingPongBandwidth_GBytes": "pingpong_bandwidth_avg",
     "NaturallyOrderedRingLatency_usec": "ring_latency_natural",
 }
+# The latency and bandwidth test prints its results before the summary, in ms and MB/s.
+_RANGE = line(
+    r"(?P<what>Latency|Bandwidth) +min / avg / max: +(?P<min>\S+) +/ +(?P<avg>\S+) +/ +(?P<max>\S+)"
+    r" +\S+"
+)
+_RING = line(
+    r"On (?P<order>natural|random)ly +ordered ring: latency= *(?P<latency>\S+) msec,"
+    r" bandwidth= *(?P<bandwidth>\S+) MB/s"
+)
+_POWERS = {"latency": "e3", "bandwidth": "e-3"}
+"""From the units of that test to those of the summary."""
 _UNITS = {"Gflops": "Gflop/s", "GBs": "GB/s", "GUPs": "GUP/s", "usec": "usec"}
 """The end of a key → the unit of its value. The others are bandwidths in GB/s."""
+
+
+def _network_again(text: str) -> dict[str, str]:
+    """Return what a line of the latency and bandwidth test repeats of the summary, by metric."""
+    if match := _RANGE.fullmatch(text):
+        what = match["what"].lower()
+        parts = ("min", "avg", "max")
+        return {f"pingpong_{what}_{each}": f"{match[each]}{_POWERS[what]}" for each in parts}
+    if match := _RING.fullmatch(text):
+        order = match["order"]
+        return {f"ring_{what}_{order}": f"{match[what]}{by}" for what, by in _POWERS.items()}
+    return {}
 
 
 def read_hpcc(run: TextRun) -> None:
@@ -158,6 +181,9 @@ def read_hpcc(run: TextRun) -> None:
         elif match := _AGAIN.fullmatch(text):
             key = f"{section}_{match['kernel'] or match['unit'] + 's'}"
             run.facts[f"{_HPCC_METRICS.get(key)}_again"] = Printed(match["value"])
+        elif section == "LatencyBandwidth":
+            for metric, word in _network_again(text).items():
+                run.facts[f"{metric}_again"] = Printed(word)
         elif _HPCC_BEGINS.fullmatch(text):
             if titled:
                 rows.row(text)
@@ -213,6 +239,11 @@ HPCC = Reader(
         Agreement("ptrans_residual", at_most="threshold", within=0),
         Agreement("ranks", at_least="p * q", within=0),
         *(Agreement(metric, (f"{metric}_again",)) for metric in _HPCC_METRICS.values()),
+        *(
+            Agreement(f"pingpong_{what}_{less}", at_most=f"pingpong_{what}_{more}", within=1e-5)
+            for what in ("latency", "bandwidth")
+            for less, more in (("min", "avg"), ("avg", "max"))
+        ),
         Agreement("randomaccess_mpi", ("updates / (access_s * 1e9)",), within=0.001),
         Agreement("randomaccess_lcg_mpi", ("updates_lcg / (access_lcg_s * 1e9)",), within=0.001),
     ),
