@@ -69,6 +69,13 @@ def test_what_separates_levels_is_named(seed: int, noise: float) -> None:
     assert {"first": "r0n000", "last": "r5n047"}.items() <= slope.message.fields.items()
 
 
+@pytest.mark.parametrize(("apart", "named"), [(0.015, False), (0.025, True)])
+def test_levels_are_named_from_two_percent_on(apart: float, named: bool) -> None:
+    random, number = np.random.default_rng(1), np.arange(48)
+    found = levels(0.0002 * random.standard_normal(48) - apart * (number // 8 % 2), random)
+    assert bool(found.message) is named
+
+
 def test_levels_without_a_known_fact_name_their_nodes() -> None:
     random, number = np.random.default_rng(1), np.arange(48)
     slow = (number**2 * 7 + number * 3) % 11 < 5

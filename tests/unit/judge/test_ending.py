@@ -181,7 +181,9 @@ def test_a_node_that_needs_a_repair_is_not_measured_again_first() -> None:
     rerun = "proofmark rerun runs/r 0002-fake, then proofmark report runs/r"
     again = judged(retest=True)
     assert lines(again)[1] == rerun
-    assert next_steps(again)[0].action.startswith("Measure again before you act")
+    (first, *_rest) = next_steps(again)
+    assert first.action.startswith("Measure again before you act")
+    assert (first.nodes, first.steps, first.figures) == ("n1", ("0002-fake",), 1)
     broken = judged(known=(said("lost a DIMM"),))
     assert lines(broken)[1] == "proofmark verdict runs/r"
     assert next_steps(broken)[0].action.startswith("Send rma.csv to the vendor")

@@ -129,6 +129,14 @@ def test_a_key_figure_shows_the_node_and_the_limit_that_decide(tmp_path: Path) -
     assert (value.text, *value.details) == ("0.7005 GB/s", "n03", "median 1.001 GB/s", "700.5 MB/s")
 
 
+def test_a_key_figure_of_one_node_has_no_node_and_no_median(tmp_path: Path) -> None:
+    run = fleet_run(tmp_path, {"n01": (700.0, 700.5, 701.0)}, more=2, case=READ)
+    verdict, _page = reported(run)
+    (row,) = key_rows(gather(run, verdict))
+    value = cells_of(row)[1]
+    assert (row.nodes, value.text, value.details) == (1, "0.7005 GB/s", ("700.5 MB/s",))
+
+
 def test_a_run_without_a_contract_says_what_it_is(tmp_path: Path) -> None:
     limit = item(case="fake", metric="rate", value=900, unit="MB/s", at_least=1, text="the rate")
     plainly = "A sanity check: nothing here accepts this machine."

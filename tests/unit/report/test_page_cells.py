@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.fixtures.cells import assert_acceptance, assert_report
+from tests.fixtures.cells import Tables, assert_acceptance, assert_report, text
 from tests.fixtures.finished import written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import item
@@ -95,6 +95,14 @@ def test_a_run_with_each_word(tmp_path: Path) -> None:
     assert {word for word, count in verdict.counts.items() if count} == {"PASS", "FAIL", "UNJUDGED"}
     page = page_of(run, verdict)
     assert assert_report(page, json.loads(run.files.verdict.read_text(encoding="utf-8"))) > 40
+    tables = Tables(page)
+    rows = [row for name in tables.rows if "bad node" in name for row in tables.named(name)]
+    assert [row["Node"] for row in rows] == [(each.host,) for each in verdict.bad.nodes] != []
+    for row, node in zip(rows, verdict.bad.nodes, strict=True):
+        causes = (node.likely, *(cause.message for cause in node.causes[1:3]))
+        assert row["Likely cause"] == tuple(text(f"{cause}") for cause in causes)
+        shown = f"{100 * node.worst:+.1f} %" if node.slow else "\N{EN DASH}"
+        assert row["Deviation"] == (shown.replace("-", "\N{MINUS SIGN}"),)
 
 
 @pytest.mark.parametrize("archive", archives(), ids=lambda path: path.name.partition(".")[0])
