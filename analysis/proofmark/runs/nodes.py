@@ -386,14 +386,10 @@ def node_files(run: Run) -> Iterator[dict[str, bytes]]:
     def contents(hosts: Sequence[str]) -> dict[str, bytes]:
         nodes = (_probed(host, probes[host], {}) for host in hosts)
         known = [node for node in nodes if node.jobs or node.damaged]
-        return {f"{each.host}.json": _text(each) for each in known}
+        return {f"{each.host}.json": f"{each.model_dump_json()}\n".encode() for each in known}
 
     slices = _slices(list(probes))
     yield from parallel_map(contents, slices, large=len(slices) > 1)
-
-
-def _text(node: Node) -> bytes:
-    return f"{node.model_dump_json(indent=1)}\n".encode()
 
 
 def _probed(host: str, probes: Sequence[Probes], last: dict[str, JobOnNode]) -> Node:
