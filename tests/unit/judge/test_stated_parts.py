@@ -20,6 +20,7 @@ from tests.folders import PROBES
 from proofmark.cli.main import main
 from proofmark.common.message_table import MESSAGES
 from proofmark.judge.baseline import accepted_parts
+from proofmark.judge.stated_parts import nominal_parts, statements
 from proofmark.judge.verdict import Verdict
 from proofmark.packages.service.gate_decisions import decide, evidence_of
 from proofmark.packages.survey.answers import Question
@@ -479,3 +480,13 @@ def test_an_accepted_node_has_the_parts_of_its_baseline() -> None:
             {},
             (),
         )
+
+
+def test_the_limit_of_an_upgraded_node_follows_from_its_own_parts() -> None:
+    """The accepted run states it, so the limit does not rest on what the node shows alone."""
+    nodes = {"a0": facts()}
+    before = accepted(facts(dimms=nodes["a0"].dimms[:-1]))
+    stated = statements(nodes, Parts(), accepted_parts(before, nodes))
+    nominal = nominal_parts(nodes, stated)["a0"]
+    assert stated["a0"]["accepted"].dimms == len(nodes["a0"].dimms) - 1
+    assert (nominal.dimms, nominal.sources["dimms"]) == (None, "accepted")
