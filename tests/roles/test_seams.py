@@ -249,3 +249,39 @@ def test_two_parties_sign_and_a_later_run_is_compared_with_what_they_accepted(ki
         site.done("verify", folder, "--signers", site.signers)
     told = site.done("verify", page, "--signers", site.signers)
     assert f"an earlier statement, signed by {', '.join(KEYS.values())}" in told, told
+
+
+def test_outputs_of_a_vendor_stand_beside_a_measured_run(kit: Kit) -> None:
+    """The adopted run is signed, verified and a baseline; it decides no item of the contract."""
+    site = Parties(kit)
+    played, measured = site.measure(100)
+    assert played.code == 0, played.output
+    vendor = site.top / "vendor/localhost"
+    vendor.mkdir(parents=True)
+    for repeat in range(3):
+        for number in (1, 2):
+            text = f"nap {number}\nrate: {100 + repeat}\ndone\n"
+            (vendor / f"nap-{number}-run{repeat}.out").write_text(text)
+    here = ("-i", "inventory/local", "-l", "local")
+    node = "/(?P<node>localhost)/"
+    words = ("--accept", vendor.parent, "--case", "nap=*.out", "--node", node)
+    told = site.done("adopt", *words, "--run-id", "of-vendor", *here)
+    runs = kit.folder / "runs"
+    adopted, latest = runs / "of-vendor", runs / "latest-local"
+    assert (runs / "adopted-local").resolve() == adopted, told
+    assert latest.resolve() == measured, told
+    site.done("report", adopted)
+    site.signed_by_both("sign", adopted, folder=adopted)
+    accepted = ("--signers", site.signers, "--label", "vendor", "--reason", "as delivered")
+    site.done("baseline", "accept", adopted, *accepted, "--name", "vendor", *here)
+    assert "vendor" in site.done("baseline", "show", adopted, *here)
+
+    judged = site.done("acceptance", "judge", "-i", "inventory/local")
+    assert "PASS: 1 of 1 items met" in judged and measured.name in judged, judged
+    site.rate.write_text("50\n")
+    compared = ("-e", "suite=quick", "-e", "baseline=vendor", "-e", "fresh=true")
+    slower = site.kit.play("acceptance.yml", *compared)
+    assert slower.code, slower.output
+    assert "vendor" in f"{kit.verdict()['results']}"
+    for folder in (adopted, *adopted.glob("signed/0*")):
+        site.done("verify", folder, "--signers", site.signers)

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ from proofmark.common.progress_lines import say
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, in_language, translated
 from proofmark.common.trust import refuse_untrusted
+from proofmark.common.yaml_models import placed
 from proofmark.judge.acceptance import (
     CODES,
     Acceptance,
@@ -85,6 +87,7 @@ from proofmark.site.contract_document import (
     Contract,
     ContractItem,
     DerivedItem,
+    Item,
     WitnessedItem,
     read_contract,
 )
@@ -121,8 +124,7 @@ def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
     places = {item.number: place for place, item in enumerate(document.items)}
     mistakes = [
         InputError(
-            f"{inventory.folder / CONTRACT}",
-            f"items.{places[each.item.number]}.runs",
+            *_place(inventory, f"items.{places[each.item.number]}.runs"),
             f"{each.item.runs_needed} repeats on {each.partition}",
             f"at most {max(each.repeats.values())}, or more repeats: {setting('repeats', 'N')}",
         )
@@ -132,8 +134,8 @@ def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
     for item in document.limits.values():
         for kind in added_kinds():
             if never := kind.refused(item, document):
-                place = f"items.{places[item.number]}.value"
-                mistakes.append(InputError(f"{inventory.folder / CONTRACT}", place, *never))
+                where = _place(inventory, f"items.{places[item.number]}.value")
+                mistakes.append(InputError(*where, *never))
     if mistakes or checked.mistakes:
         raise BadInput(*checked.mistakes, *mistakes)
     rows = [
@@ -148,12 +150,35 @@ def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
         for each in planned
     ]
     print_table(("item", "partition", "phase", "figure", "limit", "suites (repeats)"), rows)
-    if not all(each.repeats for each in planned if isinstance(each.item, ContractItem)):
+    if not all(map(_decided, planned)):
         for partition, refusals in checked.refused.items():
             for each in refusals:
                 print_line(f"refused: {partition}: {each.line()}")
-    print_line(f"{len(document.items)} items: each selects planned figures")
+    decided = {item.number: "waits for a suite that can run" for item in document.items}
+    decided |= {each.item.number: _DECIDES[type(each.item)] for each in planned if _decided(each)}
+    counts = Counter(decided.values())
+    print_line(f"{len(decided)} items: {', '.join(f'{n} {text}' for text, n in counts.items())}")
     return 0
+
+
+_DECIDES: dict[type[Item], str] = {
+    ContractItem: "by planned figures",
+    CheckItem: "by reports of nodes",
+    WitnessedItem: "by a party that sees it",
+    DerivedItem: "by other items",
+}
+"""What decides each kind of item."""
+
+
+def _decided(each: PlannedItem) -> bool:
+    return bool(each.repeats) or not isinstance(each.item, ContractItem)
+
+
+def _place(inventory: Inventory, key: str) -> tuple[str, str]:
+    """Return the file of the contract with the line of `key`, and `key`."""
+    file = inventory.folder / CONTRACT
+    parts = [int(part) if part.isdecimal() else part for part in key.split(".")]
+    return placed([file], parts)[0] or f"{file}", key
 
 
 def _measures(each: PlannedItem) -> str:

@@ -15,9 +15,15 @@ from archspec.cpu import TARGETS
 
 from proofmark.cases.loading import schema
 from proofmark.cases.suite import Benchmarks
-from proofmark.cli.inputs import credentials_of, inventory_of, kit_benchmarks, packages_of_kit
+from proofmark.cli.inputs import (
+    credentials_of,
+    doubts,
+    inventory_of,
+    kit_benchmarks,
+    packages_of_kit,
+    place,
+)
 from proofmark.cli.output import print_json, print_line, print_table
-from proofmark.cli.plan import doubts, place
 from proofmark.common.errors import BadInput, NodeFailure, bad_input, nearest, note_failed_nodes
 from proofmark.common.kit import DEFAULT_SUITE, kit_folder, result_folder
 from proofmark.common.message import Message
@@ -46,7 +52,7 @@ from proofmark.plan.plan import Plan
 from proofmark.plan.validation import Check, CheckedSite, SiteChecks, system_mistakes
 from proofmark.plan.validation import validate as check_site
 from proofmark.site.choice import choose_site, chosen_site
-from proofmark.site.groups import comments
+from proofmark.site.groups import comments, odd_variables
 from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
 from proofmark.software.environments import check_environment
@@ -76,6 +82,8 @@ def check(options: Namespace) -> int:
     _print_costs(shown)
     for line in _lines(checked, benchmarks):
         print_line(line)
+    for each in odd_variables(inventory.source):
+        print_line(f"not known: {each}")
     for key, question in comments(inventory.folder):
         print_line(f"question: {key}: {question}")
     for site in checked.sites:

@@ -19,12 +19,13 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.cli.command import SECRETS
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.input_limits import MAX_RUN_FILE_BYTES, MAX_SMALL_BYTES
-from proofmark.common.kit import kit_folder
+from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.nodesets import folded, unfold
 from proofmark.common.progress_lines import say
 from proofmark.common.text import size
 from proofmark.common.trust import refuse_untrusted
 from proofmark.machine.bmc.back_end import Credentials, credentials
+from proofmark.plan.expansion import located
 from proofmark.plan.kinds import PlanRequest, kind_of, plan_asked
 from proofmark.plan.lacking import Available, refuse_lacking
 from proofmark.plan.plan import Plan
@@ -34,10 +35,12 @@ from proofmark.runs.node_locks import reservation_of
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.site.choice import LINK, chosen_site
+from proofmark.site.execution import MPIS_OF_LAUNCHER, doubtful
 from proofmark.site.groups import COMPUTE, RESOLVED
 from proofmark.site.inventory import Inventory, Site, choose_inventory, load_site, read_sites
 from proofmark.site.machines import Machine, machines_of
-from proofmark.software.provider import packages_at
+from proofmark.site.partition import untried
+from proofmark.software.provider import check_provider, packages_at
 
 Content = TypeVar("Content")
 
@@ -155,8 +158,11 @@ def plan_of(
     Raises:
         BadInput: as `plan_asked`.
     """
-    machines, probe = machines_of(site)
-    made = plan_asked(PlanRequest(options, benchmarks, site, machines, shown=shown))
+    try:
+        machines, probe = machines_of(site)
+        made = plan_asked(PlanRequest(options, benchmarks, site, machines, shown=shown))
+    except BadInput as error:
+        raise type(error)(*(located(site, each) for each in error.mistakes)) from None
     return made, machines, probe
 
 
@@ -296,6 +302,31 @@ def open_or_plan_run(
         inputs = RunInputs(plan, benchmarks, unused, probe)
         made, _ = start_or_continue(Path(folder), inputs, run_id="new", link="")
         yield made, site
+
+
+def prefixes(options: Namespace) -> Path:
+    """Return the folder of the installations."""
+    return result_folder(kit_folder(), ".provision", options.prefixes).resolve()
+
+
+def place(site: Site, options: Namespace) -> Iterator[str]:
+    """Yield why the programs of `site` cannot be installed from this checkout."""
+    try:
+        check_provider(site.partition.provision_from, prefixes(options))
+    except BadInput as error:
+        yield from (f"no run from here: {mistake}" for mistake in error.mistakes)
+
+
+def doubts(site: Site, benchmarks: Benchmarks) -> Iterator[str]:
+    """Yield a warning for each back end that never ran, and for each doubtful run-time variable."""
+    launch = site.partition.launch
+    name = site.partition_name
+    for key, back_end in untried(site.partition).items():
+        yield f"warning: {name}: partition.{key}: {back_end!r} never ran with the real thing"
+    yield from (f"warning: {name}: partition.launch: {each}" for each in launch.doubts())
+    for name, case in benchmarks.cases.items():
+        for each in doubtful(case.environment, MPIS_OF_LAUNCHER.get(launch.launcher, ())):
+            yield f"warning: {name}: environment: {each}"
 
 
 COLLECT = "proofmark stage collect RUN"

@@ -13,12 +13,16 @@ from typing import Any, NamedTuple
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import RAIL
+from proofmark.cli.check import site_checks
 from proofmark.cli.inputs import (
+    doubts,
     inventory_of,
     kit_benchmarks,
     only_nodes,
     packages_of_kit,
+    place,
     plan_of,
+    prefixes,
 )
 from proofmark.cli.output import print_json, print_line, print_table, print_text, table_text
 from proofmark.common.errors import (
@@ -50,34 +54,20 @@ from proofmark.plan.kinds import kind_of
 from proofmark.plan.lacking import available_at, in_words, lacking, refuse_lacking
 from proofmark.plan.plan import Plan, Step, step_named
 from proofmark.plan.totals import JobTime, idle_cores, job_times, mode_lines
-from proofmark.plan.validation import without_figures
+from proofmark.plan.validation import refuse_wrong_facts, without_figures
 from proofmark.runs.play_variables import play_variable_names, write_play_variables
 from proofmark.runs.progress import due_nodes
 from proofmark.runs.run import LATEST, Run
 from proofmark.runs.run_files import launch_command, planned_work
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
 from proofmark.site.accepted_baseline import ACCEPTED, chosen_baseline
-from proofmark.site.execution import MPIS_OF_LAUNCHER, Queue, doubtful
+from proofmark.site.execution import MPIS_OF_LAUNCHER, Queue
 from proofmark.site.inventory import Site, load_site, load_sites
 from proofmark.site.machines import Machine
 from proofmark.site.node.probe_text import unread_lines
-from proofmark.site.partition import untried
-from proofmark.software.provider import check_name, check_provider
+from proofmark.software.provider import check_provider
 from proofmark.software.provision import planned_software
 from proofmark.software.software import Software
-
-
-def prefixes(options: Namespace) -> Path:
-    """Return the folder of the installations."""
-    return result_folder(kit_folder(), ".provision", options.prefixes).resolve()
-
-
-def place(site: Site, options: Namespace) -> Iterator[str]:
-    """Yield why the programs of `site` cannot be installed from this checkout."""
-    try:
-        check_provider(site.partition.provision_from, prefixes(options))
-    except BadInput as error:
-        yield from (f"no run from here: {mistake}" for mistake in error.mistakes)
 
 
 class NoteKind(StrEnum):
@@ -137,18 +127,6 @@ def plan_notes(
 
 RAILS_KNOWN = "the MPI of the programs is Open MPI, MPICH, MVAPICH or Intel MPI"
 """The condition under which a program can be limited to one rail (``site/data/rails.yml``)."""
-
-
-def doubts(site: Site, benchmarks: Benchmarks) -> Iterator[str]:
-    """Yield a warning for each back end that never ran, and for each doubtful run-time variable."""
-    launch = site.partition.launch
-    name = site.partition_name
-    for key, back_end in untried(site.partition).items():
-        yield f"warning: {name}: partition.{key}: {back_end!r} never ran with the real thing"
-    yield from (f"warning: {name}: partition.launch: {each}" for each in launch.doubts())
-    for name, case in benchmarks.cases.items():
-        for each in doubtful(case.environment, MPIS_OF_LAUNCHER.get(launch.launcher, ())):
-            yield f"warning: {name}: environment: {each}"
 
 
 def plan_summary(plan: Plan, hosts: Collection[str] = ()) -> dict[str, Any]:
@@ -274,10 +252,11 @@ def plan(options: Namespace) -> int:
             for site in load_sites(inventory, options.limit, overrides)
         ]
         for site in sites:
-            check_name(site.partition.provision_from)
+            refuse_wrong_facts(site, benchmarks, site_checks(kit_folder()))
         (_print_json if options.json else _print)(options, benchmarks, sites, runs)
         return 0
     site = only_nodes(load_site(inventory, options.limit, overrides), options.only)
+    refuse_wrong_facts(site, benchmarks, site_checks(kit_folder()))
     check_provider(site.partition.provision_from, prefixes(options))
     made, machines, probe = plan_of(options, benchmarks, site)
     refuse_lacking(made.suite, made.packages(), site, packages_of_kit)

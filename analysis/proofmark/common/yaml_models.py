@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from importlib.resources import files
 from itertools import chain
@@ -154,21 +154,23 @@ def check_files(folder: Path) -> None:
     """Check the YAML files below `folder` before another program reads them.
 
     Raises:
-        BadInput: one is not YAML, or exceeds a limit of size, depth or aliases. A file that cannot
-            be read, or is not UTF-8, is left to the program.
+        BadInput: one cannot be read, is not YAML, has a key twice, or exceeds a limit of size,
+            depth or aliases.
     """
     files = [folder] if folder.is_file() else sorted(folder.rglob("*.y*ml"))
     mistakes = []
     for path in files:
-        if path.suffix in (".yml", ".yaml") and path.is_file():
-            with suppress(OSError, ValueError):
+        if path.suffix in (".yml", ".yaml"):
+            try:
                 if path.stat().st_size > MAX_YAML_BYTES:
                     found = size(path.stat().st_size)
                     raise bad_input(path, "", found, f"at most {size(MAX_YAML_BYTES)}")
-                try:
-                    _compose(path)
-                except yaml.YAMLError as error:
-                    mistakes.append(_not_yaml(path, error, "YAML"))
+                mistakes += _repeated_keys(_compose(path), f"{path}")
+            except OSError as error:
+                found = error.strerror or f"{error}"
+                mistakes.append(InputError(f"{path}", "", found, "a readable file"))
+            except (ValueError, yaml.YAMLError) as error:
+                mistakes.append(_not_yaml(path, error, "YAML"))
     if mistakes:
         raise BadInput(*mistakes)
 
@@ -179,13 +181,13 @@ def top_keys(path: Path) -> list[str]:
     Raises:
         BadInput: the file exceeds a limit (`limits`).
     """
-    node = _composed(path)
+    node = composed(path)
     return [str(key.value) for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
 
 
 def key_at(path: Path, line: int) -> str:
     """Return the dotted key whose value begins in `line` of `path`; empty if none does."""
-    waiting: list[tuple[list[str], yaml.Node | None]] = [([], _composed(path))]
+    waiting: list[tuple[list[str], yaml.Node | None]] = [([], composed(path))]
     for above, node in waiting:
         inner = node.value if isinstance(node, yaml.MappingNode) else ()
         for key, value in inner:
@@ -196,17 +198,12 @@ def key_at(path: Path, line: int) -> str:
     return ""
 
 
-def repeated_keys(path: Path) -> list[InputError]:
-    """Return the keys that `path` has twice. Ansible only warns of them.
+def composed(path: Path) -> yaml.Node | None:
+    """Return the value of a file; None for a file that cannot be read, or is no YAML.
 
     Raises:
         BadInput: the file exceeds a limit (`limits`).
     """
-    return _repeated_keys(_composed(path), str(path))
-
-
-def _composed(path: Path) -> yaml.Node | None:
-    """Return the value of a file; None for a file that cannot be read, or is no YAML."""
     try:
         return _compose(path)
     except (OSError, ValueError, yaml.YAMLError):
@@ -220,6 +217,11 @@ def _repeated_keys(node: yaml.Node | None, file: str) -> list[InputError]:
         seen: set[str] = set()
         for key, value in node.value:
             word = str(key.value)
+            if isinstance(key, yaml.MappingNode):
+                line, found = f"{file}:{key.start_mark.line + 1}", "not YAML: a mapping as a key"
+                accepted = "quotes around a template: '{{ … }}'"
+                repeated.append(InputError(line, "", found, accepted))
+                continue
             if word in seen:
                 line = f"{file}:{key.start_mark.line + 1}"
                 repeated.append(InputError(line, word, "the key a second time", "each key once"))
@@ -300,7 +302,12 @@ def _found_and_accepted(
     accepted = " or ".join(words) or item["msg"]
     if item["type"] == "missing":
         return "nothing", f"a value: {accepted}"
-    return shown(given) + nearest(str(given), schema.choices(key)), accepted
+    if item["type"] == "string_type" and isinstance(given, int | float):
+        accepted += f", in quotes: '{given}'"
+    lower = f"{given}".lower()
+    if item["type"] == "string_pattern_mismatch" and re.search(item["ctx"]["pattern"], lower):
+        return f"{shown(given)}, did you mean {lower!r}?", accepted
+    return shown(given) + nearest(f"{given}", schema.choices(item["loc"])), accepted
 
 
 class _Schema:

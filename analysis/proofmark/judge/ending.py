@@ -81,6 +81,8 @@ def named_steps(steps: Iterable[str]) -> str:
 
 UNKNOWN = PrintedCommand()
 """Stands for a command that is not known."""
+OF_THE_KIT = ("local", "local-spack")
+"""The sites of any machine, which have no contract and no baseline."""
 MAX_FIGURES_NAMED = 3
 """The number of figures that the second line names."""
 MOST_FAILED = 5
@@ -178,10 +180,11 @@ def next_command(
         action, fresh = open_advice(verdict)
         repeats = f" -e repeats={verdict.results.repeats_needed}"
         return f"{action} (-e fresh=true{repeats if fresh is Again.REPEATS else ''})"
-    if verdict.headline().word == SANITY:
-        # Nothing accepts the machine: there is nothing to sign.
+    if verdict.headline().word == SANITY and verdict.conditions.site in OF_THE_KIT:
         return PrintedCommand("proofmark", "init", "inventory/mysite")
-    return _sign(run)
+    if verdict.headline().word == SANITY and verdict.limits:
+        return PrintedCommand("proofmark", "acceptance", "check", "-i", _inventory(known))
+    return _sign(run)  # a signed run can become the baseline of its site
 
 
 def _with_all_steps(invalid: Sequence[NextStep]) -> NextStep:

@@ -250,6 +250,7 @@ class RunConditions:
     """How a run was made.
 
     Attributes:
+        site: the name of the site.
         executed: whether the kit started the programs. If not, no step can run.
         fixed: the steps that cannot run again, because two steps use the same files in scratch.
         sanity: whether the suite only looks for faults, so that floors and peers suffice.
@@ -259,6 +260,7 @@ class RunConditions:
             that lack a record because of it are missing in the coverage.
     """
 
+    site: str = ""
     executed: bool = True
     fixed: frozenset[str] = frozenset()
     sanity: bool = False
@@ -277,6 +279,7 @@ def run_conditions(evidence: Evidence, fleet: Fleet) -> RunConditions:
     plan = evidence.plan
     suite = evidence.benchmarks.suites.get(plan.suite)
     return RunConditions(
+        site=plan.site,
         executed=kind_of(plan).executed,
         fixed=frozenset(step.id for step in plan.steps() if step.reads or step.kept),
         sanity=bool(suite and suite.kind == "sanity"),

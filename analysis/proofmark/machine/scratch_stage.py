@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from string import Formatter
 
-from proofmark.common.errors import BadInput, bad_input, nearest
+from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import parse_json, read_bytes, write_atomic
 from proofmark.common.nodesets import fold, folded, unfold
 from proofmark.common.progress_lines import say
@@ -54,9 +54,8 @@ def mount_commands(scratch: Scratch) -> dict[str, str]:
     known = kinds().get(scratch.type or "")
     commands = dict.fromkeys(("mount", "unmount", "set", "get"), "")
     if scratch.mount is not None and known is None:
-        hint = nearest(scratch.type or "", kinds())
-        found = f"{scratch.type!r}{hint}"
-        raise bad_input("partition.scratch", "type", found, f"to be mounted: {', '.join(kinds())}")
+        accepted = f"to be mounted: {', '.join(kinds())}"
+        raise bad_input("partition.scratch", "type", f"{scratch.type!r}", accepted)
     if known is None:
         if scratch.layout:
             raise _no_layout(scratch, "no layout: the type is unknown")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +15,6 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, InputError, NothingToRun, nearest
 from proofmark.common.expressions import names_in, render
 from proofmark.common.kit import DEFAULT_SUITE
-from proofmark.common.yaml_models import repeated_keys
 from proofmark.plan.expansion import (
     all_suites,
     idle_limits,
@@ -253,15 +253,12 @@ def validate(
         BadInput: there is no suite `suite`.
     """
     suites = [suite] if suite and benchmarks.suite(suite) else list(benchmarks.suites)
-    mistakes = []
-    for file in sorted(Inventory.of(inventory).folder.rglob("*.yml")):
-        mistakes += repeated_keys(file)
     broken: list[Site] = []
     try:
         sites, site_mistakes = read_sites(inventory, limit, broken=broken)
     except BadInput as error:
-        return CheckedSite([], [], [*mistakes, *error.mistakes], {}, [], {}, [], [])
-    mistakes += site_mistakes
+        return CheckedSite([], [], [*error.mistakes], {}, [], {}, [], [])
+    mistakes = [*site_mistakes]
     if not sites and not mistakes:
         mistakes.append(InputError("-l", "", f"{limit!r}: no host", "hosts of a partition"))
     wrong_keys = {each.key for each in site_mistakes}
@@ -302,6 +299,16 @@ def validate(
     return CheckedSite(sites, plans, all_mistakes, limits, lacks, refused, not_here, unread)
 
 
+def refuse_wrong_facts(site: Site, benchmarks: Benchmarks, checks: Mapping[str, Check]) -> None:
+    """Refuse a site with facts that `validate` names without a plan.
+
+    Raises:
+        BadInput: it has each of them, with file and line.
+    """
+    if found := [*_wrong_facts(site, benchmarks, checks)]:
+        raise BadInput(*(located(site, each) for each in found))
+
+
 def _wrong_facts(
     site: Site, benchmarks: Benchmarks, checks: Mapping[str, Check]
 ) -> Iterator[InputError]:
@@ -313,6 +320,7 @@ def _wrong_facts(
                 yield InputError("", f"partition.{key}", each.found, each.accepted)
     yield from _duplicates(site)
     yield from preinstalled_mistakes(benchmarks, site)
+    yield from _unread_facts(benchmarks, site)
     yield from limit_mistakes(benchmarks, site)
 
 
@@ -323,6 +331,17 @@ def _duplicates(site: Site) -> Iterator[InputError]:
         if twice := sorted({value for value in values if values.count(value) > 1}):
             found = f"{key} {', '.join(twice)} twice"
             yield InputError("", "partition.file_systems", found, "each once")
+
+
+def _unread_facts(benchmarks: Benchmarks, site: Site) -> Iterator[InputError]:
+    """Yield the facts that no case reads although a case reads one of nearly the same name."""
+    read: set[str] = set()
+    for case in benchmarks.cases.values() if site.partition.facts else ():
+        read |= case.used_names() | case.facts.keys() | case.defaults.keys()
+    for fact in sorted(site.partition.facts.keys() - read):
+        if close := get_close_matches(fact, read, 1, 0.8):
+            found = f"a fact that no case reads, did you mean {close[0]!r}?"
+            yield InputError("", f"partition.facts.{fact}", found, "a name in the cases")
 
 
 def _machines(site: Site, *, whole: bool) -> tuple[dict[str, Machine], list[InputError]]:

@@ -118,6 +118,7 @@ class AnsibleAccess:
 
     Attributes:
         names: the variables of a host that the plug-ins read.
+        types: their types, as Ansible's configuration names them.
     """
 
     def __init__(self, keywords: Mapping[str, Any] | None = None) -> None:
@@ -130,15 +131,16 @@ class AnsibleAccess:
         self._keywords = keywords_of(Task(), PlayContext()) if keywords is None else keywords
         self._ssh = connection_loader.get("ssh", PlayContext(), "/dev/null")
         self._sudo = become_loader.get("sudo")
-        definitions: dict[str, Any] = {}
-        for plugin in (("connection", "ssh"), ("become", "sudo")):
-            definitions |= constants.config.get_configuration_definitions(*plugin)
-        listed: set[str] = set()
-        for option in definitions.values():
-            listed |= {each["name"] for each in option.get("vars", ())}
-        named = sorted(name for name in listed if name.startswith("ansible_"))
-        self.names = (*named, CONNECTION, *_BECOME)
-        self._defaults = {name: option.get("default") for name, option in definitions.items()}
+        plugins = (("connection", "ssh"), ("become", "sudo"))
+        self.types = {CONNECTION: "str", "ansible_become": "bool", "ansible_become_method": "str"}
+        self._defaults: dict[Any, Any] = {}
+        for plugin in plugins:
+            options = constants.config.get_configuration_definitions(*plugin)
+            self._defaults |= {name: option.get("default") for name, option in options.items()}
+            for option in options.values():
+                for each in option.get("vars", ()):
+                    self.types[each["name"]] = f"{option.get('type')}"
+        self.names = tuple(sorted(name for name in self.types if name.startswith("ansible_")))
         self._known: dict[tuple[tuple[str, str], ...], HostAccess] = {}
 
     def of(self, host: str, variables: Mapping[str, Any]) -> HostAccess:

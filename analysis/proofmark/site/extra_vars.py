@@ -162,8 +162,25 @@ def _options_of_roles(kit: Path) -> dict[str, Any]:
     return options
 
 
+@cache
+def setting_types(kit: Path) -> Mapping[str, str]:
+    """Return the type of each variable that an inventory may state for the kit, by name."""
+    types = {name: each.type for name, each in call_variables().items()}
+    for file in kit.glob("roles/*/meta/argument_specs.yml"):
+        for entry in _read(file)["argument_specs"].values():
+            types |= {name: each["type"] for name, each in entry.get("options", {}).items()}
+    return types
+
+
 def _read(file: Path) -> Any:
-    return yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    return yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)
+
+
+class _Loader(yaml.CSafeLoader):
+    """Reads the tag of Ansible for a text that is no template."""
+
+
+_Loader.add_constructor("!unsafe", lambda loader, node: f"{node.value}")
 
 
 def _names_in(node: Any) -> Iterator[str]:

@@ -11,6 +11,7 @@ import os
 import pwd
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 from itertools import zip_longest
 from typing import Annotated, Self
@@ -33,12 +34,20 @@ def _plain(path: str) -> str:
     return path
 
 
+def _known_type(name: str) -> str:
+    close = get_close_matches(name.lower(), kinds(), 1, 0.8)
+    if close and name not in kinds():
+        raise ValueError(f"a type as in /proc/mounts, did you mean {close[0]!r}?")
+    return name
+
+
 UID = "{uid}"
 """Stands for the number of the user who runs the benchmarks, in the path of a file system.
 
 So each user has a directory of their own in a folder in which all users write.
 """
 FolderPath = Annotated[str, Field(pattern=r"^/"), AfterValidator(_plain)]
+KindName = Annotated[str, AfterValidator(_known_type)]
 StorageRate = Annotated[float, between(1e6, 1e16, 1e9, 1e6)]
 """The rate of storage in bytes/s; documents have GB/s or MB/s."""
 Targets = Annotated[int, Field(gt=0, le=MAX_TARGETS)]
@@ -54,7 +63,7 @@ class FileSystem(StrictModel):
 
     name: Slug
     path: FolderPath
-    type: str | None = None
+    type: KindName | None = None
     source: str | None = None
     block_bytes: Count | None = None
 
@@ -92,7 +101,7 @@ class Scratch(StrictModel):
     """
 
     path: FolderPath
-    type: str | None = None
+    type: KindName | None = None
     source: str | None = None
     off_root: bool = False
     mount: Mount | None = None

@@ -12,7 +12,6 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from typing import Any
 import yaml
 from pydantic import Field, SecretStr, TypeAdapter
 
-from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.files import text_or_empty
 from proofmark.common.input_limits import MAX_YAML_BYTES
 from proofmark.common.kit import ansible_constants, kit_folder
@@ -29,6 +28,14 @@ from proofmark.common.yaml_models import check_files, key_at, top_keys
 from proofmark.site.access import CONNECTION, Access, AnsibleAccess, access
 from proofmark.site.choice import BESIDE_HOSTS, named_hosts, parts_of, selected
 from proofmark.site.contract_document import CONTRACT
+from proofmark.site.extra_vars import setting_types
+from proofmark.site.inventory_files import (
+    ENDINGS,
+    misnamed,
+    mistakes_in,
+    near_variables,
+    of_nothing,
+)
 
 MARK = "QUESTION:"
 _COMMENT = re.compile(rf"^\s*#\s*{MARK}\s*(.+)$")
@@ -197,10 +204,6 @@ def plain(value: Any) -> Any:
     return value
 
 
-ENDINGS = ("", ".yml", ".yaml", ".json")
-"""The endings of the files of variables that Ansible reads (``YAML_VALID_EXTENSIONS``)."""
-
-
 def refuse_split_facts(manager: Any, variable: str, parent: str) -> None:
     """Refuse an inventory with two files of variables that define `variable` of one partition.
 
@@ -316,7 +319,7 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
             cannot be reached in its way.
     """
     check_files(inventory)
-    refuse_misnamed(inventory)
+    _refuse_misnamed(inventory)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         constants = ansible_constants()
@@ -376,30 +379,8 @@ def _place_of(error: Any, inventory: Path) -> tuple[str, str, str]:
     return f"{file}:{line}", key_at(file, line), f"{error.obj!r}: {error}"
 
 
-_DASH_RANGE = re.compile(r"""^\s*(?:-\s+)?["']?([\w.-]*\[\d+(?:-\d+|,[\d,-]+)\][\w.-]*)""")
-"""A node set in place of a range of Ansible, which has a colon: ``xeon[001:064]``."""
-
-
-def refuse_misnamed(inventory: Path) -> None:
-    """Refuse files that nothing reads because of their names, and hosts in the form of node sets.
-
-    Raises:
-        BadInput: it names each file, and the line of a host.
-    """
-    mistakes = []
-    beside = {name.partition(".")[0]: name for name in BESIDE_HOSTS}
-    for each in sorted(inventory.iterdir()) if inventory.is_dir() else (inventory,):
-        alike = get_close_matches(each.name.partition(".")[0].lower(), beside, 1, 0.85)
-        right = beside[alike[0]] if alike else each.name
-        if right != each.name and each.suffix.lower() in (*ENDINGS, ".txt"):
-            mistakes.append(InputError(f"{each}", "", "a file that nothing reads", right))
-        elif each.is_file() and right not in BESIDE_HOSTS:
-            lines = text_or_empty(each, MAX_YAML_BYTES).splitlines()
-            for number, line in enumerate(lines, start=1):
-                if host := _DASH_RANGE.match(line):
-                    accepted = f"a range with a colon: {host[1].replace('-', ':')}"
-                    mistakes.append(InputError(f"{each}:{number}", "hosts", host[1], accepted))
-    if mistakes:
+def _refuse_misnamed(inventory: Path) -> None:
+    if mistakes := [*misnamed(inventory)]:
         raise BadInput(*mistakes)
 
 
@@ -430,7 +411,7 @@ def refuse_unread(manager: Any) -> None:
     """
     for source in manager._sources:
         check_files(Path(source))
-        refuse_misnamed(Path(source))
+        _refuse_misnamed(Path(source))
     _refuse_skipped(manager)
 
 
@@ -438,13 +419,45 @@ def _refuse_skipped(manager: Any) -> None:
     """Refuse an inventory of which Ansible skipped a file, or facts of a partition."""
     read = {str(source) for source in manager._inventory.processed_sources}
     files: list[Path] = []
-    for source in manager._sources:
-        files += _inventory_files(Path(source))
+    mistakes: list[InputError] = []
+    types = AnsibleAccess({}).types
+    for source in map(Path, manager._sources):
+        files += _inventory_files(source)
+        mistakes += mistakes_in(source, types)
+        names = {"group_vars": manager.groups, "host_vars": manager.hosts}
+        mistakes += of_nothing(source if source.is_dir() else source.parent, names)
+    if mistakes:
+        raise BadInput(*mistakes)
     if unread := [file for file in files if f"{file}" not in read]:
         accepted = "an inventory; the warnings of Ansible state the reason"
         found = "a file that Ansible cannot read"
         raise BadInput(*(InputError(f"{file}", "", found, accepted) for file in unread))
+    group = manager.groups.get(COMPUTE)
+    if group is None or not group.get_hosts():
+        about = f"{files[0] if files else manager._sources[0]}"
+        found = "no host of this group" if group else "no such group"
+        hint = "" if group else nearest(COMPUTE, manager.groups)
+        accepted = f"hosts.yml with the groups {COMPUTE}, PARTITION and its hosts"
+        raise bad_input(about, f"all.children.{COMPUTE}", f"{found}{hint}", accepted)
     refuse_split_facts(manager, PARTITION, COMPUTE)
+
+
+def odd_variables(inventory: Path) -> list[InputError]:
+    """Return the variables of an inventory that are nearly one of the kit or of Ansible."""
+    further = {variable for each in _settings_of_ansible() for variable in each}
+    known = {ALIASES, PARTITION, *AnsibleAccess({}).types, *setting_types(kit_folder()), *further}
+    return [*near_variables(inventory, known)]
+
+
+def _settings_of_ansible() -> Iterator[list[str]]:
+    """Yield the variables of each setting of Ansible, and of the shells of its connections."""
+    from ansible.plugins.loader import shell_loader
+
+    config = ansible_constants().config
+    shell_loader.get("sh")
+    for plugin in ((), ("shell", "sh")):
+        for option in config.get_configuration_definitions(*plugin).values():
+            yield [each["name"] for each in option.get("vars", ())]
 
 
 def _inventory_files(path: Path) -> Iterator[Path]:

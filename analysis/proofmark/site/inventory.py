@@ -32,6 +32,7 @@ from proofmark.site.groups import (
     PARTITION,
     TOOLCHAIN,
     PartitionGroup,
+    odd_variables,
     read_groups,
     unanswered,
     unread_group_vars,
@@ -403,8 +404,11 @@ def read_sites(
             mistakes += (InputError(f"{folder}", key, repr(each), ACCEPTED) for key, each in odd)
             continue
         if group.partition is None:
-            missing = InputError(str(file), "partition", "nothing", "the partition's facts")
-            mistakes += (unread_group_vars() if file.is_dir() else []) or [missing]
+            others = ", ".join(sorted(each.name for each in file.glob("*")))
+            found = f"nothing{' in ' * bool(others)}{others}"
+            missing = InputError(f"{file}", PARTITION, found, "the facts, in a file *.yml")
+            unread = unread_group_vars() if file.is_dir() else []
+            mistakes += unread or [missing, *odd_variables(source.source)]
             continue
         if unknown := _unknown_toolchain(file, group.toolchain):
             mistakes.append(unknown)

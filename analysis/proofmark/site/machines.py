@@ -13,7 +13,7 @@ from typing import Any
 
 from archspec.cpu import TARGETS
 
-from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.errors import BadInput, bad_input, nearest
 from proofmark.common.expressions import ranks_inside
 from proofmark.common.files import is_regular, read_text
 from proofmark.common.processes import run_command
@@ -220,7 +220,9 @@ def topology_of_mode(site: Site, mode: str) -> Topology:
             (mistake,) = error.mistakes
             raise BadInput(replace(mistake, file=f"{site.facts}", key=key)) from None
     if not is_regular(path := site.facts / stated):
-        raise bad_input(path, "", "no such file", f"hwloc's XML, named in {key}")
+        near = nearest(stated, (each.name for each in site.facts.glob("*.xml")))
+        found = f"{stated!r}, no file of {site.facts.name}/{near}"
+        raise bad_input(site.facts, key, found, "a file of hwloc's XML, or a synthetic topology")
     return _from_xml(read_text(path), f"{path}")
 
 

@@ -246,7 +246,7 @@ class TestCommand:
         written_contract(inventory, {}, {"where": {"size": 2}})
         assert main(["acceptance", "check", "-i", str(inventory)]) == 0
         printed = capsys.readouterr().out
-        assert "quick (1)" in printed and "2 items: each selects planned figures" in printed
+        assert "quick (1)" in printed and "2 items: 2 by planned figures" in printed
         assert "≥ 1 MB/s" in printed
 
     def test_check_refuses_what_no_suite_can_judge(
@@ -293,7 +293,7 @@ class TestCommand:
     ) -> None:
         """The plans of all suites take six seconds."""
         assert main(["acceptance", "check", "-i", "inventory/example-epyc"]) == 0
-        assert "items: each selects planned figures" in capsys.readouterr().out
+        assert "2 items: 2 by planned figures" in capsys.readouterr().out
 
 
 class TestTerms:

@@ -165,11 +165,18 @@ class TestKinds:
         assert line.startswith(f"{word}: {first}")
         assert found.as_json()["headline"]["word"] == word
 
-    def test_a_sanity_check_is_nothing_to_sign(self, known: tuple[Plan, Benchmarks]) -> None:
+    @pytest.mark.parametrize(
+        ("site", "action"),
+        [("local", "proofmark init inventory/mysite"), ("mysite", "proofmark sign runs/r")],
+    )
+    def test_a_sanity_check_leads_to_a_site_or_to_its_baseline(
+        self, known: tuple[Plan, Benchmarks], site: str, action: str
+    ) -> None:
         floors = [of_kind("floor")]
         found = verdict(known, both(), floors, sanity=True, required=["rate"])
         assert (found.headline().word, found.exit_code()) == (SANITY, 0)
-        assert ending(found, "report.html", "runs/r")[2].endswith("proofmark init inventory/mysite")
+        found = replace(found, conditions=replace(found.conditions, site=site))
+        assert action in ending(found, "report.html", "runs/r")[2]
         agreed = verdict(known, both(), floors, sanity=True, required=["rate"], limits=[LIMIT])
         assert "proofmark sign runs/r" in ending(agreed, "report.html", "runs/r")[2]
 

@@ -129,8 +129,8 @@ WRONG: dict[str, tuple[Edits, str, str]] = {
     ),
     "type-of-scratch": (
         {"# type: lustre": "type: lustr\n    mount: {point: /scratch, source: x}"},
-        "partition.scratch: found 'lustr', did you mean 'lustre'?",
-        "accepted: to be mounted: ",
+        "partition.scratch.type: found 'lustr'; accepted: a type as in /proc/mounts",
+        "did you mean 'lustre'?",
     ),
 }
 
@@ -367,6 +367,107 @@ def test_a_name_that_ansible_passes_over_is_refused(
     text, expected = MISNAMED[file]
     (inventory / file).write_text(text)
     assert mistakes(capsys, inventory) == [f"{inventory}/{file}{expected}"]
+
+
+MISSPELLED = {
+    "reversed": ("hosts.yml", HOSTS + "            n[064:001]:\n", ":7: hosts: found n[064:001]; "),
+    "open": ("hosts.yml", HOSTS + "            n[001:064:\n", ":7: hosts: found n[001:064:; "),
+    "group": (
+        "hosts.yml",
+        HOSTS.replace("compute", "compte") + "            n1:\n",
+        ": all.children.compute: found no such group, did you mean 'compte'?",
+    ),
+    "key": (
+        "hosts.yml",
+        HOSTS.replace("hosts:", "host:") + "            n1:\n",
+        ":6: cluster.host: found unknown key, did you mean 'hosts'?",
+    ),
+    "list": (
+        "hosts.yml",
+        HOSTS + "            - n1\n",
+        ":6: cluster.hosts: found a list; accepted: a mapping",
+    ),
+    "type": (
+        "group_vars/all.yml",
+        "gate_node_hours: many\n",
+        ":1: gate_node_hours: found 'many'; accepted: a number",
+    ),
+    "truth": (
+        "group_vars/all.yml",
+        "our_own: 1\nansible_become: maybe\n",
+        ":2: ansible_become: found 'maybe'; accepted: true, false, yes, no, on, off, 1 or 0",
+    ),
+    "file-of-no-group": (
+        "group_vars/clutser.yml",
+        "our_own: 1\n",
+        ": found variables of no group; accepted: cluster",
+    ),
+    "folder": ("groupvars", "", ": found a file that nothing reads; accepted: group_vars"),
+    "twice": (
+        "host_vars/node001.yml",
+        "our_own: 1\nour_own: 2\n",
+        ":2: our_own: found the key a second time; accepted: each key once",
+    ),
+    "template": (
+        "group_vars/all.yml",
+        "our_own: {{ other }}\n",
+        ":1: found not YAML: a mapping as a key; accepted: quotes around a template",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISSPELLED)
+def test_check_and_plan_name_a_slip_in_the_files_of_ansible(
+    inventory: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, text, expected = MISSPELLED[name]
+    (inventory / file).parent.mkdir(exist_ok=True)
+    (inventory / file).write_text(text, encoding="utf-8")
+    (said,) = [each for each in mistakes(capsys, inventory) if each.startswith(f"{inventory}")]
+    assert said.startswith(f"{inventory / file}{expected}")
+    assert main(["plan", "-i", f"{inventory}", "-l", "cluster"]) == 3
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("report_signing_kye: /k", "report_signing_key"),
+        ("ansible_usr: me", "ansible_user"),
+        ("gate_days: many", "gate_wait_s"),
+        ("module_path: /opt\nour_root: /x\nbmc_pass_file: y", ""),
+    ],
+)
+def test_a_variable_that_is_nearly_a_known_one_is_named(
+    inventory: Path, text: str, near: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The control has variables of the site, of which none is nearly one of the kit."""
+    file = inventory / "group_vars/all.yml"
+    file.write_text(f"{text}\n", encoding="utf-8")
+    assert main(["check", "-i", f"{inventory}", "--suite", "quick"]) == 0
+    lines = [each for each in capsys.readouterr().out.splitlines() if f"{file}" in each]
+    name, _, _ = text.partition(":")
+    start = f"not known: {file}:1: {name}: found no variable that is read, did you mean {near!r}?"
+    assert [each.startswith(start) for each in lines] == [True] * bool(near)
+
+
+@pytest.mark.parametrize("name", ["launcher", "environment", "back-end", "address-of-a-bmc"])
+def test_plan_refuses_the_facts_that_check_refuses(
+    inventory: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(inventory, WRONG[name][0])
+    said = mistakes(capsys, inventory)
+    assert main(["plan", "-i", f"{inventory}", "-l", "cluster"]) == 3
+    assert [f"proofmark: {each}" for each in said] == capsys.readouterr().err.splitlines()
+
+
+def test_a_fact_that_no_case_reads_names_the_nearest_one(
+    inventory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(inventory, {"stream_array_size: ": "stream_aray_size: "})
+    said = mistakes(capsys, inventory)
+    expected = "partition.facts.stream_aray_size: found a fact that no case reads, did you mean "
+    assert any(f"{expected}'stream_array_size'?" in each for each in said), said
 
 
 def test_an_undefined_variable_names_the_file_and_the_key(

@@ -377,8 +377,8 @@ def _of_processor(key: str, facts: NodeFacts) -> tuple[str, str]:
 def _sanity() -> str:
     """Return what a run without a contract is, and the one next step."""
     return _(
-        "A sanity check: nothing here accepts this machine. To accept one, begin with the tutorial "
-        "(docs/tutorial.md), or with your own site: proofmark init inventory/mysite."
+        "A sanity check: nothing here accepts this machine. A site of its own accepts it, by a "
+        "contract or an accepted run: docs/tutorial.md."
     )
 
 
