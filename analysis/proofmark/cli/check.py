@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pwd
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -201,8 +201,8 @@ def site_checks(kit: Path) -> Mapping[str, Check]:
         ),
         "provision_from": lambda site: check_name(site.partition.provision_from),
         "scheduler": lambda site: SCHEDULERS.get(site.partition.scheduler),
-        "launch.launcher": _launcher,
-        "launch.environment_of": _launchers,
+        "launch.launcher": lambda site: _launchers(filter(None, [site.partition.launch.launcher])),
+        "launch.environment_of": lambda site: _launchers(site.partition.launch.environment_of),
         "firmware.back_end": _back_end,
         "firmware.bmc": _bmc_addresses,
         "firmware.ca": _authorities,
@@ -218,13 +218,8 @@ def _architecture(site: Site) -> None:
         raise bad_input("", "", found, f"a name of archspec: {', '.join(sorted(TARGETS))}")
 
 
-def _launcher(site: Site) -> None:
-    if name := site.partition.launch.launcher:
-        LAUNCHERS.get(name)
-
-
-def _launchers(site: Site) -> None:
-    for name in site.partition.launch.environment_of:
+def _launchers(names: Iterable[str]) -> None:
+    for name in names:
         LAUNCHERS.get(name)
 
 

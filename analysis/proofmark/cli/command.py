@@ -233,38 +233,38 @@ def _refused(text: str, accepted: str) -> ArgumentTypeError:
     return ArgumentTypeError(f"found {text[:80]!r}; accepted: {accepted}")
 
 
-def later(function: str, about: str) -> Callable[[Namespace], int]:
-    """Return the function of a command, whose module is imported when the command runs.
-
-    Args:
-        function: as of an entry point, below this room: ``module:function``.
-    """
-    module, _, name = function.partition(":")
-
-    def run(options: Namespace) -> int:
-        code: int = getattr(import_module(f"proofmark.cli.{module}"), name)(options)
-        return code
-
-    run.__doc__ = about
-    return run
-
-
 @dataclass(frozen=True)
 class Command:
     """A command.
 
     Attributes:
+        run: its function, or that of a module which is imported when the command runs: as of an
+            entry point, below this room (``module:function``).
+        about: what it does, if the docstring of `run` does not say it.
         traced: whether ``-v`` writes a trace into the run.
         uses: the arguments that would be ignored beside some words, and are refused there.
     """
 
-    run: Callable[[Namespace], int]
+    run: Callable[[Namespace], int] | str
     example: str
     arguments: Callable[[ArgumentParser], None] = run_argument
     traced: bool = True
     uses: Sequence[ArgumentUse] = ()
     listing: Callable[[], str] | None = None
+    about: str = ""
     summary: str = ""
+
+    def function(self) -> Callable[[Namespace], int]:
+        """Return the function of the command."""
+        if not isinstance(self.run, str):
+            return self.run
+        module, _, name = self.run.partition(":")
+        function: Callable[[Namespace], int] = getattr(import_module(f"{PACKAGE}.{module}"), name)
+        return function
+
+
+PACKAGE = __name__.rpartition(".")[0]
+"""This room, whose modules have the functions of its commands."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from proofmark.cli.command import (
     flag,
     kind_arguments,
     language_argument,
-    later,
     limit_argument,
     planned_options,
     planned_run_arguments,
@@ -407,17 +406,15 @@ def _execute_arguments(parser: ArgumentParser) -> None:
 
 OF_SITE: Mapping[str, Command] = {
     "site": Command(
-        later("check:site", "Choose the site of commands without ``-i``, and print it."),
+        "check:site",
         "site nurion",
         _site_arguments,
         traced=False,
+        about="Choose the site of commands without ``-i``, and print it.",
         summary="choose it for all commands",
     ),
     "acceptance": Command(
-        later(
-            "acceptance:acceptance",
-            "Check the contract of a site, judge its sealed runs by it, waive an item.",
-        ),
+        "acceptance:acceptance",
         "acceptance judge -i inventory/example-epyc",
         _acceptance_arguments,
         traced=False,
@@ -432,35 +429,32 @@ OF_SITE: Mapping[str, Command] = {
             ArgumentUse(("--output", "--json"), beside=("judge", "measure")),
             ArgumentUse(("--playbook", "--check"), beside=("measure",)),
         ),
+        about="Check the contract of a site, judge its sealed runs by it, waive an item.",
         summary="contract, and all its runs",
     ),
 }
 BEFORE_RUN: Mapping[str, Command] = {
     "cases": Command(
-        later("check:cases", "List cases and the suites they run in."),
+        "check:cases",
         "cases --suite quick",
         _cases_arguments,
         uses=(
             ArgumentUse(("--suite",), without=("--check", "--schema")),
             ArgumentUse(("--check",), without=("--schema",)),
         ),
+        about="List cases and the suites they run in.",
         summary="list cases and suites",
     ),
     "check": Command(
-        later(
-            "check:check",
-            "Check a site and its suites; with ``--nodes`` also its nodes, scheduler and BMCs.",
-        ),
+        "check:check",
         "check -i inventory/nurion",
         _check_arguments,
         uses=(ArgumentUse(("--credentials", "--window-ends"), beside=("--nodes",)),),
+        about="Check a site and its suites; with ``--nodes`` also its nodes, scheduler and BMCs.",
         summary="site, suites, nodes",
     ),
     "plan": Command(
-        later(
-            "plan:plan",
-            "Print what a run will start, and how long; write its scripts, or create the run.",
-        ),
+        "plan:plan",
         "plan -i inventory/local -l local --suite quick",
         _plan_arguments,
         uses=(
@@ -473,15 +467,13 @@ BEFORE_RUN: Mapping[str, Command] = {
             ),
             ArgumentUse(("--verbose",), without=("--step",)),
         ),
+        about="Print what a run will start, and how long; write its scripts, or create the run.",
         summary="steps, time, refusals",
     ),
 }
 OF_RUN: Mapping[str, Command] = {
     "modes": Command(
-        later(
-            "modes:modes",
-            "Change the firmware mode of the nodes of a run, check it, and restore it.",
-        ),
+        "modes:modes",
         "modes check runs/latest-nurion -i inventory/nurion --mode snc4-flat",
         _modes_arguments,
         uses=(
@@ -493,13 +485,11 @@ OF_RUN: Mapping[str, Command] = {
             ),
             ArgumentUse(("--confirm-reboot",), beside=("enter", "restore")),
         ),
+        about="Change the firmware mode of the nodes of a run, check it, and restore it.",
         summary="set and restore firmware",
     ),
     "scratch": Command(
-        later(
-            "modes:scratch",
-            "Mount, check, unmount and clean the scratch directory of a run; print changed nodes.",
-        ),
+        "modes:scratch",
         "scratch check -i inventory/nurion -l knl --suite p1",
         _scratch_arguments,
         uses=(
@@ -507,19 +497,18 @@ OF_RUN: Mapping[str, Command] = {
             ArgumentUse(("--mode", "--existing"), beside=("check", "verify")),
             ArgumentUse(("--user",), beside=("check", "verify", "clean")),
         ),
+        about="Mount, check, unmount and clean the scratch directory; print changed nodes.",
         summary="mount, check, clean it",
     ),
     "rerun": Command(
-        later("run:rerun", "Run steps of a run again."),
+        "run:rerun",
         "rerun runs/latest-local 3",
         _rerun_arguments,
+        about="Run steps of a run again.",
         summary="run steps again",
     ),
     "status": Command(
-        later(
-            "status:status",
-            "Print the progress of a run; with ``--watch``, each change until the run ends.",
-        ),
+        "status:status",
         "status runs/latest-local --watch",
         _status_arguments,
         uses=(
@@ -527,55 +516,48 @@ OF_RUN: Mapping[str, Command] = {
             ArgumentUse(("--steps",), without=("--watch",)),
             ArgumentUse(("--steps", "--watch"), without=("--json",)),
         ),
+        about="Print the progress of a run; with ``--watch``, each change until the run ends.",
         summary="progress, steps",
     ),
 }
 JUDGES: Mapping[str, Command] = {
     "verdict": Command(
-        later("verdict:verdict", "Judge a run and print the verdict."),
+        "verdict:verdict",
         "verdict runs/latest-local",
         _verdict_arguments,
         uses=(ArgumentUse(("--all",), without=("--json",)),),
+        about="Judge a run and print the verdict.",
         summary="judge a run",
     ),
     "report": Command(
-        later(
-            "verdict:report",
-            "Write records, verdict and report of a run; exit code 0 for every verdict.",
-        ),
+        "verdict:report",
         "report runs/latest-local",
         _report_arguments,
         uses=(ArgumentUse(("--strict", "--inventory"), beside=("--json",)),),
+        about="Write records, verdict and report of a run; exit code 0 for every verdict.",
         summary="write page and summary",
     ),
 }
 KEEPS: Mapping[str, Command] = {
     "sign": Command(
-        later(
-            "sign:sign",
-            "Sign the evidence of a run with what is made from it, or add a signature to such a "
-            "folder.",
-        ),
+        "sign:sign",
         "sign runs/latest-local --key ~/.ssh/id_ed25519",
         _sign_arguments,
         traced=False,
+        about="Sign the evidence of a run with what is made from it, or add a signature to such a "
+        "folder.",
         summary="sign evidence and verdict",
     ),
     "verify": Command(
-        later(
-            "sign:verify",
-            "Check a signed folder, judge its evidence again, and print the signed verdict last.",
-        ),
+        "sign:verify",
         "verify runs/latest-local --signers allowed_signers",
         _verify_arguments,
         traced=False,
+        about="Check a signed folder, judge its evidence again, and print the signed verdict last.",
         summary="check a signed run",
     ),
     "baseline": Command(
-        later(
-            "sign:baseline",
-            "Accept a signed run as the reference of later runs; print or remove accepted runs.",
-        ),
+        "sign:baseline",
         "baseline accept runs/latest-nurion -i inventory/nurion",
         _baseline_arguments,
         traced=False,
@@ -584,38 +566,36 @@ KEEPS: Mapping[str, Command] = {
             ArgumentUse(("--output",), beside=("export",)),
             ArgumentUse(("--name",), beside=("accept", "export", "remove")),
         ),
+        about="Accept a signed run as the reference of later runs; print or remove accepted runs.",
         summary="accept a run for later ones",
     ),
     "export": Command(
-        later("verdict:export", "Write a run in the format of another program."),
+        "verdict:export",
         "export runs/latest-local --format csv -o csv",
         _export_arguments,
         listing=_formats,
+        about="Write a run in the format of another program.",
         summary="figures for other programs",
     ),
 }
 PROGRAMS: Mapping[str, Command] = {
     "install": Command(
-        later(
-            "install:install",
-            "Install the programs of a run, or report missing packages; print the result as JSON.",
-        ),
+        "install:install",
         "install runs/latest-local-spack --from spack",
         _install_arguments,
+        about="Install the programs of a run, or report missing packages, as JSON.",
         summary="of a run; bundles",
     ),
     "lock": Command(
-        later(
-            "lock:lock",
-            "Write the lock of an environment, or of a site; or compare it with the pinned "
-            "recipes.",
-        ),
+        "lock:lock",
         "lock knl",
         _lock_arguments,
         uses=(
             ArgumentUse(("--mpi", "--blas", "--compiler", "--module"), beside=("--find",)),
             ArgumentUse(("--compare",), without=("--find",)),
         ),
+        about="Write the lock of an environment, or of a site; or compare it with the pinned "
+        "recipes.",
         summary="pin them for a system",
     ),
 }
@@ -631,63 +611,56 @@ OWN: Mapping[str, Mapping[str, Command]] = {
 screen of 24 lines with 80 letters, so a summary has at most 27 letters."""
 OF_VERBS: Mapping[str, Command] = {
     "install sources": Command(
-        later("install:sources", "List the sources of a lock, and which of them a folder has."),
+        "install:sources",
         "install sources knl --mirror /srv/sources",
         _sources_arguments,
+        about="List the sources of a lock, and which of them a folder has.",
         summary="list the sources of a lock, and which a folder has",
     ),
     "install bundle": Command(
-        later(
-            "install:bundle",
-            "Pack Spack, its recipes, sources, wheels and the lock.",
-        ),
+        "install:bundle",
         "install bundle knl knl.tar",
         _bundle_arguments,
+        about="Pack Spack, its recipes, sources, wheels and the lock.",
         summary="write a bundle for an installation without a network",
     ),
 }
 """The further forms of a command, each with a parser of its own: its first word is a verb."""
 STAGES: Mapping[str, Command] = {
     "stage record-software": Command(
-        later(
-            "run:record_software",
-            "Write ``software.json`` from the probes; stdin has them as JSON.",
-        ),
+        "run:record_software",
         "stage record-software runs/latest-local --installed",
         _record_arguments,
+        about="Write ``software.json`` from the probes; stdin has them as JSON.",
         summary="record the programs of a run",
     ),
     "stage check-programs": Command(
-        later("run:programs", "Check on every node of a run for programs."),
+        "run:programs",
         "stage check-programs runs/latest-nurion -i inventory/nurion --program /opt/hpl/bin/xhpl",
         _programs_arguments,
+        about="Check on every node of a run for programs.",
         summary="check the programs on the nodes of a run",
     ),
     "stage build-program": Command(
-        later(
-            "install:build_program", "Compile the program of a package of the kit; print its path."
-        ),
+        "install:build_program",
         "stage build-program os-noise",
         _build_arguments,
+        about="Compile the program of a package of the kit; print its path.",
         summary="compile a program of the kit",
     ),
     "stage execute": Command(
-        later(
-            "run:execute",
-            "Run the jobs of a run and print a summary; with ``--scripts``, only write the "
-            "scripts.",
-        ),
+        "run:execute",
         "stage execute runs/latest-local",
         _execute_arguments,
+        about="Run the jobs of a run and print a summary; with ``--scripts``, only write the "
+        "scripts.",
         summary="run the jobs of a run and wait for their end",
     ),
     "stage collect": Command(
-        later(
-            "run:collect",
-            "Seal what is new in a run, and read it; return 1 if a node did not prove its state.",
-        ),
+        "run:collect",
         "stage collect runs/latest-local",
         traced=False,
+        about="Seal what is new in a run, and read it; return 1 if a node did not prove its state.",
         summary="seal what is new in a run as its evidence",
     ),
 }

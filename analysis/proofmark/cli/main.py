@@ -192,7 +192,7 @@ def _run(called: Called, *, verbose: bool) -> int:
         from proofmark.cli.output import start_trace
 
         start_trace(folder if command.traced else None)
-    result = command.run(options)
+    result = command.function()(options)
     sys.stdout.flush()
     return result
 

@@ -212,7 +212,8 @@ class _Parsers(dict[str, Any]):
 
 def about(command: Command) -> str:
     """Return what a command does: the first sentences of the docstring of its function."""
-    return " ".join((command.run.__doc__ or "").partition("\n\n")[0].replace("``", "").split())
+    text = command.about or command.run.__doc__ or ""
+    return " ".join(text.partition("\n\n")[0].replace("``", "").split())
 
 
 def parser(completed: str = "") -> argparse.ArgumentParser:

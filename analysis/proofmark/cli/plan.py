@@ -6,14 +6,12 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import RAIL
-from proofmark.cli.check import site_checks
 from proofmark.cli.inputs import (
     doubts,
     inventory_of,
@@ -61,7 +59,7 @@ from proofmark.runs.run import LATEST, Run
 from proofmark.runs.run_files import launch_command, planned_work
 from proofmark.runs.start import Copied, RunInputs, start_or_continue
 from proofmark.site.accepted_baseline import ACCEPTED, chosen_baseline
-from proofmark.site.execution import MPIS_OF_LAUNCHER, Queue
+from proofmark.site.execution import MPIS_OF_LAUNCHER
 from proofmark.site.inventory import Site, load_site, load_sites
 from proofmark.site.machines import Machine
 from proofmark.site.node.probe_text import unread_lines
@@ -69,31 +67,13 @@ from proofmark.software.provider import check_provider
 from proofmark.software.provision import planned_software
 from proofmark.software.software import Software
 
-
-class NoteKind(StrEnum):
-    """What a note is about."""
-
-    UNKNOWN = "not known"
-    UNJUDGED = "not judged"
-    DOUBT = "note"
-    """A warning, or cores that stay idle."""
-    OF_KIND = "kind"
-    """What the kind of the run needs, and its risks."""
-    LIMIT = "limit"
-    """A limit of the site that judges no figure of the plan, and what other sites accepted."""
-
-
-class Note(NamedTuple):
-    """Something that a person should know before a run."""
-
-    kind: NoteKind
-    text: str
-
-    @property
-    def line(self) -> str:
-        """The text; it begins with the kind if it does not state this itself."""
-        stated = self.kind in (NoteKind.UNKNOWN, NoteKind.UNJUDGED)
-        return f"{self.kind}: {self.text}" if stated else self.text
+UNKNOWN, UNJUDGED = "not known", "not judged"
+DOUBT = "note"
+"""A warning, or cores that stay idle."""
+OF_KIND = "kind"
+"""What the kind of the run needs, and its risks."""
+LIMIT = "limit"
+"""A limit of the site that judges no figure of the plan, and what other sites accepted."""
 
 
 def plan_notes(
@@ -102,27 +82,29 @@ def plan_notes(
     site: Site,
     machines: Callable[[str], Machine],
     probe: str = "",
-) -> Iterator[Note]:
-    """Yield a note for each unknown fact, doubt, idle core, and limit without a figure.
+) -> dict[str, list[str]]:
+    """Return unknown facts, doubts, idle cores and limits without a figure, each by its kind.
 
     Args:
         probe: the output of the probe of a node; empty if the hardware is declared.
     """
-    for line in unread_lines(machines(site.partition.current_mode).unread):
-        yield Note(NoteKind.UNKNOWN, line)
-    for line in doubts(site, benchmarks):
-        yield Note(NoteKind.DOUBT, line)
-    launcher = site.partition.launch.launcher
-    if launcher not in MPIS_OF_LAUNCHER and any(RAIL in each.parameters for each in made.steps()):
-        yield Note(NoteKind.UNJUDGED, f"one rail alone, unless {RAILS_KNOWN}")
-    for line in idle_cores(made, machines):
-        yield Note(NoteKind.DOUBT, line)
-    kind = kind_of(made)
-    for line in kind.notes(made, [*site.items.values()]):
-        yield Note(NoteKind.OF_KIND, line)
-    made = kind.judged(made)
-    for line in without_figures(made, benchmarks, site, machines):
-        yield Note(NoteKind.LIMIT, line)
+    kind, launcher = kind_of(made), site.partition.launch.launcher
+    rails = launcher not in MPIS_OF_LAUNCHER and any(RAIL in s.parameters for s in made.steps())
+    judged = kind.judged(made)
+    return {
+        UNKNOWN: unread_lines(machines(site.partition.current_mode).unread),
+        DOUBT: [*doubts(site, benchmarks), *idle_cores(made, machines)],
+        UNJUDGED: [f"one rail alone, unless {RAILS_KNOWN}"] * rails,
+        OF_KIND: [*kind.notes(made, [*site.items.values()])],
+        LIMIT: [*without_figures(judged, benchmarks, site, machines)],
+    }
+
+
+def note_lines(notes: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield each note; its kind stands before it if it does not state this itself."""
+    for kind, texts in notes.items():
+        begin = f"{kind}: " if kind in (UNKNOWN, UNJUDGED) else ""
+        yield from (f"{begin}{text}" for text in texts)
 
 
 RAILS_KNOWN = "the MPI of the programs is Open MPI, MPICH, MVAPICH or Intel MPI"
@@ -166,36 +148,6 @@ def cost_line(plan: Plan) -> str:
         f"written to scratch: {size(totals.bytes)}, "
         f"at most {size(totals.scratch_peak_bytes)} at one time"
     )
-
-
-class ShownPlan(NamedTuple):
-    """A plan, the queue of its partition, further lines, and what will stay unjudged."""
-
-    plan: Plan
-    queue: Queue
-    notes: Sequence[str]
-    unjudged: Sequence[Unjudged]
-
-
-def print_as_json(plans: Sequence[ShownPlan]) -> None:
-    """Print the plans, one for each partition, with their notes.
-
-    stderr has the notes too, because a playbook prints stderr.
-    """
-    texts = []
-    for each in plans:
-        texts.append(
-            {
-                **each.plan.model_dump(mode="json"),
-                "summary": plan_summary(each.plan),
-                "jobs": [_job(job) for job in job_times(each.plan, each.queue)],
-                "unjudged": [one.as_json() for one in each.unjudged],
-                "notes": each.notes,
-            }
-        )
-        for line in (*each.notes, *unjudged_lines(each.unjudged)):
-            say(line)
-    print_json(texts[0] if len(texts) == 1 else {"partitions": texts})
 
 
 def unjudged_lines(unjudged: Sequence[Unjudged]) -> Iterator[str]:
@@ -244,7 +196,9 @@ def plan(options: Namespace) -> int:
         "scratch_dir": options.scratch_dir,
         "reservation": options.reservation,
     }
-    inventory = inventory_of(options)
+    from proofmark.cli.check import site_checks  # it imports all plug-ins
+
+    inventory, checks = inventory_of(options), site_checks(kit_folder())
     runs = result_folder(kit_folder(), "runs", options.runs)
     if not options.create:
         sites = [
@@ -252,11 +206,11 @@ def plan(options: Namespace) -> int:
             for site in load_sites(inventory, options.limit, overrides)
         ]
         for site in sites:
-            refuse_wrong_facts(site, benchmarks, site_checks(kit_folder()))
+            refuse_wrong_facts(site, benchmarks, checks)
         (_print_json if options.json else _print)(options, benchmarks, sites, runs)
         return 0
     site = only_nodes(load_site(inventory, options.limit, overrides), options.only)
-    refuse_wrong_facts(site, benchmarks, site_checks(kit_folder()))
+    refuse_wrong_facts(site, benchmarks, checks)
     check_provider(site.partition.provision_from, prefixes(options))
     made, machines, probe = plan_of(options, benchmarks, site)
     refuse_lacking(made.suite, made.packages(), site, packages_of_kit)
@@ -282,8 +236,8 @@ def plan(options: Namespace) -> int:
     if not continued:
         given = {name: getattr(options, name) for name in play_variable_names()}
         write_play_variables(run, {name: str(value) for name, value in given.items() if value})
-    notes = (note.line for note in plan_notes(made, benchmarks, site, machines, probe))
-    for line in (*notes, *unjudged_lines(unjudged)):
+    notes = plan_notes(made, benchmarks, site, machines, probe)
+    for line in (*note_lines(notes), *unjudged_lines(unjudged)):
         say(line)
     print_json(
         {
@@ -301,20 +255,32 @@ def plan(options: Namespace) -> int:
 def _print_json(
     options: Namespace, benchmarks: Benchmarks, sites: Sequence[Site], runs: Path
 ) -> None:
-    """Print the plans that can run.
+    """Print the plans that can run, one for each partition, with their notes.
+
+    stderr has the notes too, because a playbook prints stderr.
 
     Raises:
         BadInput: a site lacks programs of the suite.
     """
-    shown = []
+    texts = []
     for site in sites:
         made, machines, probe = plan_of(options, benchmarks, site)
         refuse_lacking(made.suite, made.packages(), site, packages_of_kit)
-        notes = [note.line for note in plan_notes(made, benchmarks, site, machines, probe)]
+        notes = [*note_lines(plan_notes(made, benchmarks, site, machines, probe))]
         notes += place(site, options)
         unjudged = unjudged_of(made, benchmarks, site, machines, probe, options.baseline)
-        shown.append(ShownPlan(made, site.partition.queue, notes, unjudged))
-    print_as_json(shown)
+        texts.append(
+            {
+                **made.model_dump(mode="json"),
+                "summary": plan_summary(made),
+                "jobs": [_job(job) for job in job_times(made, site.partition.queue)],
+                "unjudged": [one.as_json() for one in unjudged],
+                "notes": notes,
+            }
+        )
+        for line in (*notes, *unjudged_lines(unjudged)):
+            say(line)
+    print_json(texts[0] if len(texts) == 1 else {"partitions": texts})
 
 
 def _print(options: Namespace, benchmarks: Benchmarks, sites: Sequence[Site], runs: Path) -> None:
@@ -332,8 +298,8 @@ def _print(options: Namespace, benchmarks: Benchmarks, sites: Sequence[Site], ru
                 print_line(f"no step: {site.partition_name}: {each.accepted}")
             continue
         totals.append(made.totals)
-        foreseen = Foreseen(probe, options.baseline, (*place(site, options),))
-        planned = Planned(site, made, benchmarks, machines, runs, foreseen)
+        known = (site, made, benchmarks, machines, runs)
+        planned = Planned(*known, probe, options.baseline, [*place(site, options)])
         if options.step:
             lines = planned.step(step_named(options.step, made.steps()))
         else:
@@ -385,27 +351,24 @@ MOST_ROWS = 16
 """The largest number of rows for jobs in a summary."""
 
 
-class Foreseen(NamedTuple):
-    """What else is known before a run: the probe of the machine, the baseline, further lines."""
-
-    probe: str = ""
-    baseline: str | None = None
-    lines: Sequence[str] = ()
-
-
-NOTHING_FORESEEN = Foreseen()
-
-
 @dataclass(frozen=True)
 class Planned:
-    """A plan with what a run of it would write into the folder `runs`."""
+    """A plan with what a run of it would write into the folder `runs`.
+
+    Attributes:
+        probe: of the machine; empty if its hardware is declared.
+        baseline: the name of the accepted runs to compare with; None: the usual one.
+        lines: what else is known before the run.
+    """
 
     site: Site
     plan: Plan
     benchmarks: Benchmarks
     machines: Callable[[str], Machine]
     runs: Path
-    foreseen: Foreseen = NOTHING_FORESEEN
+    probe: str = ""
+    baseline: str | None = None
+    lines: Sequence[str] = ()
 
     @cached_property
     def preview(self) -> Preview:
@@ -428,12 +391,10 @@ class Planned:
         """Return the lines of one screen, at most `most` of a kind."""
         plan, site = self.plan, self.site
         longest = max(self._times.values(), key=lambda each: each.requested_s)
-        unjudged = self._unjudged()
-        notes: dict[NoteKind, list[str]] = {kind: [] for kind in NoteKind}
-        for note in plan_notes(plan, self.benchmarks, site, self.machines, self.foreseen.probe):
-            notes[note.kind].append(note.text)
+        asked = (plan, self.benchmarks, site, self.machines, self.probe)
+        notes, unjudged = plan_notes(*asked), unjudged_of(*asked, self.baseline)
         kinds: Mapping[str, Sequence[str]] = {
-            "": [*mode_lines(plan, site.partition), *notes[NoteKind.LIMIT]],
+            "": [*mode_lines(plan, site.partition), *notes[LIMIT]],
             "unjudged": [str(each.message) for each in unjudged],
             "a run is refused": [
                 *([f"without {setting(ACCEPT)}"] if refusing(unjudged) else []),
@@ -445,10 +406,10 @@ class Planned:
                 for case, intended in plan.fewer_nodes.items()
             ],
             "assumed": [f"{fact}: {why}" for fact, why in plan.assumed.items()],
-            NoteKind.UNKNOWN: [*notes[NoteKind.UNKNOWN], *self._programs[1]],
-            NoteKind.UNJUDGED: notes[NoteKind.UNJUDGED],
-            NoteKind.DOUBT: notes[NoteKind.DOUBT],
-            " ": self.foreseen.lines,
+            UNKNOWN: [*notes[UNKNOWN], *self._programs[1]],
+            UNJUDGED: notes[UNJUDGED],
+            DOUBT: notes[DOUBT],
+            " ": self.lines,
         }
         headers = ("mode", "jobs", "nodes of a job", "steps", "expected", "requested wall time")
         lines: list[str] = []
@@ -459,7 +420,7 @@ class Planned:
             f"{cost_line(plan)}; digest: {plan.digest[:12]}",
             *table_text(headers, [*self._job_rows()], None).splitlines(),
             f"longest job: {longest.job.id}, {_job_text(longest)}",
-            *notes[NoteKind.OF_KIND],
+            *notes[OF_KIND],
             *lines,
         ]
 
@@ -482,10 +443,6 @@ class Planned:
             f"{step.id}: nodes: {folded(step.nodes)}, {ranks}, {times}",
             *(f"\n== {name}\n{shown(text).rstrip()}" for name, text in parts.items() if text),
         ]
-
-    def _unjudged(self) -> Sequence[Unjudged]:
-        probe, baseline, _ = self.foreseen
-        return unjudged_of(self.plan, self.benchmarks, self.site, self.machines, probe, baseline)
 
     def _refusals(self) -> Iterator[str]:
         """Yield why a run would be refused."""

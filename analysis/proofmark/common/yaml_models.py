@@ -175,16 +175,6 @@ def check_files(folder: Path) -> None:
         raise BadInput(*mistakes)
 
 
-def top_keys(path: Path) -> list[str]:
-    """Return the keys of the mapping in `path`; none if it is no YAML, or no mapping.
-
-    Raises:
-        BadInput: the file exceeds a limit (`limits`).
-    """
-    node = composed(path)
-    return [str(key.value) for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
-
-
 def key_at(path: Path, line: int) -> str:
     """Return the dotted key whose value begins in `line` of `path`; empty if none does."""
     waiting: list[tuple[list[str], yaml.Node | None]] = [([], composed(path))]
@@ -459,7 +449,7 @@ def placed(files: Sequence[Path], parts: Sequence[Any]) -> tuple[str, list[Any]]
         BadInput: a file exceeds a limit (`limits`).
     """
     for path in files:
-        node = _composed(path)
+        node = composed(path)
         if isinstance(node, yaml.MappingNode):
             keys, line = _located(node, parts)
             if keys:

@@ -12,7 +12,6 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +23,17 @@ from proofmark.common.files import text_or_empty
 from proofmark.common.input_limits import MAX_YAML_BYTES
 from proofmark.common.kit import ansible_constants, kit_folder
 from proofmark.common.shared_models import StrictModel
-from proofmark.common.yaml_models import check_files, key_at, top_keys
+from proofmark.common.yaml_models import check_files, key_at
 from proofmark.site.access import CONNECTION, Access, AnsibleAccess, access
 from proofmark.site.choice import BESIDE_HOSTS, named_hosts, parts_of, selected
 from proofmark.site.contract_document import CONTRACT
-from proofmark.site.extra_vars import setting_types
-from proofmark.site.inventory_files import (
-    ENDINGS,
+from proofmark.site.extra_vars import (
     misnamed,
     mistakes_in,
     near_variables,
     of_nothing,
+    setting_types,
+    variables_of_groups,
 )
 
 MARK = "QUESTION:"
@@ -218,34 +217,19 @@ def refuse_split_facts(manager: Any, variable: str, parent: str) -> None:
         BadInput: it names the files of each partition.
     """
     top = manager.groups.get(parent)
-    folders = [
-        source if source.is_dir() else source.parent for source in map(Path, manager._sources)
-    ]
+    stated = []
+    for source in map(Path, manager._sources):
+        stated += [each for each in variables_of_groups(source) if each.name == variable]
     mistakes = []
     for group in top.child_groups if top else ():
-        names = [group.name, *(each.name for each in group.get_ancestors())]
-        read = chain(
-            *(_files(folder / "group_vars" / name) for folder, name in product(folders, names))
-        )
-        files = [file for file in read if variable in top_keys(file)]
-        if len(files) > 1:
-            found = f"defined in {len(files)} files, of which Ansible reads one"
-            others = ", ".join(map(str, files[1:]))
-            accepted = f"one file with the key {variable}; another one is {others}"
-            mistakes.append(InputError(f"{files[0]}", variable, found, accepted))
+        names = {group.name, *(each.name for each in group.get_ancestors())}
+        places = [each.place for each in stated if each.owner in names]
+        if len(places) > 1:
+            found = f"defined in {len(places)} files, of which Ansible reads one"
+            accepted = f"one file with the key {variable}; another one is {', '.join(places[1:])}"
+            mistakes.append(InputError(places[0], variable, found, accepted))
     if mistakes:
         raise BadInput(*mistakes)
-
-
-def _files(path: Path) -> Iterator[Path]:
-    """Yield the files of variables of the group whose name `path` has."""
-    for ending in ENDINGS:
-        each = path.with_name(f"{path.name}{ending}")
-        if each.is_file():
-            yield each
-    if path.is_dir():
-        found = (each for each in sorted(path.rglob("*")) if each.suffix in ENDINGS)
-        yield from (each for each in found if each.is_file() and each.name[0] != ".")
 
 
 COMPUTE = "compute"

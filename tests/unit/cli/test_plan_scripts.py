@@ -11,7 +11,7 @@ from tests.folders import DATA, ROOT
 from tests.sites import NAMES, SMALL
 
 from proofmark.cli.main import main
-from proofmark.cli.plan import Foreseen, Planned
+from proofmark.cli.plan import Planned
 from proofmark.common.errors import NothingToRun
 from proofmark.jobs.scripts import Scripts
 from proofmark.packages.stability.stability_plan import counted_step, stability_plan
@@ -70,7 +70,7 @@ def test_each_suite_of_each_site_has_a_launch_line_for_each_step(
     benchmarks, site = shipped_benchmarks(), shipped_site(*name.split("/"))
     machines, probe = machines_of(site)
     for plan in plans_of(site, place):
-        planned = Planned(site, plan, benchmarks, machines, tmp_path, Foreseen(probe))
+        planned = Planned(site, plan, benchmarks, machines, tmp_path, probe)
         lines = planned.summary()
         assert len(lines) <= 60, plan.suite
         assert any(line.startswith("longest job: ") for line in lines)
