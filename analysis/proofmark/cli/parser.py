@@ -175,6 +175,9 @@ class _CommandParser(_Parser):
         options, rest = super().parse_known_args(args, namespace)
         if not self._command:
             return options, rest
+        if unknown := next((word for word in rest if word.startswith("--")), ""):
+            hint = nearest(unknown, self._option_string_actions)
+            self.error(f"unrecognized arguments: {unknown}{hint}")
         mistakes: list[InputError] = []
         for use in self._uses:
             mistakes += use.mistakes(self._given)
