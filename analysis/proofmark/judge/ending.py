@@ -182,7 +182,7 @@ def next_command(
         return f"{action} (-e fresh=true{repeats if fresh is Again.REPEATS else ''})"
     if verdict.headline().word == SANITY and verdict.conditions.site in OF_THE_KIT:
         return PrintedCommand("proofmark", "init", "inventory/mysite")
-    if verdict.headline().word == SANITY and verdict.limits:
+    if verdict.headline().word == SANITY and any(each.item for each in verdict.limits):
         return PrintedCommand("proofmark", "acceptance", "check", "-i", _inventory(known))
     return _sign(run)  # a signed run can become the baseline of its site
 
