@@ -73,7 +73,7 @@ Task = list[tuple[str, Step, Instances]]
 
 
 def _tasks(run: Run, steps: Collection[str] | None) -> Iterator[Task]:
-    """Yield about `SLICE` measurements at a time; outputs of others have a step each."""
+    """Yield about `SLICE` measurements at a time; a step may have one measurement."""
     task: Task = []
     size = 0
     for group in run.plan.groups:
