@@ -14,6 +14,24 @@ from proofmark.packages.foreign.path_rules import PathRule
 SITES = yaml.safe_load((DATA / "node-names.yml").read_text())
 LAYOUTS = ("{0}/hpl.out", "out/{0}.log", "hpl/{0}/run1.txt", "hpl_{0}_np4.out")
 DOTTED = ("hpl.{0}.out", "slurm-hpl-12340.{0}.out", "acc-hpl-991.{0}.log")
+OTHERS = (
+    *("{0}/run1/hpl.out", "hpl_{0}_{job}.log", "{0}.hpl.o{job}", "all/{job}_{0}.txt"),
+    *("2026-04-{day}/{0}/hpl.out", "{0}/2026-04-{day}.out", "20260401/hpl_{0}.txt"),
+    *("{0}.out.gz", "{0}_N20000_NB192.out", "slurm-{job}_{0}.out", "hpl@{0}.txt", "{job}/{0}.out"),
+)
+"""Folders of dates and jobs, and names with numbers of jobs and settings."""
+UNUSUAL = {
+    "rack, chassis and blade": ("rack01.chassis02.blade03", "rack01.chassis02.blade04"),
+    "places of one letter": ("r01_c02_b03", "r01_c02_b04", "r02_c01_b03"),
+    "two words": ("rack1_node01", "rack2_node01", "rack2_node02"),
+    "one name in two domains": ("node1.rack1.example.org", "node1.rack2.example.org"),
+    "capitals": ("CN-R01-U05", "CN-R01-U07", "CN-R02-U05"),
+    "random letters": ("hpc-vm-a3x7", "hpc-vm-k2p9", "hpc-vm-zz41"),
+    "address with hyphens": ("10-1-0-11", "10-1-0-12", "10-1-1-11"),
+    "digits": ("101", "102", "203"),
+    "words": ("alice", "bob", "carol"),
+    "letters behind the number": ("blade01a", "blade01b", "blade02a"),
+}
 SETTINGS = [
     *(("ompi4", "ompi5"), ("freq2400", "freq2200"), ("rhel8", "rhel9"), ("config01", "config02")),
     *(("attempt1", "attempt2"), ("gcc12", "gcc13"), ("trial01", "trial02"), ("seed42", "seed7")),
@@ -220,3 +238,31 @@ def test_a_part_of_a_name_is_no_node_unless_something_confirms_it(scheme: str, l
     confirmed = named_nodes(printed, PROGRAMS).pattern
     assert confirmed
     assert {path: PathRule(confirmed, {}).nodes(path) for path in paths} == short
+
+
+@pytest.mark.parametrize("layout", (*LAYOUTS, *DOTTED, *OTHERS))
+def test_names_in_any_folder_are_right_or_asked(layout: str) -> None:
+    """A node has all of its name or the part before the domain, and two names are two nodes."""
+    for names in (*SITES.values(), *UNUSUAL.values()):
+        paths = {
+            layout.format(name, job=12340 + number, day=f"{number + 1:02}"): name
+            for number, name in enumerate(names)
+        }
+        found = nodes(*paths)
+        for path, (node, *more) in found.items():
+            name = paths[path]
+            whole = node.startswith((name, name.replace("_", "-")))
+            assert not more and (whole or node == name.partition(".")[0]), path
+        assert len({node for (node,) in found.values()}) == len({paths[path] for path in found})
+
+
+@pytest.mark.parametrize("separator", ["--", "+", ","])
+def test_a_pair_of_two_racks_has_the_place_of_each_node(separator: str) -> None:
+    pairs = [("rack1_n01", "rack2_n01"), ("rack1_n01", "rack2_n02"), ("rack1_n02", "rack2_n01")]
+    paths = {separator.join(pair) + ".out": [n.replace("_", "-") for n in pair] for pair in pairs}
+    assert nodes(*paths) == paths
+
+
+def test_what_is_behind_a_name_and_no_domain_keeps_the_node() -> None:
+    paths = [f"n0{node}.run{run}.stdout.txt" for node in (1, 2) for run in (1, 2)]
+    assert nodes(*paths) == {path: [path[:3]] for path in paths}

@@ -46,6 +46,8 @@ _DOTS = 2
 """The place of a name between two dots of the name of a file."""
 _PART = 4
 """The place of a word in a name. A longer name has it in it, as J00 is in R00-M0-N00-J00."""
+_DOMAIN = r"(?:\.[A-Za-z][A-Za-z0-9-]*)+(?=[./_+,@ ])"
+"""What is between a name and the end of the name of a file."""
 _APART = "--|[/_+,@ ]"
 """What is between two words of a path."""
 _PAIRS = "--|[+,@]"
@@ -81,12 +83,14 @@ class _Scheme:
         shape: the expression of all words.
         words: the paths of each word.
         proof: what shows that they are nodes.
+        domain: the expression of what is behind them, if one word has several domains.
     """
 
     place: int
     shape: str
     words: dict[str, set[str]] = field(default_factory=dict)
     proof: _Proof = _Proof.NONE
+    domain: str = ""
 
     @cached_property
     def paths(self) -> set[str]:
@@ -104,7 +108,7 @@ class _Scheme:
     @property
     def pattern(self) -> str:
         before, after = _AROUND[self.place]
-        return f"{before}{self.shape}{after}"
+        return f"{before}{self.shape}{self.domain or after}"
 
     def found(self) -> set[tuple[str, str]]:
         pairs: set[tuple[str, str]] = set()
@@ -189,6 +193,8 @@ def named_nodes(
             each.proof = _Proof.TEXT
         if _plain(each.shape) not in partners and _shortens(each, programs):
             each.proof = min(each.proof, _Proof.ASK)
+        if _has_domains(each, programs):
+            each.domain = _DOMAIN
     chosen = _chosen(schemes, set(printed), partners)
     named: dict[str, set[str]] = {}
     for each in chosen:
@@ -264,6 +270,22 @@ def _shortens(scheme: _Scheme, programs: Collection[str]) -> bool:
                     if {*map(_prefix, beside)} - {*programs, ""}:
                         return True
         if len(names) > 1:
+            return True
+    return False
+
+
+def _has_domains(scheme: _Scheme, programs: Collection[str]) -> bool:
+    """Return whether a word of `scheme` is a host of several domains: node1.rack1, node1.rack2."""
+    for word, paths in scheme.words.items():
+        behind = re.compile(rf"(?<![A-Za-z0-9]){re.escape(word)}({_DOMAIN})")
+        domains: set[str] = set()
+        for path in paths:
+            if match := behind.search(f"/{path}"):
+                _, first, *others = match[1].split(".")
+                words = not (any(map(_has_number, others)) or {*others} & {*programs})
+                if is_place(first) or (words and len(others) > 1):
+                    domains.add(match[1])
+        if len(domains) > 1:
             return True
     return False
 
@@ -469,16 +491,16 @@ def _joined(chosen: Sequence[_Scheme], printed: Mapping[str, Collection[str]]) -
     The place is needed if a name is in two of them. Outputs that print names have no second one.
     """
     node = f"(?P<node>{'|'.join(dict.fromkeys(each.pattern for each in chosen))})"
-    place = f"(?<=[-/_ .]){_PLACE}(?=[/_ ])"
+    place = f"(?<=[-/_ .@+,]){_PLACE}(?=[/_ ])"
     places: dict[str, set[str]] = {}
-    for each in chosen:
-        for word, path in each.found():
-            at = "-".join(re.findall(place, f"/{path}"))
-            if at and not printed[path]:
-                places.setdefault(word, set()).add(at)
-    if any(len(each) > 1 for each in places.values()):
-        return f"(?P<place>{place})|{node}"
-    return node
+    both = f"(?P<place>{place})|{node}"
+    for path in set().union(*(each.paths for each in chosen)):
+        at = ""
+        for match in re.finditer(both, "" if printed[path] else f"/{path}"):
+            at = f"{at}-{match['place']}" if match["place"] else at
+            if at and match["node"]:
+                places.setdefault(match["node"], set()).add(at)
+    return both if any(len(each) > 1 for each in places.values()) else node
 
 
 def _questions(
@@ -488,7 +510,7 @@ def _questions(
     questions: dict[str, Question] = {}
     waiting = list(asked)
     while waiting and left:
-        best = max(waiting, key=lambda scheme: (scheme.varies, scheme.rank(left)))
+        best = max(waiting, key=lambda each: (each.varies, each.prefix != "", each.rank(left)))
         waiting.remove(best)
         if paths := best.paths & left:
             parts = dict.fromkeys(each.pattern for each in (*chosen, best))

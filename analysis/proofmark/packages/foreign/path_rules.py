@@ -71,17 +71,22 @@ class PathRule:
     def nodes(self, path: str) -> list[str]:
         """Return the nodes that all matches in `path` name, each once, in their order.
 
+        A place behind a node is that of the next one: rack1_n01--rack2_n01 is two nodes.
+
         Raises:
             ValueError: a match is no name of a node and no set of nodes.
         """
         names: dict[str, None] = {}
         places: list[str] = []
+        placed = False
         for match in self._matches(path):
             if PLACE in self._rule.groupindex and match[PLACE]:
-                places.append(match[PLACE])
+                places = [match[PLACE]] if placed else [*places, match[PLACE]]
+                placed = False
             if text := match[self._group]:
                 nodes = unfold([text])
                 names |= dict.fromkeys("-".join([*places, node]) for node in nodes)
+                placed = True
         return list(names)
 
     def parameters(self, path: str, case: str) -> dict[str, Scalar]:
