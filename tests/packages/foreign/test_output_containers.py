@@ -43,6 +43,17 @@ MARKS: dict[str, Callable[[str], str]] = {
     "blanks": lambda text: text.replace(" ", "\xa0"),
     "Ansible": of_ansible,
     "one line": lambda text: f"n001 | CHANGED => {of_ansible(text)}",
+    "ansible -o": lambda text: (
+        "n001 | CHANGED | rc=0 | (stdout) " + text.rstrip("\n").replace("\n", "\\n") + "\n"
+    ),
+    "message": lambda text: f"ok: [n001] => {json.dumps({'msg': text}, indent=4)}\n",
+    "lines of a message": lambda text: (
+        f"ok: [n001] => {json.dumps({'msg': text.splitlines()}, indent=4)}\n"
+    ),
+    "rank and host": before("0@n001,"),
+    "markdown": lambda text: f"Results:\n\n```\n{text}```\n",
+    "clush -b": lambda text: f"---------------\nn001\n---------------\n{text}",
+    "job of a forge": before("bench\trun\t2026-11-28T00:15:01.1234567Z "),
 }
 
 

@@ -22,11 +22,15 @@ from proofmark.common.nodesets import NAME
 from proofmark.common.yaml_models import shipped_data
 
 _ITEM = r'[ \t]*"(?:[^"\\\n]|\\.)*",?[ \t]*'
-_JSON = re.compile(rf'(stdout_lines": \[)\n((?:{_ITEM}\n)+)')
+_JSON = re.compile(rf'((?:stdout_lines|"msg)": \[)\n((?:{_ITEM}\n)+)')
 _YAML = re.compile(r"((?:^|\n) *[\w.]*stdout_lines:[ ]*)\n((?:[ ]*- .*\n|[ ]*-\n)+)")
-_TEXT = re.compile(r'"(?:[\w.]+\.)?stdout": ("(?:[^"\\\n]|\\.)*")')
+_TEXT = re.compile(r'"(?:(?:[\w.]+\.)?stdout|msg)": ("(?:[^"\\\n]|\\.)*")')
+_ONE_LINE = re.compile(
+    r"^(\S+ \| [A-Z]+ \| rc=\d+) \| \(stdout\) (.*?)(?: \(stderr\).*)?$", re.MULTILINE
+)
+"""A result of ``ansible -o``."""
 _RESULT = re.compile(r"^(\w+: \[[^\]\n]+\][^{\n]*=> )(\{.*\})$", re.MULTILINE)
-_MARK = "stdout"
+_MARKS = ("stdout", '"msg": ')
 _UNREADABLE = (ValueError, RecursionError)
 """What `json` raises for a text that is damaged, or that has too many levels."""
 
@@ -36,8 +40,9 @@ def program_lines(text: str) -> str:
 
     A result has its output twice, as a text and as a list of lines. The list counts.
     """
-    if _MARK not in text:
+    if not any(mark in text for mark in _MARKS):
         return text
+    text = _ONE_LINE.sub(lambda match: f"{match[1]} >>\n" + match[2].replace("\\n", "\n"), text)
     text = _RESULT.sub(_of_result, text)
     text, lists = _JSON.subn(lambda match: f"{match[1]}\n{_of_json(match[2])}", text)
     text, more = _YAML.subn(lambda match: f"{match[1]}\n{_of_yaml(match[2])}", text)
@@ -314,7 +319,7 @@ def _begins(banners: Sequence[Pattern], line: str, start: int) -> bool:
 
 def _starts(line: str) -> Iterator[int]:
     """Yield the places of the first words of a line, but the first place."""
-    words = re.finditer(r"(?<=[\s:|\]>+])\S", line)
+    words = re.finditer(r"(?<=[\s:|\]>+,])\S", line)
     return (match.start() for match in islice(words, _MOST_STARTS))
 
 
@@ -341,7 +346,7 @@ def _mark(form: re.Pattern[str], line: str) -> _Mark | None:
     rest = line[match.end() :] if match else ""
     blanks = len(rest) - len(rest.lstrip(_BLANKS))
     if match is None or not (
-        blanks or not rest or form.pattern.endswith(("\\|", ":", "\\]", ">", "\\+"))
+        blanks or not rest or form.pattern.endswith(("\\|", ":", "\\]", ">", "\\+", ","))
     ):
         return None
     return _Mark(match.end(), blanks) if match.end() or blanks else None
