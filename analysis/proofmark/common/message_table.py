@@ -237,7 +237,7 @@ MESSAGES: Mapping[str, str] = {
     "lost-lanes": "PCIe lanes of the accelerators: {found}, accepted {accepted}",
     "lost-gt_per_s": "GT/s of the PCIe links of the accelerators: {found}, accepted {accepted}",
     "rail-slot": "rail {rail}: its slot is {found}, that of most nodes is {accepted}",
-    "slot-narrow": "the slot of rail {rail} is {found}, its card can have {accepted}",
+    "slot-narrow": "the slot of port {port} is {found}, its card can have {accepted}",
     "slot-narrow-on": "{nodes}: {text}; partition.node.rails.rate states what the slot gives",
     "rail-missing": "rail {rail} is missing",
     "rail-down": "rail {rail} (NUMA domain {numa}) is down: {state}",

@@ -301,8 +301,6 @@ class LimitOutcome(ItemOutcome):
     @cached_property
     def nodes(self) -> tuple[int, int]:
         """The number of nodes, or pairs, that meet an item of the contract, and of all nodes."""
-        if self.item is None:
-            return 0, 0
         node = self.figures_of_run.node
         return nodes_met((int(node[at]), one.outcome) for at, one in self.judgements)
 

@@ -261,6 +261,18 @@ def test_a_part_of_the_processors_cannot_saturate_the_memory(changes: dict[str, 
     assert found == "n1: the run may use only a part of the processors of the node"
 
 
+@pytest.mark.parametrize(("left", "judged"), [(18, True), (17, False)])
+def test_seven_eighths_of_each_domain_saturate_the_memory(left: int, judged: bool) -> None:
+    """Core specialisation takes few processors; a domain that lacks more is not saturated."""
+    node = facts()
+    first, *others = (each.cpus for each in node.numa)
+    assert len(first) == 20
+    own = facts(cpus=(*first[:left], *(cpu for each in others for cpu in each)))
+    found = derive("memory_bandwidth", [own], {})
+    assert isinstance(found, Derived) is judged
+    assert not judged or found == derive("memory_bandwidth", [node], {})
+
+
 def test_modules_beyond_the_channels_add_nothing_and_the_slowest_counts() -> None:
     one = facts().dimms[0]
     fast = [one.model_copy(update={"rated": 3200, "configured": 3200})] * 24

@@ -23,7 +23,7 @@ from proofmark.cases.reference import UNIT_OF, Against, Reference, Rule
 from proofmark.common.errors import BadInput
 from proofmark.common.text import factor, measure
 from proofmark.judge.aggregate import aggregate
-from proofmark.judge.references.derived import Derived, derive, rpeak_nominal
+from proofmark.judge.references.derived import Derived, derive
 from proofmark.judge.references.figure_comparison import Comparison, Figure, Figures
 from proofmark.judge.references.judgement import Judgement, applies, uses_all_cores
 from proofmark.records.columns import Record, Records
@@ -158,11 +158,6 @@ class TestPairs:
 
 
 class TestDerived:
-    def test_rpeak_nominal_equals_that_of_paper_p1(self) -> None:
-        """P1, equations 1 and 2."""
-        assert f"{rpeak_nominal(68, 32, 1.4):.1f}" == "3046.4"
-        assert f"{rpeak_nominal(40, 32, 2.4):.1f}" == "3072.0"
-
     def test_rpeak_under_avx(self, skl: NodeFacts) -> None:
         """40 cores × 32 flop × 2.2 GHz."""
         limit = derive("rpeak_avx", [skl], {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.folders import PROBES
 
-from proofmark.judge.references.derived import peak, rpeak_nominal
+from proofmark.judge.references.derived import peak
 from proofmark.site.node.facts import NodeFacts, parse_probe
 
 
@@ -14,16 +14,9 @@ def facts(name: str) -> NodeFacts:
 
 
 @pytest.mark.parametrize(
-    ("cores", "gigahertz", "rate"),
-    [(68, 1.4, 3046.4), (40, 2.4, 3072.0)],
+    ("probe", "rate"),
+    [("knl-7250-quadrant-flat", 3046.4), ("skl-2x6148", 3072.0)],
     ids=["equation 1: Xeon Phi 7250", "equation 2: two Xeon Gold 6148"],
-)
-def test_the_equations_of_the_paper(cores: int, gigahertz: float, rate: float) -> None:
-    assert rpeak_nominal(cores, 32, gigahertz) == pytest.approx(rate, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("probe", "rate"), [("knl-7250-quadrant-flat", 3046.4), ("skl-2x6148", 3072.0)]
 )
 def test_peak_from_the_facts_of_a_node(probe: str, rate: float) -> None:
     assert peak(facts(probe)) == pytest.approx(rate, rel=1e-12)

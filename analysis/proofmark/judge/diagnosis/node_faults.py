@@ -99,7 +99,7 @@ def narrow_slots(nodes: HostFacts) -> Iterator[Message]:
         for port in active_ports(facts):
             found, best = port.link or "", port.link_best or ""
             if lanes_of(found) < lanes_of(best):
-                message = Message("slot-narrow", rail=name_of(port), found=found, accepted=best)
+                message = Message("slot-narrow", port=name_of(port), found=found, accepted=best)
                 narrow.setdefault(message, []).append(host)
     for message, hosts in narrow.items():
         yield Message("slot-narrow-on", nodes=folded(hosts), text=message)

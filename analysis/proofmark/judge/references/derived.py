@@ -40,6 +40,8 @@ from proofmark.site.rails import PathPart, name_of, parts_after, ports_of, rails
 from proofmark.software.software import Package, Software
 
 DDR, FAST_MEMORY = "ddr", "hbm"
+SATURATING = 7 / 8
+"""The part of the processors of each NUMA domain with which a run reaches the whole bandwidth."""
 ARRAY, BYTES_OF_ARRAYS = "array", 3 * 8
 """The parameter with the elements of an array; the bytes of one element of three arrays of doubles:
 the data of STREAM."""
@@ -94,11 +96,6 @@ class Nominal:
 
 
 NOTHING_STATED = Nominal()
-
-
-def rpeak_nominal(cores: int, flop_per_cycle: int, gigahertz: float) -> float:
-    """Return Rpeak in GFlop/s: cores × flop per cycle × nominal GHz (P1, equations 1, 2)."""
-    return cores * flop_per_cycle * gigahertz
 
 
 def flop_per_cycle(facts: NodeFacts, node: StatedNode = ANY_NODE) -> tuple[int, str] | None:
@@ -270,14 +267,17 @@ def _rpeak(
     parts = f"{cores} cores{nominal.note('cores')} × {flops} flop/cycle × {hertz / 1e9:g} GHz"
     if not avx and not node.clock_hz and facts.base_listed:
         parts += f" ({facts.base_source})"
-    value = rpeak_nominal(cores, flops, hertz / 1e9)
+    value = cores * flops * hertz / 1e9  # P1, equations 1, 2
     return Derived(value, UNIT_OF[rule], f"{parts}; {source}")
 
 
 def _memory(
     rule: Rule, facts: NodeFacts, kind: str, node: StatedNode, nominal: Nominal
 ) -> Derived | Message:
-    if len(facts.cpus) < facts.cpus_online or facts.cpu_quota is not None:
+    few = any(
+        len({*facts.cpus}.intersection(own.cpus)) < SATURATING * len(own.cpus) for own in facts.numa
+    )
+    if few or len(facts.cpus) < SATURATING * facts.cpus_online or facts.cpu_quota is not None:
         return Message("part-of-node", node=facts.hostname)
     limits = None if facts.virtual else processor(facts.cpu_model)
     if kind in FAST:
@@ -305,9 +305,11 @@ def _memory(
     # The rated speed, not the configured one: a module that runs slower must miss the limit. Two
     # modules on a channel run slower by design.
     several = len(facts.dram) > limits.channels * facts.sockets
-    both = [(dimm.rated, dimm.configured) for dimm in facts.dram]
-    ordered = [(now, best) if several else (best, now) for best, now in both]
-    speeds = [speed for first, second in ordered if (speed := first or second)]
+    each = (
+        dimm.configured or dimm.rated if several else dimm.rated or dimm.configured
+        for dimm in facts.dram
+    )
+    speeds = [speed for speed in each if speed]
     if (own := node.memory.mt_per_s) is not None:
         speeds = [own] * max(1, len(facts.dram))
     elif (stated := nominal.dimm_mt_per_s) is not None:

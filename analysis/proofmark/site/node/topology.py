@@ -202,7 +202,7 @@ class Topology:
     def memories(self) -> tuple[MemoryKind, ...]:
         """The kinds of memory that programs on the cores can be bound to, the main memory first."""
         kinds = dict.fromkeys([self.main_memory, *(each.kind for each in self.numa_domains)])
-        return tuple(kind for kind in kinds if kind not in ("gpu", "other"))
+        return tuple(kind for kind in kinds if kind != "gpu")
 
     def without(self, pus: Collection[int]) -> Topology:
         """Return the topology without the cores of `pus` (os indexes of hardware threads)."""
