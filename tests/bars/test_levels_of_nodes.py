@@ -66,7 +66,11 @@ def test_what_separates_levels_is_named(seed: int, noise: float) -> None:
         assert "나눈 나머지: 1 | 0" in localized(odd.message)
     slope = levels(usual - 0.05 * number / 48, random)
     assert slope.message.code == "levels-slope" and not slope.lower.any()
-    assert {"first": "r0n000", "last": "r5n047"}.items() <= slope.message.fields.items()
+    fields = slope.message.fields
+    assert {"first": "r0n000", "last": "r5n047"}.items() <= fields.items()
+    one, other = (float(f"{fields[end]}".partition(" ")[0]) for end in ("one", "other"))
+    assert (one, other) == pytest.approx((1e5, 0.95e5), rel=0.01)
+    assert float(f"{fields['gap']}") == pytest.approx(4.9, abs=0.8 if noise < 0.01 else 2)
 
 
 @pytest.mark.parametrize(("apart", "named"), [(0.015, False), (0.025, True)])
@@ -74,6 +78,19 @@ def test_levels_are_named_from_two_percent_on(apart: float, named: bool) -> None
     random, number = np.random.default_rng(1), np.arange(48)
     found = levels(0.0002 * random.standard_normal(48) - apart * (number // 8 % 2), random)
     assert bool(found.message) is named
+
+
+@pytest.mark.parametrize("low", [10, 20, 30, 40])
+def test_neighbours_of_a_coarse_value_are_one_level(low: int) -> None:
+    """Whole microseconds: one step is 2.5 to 10 %, and says nothing; two steps are two levels."""
+    racks = [number // 8 for number in range(48)]
+    names = [f"n{number:03}" for number in range(48)]
+    places = {name: {"rack": f"{rack}"} for name, rack in zip(names, racks, strict=True)}
+    for steps in (1, 2):
+        values = np.array([low + steps * (rack % 2) for rack in racks], dtype=float)
+        values[0] = low + 1  # the step shows
+        found = levels_of(names, values, places, 0.01, "us")
+        assert bool(found.message) is (steps == 2)
 
 
 def test_levels_without_a_known_fact_name_their_nodes() -> None:

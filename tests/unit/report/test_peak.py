@@ -33,3 +33,11 @@ def test_the_page_states_what_the_judge_knows(
     node: NodeFacts, stated: StatedNode, rate: str | None
 ) -> None:
     assert dict(described(node, stated)).get("Rpeak nominal") == rate
+
+
+def test_a_fact_that_a_node_did_not_report_is_said() -> None:
+    """An empty text is no value, and a reason that is known is stated."""
+    why = Message("no-value")
+    shown = dict(described(facts(os="", cmdline="", absent={"os": why}), StatedNode()))
+    assert shown["Operating system"] == f"not reported ({why})"
+    assert shown["Kernel command line"] == "not reported"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from tests.fixtures.report_run import made_run, reported, troubled_run
 
 from proofmark.cli.main import main
 from proofmark.report.run_data import gather
-from proofmark.report.sections.signed_sheets import next_steps
+from proofmark.report.sections.signed_sheets import exceptions, next_steps
 from proofmark.runs.run import Run
 
 RATES = {f"n{number}": (100.0, 100.5, 101.0) for number in range(1, 9)}
@@ -84,9 +85,26 @@ def test_each_fail_and_invalid_has_a_next_step(run: Run) -> None:
     counts = data.verdict.counts
     for word in ("FAIL", "INVALID"):
         assert sum(step.figures for step in steps if step.word == word) == counts[word]
-    assert any(step.command.startswith(f"proofmark rerun runs/{run.id} ") for step in steps)
+    again = [each.command.splitlines() for each in steps if " rerun " in each.command]
+    assert again and {tuple(lines[1:]) for lines in again} == {
+        (f"proofmark report runs/{run.id}",)
+    }
+    assert all(lines[0].startswith(f"proofmark rerun runs/{run.id} ") for lines in again)
     page = run.files.report.read_text(encoding="utf-8")
     assert page.index('id="next"') < page.index('id="attention"')
+
+
+def test_the_exceptions_are_those_of_the_run(tmp_path: Path) -> None:
+    """One virtual node, one without provenance, two with one repeat; each on its own row."""
+    rates: dict[str, float | tuple[float, ...]] = {**RATES, "n4": 100.0, "n5": 100.5}
+    virtual = {"n3": {"machine: none": "machine: kvm"}}
+    made = fleet_run(tmp_path, rates, items=(LIMIT,), changes=virtual)
+    data = gather(made, written_verdict(made))
+    rows = {(text, where) for _, text, where in exceptions(replace(data, nodes=data.nodes[:-1]))}
+    assert ("Virtual nodes: another machine decides on their speed", "n3") in rows
+    assert ("1 of 8 nodes without provenance", "") in rows
+    assert ("2 figures were measured once: their noise is not known", "") in rows
+    assert not any("without provenance" in text for _, text, _ in exceptions(data))
 
 
 def test_a_run_without_problems_has_no_next_step(tmp_path: Path) -> None:

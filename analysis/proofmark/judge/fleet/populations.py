@@ -89,10 +89,10 @@ def levels_of(
     """
     if len(values) < LEAST_OF_ALL or values.min() <= 0:
         return Levels()
-    logs = np.log(values)
-    logs = np.clip(logs, *np.quantile(logs, TAILS))
-    if np.expm1(np.ptp(logs)) <= max(LEAST_DROP, resolution(values) / float(values.min())):
+    clipped = np.clip(values, *np.quantile(values, TAILS))
+    if np.ptp(clipped) <= max(LEAST_DROP * float(clipped.min()), resolution(values)):
         return Levels()
+    logs = np.log(clipped)
     facts, numbers = [*_facts(names, places)], [*_facts(names, _numbers(names))]
     level /= 1 + len(facts) + len(numbers)
     nodes = _Nodes(names, values, unit, logs - logs.mean(), _ranks(values))

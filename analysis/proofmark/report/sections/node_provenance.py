@@ -216,7 +216,7 @@ def described(node: NodeFacts, stated: StatedNode) -> Facts:
     """
 
     def reported(value: object, *absent: str) -> str:
-        if value not in (None, "", ()):
+        if value not in (None, ""):
             return str(value)
         why = next((node.absent[key] for key in absent if key in node.absent), "")
         return (
