@@ -8,15 +8,18 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from tests.fixtures.cells import Tables
 from tests.fixtures.fleet import fleet_run, write_inventory
 from tests.fixtures.kit import item
 from tests.fixtures.phi import NOBODY
+from tests.fixtures.report_run import page_of
 from tests.folders import let_all_enter
 
 from proofmark.cases.suite import Required
@@ -195,6 +198,37 @@ def test_an_improvement_is_information(accepted: Path, site: Path) -> None:
     assert verdict.exit_code() == 0 and verdict.head()["baseline"]["improved"] == 1
     (result,) = [each for each in verdict.results if each.record.node == "n03"]
     assert "it improved" in "; ".join(each.reason for each in result.references)
+
+
+def test_the_page_has_the_comparison_of_the_json(accepted: Path, site: Path) -> None:
+    """One node is worse, and one is better."""
+    measured = {**rates(2, n03=0.9, n04=1.2), "new1": rates(2)["n05"]}
+    run = run_of(site, "second", measured, accepted)
+    verdict = judge_run(run)
+    assert verdict.baseline
+    known = verdict.baseline.baseline.model_copy(update={"label": "an imported table"})
+    compared = replace(verdict.results, baseline=replace(verdict.baseline, baseline=known))
+    labelled = replace(verdict, results=compared)
+    stated = labelled.head()["baseline"]
+    rows = {name: value for name, value in Tables(page_of(run, labelled)).rows["Comparison"]}
+    assert rows["Baseline"] == "accepted an imported table"
+    assert rows["Accepted runs"].startswith("first (2") and "admin@site)" in rows["Accepted runs"]
+    keys = {
+        "Figures compared": "compared",
+        "Worse than accepted": "worse",
+        "As accepted": "passed",
+        "Better than accepted": "improved",
+        "Not compared: another program": "other_program",
+        "Not compared: other hardware": "other_hardware",
+        "Not compared: not in the baseline": "unknown",
+        "Only in the baseline": "unmeasured",
+    }
+    assert {key: int(rows[title]) for title, key in keys.items()} == {
+        key: stated[key] for key in keys.values()
+    }
+    unclear = stated["compared"] - stated["passed"] - stated["worse"]
+    assert int(rows["Noise too large or not known"]) == unclear
+    assert (stated["worse"], stated["improved"]) == (1, 1)
 
 
 @pytest.mark.fault("less-hardware")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.folders import PROBES
 
+from proofmark.common.message import Message
 from proofmark.report.sections.node_provenance import described
 from proofmark.site.hardware import StatedNode
 from proofmark.site.node.facts import NodeFacts, parse_probe
@@ -37,7 +38,7 @@ def test_the_page_states_what_the_judge_knows(
 
 def test_a_fact_that_a_node_did_not_report_is_said() -> None:
     """An empty text is no value, and a reason that is known is stated."""
-    why = Message("no-value")
+    why = Message("absent-no-value", path="etc")
     shown = dict(described(facts(os="", cmdline="", absent={"os": why}), StatedNode()))
     assert shown["Operating system"] == f"not reported ({why})"
     assert shown["Kernel command line"] == "not reported"

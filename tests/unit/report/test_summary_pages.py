@@ -86,9 +86,7 @@ def test_each_fail_and_invalid_has_a_next_step(run: Run) -> None:
     for word in ("FAIL", "INVALID"):
         assert sum(step.figures for step in steps if step.word == word) == counts[word]
     again = [each.command.splitlines() for each in steps if " rerun " in each.command]
-    assert again and {tuple(lines[1:]) for lines in again} == {
-        (f"proofmark report runs/{run.id}",)
-    }
+    assert again and {tuple(lines[1:]) for lines in again} == {(f"proofmark report runs/{run.id}",)}
     assert all(lines[0].startswith(f"proofmark rerun runs/{run.id} ") for lines in again)
     page = run.files.report.read_text(encoding="utf-8")
     assert page.index('id="next"') < page.index('id="attention"')
