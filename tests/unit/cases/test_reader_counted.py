@@ -16,6 +16,7 @@ HPCC = "hpcc-1.5.0_N4000_n2.txt"
 BT = "npb-3.4.3_bt.W_full_n4.txt"
 MOST = "Max Write: 9999.99 MiB/sec (1.00 MB/sec)\n"
 FIO = "fio-3.33_4m_2m_n2_fpp.json"
+HPL = "hpl-2.3_N2048-6144_NB128-192_P1Q2.txt"
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,7 @@ FIO = "fio-3.33_4m_2m_n2_fpp.json"
         ("osu-bw", OSU, r"\n1024 .*", "", "bandwidth", "reader-no-row-between"),
         ("imb-pingpong", IMB, r"\n +1024 .*", "", "bandwidth", "reader-no-row-between"),
         ("osu-bw", OSU, r"(\n8 +)[\d.]+", r"\g<1>0.00", "bandwidth", "reader-zero-rate"),
+        ("hpl", HPL, r"0\.22( +)2\.6177e\+01", r"0.00\g<1>0.0000e+00", "time", "reader-zero-rate"),
         ("npb-btio", BT, r"(I/O data rate .*: +)\S+", r"\g<1>0.00", "io_rate", ""),
     ],
 )

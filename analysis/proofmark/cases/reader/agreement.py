@@ -80,20 +80,20 @@ def check(
 def refuse_zero_rates(units: Mapping[str, str], builders: Iterable[ReadingBuilder]) -> None:
     """Add a problem to each rate of zero: the program did not do what it should measure.
 
-    So does a row of times that are all zero. The bandwidth of a small message beside its time or
-    its message rate is a rounded number.
+    So does a time of zero without a rate. A time beside its rate, and the bandwidth of a small
+    message beside its time or its message rate, are rounded numbers.
 
     Args:
         units: metric → unit.
     """
-    bases = {name: measure(unit)[0] for name, unit in units.items()}
+    bases = {name: f"/{measure(unit)[0]}" for name, unit in units.items()}
     for row in _rows(builders):
-        measured = any(each.value for each in row)
+        measured = any(each.value for each in row if bases[each.metric].endswith("/s"))
         for each in row:
             base = bases[each.metric]
-            rounded = measured and base == "byte/s" and "bytes" in each.parameters
-            never = (base.endswith("/s") and not rounded) or (base == "s" and not measured)
-            if each.value == 0 and never:
+            message = base == "/byte/s" and "bytes" in each.parameters
+            rounded = measured and (message or base == "/s")
+            if each.value == 0 and base.endswith("/s") and not rounded:
                 each.problems.append(Message("reader-zero-rate", metric=each.metric))
 
 

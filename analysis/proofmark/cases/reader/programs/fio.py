@@ -97,7 +97,7 @@ def _amounts(job: object, options: Mapping[str, object]) -> dict[str, object]:
     share = words_of(options.get("size")).endswith("%")
     size = None if share else options.get("size")
     amount = first_of(options.get("io_size"), size)
-    timed = "time_based" in options and options["time_based"] != "0"
+    timed = options.get("time_based", "0") != "0"
     plain = _is_zero(at(job, "error")) and not any(truth(options.get(k)) for k in _CHANGES_BYTES)
     return {
         "block_bytes": None if timed else amount,
@@ -120,14 +120,12 @@ def _transfers(options: Mapping[str, object]) -> dict[str, object]:
 
 def _ways(options: Mapping[str, object]) -> dict[str, object]:
     """Return how the requests are made, and where the data lie."""
-    direct = "1" if options.get("buffered") == "0" else "0"
-    if "direct" in options:
-        direct = "0" if options["direct"] == "0" else "1"
+    direct = options.get("direct", "1" if options.get("buffered") == "0" else "0")
     layout = options.get("description")
     if layout not in _LAYOUTS:  # the file options imply it
         layout = _LAYOUTS[0 if truth(options.get("filename")) else 1]
     return {
-        "direct": direct,
+        "direct": "0" if direct == "0" else "1",
         "iodepth": first_of(options.get("iodepth"), "1"),
         "engine": first_of(options.get("ioengine"), "psync"),
         "sync": options.get("sync") if options.get("sync") != "0" else None,

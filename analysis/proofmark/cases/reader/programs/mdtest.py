@@ -98,7 +98,7 @@ def selected_metrics(request: StartedCommand) -> set[str]:
     selected = _FILES | _DIRECTORIES
     for group in _PHASES:
         named = [phases for option, phases in group.items() if option in words]
-        selected = selected & set().union(*(named or group.values()))
+        selected &= set().union(*(named or group.values()))
     return selected
 
 
