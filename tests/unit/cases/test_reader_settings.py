@@ -84,6 +84,13 @@ PAIRS = [
     ("npb-btio", BT, "= -O3", "= -O0"),
     ("npb-btio", BT, "3.4.3", "3.3.1"),
     ("likwid-triad", LIKWID, "Using 1 work groups", "Using 2 work groups"),
+    ("osu-latency", OSU, OSU_TITLE, f"{OSU_TITLE}# Window size: 64\n"),
+    ("imb-pingpong", IMB, "-iter 200", "-iter 400"),
+    ("ior", IOR, LINE, f"{LINE} --posix.odirect"),
+    ("ior", IOR, LINE, f"{LINE} -O useO_DIRECT=1"),
+    ("ior", IOR, "ordering in a file  : ", "ordering in a file  : random"),
+    ("mdtest", MDTEST_3, "'-i' '3'", "'-i' '3' '--posix.odirect'"),
+    ("hpcc", HPCC, "MPIRandomAccess_N=131072", "MPIRandomAccess_N=262144"),
     ("osu-latency", OSU, OSU_TITLE, f"# Number of Sender threads: 2\n{OSU_TITLE}"),
 ]
 DOCUMENTED = {
