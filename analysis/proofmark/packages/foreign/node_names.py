@@ -193,7 +193,7 @@ def named_nodes(
             each.proof = _Proof.TEXT
         if _plain(each.shape) not in partners and _shortens(each, programs):
             each.proof = min(each.proof, _Proof.ASK)
-        if _has_domains(each, programs):
+        if each.proof and _has_domains(each, programs):
             each.domain = _DOMAIN
     chosen = _chosen(schemes, set(printed), partners)
     named: dict[str, set[str]] = {}
@@ -276,18 +276,15 @@ def _shortens(scheme: _Scheme, programs: Collection[str]) -> bool:
 
 def _has_domains(scheme: _Scheme, programs: Collection[str]) -> bool:
     """Return whether a word of `scheme` is a host of several domains: node1.rack1, node1.rack2."""
-    for word, paths in scheme.words.items():
-        behind = re.compile(rf"(?<![A-Za-z0-9]){re.escape(word)}({_DOMAIN})")
-        domains: set[str] = set()
-        for path in paths:
-            if match := behind.search(f"/{path}"):
-                _, first, *others = match[1].split(".")
-                words = not (any(map(_has_number, others)) or {*others} & {*programs})
-                if is_place(first) or (words and len(others) > 1):
-                    domains.add(match[1])
-        if len(domains) > 1:
-            return True
-    return False
+    behind = re.compile(rf"(?<![A-Za-z0-9])({scheme.shape})({_DOMAIN})")
+    domains: dict[str, set[str]] = {}
+    for path in scheme.paths:
+        if match := behind.search(f"/{path}"):
+            _, first, *others = match[2].split(".")
+            words = not (any(map(_has_number, others)) or {*others} & {*programs})
+            if is_place(first) or (words and len(others) > 1):
+                domains.setdefault(match[1], set()).add(match[2])
+    return any(len(each) > 1 for each in domains.values())
 
 
 def _proof(
