@@ -154,6 +154,7 @@ MESSAGES: Mapping[str, str] = {
     "absent-tool-failed": "{tool}: exit code {code}",
     "absent-tool-said": "{tool}: exit code {code}: '{message}'",
     "absent-no-counter": "this processor has no such counter",
+    "absent-no-count": "'{value}' is no count: what a driver prints for none, or a full counter",
     "absent-no-edac": "no EDAC driver is loaded",
     "absent-no-entries": "ipmitool printed no number of entries",
     "absent-no-memory": "dmidecode reports no memory device",

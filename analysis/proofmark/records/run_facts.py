@@ -45,9 +45,11 @@ from proofmark.site.ceilings import UNIVERSAL, Ceilings, ceilings_of, of_nodes, 
 from proofmark.site.file_systems import FileSystem, may_be_same, same_type
 from proofmark.site.inventory import Site
 from proofmark.site.machines import counted_node, topology_of_mode
+from proofmark.site.node.counters import rule_of
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import MountedFileSystem, mount_text
-from proofmark.site.node.provenance import COUNTERS, INFORMATION
+from proofmark.site.node.probe_text import COUNTERS
+from proofmark.site.node.provenance import INFORMATION
 from proofmark.site.node.topology import (
     NumaShape,
     numa_shape,
@@ -235,7 +237,8 @@ def probe_gaps(nodes: ProbedNodes) -> Gaps:
 def _lacks(facts: NodeFacts) -> Iterator[tuple[str, Message]]:
     """Yield the sections, counters and values that a probe does not have, each with its reason.
 
-    The key of another section differs from node to node: its absence is shown with the node.
+    The key of another section differs from node to node: its absence is shown with the node. So is
+    that of the count of a counter that no rule judges.
     """
     not_there: set[str] = set()
     for section, groups in HARDWARE.items():
@@ -243,6 +246,8 @@ def _lacks(facts: NodeFacts) -> Iterator[tuple[str, Message]]:
             not_there |= {section, *(f"{COUNTERS}.{group}" for group in groups)}
     for name, reason in facts.absent.items():
         section, _, key = name.partition(".")
+        if reason.code == "absent-no-count" and rule_of(key) is None:
+            continue
         if name not in NO_PROOF | not_there and (not key or section == COUNTERS):
             yield name, reason
     for name, text in facts.unread.items():

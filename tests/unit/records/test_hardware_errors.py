@@ -118,6 +118,35 @@ def test_more_errors_than_the_rule_accepts_are_a_fault_of_the_node(
         assert found.head()["faults"] and bad.as_json()["known"][0]["code"] == "errors-judged"
 
 
+@pytest.mark.parametrize("value", ["-1", "4294967295", "18446744073709551615", "N/A (no PMA)"])
+@pytest.mark.parametrize("counter", ["edac/mc1/ce_count", f"{LINK}/symbol_error"])
+def test_a_value_that_is_no_count_is_no_rise(tmp_path: Path, counter: str, value: str) -> None:
+    """Of a driver without the counter; the control is one event less than the full counter."""
+    run = fleet_run(tmp_path, RATES, after={"n03": {f"{counter}: 0": f"{counter}: {value}"}})
+    verdict = judge_run(run)
+    assert (list(verdict.faults), reasons(verdict)) == ([], {})
+    (job,) = nodes_of(run)["n03"].jobs
+    (change,) = job.provenance.changes
+    assert (change.name, change.after, change.difference) == (counter, "absent", None)
+    last = job.provenance.after
+    assert last is not None and f"'{value}' is no count" in last.absent[f"counters.{counter}"]
+    rose = judged(tmp_path / "control", {f"{counter}: 0": f"{counter}: 4294967294"})
+    assert {fault.node for fault in rose.faults} == {"n03"}
+
+
+@pytest.mark.parametrize(
+    ("counter", "is_judged"), [(f"{LINK}/symbol_error", True), (f"{LINK}/port_xmit_wait", False)]
+)
+def test_a_node_that_has_no_count_before_its_job(
+    tmp_path: Path, counter: str, *, is_judged: bool
+) -> None:
+    """Its errors are not known, those of like nodes are; what no rule judges proves nothing."""
+    run = fleet_run(tmp_path, RATES, changes={"n03": {f"{counter}: 0": f"{counter}: 4294967295"}})
+    found = reasons(judge_run(run))
+    assert found.keys() == ({"n03"} if is_judged else set())
+    assert all(f"counters.{counter}: '4294967295' is no count" in each for each in found.values())
+
+
 @pytest.mark.fault("hardware-errors")
 def test_errors_of_all_jobs_of_a_single_node_are_added(tmp_path: Path) -> None:
     """Each of four short jobs has three corrected errors; 24 hours may have ten."""

@@ -173,10 +173,21 @@ def test_an_interface_that_appeared_counts_from_zero() -> None:
     assert [each.bytes for each in found] == [7]
 
 
-def test_counters_of_32_bits_at_their_end_are_unknown() -> None:
-    text = "sample 2026-11-21T10:18:00Z 5.00\nadapter mlx4_0 1 InfiniBand 4294967295 12\nend\n"
-    (found,) = read_samples(text)
-    assert found.carriers["mlx4_0/1"].total is None
+@pytest.mark.parametrize("count", ["4294967295", "18446744073709551615", "-1"])
+@pytest.mark.parametrize(
+    ("line", "known"),
+    [
+        ("adapter mlx4_0 1 InfiniBand {} 12", 48),
+        ("bytes efa_0 1 Unknown 12 {}", 12),
+        ("interface eth0 1 {} 12 -", 12),
+    ],
+)
+def test_a_value_that_is_no_count_is_unknown(line: str, known: int, count: str) -> None:
+    for value, total in ((count, None), ("0", known)):
+        text = f"sample 2026-11-21T10:18:00Z 5.00\n{line.format(value)}\nend\n"
+        (found,) = read_samples(text)
+        (carrier,) = found.carriers.values()
+        assert carrier.total == total
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import Literal
 
 from proofmark.common.files import seconds_of
 from proofmark.site.fabric import Network
+from proofmark.site.node.probe_text import NO_COUNT
 
 Kind = Literal[
     "infiniband",
@@ -29,8 +30,6 @@ WORD_BYTES = 4
 """Unit of ``port_xmit_data`` of InfiniBand: a quarter of the octets."""
 FLIT_BYTES = 8
 """Unit of ``port_xmit_data`` of the driver hfi1: flits of 64 bits, which it does not convert."""
-SATURATED = 2**32 - 1
-"""The value at which counters of 32 bits stay."""
 OVER_FABRIC: Mapping[str, Kind] = {"32": "ip-over-infiniband", "slingshot": "ip-over-slingshot"}
 """The kind of an interface that sends IP over a fabric, by its type. 32: ``ARPHRD_INFINIBAND``."""
 
@@ -110,9 +109,7 @@ def read_samples(text: str) -> list[CounterSample]:
 def _adapter(name: str, layer: str, sent: str, received: str) -> Carrier:
     if name.startswith("hfi1_"):
         return Carrier(name, "omni-path", _total(sent, received, FLIT_BYTES))
-    saturated = str(SATURATED) in (sent, received)
-    total = None if saturated else _total(sent, received, WORD_BYTES)
-    return Carrier(name, _layer_kind(layer), total)
+    return Carrier(name, _layer_kind(layer), _total(sent, received, WORD_BYTES))
 
 
 def _layer_kind(layer: str) -> Kind:
@@ -123,8 +120,9 @@ def _layer_kind(layer: str) -> Kind:
 
 
 def _total(sent: str, received: str, unit: int) -> int | None:
-    if not (sent.isdecimal() and received.isdecimal()):
-        return None
+    for text in (sent, received):
+        if not text.isdecimal() or NO_COUNT.fullmatch(text):
+            return None
     return unit * (int(sent) + int(received))
 
 

@@ -31,6 +31,11 @@ _VALUES: Mapping[str, tuple[str, ...]] = {
     "kernel-unprinted": ("family",),
 }
 """The names of the values after the code of a reason; the last one has the rest of the line."""
+COUNTERS = "counters"
+"""The section of the counters."""
+NO_COUNT = re.compile(r"N/A.*|-\d+|4294967295|18446744073709551615", re.ASCII)
+"""What the kernel prints for a counter that a port lacks; −1 of a driver, also without its sign;
+and the largest number of 32 bits, at which a counter of InfiniBand stays."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +200,12 @@ def _section(part: str, *, titled: bool = True) -> _Section:
             absent[known[0]] = known[1]
         elif number:
             return (), {}, number
+    if titled and part.startswith(COUNTERS):
+        for line in lines.copy():
+            name, _, value = line.partition(": ")
+            if NO_COUNT.fullmatch(value):
+                lines.remove(line)
+                absent[f"{COUNTERS}.{name}"] = Message("absent-no-count", value=value)
     return tuple(lines), absent, 0
 
 

@@ -23,7 +23,7 @@ from proofmark.site.node.counters import (
     disturbance,
 )
 from proofmark.site.node.facts import NodeFacts, facts_of
-from proofmark.site.node.probe_text import ProbeStream, Unread, finite, read_stream
+from proofmark.site.node.probe_text import COUNTERS, ProbeStream, Unread, finite, read_stream
 
 OF_EVERY_KIND = ("host", "load", "counters", "busy")
 OF_FACTS = (
@@ -37,7 +37,6 @@ LISTED = "sections"
 """The key of ``host`` with the sections that the probe prints; the first versions have no list."""
 SILENT_AT_FIRST = ("cgroup",)
 """The sections for which the first versions printed no reason."""
-COUNTERS = "counters"
 GROUPS = ("edac", "thermal", "interrupts", "vmstat", "cpu", "infiniband", "lustre", "ipmi")
 """The groups of counters: each has a value or a reason."""
 LATER_GROUPS = ("tcp", "net", "pcie")
@@ -47,8 +46,6 @@ INFORMATION = ("lustre", "ipmi")
 them."""
 WORDS = re.compile(r".*(_label|/current_link_\w+)")
 """The counters whose values are words."""
-NO_COUNTER = "N/A"
-"""The first word of a counter that the port does not have, as the kernel prints it."""
 EACH_LINE: Mapping[str, str] = {
     "mounts": r"\s*\S+ \S+ \S+ \S+.*",
     "load": r"\d+\.\d+ \d+\.\d+ \d+\.\d+( .*)?",
@@ -140,7 +137,7 @@ def _check_counters(stream: ProbeStream, groups: Iterable[str]) -> None:
             raise _silent(stream, f"{COUNTERS}.{group}")
     for line in stream.lines(COUNTERS):
         name, _, text = line.partition(": ")
-        if not WORDS.fullmatch(name) and not text.startswith(NO_COUNTER):
+        if not WORDS.fullmatch(name):
             with suppress(ValueError):
                 if finite(text) >= 0:
                     continue
