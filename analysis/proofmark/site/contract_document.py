@@ -177,7 +177,7 @@ class CheckItem(FunctionalItem):
     """A functional item of a contract: what each node must report about itself.
 
     Attributes:
-        check: what is compared. ``memory`` is in GiB, ``clock`` in seconds, others are counts.
+        check: what is compared. ``memory`` is in GiB, ``clock`` in s by chrony, others are counts.
         only: the one value of the check that is compared: the folder of a mount, whose whole size
             in GiB it is, a driver, or another name of `proofmark.judge.node_checks`.
         equal: whether each node must report what most nodes report.
