@@ -16,11 +16,13 @@ class Reply:
     status: int
     body: dict[str, Any] | None = None
     headers: dict[str, str] = field(default_factory=dict)
+    other: bytes = b""
+    """What is sent without a `body`."""
 
     @property
     def raw(self) -> bytes:
         """The bytes of the response."""
-        content = b"" if self.body is None else json.dumps(self.body).encode()
+        content = self.other if self.body is None else json.dumps(self.body).encode()
         return head_of(self, len(content)) + content
 
 

@@ -16,10 +16,18 @@ TREES = Path(__file__).with_name("trees.yml")
 
 
 class TreeEmulator(Emulator):
-    """One emulated BMC with the resources of `tree`, by path; those of an `Emulator` are hidden."""
+    """One emulated BMC with the resources of `tree`, by path; those of an `Emulator` are hidden.
 
-    def __init__(self, tree: Mapping[str, dict[str, Any]], folder: Path) -> None:
-        self.tree = dict(tree)
+    `replies` are sent as they are.
+    """
+
+    def __init__(
+        self,
+        tree: Mapping[str, dict[str, Any]],
+        folder: Path,
+        replies: Mapping[str, Reply] | None = None,
+    ) -> None:
+        self.tree, self.replies = dict(tree), replies or {}
         super().__init__(["n1"], folder, network=59)
 
     def _resources(self, machine: Machine) -> dict[str, dict[str, Any]]:
@@ -33,7 +41,7 @@ class TreeEmulator(Emulator):
         headers: Mapping[str, str],
         content: Mapping[str, Any],
     ) -> Reply | None:
-        return None  # it changes nothing
+        return self.replies.get(path)  # it changes nothing
 
 
 def members(*paths: str, **further: Any) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.emulators.bmc.server import PASSWORD, USER
+from tests.emulators.bmc.reply import Reply
+from tests.emulators.bmc.server import PASSWORD, USER, error
 from tests.emulators.bmc.tree import TreeEmulator, members
 
 from proofmark.machine.bmc.back_end import Credentials, refused_settings
@@ -22,7 +23,7 @@ from proofmark.machine.bmc.client import (
     read_members,
 )
 from proofmark.machine.bmc.https import tls_context
-from proofmark.machine.bmc.redfish_resources import read_registry
+from proofmark.machine.bmc.redfish_resources import UPDATES, open_update, read_registry
 from proofmark.machine.outcome import NodeError
 
 ROOT = "/redfish/v1"
@@ -31,8 +32,10 @@ NAME = "BiosAttributeRegistryP89.v1_0_0"
 
 
 @contextmanager
-def connection(tree: dict[str, dict[str, Any]], folder: Path) -> Iterator[RedfishConnection]:
-    with TreeEmulator(tree, folder) as emulator:
+def connection(
+    tree: Mapping[str, dict[str, Any]], folder: Path, replies: Mapping[str, Reply] | None = None
+) -> Iterator[RedfishConnection]:
+    with TreeEmulator(tree, folder, replies) as emulator:
         context = tls_context(str(emulator.ca), verify=True)
         settings = ConnectionSettings(context, emulator.port, Credentials(USER, PASSWORD), 10, 1)
         with ConnectionPool(settings).connection(emulator.address("n1")) as bmc:
@@ -202,6 +205,51 @@ def test_one_bad_member_ends_no_search(tmp_path: Path, bad: str, place: int) -> 
         assert [(each.place, each.text("Id")) for each in found] == [("/1", "1"), ("/2", "2")]
         with pytest.raises(NodeError):  # the control: the collection itself
             read_members(bmc, "/none")
+
+
+HTML = {"Content-Type": "text/html"}
+BAD_REPLIES = {
+    "page": Reply(200, None, HTML, b"<html><body>Log in</body></html>"),
+    "page of an error": Reply(502, None, HTML, b"<html>Bad Gateway</html>"),
+    "nothing": Reply(200),
+    "no content": Reply(204),
+    "a list": Reply(200, other=b"[]"),
+    "half": Reply(200, other=b'{"Id": "3", '),
+    "gone": error(410, "it has ended"),
+    "forbidden": error(403, "no privilege"),
+    "fault": error(500, "internal"),
+    "busy": Reply(503, error(503, "the BMC restarts").body, {"Retry-After": "0"}),
+}
+
+
+@pytest.mark.fault("bmc-bad-member")
+@pytest.mark.parametrize("bad", BAD_REPLIES)
+def test_a_member_that_the_bmc_does_not_send_ends_no_search(tmp_path: Path, bad: str) -> None:
+    """Of members, tasks that update, and the files of registries."""
+    listed, own = f"{ROOT}/Registries", f"{ROOT}/TaskService/Tasks"
+    name = "BiosAttributeRegistry.v1_0_0"
+    attributes = {"Attributes": [{"AttributeName": "Smt", "Type": "Boolean"}]}
+    update = {"Id": "2", "TaskState": "Running", "Payload": {"TargetUri": f"{UPDATES}x"}}
+    tree: dict[str, dict[str, Any]] = {
+        "/c": members("/bad", "/1"),
+        "/1": {"Id": "1"},
+        own: members("/bad", "/2"),
+        "/2": update,
+        listed: members("/bad", "/registry"),
+        "/registry": {"Id": name, "Registry": name, "Location": [{"Uri": "/file"}]},
+        "/file": {"RegistryEntries": attributes},
+    }
+    with connection(tree, tmp_path, {"/bad": BAD_REPLIES[bad]}) as bmc:
+        assert [each.text("Id") for each in read_members(bmc, "/c", key="Id")] == ["1"]
+        assert open_update(bmc) == "task 2 updates firmware and is Running: wait for its end"
+        assert list(read_registry(bmc, name, GENERIC)) == ["Smt"]
+
+
+def test_the_words_of_a_busy_bmc_are_named(tmp_path: Path) -> None:
+    said = "status 503 at each of 1 attempts: the BMC restarts"
+    sent = {"/busy": BAD_REPLIES["busy"]}
+    with connection({}, tmp_path, sent) as bmc, pytest.raises(NodeError, match=said):
+        bmc.get("/busy")
 
 
 def test_the_system_of_a_node(tmp_path: Path) -> None:
