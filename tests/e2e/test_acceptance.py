@@ -17,7 +17,7 @@ import pytest
 import yaml
 from tests.fixtures.kit import snapshot
 from tests.forks import tool
-from tests.roles.kit import Kit, Played, make_real_kit, processes_of
+from tests.roles.kit import Kit, Played, accept_disturbance, make_real_kit, processes_of
 
 from proofmark.site.node.cpu import cpu_list
 
@@ -51,8 +51,8 @@ def small_kit(top: Path) -> Kit:
         if path.name != "suites.yml":
             others = {name: use for name, use in case.get("suites", {}).items() if name != "quick"}
             case["suites"] = others | ({"quick": uses[path.stem]} if path.stem in uses else {})
-            case["undisturbed"] = {"least_seconds": 3600}  # the machine of a test may be disturbed
             path.write_text(yaml.safe_dump(case, sort_keys=False), encoding="utf-8")
+    accept_disturbance(kit)
     return kit
 
 

@@ -18,7 +18,7 @@ import pytest
 from tests.emulators.vcluster import Cluster, Flux
 from tests.fixtures.kit import Kit, end, execution, left_behind, make_kit, steps_of, until
 from tests.folders import ROOT
-from tests.roles.kit import make_real_kit
+from tests.roles.kit import accept_disturbance, make_real_kit
 
 from proofmark.cli.main import main
 from proofmark.common.nodesets import hosts_of_nodes
@@ -291,6 +291,7 @@ def test_init_writes_a_site_and_the_play_measures_it(
 ) -> None:
     monkeypatch.chdir(ROOT)
     play = make_real_kit(top)
+    accept_disturbance(play)  # else a job ends early beside other work
     folder = play.folder / "inventory/mysite"
     assert main(["init", str(folder), "--from-node", "knl0001", "--scheduler", "flux"]) == 0
     facts = folder / "group_vars/knl/partition.yml"

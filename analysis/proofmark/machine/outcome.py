@@ -201,11 +201,6 @@ def split(
     results: dict[Host, Result | NodeError],
 ) -> tuple[dict[Host, Result], dict[Host, NodeError]]:
     """Return the results, and the failures."""
-    good: dict[Host, Result] = {}
-    bad: dict[Host, NodeError] = {}
-    for host, result in results.items():
-        if isinstance(result, NodeError):
-            bad[host] = result
-        else:
-            good[host] = result
+    bad = {host: each for host, each in results.items() if isinstance(each, NodeError)}
+    good = {host: each for host, each in results.items() if not isinstance(each, NodeError)}
     return good, bad

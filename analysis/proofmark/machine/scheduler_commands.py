@@ -10,6 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from fnmatch import fnmatchcase
 from functools import cache
+from typing import Annotated
+
+from pydantic import BeforeValidator
 
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import run_command
@@ -86,6 +89,22 @@ def ask_scheduler(
     raise (SchedulerError if refused else SchedulerUnavailable)(shown, code=code, answer=answer)
 
 
+class Use(Enum):
+    """What a state of a node means for the kit."""
+
+    IN_SERVICE = "in service"
+    PROMISED = "in service, and a job or a reservation of others waits for it"
+    OCCUPIED = "in service, and jobs run on it"
+    BOOTS = "without power, or about to restart; the scheduler starts it for a job"
+    RESERVED = "out of service for all jobs but those of a reservation"
+    OUT = "out of service"
+    UNKNOWN = "a word that the kit does not know: out of service, perhaps with jobs"
+
+
+def _by_name(kind: type[Enum]) -> BeforeValidator:
+    return BeforeValidator(kind.__getitem__)
+
+
 class Refusals(StrictModel):
     """The messages by which the commands of a scheduler refuse for good: now and later.
 
@@ -120,9 +139,9 @@ class SchedulerWords(StrictModel):
 
     names: dict[str, str] = {}
     marks: dict[str, str] = {}
-    nodes: dict[str, str] = {}
-    jobs: dict[str, str]
-    ends: dict[str, str] = {}
+    nodes: dict[str, Annotated[Use, _by_name(Use)]] = {}
+    jobs: dict[str, Annotated[State, _by_name(State)]]
+    ends: dict[str, Annotated[State, _by_name(State)]] = {}
     exits: dict[int, tuple[str, str]] = {}
     waiting: dict[str, str] = {}
     final: Refusals
@@ -271,31 +290,9 @@ def ssh_to(nodes: Sequence[str]) -> list[str]:
     return one_by_one(nodes, 'ssh -T -o BatchMode=yes -o ConnectTimeout=30 "$node"')
 
 
-class Use(Enum):
-    """What a state of a node means for the kit."""
-
-    IN_SERVICE = "in service"
-    PROMISED = "in service, and a job or a reservation of others waits for it"
-    OCCUPIED = "in service, and jobs run on it"
-    BOOTS = "without power, or about to restart; the scheduler starts it for a job"
-    RESERVED = "out of service for all jobs but those of a reservation"
-    OUT = "out of service"
-    UNKNOWN = "a word that the kit does not know: out of service, perhaps with jobs"
-
-
 _CLOSED = (Use.BOOTS, Use.RESERVED, Use.OUT, Use.UNKNOWN)
 _DOWN = (Use.OUT, Use.UNKNOWN)
 _BUSY = (Use.PROMISED, Use.OCCUPIED, Use.BOOTS)
-
-
-def node_uses(scheduler: str) -> Mapping[str, Use]:
-    """Return the meaning of each state of a node."""
-    return {word: Use[name] for word, name in words_of(scheduler).nodes.items()}
-
-
-def job_states(words: Mapping[str, str]) -> Mapping[str, State]:
-    """Return the meaning of each of the `words`: states of jobs, or reasons of their ends."""
-    return {word: State[name] for word, name in words.items()}
 
 
 States = Mapping[str, Use]

@@ -9,6 +9,7 @@ service root needs no log-in.
 
 from __future__ import annotations
 
+import json
 import random
 import resource
 import socket
@@ -31,7 +32,6 @@ from proofmark.machine.bmc.https import (
     ProtocolError,
     is_path,
     parse,
-    serialized,
 )
 from proofmark.machine.outcome import NodeError, Outcome
 
@@ -240,7 +240,7 @@ class RedfishConnection:
             NodeError: there is no response, the BMC is busy, or its status is not in `accept`; only
                 then the error is `refused`.
         """
-        body = None if content is None else serialized(content)
+        body = None if content is None else json.dumps(content).encode()
         for left in reversed(range(self._settings.max_attempts)):
             was_open = self._connection is not None
             try:

@@ -11,7 +11,6 @@ names what was found.
 
 from __future__ import annotations
 
-import json
 import re
 import select
 import socket
@@ -225,11 +224,6 @@ def parse(raw: bytes) -> Mapping[str, Any]:
     if not isinstance(body, dict):
         raise JsonError(f"found {described(body)}; accepted: a JSON object")
     return body
-
-
-def serialized(content: Mapping[str, Any]) -> bytes:
-    """Return `content` as JSON."""
-    return json.dumps(content).encode()
 
 
 def is_path(text: str) -> bool:

@@ -35,7 +35,6 @@ from proofmark.machine.scheduler import (
 from proofmark.machine.scheduler_commands import (
     ask_scheduler,
     job_id,
-    job_states,
     says,
     unreadable,
     words_of,
@@ -45,7 +44,7 @@ from proofmark.runs.job_folder import JobStatus, State
 NEEDED = (0, 61)
 """The version with ``--taskmap=hostfile:`` (NEWS.md)."""
 
-_STATES = job_states(words_of("flux").jobs)
+_STATES = words_of("flux").jobs
 
 _ACTIVE = (State.WAITING, State.HELD, State.RUNNING, State.UNKNOWN)
 

@@ -20,9 +20,7 @@ from proofmark.machine.scheduler import (
 from proofmark.machine.scheduler_commands import (
     ask_scheduler,
     job_id,
-    job_states,
     named_blocks,
-    node_uses,
     ssh_to,
     state_of,
     states_of,
@@ -42,9 +40,9 @@ _WIDTH = 500
 _MCM_AFFINITY = "mcm_distribute,mcm_mem_pref,mcm_sni_none"
 """One task of a memory domain after the other, with its memory and any adapter."""
 
-_STATES = job_states(words_of("loadleveler").jobs)
+_STATES = words_of("loadleveler").jobs
 
-NODE_STATES = node_uses("loadleveler")
+NODE_STATES = words_of("loadleveler").nodes
 
 
 class LoadLeveler(Scheduler):

@@ -28,9 +28,7 @@ from proofmark.machine.scheduler_commands import (
     ask_scheduler,
     directives,
     job_id,
-    job_states,
     named_blocks,
-    node_uses,
     one_by_one,
     state_of,
     states_of,
@@ -49,16 +47,16 @@ Seen at several sites. bsub tries again for ever, each minute, if LSB_NTRIES doe
 _FAILED = 255
 """The exit code of bjobs if a job is unknown, of bkill and of bsub for each failure."""
 
-_STATES = job_states(words_of("lsf").jobs)
+_STATES = words_of("lsf").jobs
 
 _ENDED = ("DONE", "EXIT")
 
 _TASKS = re.compile(r"^ *(?:TASK|PROC)LIMIT *\n *(?:[0-9]+ +)*([0-9]{1,9}) *$", re.MULTILINE)
 """The limit of the slots of a job in ``bqueues -l``: the last number is the largest."""
 
-HOST_STATES = node_uses("lsf")
+HOST_STATES = words_of("lsf").nodes
 
-_REASONS = job_states(words_of("lsf").ends)
+_REASONS = words_of("lsf").ends
 
 
 class Lsf(Scheduler):

@@ -36,9 +36,7 @@ from proofmark.machine.scheduler_commands import (
     ask_scheduler,
     directives,
     job_id,
-    job_states,
     named_blocks,
-    node_uses,
     says,
     seconds_of,
     state_of,
@@ -53,7 +51,7 @@ from proofmark.runs.job_folder import JobStatus, State
 Entries = dict[str, dict[str, Any]]
 """The attributes of each node, job or server."""
 
-NODE_STATES = node_uses("pbs")
+NODE_STATES = words_of("pbs").nodes
 
 _STALE = {"Stale", "stale"}
 
@@ -76,7 +74,7 @@ _BAD_STATE = 15016 % 256
 _LIMITS = (15046 % 256, 15142 % 256, 15143 % 256)
 """Exit codes of qsub: PBSE_MAXQUED, PBSE_ENTLIMCT, PBSE_ENTLIMRESC: too many jobs are queued."""
 
-_STATES = job_states(words_of("pbs").jobs)
+_STATES = words_of("pbs").jobs
 
 _TERMINATED = 91
 """The substate of a job that was deleted. 93 is that of any exit status but 0 (``job.h``)."""

@@ -26,10 +26,8 @@ from proofmark.machine.scheduler_commands import (
     ask_scheduler,
     directives,
     job_id,
-    job_states,
     last_lines,
     named_blocks,
-    node_uses,
     one_by_one,
     says,
     seconds_of,
@@ -41,7 +39,7 @@ from proofmark.machine.scheduler_commands import (
 )
 from proofmark.runs.job_folder import JobStatus, State
 
-QUEUE_STATES = node_uses("sge")
+QUEUE_STATES = words_of("sge").nodes
 
 DEFAULT_QUEUE = "all.q"
 
@@ -65,9 +63,9 @@ _ANSWERS = re.compile(r"[\s\S]*?\bverification: .*")
 _TRY_LATER = 25
 """The exit code of qsub at the limits max_u_jobs and max_jobs: qsub(1), EXIT STATUS."""
 
-_STATES = job_states(words_of("sge").jobs)
+_STATES = words_of("sge").jobs
 
-_FAILURES = job_states(words_of("sge").ends)
+_FAILURES = words_of("sge").ends
 
 
 def read_xml(text: str) -> ElementTree.Element:

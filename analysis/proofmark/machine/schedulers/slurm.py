@@ -35,8 +35,6 @@ from proofmark.machine.scheduler_commands import (
     ask_scheduler,
     cluster_of,
     job_id,
-    job_states,
-    node_uses,
     of_cluster,
     queue_options,
     says,
@@ -50,11 +48,11 @@ from proofmark.machine.scheduler_commands import (
 )
 from proofmark.runs.job_folder import JobStatus, State
 
-FLAGS = node_uses("slurm")
+FLAGS = words_of("slurm").nodes
 
 OTHER_NAMES, SUFFIXES = words_of("slurm").names, words_of("slurm").marks
 
-_STATES = job_states(words_of("slurm").jobs)
+_STATES = words_of("slurm").jobs
 
 _LIMITS = ("PartitionName", "MaxTime", "MaxNodes", "MinNodes", "MaxMemPerNode", "MaxCPUsPerNode")
 _PER_JOB = "GrpTRES,MaxWall,MaxTRESPerJob,MaxTRESPerNode,MaxTRESMinsPerJob"
@@ -258,8 +256,7 @@ class Slurm(ReservingScheduler):
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Cancel the jobs; a job that has ended is no error."""
-        command = self._in_clusters("scancel", "--quiet", *ids)
-        ask_scheduler(*command)
+        ask_scheduler(*self._in_clusters("scancel", "--quiet", *ids))
 
     def had_nodes(self, job: str) -> bool:
         """Return whether squeue still lists nodes of the ended job."""
@@ -417,13 +414,8 @@ class Slurm(ReservingScheduler):
         root, SlurmUser and users with one of the admin levels `OPERATORS` may change a node
         (scontrol(1), update; sacctmgr(1), AdminLevel). Slurm keeps admin levels in slurmdbd.
         """
-        settings = dict(
-            (key.strip(), value.strip())
-            for key, equals, value in (
-                line.partition("=") for line in self._scontrol("show", "config").splitlines()
-            )
-            if equals
-        )
+        printed = self._scontrol("show", "config")
+        settings = dict(re.findall(r"^\s*(\S+)\s*=\s*(.*?)\s*$", printed, re.MULTILINE))
         user, slurm_user = starting_user(), settings.get("SlurmUser", "")
         if user.number == 0 or slurm_user.endswith(f"({user.number})"):
             return ""
