@@ -164,11 +164,14 @@ def test_a_copy_of_a_run_counts_once(site: Site) -> None:
     assert [each["reason_code"] for each in written["left_out"]] == ["past-copy"]
 
 
-def test_the_page_has_the_digest_of_its_data_and_of_the_evidence(site: Site) -> None:
+def test_the_page_has_the_digest_of_its_data_and_of_the_evidence(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = seal(site.measured("one").folder).run()
     assert run.seal is not None
     folder = site.kit.folder / "elsewhere"
     assert site.judge("-o", f"{folder}") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"{folder / 'acceptance.html'}"
     page = (folder / "acceptance.html").read_text(encoding="utf-8")
     assert_sound(page)
     assert sha256((folder / "acceptance.json").read_bytes()).hexdigest() in page

@@ -203,6 +203,7 @@ class TestDecidingRuns:
         some = machine.run(1, {"n1": GOOD, "n2": GOOD, "n3": GOOD}, most)
         assert accepted([some], most).word == "UNJUDGED"
         assert not only(accepted([some], most)).can_be_waived
+        assert only(accepted([some], most)).nodes == (3, 4)
         other = machine.run(2, {"n4": BAD}, most)
         assert accepted([some, other], most).word == "PASS"
         worse = machine.run(3, {"n3": BAD}, most)
@@ -508,6 +509,14 @@ class TestGaps:
         more = [("short", f"{of_site}short -e repeats=9")]
         assert self.missing(known, item(runs=9)) == more
         assert self.missing({"other": 9}, item()) == [("", "")]
+
+    def test_the_repeats_of_the_noisiest_figure(self, machine: Machine) -> None:
+        each = only(accepted([machine.run(1, every(GOOD))]))
+        first, *others = each.deciding
+        assert first.figure.judgement and each.repeats_needed == 1
+        noisy = replace(first.figure.judgement, repeats_needed=7)
+        deciding = replace(first, figure=replace(first.figure, judgement=noisy))
+        assert replace(each, deciding=(*others, deciding)).repeats_needed == 7
 
     def test_only_the_nodes_that_nobody_measured(self, machine: Machine) -> None:
         found = accepted([machine.run(1, {"n1": GOOD})])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 
@@ -14,6 +15,7 @@ from proofmark.common.errors import take_failed_nodes
 from proofmark.judge.ending import failed_nodes
 from proofmark.judge.judging import judge_run
 from proofmark.runs.run import Run
+from proofmark.runs.stage_faults import StageFault
 
 RATES = {f"n{number}": 100.0 + number / 10 for number in range(1, 9)}
 
@@ -48,6 +50,16 @@ def test_a_node_without_a_record_failed(tmp_path: Path) -> None:
     rmtree(folder)
     (step,) = run.plan.steps()
     assert reasons(run) == {"n5": f"{step.id}: not measured"}
+
+
+def test_a_stage_that_failed_is_the_reason_of_a_node_without_another(tmp_path: Path) -> None:
+    run = fleet_run(tmp_path, RATES | {"n3": 50.0})
+    verdict = judge_run(run)
+    fault = StageFault(stage="modes", nodes="n[3-4]", code="unreachable", text="the BMC is silent")
+    conditions = replace(verdict.conditions, stage_faults=(fault,))
+    found = failed_nodes(replace(verdict, conditions=conditions), run.plan)
+    assert found.keys() == {"n3", "n4"}
+    assert found["n3"] == reasons(run)["n3"] and found["n4"] == f"{fault.reason}"
 
 
 @pytest.mark.parametrize(("slow", "names"), [(50.0, {"n3"}), (100.3, set())])
