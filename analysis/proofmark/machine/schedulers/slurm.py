@@ -12,6 +12,7 @@ import secrets
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -150,6 +151,15 @@ def _number(text: str) -> int | None:
     return int(text) if text.isdecimal() and int(text) else None
 
 
+@dataclass(frozen=True)
+class _ListedJob:
+    """A job as squeue lists it with `_FIELDS`; `said` is the reason in Slurm's words."""
+
+    id: str
+    state: str
+    said: str
+
+
 class Slurm(ReservingScheduler):
     """Slurm (20.11 and later; tested with 22.05)."""
 
@@ -232,15 +242,15 @@ class Slurm(ReservingScheduler):
         """Return the state of each job, by one squeue, which lists ended jobs until MinJobAge."""
         # Without --jobs: squeue fails if one of the ids is unknown.
         found = _listed(*self._squeue(_FIELDS, "--states=all"))
-        return {job: self._alone(job, found[job]) for job in ids if job in found}
+        return {job: self._status(found[job]) for job in ids if job in found}
 
     def ended(self, job: str) -> JobStatus | None:
         """Return the state by a squeue for this job alone, else by sacct."""
         options = ("--noheader", "--all", "--states=all", f"--jobs={job}", _FIELDS)
         forgotten = False
         try:
-            if status := _listed(*self._in_clusters("squeue", *options)).get(job):
-                return status
+            if found := _listed(*self._in_clusters("squeue", *options)).get(job):
+                return status_of_job(found.state, found.said)
         except SchedulerError as error:
             forgotten = says(error.answer, _NO_JOB)
             if not forgotten:
@@ -288,21 +298,23 @@ class Slurm(ReservingScheduler):
                 found += [(query[0], each) for each in stated if each.get("User", "") in ("", user)]
         return found
 
-    def _alone(self, job: str, status: JobStatus) -> JobStatus:
-        """Return `status`, with the key to change if the job alone exceeds the limit of its group.
+    def _status(self, job: _ListedJob) -> JobStatus:
+        """Return the status of a job, with the key to change if it alone exceeds its group's limit.
 
         Else it waits for the other jobs of the group. Slurm is asked once for each reason.
         """
-        match = _OF_GROUP.fullmatch(status.reason.rpartition(" ")[2])
+        status = status_of_job(job.state, job.said)
+        match = _OF_GROUP.fullmatch(job.said)
         if status.state is not State.WAITING or match is None:
             return status
-        if (job, status.reason) not in self._exceeding:
+        asked = (job.id, job.said)
+        if asked not in self._exceeding:
             try:
-                self._exceeding[job, status.reason] = self._exceeds(job, *match.groups())
+                self._exceeding[asked] = self._exceeds(job.id, *match.groups())
             except (SchedulerError, ValueError):
                 return status  # no answer that can be read
-        never = self._exceeding[job, status.reason]
-        return JobStatus(State.UNAVAILABLE, status.reason, _KEYS[match[3]]) if never else status
+        never = self._exceeding[asked]
+        return replace(status, state=State.UNAVAILABLE, key=_KEYS[match[3]]) if never else status
 
     def _exceeds(self, job: str, owner: str, kind: str, resource: str, of: str) -> bool:
         """Return whether a job needs more than a limit for all jobs of its group."""
@@ -503,8 +515,8 @@ def _resources(request: Request) -> list[str]:
     return ["--ntasks-per-node=1", f"--cpus-per-task={request.cpus}", f"--mem={memory}"]
 
 
-def _listed(*command: str) -> dict[str, JobStatus]:
-    """Return the states of the jobs that a squeue with `_FIELDS` lists.
+def _listed(*command: str) -> dict[str, _ListedJob]:
+    """Return the jobs that a squeue with `_FIELDS` lists, by their ids.
 
     In a federation it also lists the copies of a job on other clusters, which are REVOKED.
     """
@@ -513,7 +525,7 @@ def _listed(*command: str) -> dict[str, JobStatus]:
     if output.strip() and not rows:
         raise unreadable("squeue", "a list of jobs", output)
     rows.sort(key=lambda row: row[1] != "REVOKED")
-    return {job: status_of_job(name, reason) for job, name, reason in rows}
+    return {row[0]: _ListedJob(*row) for row in rows}
 
 
 def _admin_level(user: str) -> str:
