@@ -174,7 +174,6 @@ def read_evidence(folder: Path) -> SealedEvidence | None:
         BadInput: an archive is missing or damaged, or is not the one that was sealed; or another
             user can change one.
     """
-    refuse_untrusted(folder / RunFiles.evidence.path, OWN_RUN)
     archives, heads, length = list[Archive](), list[ArchiveHead](), 0
     listed = sealed_digests(folder)
     for number, digest in enumerate(listed, 1):
@@ -229,8 +228,9 @@ def sealed_digests(folder: Path) -> list[str]:
     An archive without a line was not finished.
 
     Raises:
-        BadInput: the list is damaged.
+        BadInput: the list is damaged, or another user can change it.
     """
+    refuse_untrusted(folder / RunFiles.evidence.path, OWN_RUN)
     path = folder / RunFiles.evidence.path / SUMS
     try:
         lines = read_regular(path, MAX_SMALL_BYTES).decode("ascii", "replace").splitlines()
@@ -282,7 +282,6 @@ def seal(folder: Path) -> SealedEvidence:
             seals this run.
     """
     target = folder.resolve()
-    refuse_untrusted(target / RunFiles.evidence.path, OWN_RUN)
     run_by = "" if sealed_digests(target) else open_run(folder).run_by
     make_folder(target / RunFiles.evidence.path)
     with state_lock(target / RunFiles.evidence.path / "lock", target.name):

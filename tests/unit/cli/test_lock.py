@@ -135,7 +135,7 @@ def test_a_lock_that_is_current_stays_and_one_of_other_parts_does_not(
     }
     sources.write_text(json.dumps(built))
     site = tmp_path / "mysite"
-    site.mkdir()
+    shutil.copytree(ROOT / "inventory/local", site)
     folder = site / "locks/local/debian12"
     find = ["lock", "local", "-i", str(site), "--find"]
     assert main(find) == 0

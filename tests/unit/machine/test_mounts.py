@@ -75,8 +75,10 @@ def test_an_incomplete_layout_is_refused() -> None:
 
 
 def test_an_unknown_type_is_refused() -> None:
-    with pytest.raises(BadInput, match="'lustr', did you mean 'lustre'"):
+    with pytest.raises(ValidationError, match="did you mean 'lustre'"):
         commands(type="lustr", layout=None)
+    with pytest.raises(BadInput, match="found 'afs'"):
+        commands(type="afs", layout=None)
 
 
 @pytest.mark.parametrize(
