@@ -499,7 +499,10 @@ def measure_acceptance(options: Namespace, asked: Question) -> int:
     found, measured = asked.answer(), set[tuple[str, str]]()
     earlier, failed = {run.id for run in found.runs}, 0
     while not (failed or found.misses({run.id for run in found.runs} - earlier)):
-        wanted = [each for each in _to_measure(asked, found) if each.suite]
+        items = (*found.open_items, *found.missed_items)
+        if not items and found.word == "FAIL":
+            items = found.items  # the nodes with a fault are measured again
+        wanted = [each for each in _gaps(asked, items) if each.suite]
         left = [each for each in wanted if (each.partition, each.suite) not in measured]
         if not left:
             break
@@ -515,14 +518,6 @@ def measure_acceptance(options: Namespace, asked: Question) -> int:
         # A play that failed without new evidence measured nothing: its own message says why.
         failed = code if before == {run.evidence for run in found.runs} else 0
     return _shown(options, asked, found) or failed
-
-
-def _to_measure(asked: Question, found: Acceptance) -> list[Gap]:
-    """Return the suites for the items that are open or missed, or for a fault that stands."""
-    items = (*found.open_items, *found.missed_items)
-    if not items and found.word == "FAIL":
-        items = found.items  # the nodes with a fault are measured again
-    return _gaps(asked, items)
 
 
 def _play(given: Sequence[str], suite: str, repeats: int) -> list[str]:

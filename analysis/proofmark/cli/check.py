@@ -203,7 +203,9 @@ def site_checks(kit: Path) -> Mapping[str, Check]:
         "scheduler": lambda site: SCHEDULERS.get(site.partition.scheduler),
         "launch.launcher": lambda site: _launchers(filter(None, [site.partition.launch.launcher])),
         "launch.environment_of": lambda site: _launchers(site.partition.launch.environment_of),
-        "firmware.back_end": _back_end,
+        "firmware.back_end": lambda site: (
+            site.partition.firmware and BACK_ENDS.get(site.partition.firmware.back_end)
+        ),
         "firmware.bmc": _bmc_addresses,
         "firmware.ca": _authorities,
         "run_user": _run_user,
@@ -223,11 +225,6 @@ def _launchers(names: Iterable[str]) -> None:
         LAUNCHERS.get(name)
 
 
-def _back_end(site: Site) -> None:
-    if firmware := site.partition.firmware:
-        BACK_ENDS.get(firmware.back_end)
-
-
 def _bmc_addresses(site: Site) -> None:
     firmware = site.partition.firmware
     if firmware is None:
@@ -235,7 +232,7 @@ def _bmc_addresses(site: Site) -> None:
     try:
         BACK_ENDS.get(firmware.back_end)
     except BadInput:
-        return  # `_back_end` reports it
+        return  # another check reports it
     hosts_of(site, firmware)
 
 

@@ -86,7 +86,11 @@ def lock(options: Namespace) -> int:
     if site is None and options.find:
         raise bad_input("-i", "", "nothing", "the folder of a site, whose lock is made")
     locks = site.resolve() / "locks" if site else kit / "environments"
-    names = _existing(locks, system) if options.arch == ALL else [options.arch]
+    names = [options.arch]
+    if options.arch == ALL:
+        names = sorted(path.parents[1].name for path in locks.glob(f"*/{system}/spack.lock"))
+        if not names:
+            raise bad_input(locks, ALL, f"no lock of {system}", "an environment with a lock")
     spack = ready(options, kit)
     if options.compare:
         different = 0
@@ -105,18 +109,6 @@ def lock(options: Namespace) -> int:
     if mistakes:
         raise BadInput(*mistakes)
     return 0
-
-
-def _existing(locks: Path, system: str) -> list[str]:
-    """Return the environments that have a lock for `system`.
-
-    Raises:
-        BadInput: there is none.
-    """
-    names = sorted(path.parents[1].name for path in locks.glob(f"*/{system}/spack.lock"))
-    if not names:
-        raise bad_input(locks, ALL, f"no lock of {system}", "an environment with a lock")
-    return names
 
 
 def _write_of_kit(kit: Path, name: str, system: str, spack: SpackInstallation) -> None:

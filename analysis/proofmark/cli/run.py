@@ -49,16 +49,10 @@ def rerun(options: Namespace) -> int:
     refuse_unexecuted(run)
     refuse_unseen(site_of(run), work_files(run.folder).folder)
     rerun_steps(run, pick(run, options.steps), say, options.replaces)
-    _seal(run)
+    _read(_sealed(run.folder)[1])
     for place in resting_on(run.folder):
         say(f"{place}: signed with the evidence before: what it states now needs a new signature")
     return 0
-
-
-def _seal(run: Run) -> None:
-    """Seal what is new in `run`, and read it."""
-    _, sealed = _sealed(run.folder)
-    _read(sealed)
 
 
 def _sealed(folder: Path) -> tuple[SealedEvidence, Run]:

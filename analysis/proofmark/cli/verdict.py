@@ -161,7 +161,8 @@ def _report(options: Namespace) -> int:
         again = acceptance_command(run, written.run_data.site, inventory=options.inventory)
     if missing := not_in(again):
         say(localized(missing))
-    here = _from_here(options.folder.resolve())
+    here, cwd = options.folder.resolve(), Path.cwd()
+    here = here.relative_to(cwd) if here.is_relative_to(cwd) else here
     lines = ending(answer, f"{path}", here, again=again, strict=options.strict)
     meaning = answer.headline(strict=options.strict).word
     print_json(
@@ -175,12 +176,6 @@ def _report(options: Namespace) -> int:
     for line in lines:  # the playbook prints stderr
         say(line)
     return 0
-
-
-def _from_here(folder: Path) -> str:
-    """Return the path of `folder` from the current folder, if `folder` is below it."""
-    here = Path.cwd()
-    return f"{folder.relative_to(here) if folder.is_relative_to(here) else folder}"
 
 
 def export(options: Namespace) -> int:

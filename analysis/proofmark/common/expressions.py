@@ -203,9 +203,10 @@ def evaluate(expression: str, names: Mapping[str, Any], *, file: object, key: st
         name = expression.strip()
         value = names[name] if name in names else _computed(expression, names)
     except (NameNotDefined, FunctionNotDefined) as error:
-        words = [*UNITS, *names, *FUNCTIONS]
-        unknown = str(getattr(error, "name", None) or getattr(error, "func_name", ""))
-        found = f"{expression!r} ({error}){nearest(unknown, words)}"
+        is_name = isinstance(error, NameNotDefined)
+        word = error.name if is_name else error.func_name
+        words = [*names, *UNITS] if is_name else [*FUNCTIONS]
+        found = f"{word!r}, which is not defined{nearest(word, words)}"
         raise bad_input(file, key, found, ", ".join(words)) from None
     except (InvalidExpression, *_COMPUTING_FAILED) as error:
         raise bad_input(file, key, f"{expression!r} ({error})", "a computable value") from None

@@ -158,7 +158,8 @@ class HostVariables:
             from ansible.template import Templar
 
             scope = self._variables.get_vars(host=host)
-            kept = Templar(loader=self._loader, variables=scope).template(kept)
+            # Value by value: an error has the place of its own text.
+            return dict(plain(kept, Templar(loader=self._loader, variables=scope).template))
         return dict(plain(kept))
 
     def _like(self, host: Any) -> Mapping[str, Any]:
@@ -188,15 +189,17 @@ class HostVariables:
         )
 
 
-def plain(value: Any) -> Any:
-    """Return `value` in the types of Python.
+def plain(value: Any, filled: Callable[[str], Any] | None = None) -> Any:
+    """Return `value` in the types of Python; `filled` fills in the templates of a text.
 
     Ansible's values are of subclasses with tags. The strict types of pydantic refuse them.
     """
+    if filled and not isinstance(value, (dict, list, tuple, int, float)):  # a text, or of a vault
+        return plain(filled(value))
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): plain(item, filled) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [plain(item, filled) for item in value]
     for kind in (bool, int, float, str):
         if isinstance(value, kind):
             return kind(value)

@@ -93,8 +93,18 @@ WRONG: dict[str, tuple[Edits, str, str]] = {
     ),
     "address-of-a-bmc": (
         add(f"{REDFISH}bmc: '{{nod}}-bmc'}}\n"),
-        "partition.firmware.bmc: found 'nod' ('nod' is not defined for expression 'nod'), did you",
-        "'node'",
+        "partition.firmware.bmc: found 'nod', which is not defined, did you mean 'node'?",
+        "accepted: node, number, KiB",
+    ),
+    "address-of-no-function": (
+        add(f"{REDFISH}bmc: '{{host}}-bmc'}}\n"),
+        "partition.firmware.bmc: found 'host', which is not defined; accepted: node, number, KiB",
+        "GiB",
+    ),
+    "lookup-that-fails": (
+        {"environment: .*": """environment: "{{ lookup('file', '/no/such') }}\""""},
+        """partition.environment: found "{{ lookup('file', '/no/such') }}": The lookup""",
+        "accepted: ",
     ),
     "ca-file": (
         add(f"{REDFISH}ca: /no/such/ca.pem}}\n"),
