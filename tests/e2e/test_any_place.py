@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.fixtures.place import make_environment
+from tests.fixtures.place import make_environment, open_kit
 from tests.folders import ROOT, repository_files
 
 COMMANDS = (
@@ -88,7 +87,8 @@ def copied(kit: Path, place: Place) -> Path:
         collection = kit / ".ansible/collections/ansible_collections/proofmark/kit"
         collection.parent.mkdir(parents=True)
         collection.symlink_to("../../../..")
-        packages = next(Path(sys.prefix).glob("lib/python3*/site-packages"))
+        # The umask of this installation may have closed its packages to other users.
+        packages = next(open_kit()[1].parent.glob("lib/python3*/site-packages"))
         make_environment(kit / ".venv", kit, packages)
     finally:
         os.umask(before)

@@ -85,7 +85,7 @@ PAIRS = [
     ("npb-btio", BT, "3.4.3", "3.3.1"),
     ("likwid-triad", LIKWID, "Using 1 work groups", "Using 2 work groups"),
     ("osu-latency", OSU, OSU_TITLE, f"{OSU_TITLE}# Window size: 64\n"),
-    ("imb-pingpong", IMB, "-iter 200", "-iter 400"),
+    ("imb-pingpong", IMB, " -iter 200", " -iter 400"),
     ("ior", IOR, LINE, f"{LINE} --posix.odirect"),
     ("ior", IOR, LINE, f"{LINE} -O useO_DIRECT=1"),
     ("ior", IOR, "ordering in a file  : ", "ordering in a file  : random"),

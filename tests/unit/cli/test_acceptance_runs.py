@@ -82,7 +82,6 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     partition["preinstalled"] = {"fake": {"prefix": f"{tmp_path / 'programs'}", "version": "1"}}
     path.write_text(yaml.safe_dump({"partition": partition}), encoding="utf-8")
     (tmp_path / "galaxy.yml").touch()  # a checkout has it: its folder of runs is the default
-    (tmp_path / "environments/local").mkdir(parents=True)
     written_contract(made.inventory, {"value": 90, "where": {"size": 1}})
     return made
 

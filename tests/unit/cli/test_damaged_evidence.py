@@ -95,7 +95,6 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Signed]:
         partition["preinstalled"] = {"fake": {"prefix": f"{folder / 'programs'}", "version": "1"}}
         path.write_text(yaml.safe_dump({"partition": partition}), encoding="utf-8")
         (folder / "galaxy.yml").touch()
-        (folder / "environments/local").mkdir(parents=True)
         written_contract(site.inventory, {"value": 90, "where": {"size": 1}})
         key = folder / "key"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{key}"], check=True)

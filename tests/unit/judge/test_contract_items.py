@@ -236,7 +236,6 @@ class TestCommand:
         partition = yaml.safe_load(path.read_text())["partition"]
         partition["preinstalled"] = {"fake": {"prefix": f"{tmp_path / 'programs'}", "version": "1"}}
         path.write_text(yaml.safe_dump({"partition": partition}))
-        (tmp_path / "environments/local").mkdir(parents=True)
         return folder
 
     def test_check_names_the_suites_and_show_the_parties(
