@@ -125,7 +125,6 @@ def write_site(site: Site) -> None:
     prefix = {"prefix": f"{site.kit.folder / 'programs'}", "version": "1"}
     partition["preinstalled"] = {"fake": prefix}
     path.write_text(yaml.safe_dump({"partition": partition}), encoding="utf-8")
-    (site.kit.folder / "environments/local").mkdir(parents=True)
     phases = {"node": "functionality", "links": "performance", "system": "stability"}
     items = [
         {
