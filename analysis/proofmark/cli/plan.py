@@ -298,8 +298,16 @@ def _print(options: Namespace, benchmarks: Benchmarks, sites: Sequence[Site], ru
                 print_line(f"no step: {site.partition_name}: {each.accepted}")
             continue
         totals.append(made.totals)
-        known = (site, made, benchmarks, machines, runs)
-        planned = Planned(*known, probe, options.baseline, [*place(site, options)])
+        planned = Planned(
+            site=site,
+            plan=made,
+            benchmarks=benchmarks,
+            machines=machines,
+            runs=runs,
+            probe=probe,
+            baseline=options.baseline,
+            lines=[*place(site, options)],
+        )
         if options.step:
             lines = planned.step(step_named(options.step, made.steps()))
         else:

@@ -90,7 +90,7 @@ def _of_other_modes(plan: Plan) -> Iterator[Uncovered]:
 def coverage(
     plan: Plan, seen: Collection[str], duplicate: int, stopped: Sequence[StoppedJob] = ()
 ) -> Coverage:
-    """Return the coverage of a plan.
+    """Return which planned steps have a measurement.
 
     Args:
         seen: the steps with a record, as records name them.
@@ -216,7 +216,7 @@ def degraded(
 
 
 def _largest_steps(plan: Plan) -> dict[str, tuple[int, list[str]]]:
-    """Return the largest steps of each case with fewer nodes, and their number of nodes.
+    """Return the largest steps of each case that lost nodes, with their number of nodes.
 
     Only steps whose nodes measure together count, on more than one node.
     """

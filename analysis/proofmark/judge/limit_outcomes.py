@@ -188,7 +188,7 @@ def excused(
 
 @dataclass(frozen=True)
 class ItemOutcome(ABC):
-    """The outcome of an item of the contract, or of another limit: of a run, or of its site."""
+    """The outcome of a contract item or of another limit, in one run or in all runs of a site."""
 
     item: Item | None
 

@@ -333,10 +333,11 @@ def mistakes_in(inventory: Path, types: Mapping[str, str]) -> Iterator[InputErro
     Args:
         types: of the variables of Ansible that decide how a host is reached.
     """
+    every = {**types, **setting_types(kit_folder())}
     for each in _stated(inventory):
         if isinstance(each, InputError):
             yield each
-        elif accepted := _accepted(each.value, {**types, **setting_types(kit_folder())}, each.name):
+        elif accepted := _accepted(each.value, every, each.name):
             yield InputError(each.place, each.name, repr(each.value.value), accepted)
 
 
@@ -357,13 +358,17 @@ def _accepted(node: yaml.Node, types: Mapping[str, str], name: str) -> str:
 def near_variables(inventory: Path, known: Collection[str]) -> Iterator[InputError]:
     """Yield each variable that is nearly one of `known`, or has the prefix of a role of the kit."""
     roles = tuple(f"{folder.name}_" for folder in kit_folder().glob("roles/*"))
+
+    @cache  # thousands of hosts have the same names
+    def near(name: str) -> list[str]:
+        likeness = _NEAR_IN_ROLE if name.startswith(roles) else _NEAR
+        return [] if name in known else get_close_matches(name, known, 1, likeness)
+
     for each in _stated(inventory):
-        if isinstance(each, Variable) and each.name not in known:
-            likeness = _NEAR_IN_ROLE if each.name.startswith(roles) else _NEAR
-            if close := get_close_matches(each.name, known, 1, likeness):
-                accepted = "a name of the kit or of Ansible, or another one of the site's own"
-                found = f"no variable that is read, did you mean {close[0]!r}?"
-                yield InputError(each.place, each.name, found, accepted)
+        if isinstance(each, Variable) and (close := near(each.name)):
+            accepted = "a name of the kit or of Ansible, or another one of the site's own"
+            found = f"no variable that is read, did you mean {close[0]!r}?"
+            yield InputError(each.place, each.name, found, accepted)
 
 
 def of_nothing(inventory: Path, names: Mapping[str, Collection[str]]) -> Iterator[InputError]:

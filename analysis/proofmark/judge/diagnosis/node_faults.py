@@ -384,7 +384,7 @@ TOO_GOOD = 1.5
 CERTAIN = 6.0
 """Its distance from the median in spreads (MAD × 1.4826), to which better nodes add little."""
 ABOVE_NOMINAL = 1.05
-"""Memory bandwidth ÷ that of its modules. The caches hold a twelfth of the arrays at most."""
+"""Memory bandwidth ÷ that of its modules. At most a twelfth of the arrays is in the caches."""
 OWN, OF_CHASSIS = "board_serial", "product_serial"
 """Keys of SMBIOS: the number of the board of one node; one that nodes of a chassis can share."""
 PLACEHOLDERS = frozenset(

@@ -219,7 +219,9 @@ def facts_of(names: Sequence[str], places: Places) -> Iterator[tuple[str, list[s
     sets = [hosts_of(name) for name in names]
     known = [places.get(host, {}) for host in chain.from_iterable(sets)]
     for fact in dict.fromkeys(chain.from_iterable(known)):
-        values = [[places.get(host, {}).get(fact, "") for host in hosts] for hosts in sets]
+        values = []
+        for hosts in sets:
+            values.append([places.get(host, {}).get(fact, "") for host in hosts])
         shared = ("same" if len({*each}) == 1 else "different" for each in values)
         single = all(len(each) == 1 for each in values)
         yield fact, [each[0] for each in values] if single else list(shared)

@@ -54,9 +54,9 @@ def init(options: Namespace) -> int:
 
 
 def required(inventory: Path) -> Iterator[tuple[str, str]]:
-    """Yield ``file:line`` and the text of each question that is a value: no run starts before it.
+    """Yield ``file:line`` and the text of each question that stands in place of a value.
 
-    The text begins with the key below ``partition``.
+    A run starts only after the answer. The text begins with the key below ``partition``.
     """
     for file in sorted(inventory.rglob("*.yml")):
         for number, key, value in keys_of(text_or_empty(file, MAX_YAML_BYTES).splitlines()):

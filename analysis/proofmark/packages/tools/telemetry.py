@@ -285,7 +285,8 @@ def _power(body: BodyPart) -> float | None:
 
 
 def _hottest(items: list[BodyPart], key: str) -> float | None:
-    # AMI's firmware of a DGX gives each sensor the context Intake, others none: only names differ.
+    # On a DGX, AMI's firmware gives each sensor the context Intake. Others give none. Then only the
+    # names differ.
     named = len(items) > 1 and len({*map(_context, items)}) == 1
 
     def of_processor(item: BodyPart) -> bool:
