@@ -1,14 +1,12 @@
-"""Runs a builder as a child process and writes its output to a log."""
+"""Runs a builder as a child process that writes its output to a log."""
 
 from __future__ import annotations
 
 import os
-import select
 import shlex
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from proofmark.common.errors import Stopped
@@ -27,14 +25,13 @@ def run(
     command: Sequence[str],
     environment: Mapping[str, str],
     log: Path,
-    line_read: Say,
     idle: Callable[[], None] = lambda: None,
     folder: Path | None = None,
-) -> int:
-    """Run `command`, append its output to `log`, and return its exit code.
+) -> subprocess.CompletedProcess[str]:
+    """Run `command`, which appends its output to `log`; return its exit code and this output.
 
     Args:
-        idle: is called after each `IDLE_S` seconds, also if there is output.
+        idle: is called after each `IDLE_S` seconds.
         folder: its working directory; None: that of this process.
 
     Raises:
@@ -44,46 +41,31 @@ def run(
     log.parent.mkdir(parents=True, exist_ok=True)
     opened = open_to_append(log)
     with opened as file, on_stop_signal(_stop), traced(shlex.join(command)) as outcome:
+        begin = file.seek(0, os.SEEK_END)
         started = Process(
             command,
             cwd=folder,
             env={**environment, "PYTHONUNBUFFERED": "1"},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
         with started as process:
-            assert process.stdout is not None
             try:
-                for line in _lines(process.stdout.fileno(), idle):
-                    file.buffer.write(line + b"\n")
-                    file.buffer.flush()
-                    line_read(line.decode(errors="replace"))
-                code = process.wait()
-                outcome.append(f"exit code {code}")
-                return code
+                while process.returncode is None:
+                    try:
+                        process.wait(IDLE_S)
+                    except subprocess.TimeoutExpired:
+                        idle()
             except BaseException:
                 _end(process)
                 raise
-
-
-def _lines(pipe: int, idle: Callable[[], None]) -> Iterator[bytes]:
-    rest, due = b"", time.monotonic() + IDLE_S
-    while True:
-        ready = select.select([pipe], [], [], max(0.0, due - time.monotonic()))[0]
-        if time.monotonic() >= due:
-            idle()
-            due = time.monotonic() + IDLE_S
-        if not ready:
-            continue
-        read = os.read(pipe, 65536)
-        if not read:
-            break
-        *whole, rest = (rest + read).split(b"\n")
-        yield from whole
-    if rest:
-        yield rest
+        outcome.append(f"exit code {process.returncode}")
+    with log.open("rb") as written:
+        written.seek(begin)
+        output = written.read().decode(errors="replace")
+    return subprocess.CompletedProcess(command, process.returncode, output)
 
 
 def _end(process: Process) -> None:

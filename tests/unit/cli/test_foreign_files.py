@@ -22,7 +22,7 @@ from tests.folders import BENCHMARKS, ROOT
 from proofmark.common.kit import SUITES, VARIABLE
 from proofmark.site.inventory import load_site
 from proofmark.software.mpi import library_states
-from proofmark.software.providers.easybuild import easybuild_python
+from proofmark.software.providers.easybuild import easybuild_version
 
 pytestmark = [
     pytest.mark.root,
@@ -317,7 +317,7 @@ def test_modules_in_the_current_folder_are_not_imported(
     for name in ("ctypes", "importlib", "json", "easybuild"):
         (tmp_path / f"{name}.py").write_text(f"open({f'{mark}'!r}, 'a').close()\n")
     library_states(Path("/nowhere.so"))
-    easybuild_python(os.environ)
+    easybuild_version(os.environ)
     assert not mark.exists()
 
 

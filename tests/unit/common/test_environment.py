@@ -169,15 +169,14 @@ def test_control_a_plain_child_has_the_secrets() -> None:
 @pytest.mark.fault("secret-in-environment")
 @pytest.mark.usefixtures("operator")
 def test_no_child_has_the_secrets(tmp_path: Path) -> None:
-    lines: list[str] = []
-    build(["env"], environment_of("spack"), tmp_path / "log", lines.append)
+    built = build(["env"], environment_of("spack"), tmp_path / "log")
     words = {"here": ("sh", "-s")}
     results = run_commands(words, "env", timeout_s=60, at_once=1, group=ProcessGroup())
     assert isinstance(results["here"], NodeProcess)
     for text in (
         run_command(["env"]).stdout,
         run_command(["env"], environment=environment_of("ssh")).stdout,
-        "\n".join(lines),
+        built.stdout,
         results["here"].stdout,
     ):
         assert "PROOFMARK_SITE" in printed(text)

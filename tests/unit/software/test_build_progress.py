@@ -47,7 +47,7 @@ def test_a_build_does_not_see_the_variables_of_the_make_that_started_it(tmp_path
         "from pathlib import Path; from proofmark.software.build_process import run; "
         "from proofmark.common.processes import environment_of; "
         f"folder = Path('{tmp_path}'); "
-        "run(['make', '-s'], environment_of(), folder / 'log', print, folder=folder)"
+        "run(['make', '-s'], environment_of(), folder / 'log', folder=folder)"
     )
     outer = ["make", "-f", f"{tmp_path}/outer", "PROGRAMS=spack"]
     command = f"COMMAND={shlex.join([sys.executable, '-c', code])}"
@@ -59,12 +59,13 @@ def test_progress_is_due_also_while_the_builder_prints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("proofmark.software.build_process.IDLE_S", 0.3)
-    events: list[str] = []
+    log, seen = tmp_path / "log", list[int]()
+    log.write_text("earlier\n")
     command = ["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do echo x; sleep 0.2; done"]
-    code = run(command, os.environ, tmp_path / "log", events.append, lambda: events.append("due"))
-    assert code == 0
-    assert events.count("x") == 8
-    assert events.index("due") < max(at for at, event in enumerate(events) if event == "x")
+    done = run(command, os.environ, log, lambda: seen.append(log.read_text().count("x")))
+    assert (done.returncode, done.stdout) == (0, 8 * "x\n")
+    assert seen[0] < 8
+    assert log.read_text() == f"earlier\n{done.stdout}"
 
 
 @pytest.mark.fault("second-install-waits")

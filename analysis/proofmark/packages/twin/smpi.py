@@ -167,10 +167,10 @@ def _compiled(release: Release, package: str, folder: Path, mirror: Path | None,
     log = folder / "build.log"
     if release.configure is not None:
         command = [f"{source / 'configure'}", *release.configure]
-        code = run(command, environment_of(own=PRETEND), log, lambda line: None, folder=source)
-        _check(package, "configure", code, log)
-    code = run(["make", *release.make], environment_of(), log, lambda line: None, folder=source)
-    _check(package, "make", code, log)
+        done = run(command, environment_of(own=PRETEND), log, folder=source)
+        _check(package, "configure", done.returncode, log)
+    done = run(["make", *release.make], environment_of(), log, folder=source)
+    _check(package, "make", done.returncode, log)
     target = folder / "made"
     (target / "bin").mkdir(parents=True)
     for path in release.programs.values():

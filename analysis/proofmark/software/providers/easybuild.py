@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
-import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.kit import result_folder
@@ -32,7 +26,6 @@ from proofmark.software.installed import (
     Installed,
     Provided,
     ProvisionRequest,
-    Spelling,
     find_programs,
     spellings,
     with_facts,
@@ -53,9 +46,6 @@ EASYCONFIGS = Path("environments/common/easyconfigs")
 
 EASYSTACK = Path("environments/common/easystack.yml")
 
-Entry = str | dict[str, Any]
-"""The name of an easyconfig; or this name with its options."""
-
 OLDEST = 5
 """The oldest major version: earlier ones do not know ``max_parallel`` of an easyconfig."""
 
@@ -65,10 +55,8 @@ AS_ROOT = "EASYBUILD_ALLOW_USE_AS_ROOT_AND_ACCEPT_CONSEQUENCES"
 PROBE = """\
 import sys
 sys.path[:] = filter(None, sys.path)
-import importlib.util, json
 from easybuild.tools.version import VERSION
-found = importlib.util.find_spec("yaml") is not None
-print(json.dumps({"version": str(VERSION), "yaml": found, "python": sys.executable}))
+print(VERSION)
 """
 
 MODULE_TOOLS = {
@@ -83,6 +71,9 @@ PLANNED = re.compile(r"^ \* \[(?P<state>.)\] (?P<file>.+) \(module: (?P<module>[
 SYSTEM_TOOLCHAIN = ("--try-toolchain=GCC,system", "--disable-map-toolchains")
 """Options that replace the toolchain of each easyconfig by the gcc of the site."""
 
+STEPS = ("== processing ", "== building and installing ")
+"""The begins of the lines of ``eb`` that name a package."""
+
 HPL = "hpl"
 """The package with a BLAS."""
 
@@ -94,7 +85,7 @@ class Code(StrEnum):
     """Why EasyBuild installs nothing on this controller."""
 
     NO_EASYBUILD = "NO_EASYBUILD"
-    """No usable EasyBuild: the command, its version, its Python or PyYAML."""
+    """No usable EasyBuild: the command, its version or its Python."""
     NO_MODULE_TOOL = "NO_MODULE_TOOL"
     """Neither Lmod nor Environment Modules is set up in this shell."""
     AS_ROOT = "AS_ROOT"
@@ -106,48 +97,28 @@ class Code(StrEnum):
 
 
 class EasyStack(StrictModel):
-    """An easystack: a list of easyconfigs. An easyconfig may have options."""
+    """An easystack: a list of easyconfigs."""
 
-    easyconfigs: list[Entry]
-
-    def by_package(self, known: Mapping[str, Spelling]) -> dict[str, Entry]:
-        """Return the entries by package; `known` has EasyBuild's names of the packages."""
-        names = [
-            entry if isinstance(entry, str) else next(iter(entry)) for entry in self.easyconfigs
-        ]
-        found: dict[str, str | dict[str, Any]] = {}
-        for package, spelling in known.items():
-            for name, entry in zip(names, self.easyconfigs, strict=True):
-                if name.startswith(f"{spelling.name}-"):
-                    found[package] = entry
-        return found
+    easyconfigs: list[str]
 
 
-def entries_of(kit: Path) -> dict[str, Entry]:
-    """Return the entries of the easystack of the checkout `kit`, by package.
+def easyconfigs_of(kit: Path, wanted: Collection[str] = ()) -> dict[str, str]:
+    """Return the easyconfigs of the packages `wanted`, by package; empty: of all packages.
 
     Raises:
-        BadInput: the easystack is wrong.
+        BadInput: the easystack of the checkout `kit` is wrong, or lacks a package.
     """
-    return load(kit / EASYSTACK, EasyStack).by_package(spellings(kit / "environments").easybuild)
-
-
-@contextmanager
-def easystack_of(kit: Path, wanted: Collection[str]) -> Iterator[Path]:
-    """Make an easystack of the packages `wanted`, empty: all; it exists within the context.
-
-    Raises:
-        BadInput: a package is not in the easystack of the kit.
-    """
-    entries = entries_of(kit)
-    if unknown := sorted(set(wanted) - entries.keys()):
-        found = f"no package {unknown[0]!r}{nearest(unknown[0], entries)}"
-        raise bad_input(EASYSTACK, "", found, ", ".join(sorted(entries)))
-    chosen = [entry for name, entry in entries.items() if name in (wanted or entries)]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / EASYSTACK.name
-        path.write_text(yaml.safe_dump({"easyconfigs": chosen}))
-        yield path
+    names = load(kit / EASYSTACK, EasyStack).easyconfigs
+    known = {
+        package: name
+        for package, spelling in spellings(kit / "environments").easybuild.items()
+        for name in names
+        if name.startswith(f"{spelling.name}-")
+    }
+    if unknown := sorted({*wanted} - known.keys()):
+        found = f"no package {unknown[0]!r}{nearest(unknown[0], known)}"
+        raise bad_input(EASYSTACK, "", found, ", ".join(sorted(known)))
+    return {package: name for package, name in known.items() if package in (wanted or known)}
 
 
 def own_environment(kit: Path) -> Path:
@@ -163,15 +134,6 @@ def easybuild_variables(kit: Path, environment: Mapping[str, str]) -> dict[str, 
     return {**environment, "PATH": f"{own}{os.pathsep}{path}", "EB_PYTHON": f"{own / 'python'}"}
 
 
-@dataclass(frozen=True)
-class EasyBuildPython:
-    """The Python that ``eb`` starts: its path, EasyBuild's version, whether it has PyYAML."""
-
-    python: str
-    version: str
-    yaml: bool
-
-
 def easybuild_command(environment: Mapping[str, str], user: int | None = None) -> list[str]:
     """Return the path of ``eb`` and its options for the module tool.
 
@@ -179,8 +141,8 @@ def easybuild_command(environment: Mapping[str, str], user: int | None = None) -
         user: the number of the user who starts it; None: that of this process.
 
     Raises:
-        BadInput: names all that is missing: the command, its version, PyYAML, a module tool, or the
-            consent of root.
+        BadInput: names all that is missing: the command, its version, a module tool, or the consent
+            of root.
     """
     mistakes = []
     program = shutil.which("eb", path=environment.get("PATH"))
@@ -189,8 +151,12 @@ def easybuild_command(environment: Mapping[str, str], user: int | None = None) -
         found = "no such command on the controller"
         missing = InputError("eb", "", found, accepted, Code.NO_EASYBUILD)
         mistakes.append(replace(missing, command=PrintedCommand("make", "easybuild")))
-    else:
-        mistakes += _mistakes(easybuild_python(environment))
+    elif not (version := easybuild_version(environment)):
+        accepted, code = "a Python in PATH or EB_PYTHON that imports easybuild", Code.NO_EASYBUILD
+        mistakes.append(InputError("eb", "Python", "none that has EasyBuild", accepted, code))
+    elif int(version.partition(".")[0]) < OLDEST:
+        accepted, code = f"{OLDEST}.0 or later", Code.NO_EASYBUILD
+        mistakes.append(InputError("eb", "version", version, accepted, code))
     tools = [options for name, options in MODULE_TOOLS.items() if environment.get(name)]
     if not tools:
         names = ", ".join(MODULE_TOOLS)
@@ -205,30 +171,15 @@ def easybuild_command(environment: Mapping[str, str], user: int | None = None) -
     return [program, *tools[0]]
 
 
-def easybuild_python(environment: Mapping[str, str]) -> EasyBuildPython | None:
-    """Return the Python that ``eb`` starts, by the order of its script; None if it finds none."""
+def easybuild_version(environment: Mapping[str, str]) -> str:
+    """Return the version in the Python that ``eb`` starts, by the order of its script."""
     named = (environment.get(name) for name in ("EB_PYTHON", "EB_INSTALLPYTHON"))
     for name in filter(None, (*named, "python3", "python")):
         python = shutil.which(name, path=environment.get("PATH"))
         done = python and run_command([python, "-c", PROBE], environment=environment)
         if done and done.returncode == 0:
-            return EasyBuildPython(**json.loads(done.stdout))
-    return None
-
-
-def _mistakes(found: EasyBuildPython | None) -> list[InputError]:
-    code = Code.NO_EASYBUILD
-    if found is None:
-        accepted = "a Python in PATH or EB_PYTHON that imports easybuild"
-        return [InputError("eb", "Python", "none that has EasyBuild", accepted, code)]
-    mistakes = []
-    if int(found.version.partition(".")[0]) < OLDEST:
-        mistakes.append(InputError("eb", "version", found.version, f"{OLDEST}.0 or later", code))
-    if not found.yaml:
-        accepted = f"PyYAML, which easystacks need: {found.python} -m pip install PyYAML"
-        without = f"no PyYAML in {found.python}"
-        mistakes.append(InputError("eb", "Python", without, accepted, code))
-    return mistakes
+            return done.stdout.strip()
+    return ""
 
 
 @dataclass(frozen=True)
@@ -242,7 +193,7 @@ class Module:
 
 
 def read_plan(text: str) -> list[Module]:
-    """Return the modules in the output of ``eb --easystack … --dry-run``, dependencies first."""
+    """Return the modules in the output of ``eb … --dry-run``, dependencies first."""
     modules = {}
     for line in PLANNED.finditer(text):
         name, _, version = line["module"].partition("/")
@@ -292,7 +243,7 @@ class EasyBuild(Provider):
         """
         arch, toolchain = site.partition.environment, site.toolchain
         read_target(kit / "environments" / arch)  # refuses an unknown environment
-        packages = entries_of(kit)
+        packages = easyconfigs_of(kit)
         cls(ProvisionRequest(kit, arch, {}, kit, toolchain=toolchain)).refuse_controller()
         return packages
 
@@ -359,18 +310,18 @@ class EasyBuild(Provider):
         if mistakes:
             raise BadInput(*mistakes)
 
-    def command(self, easystack: Path, *words: str) -> list[str]:
-        """Return the command line of ``eb`` for `easystack` with the arguments `words`.
+    def command(self, *words: str) -> list[str]:
+        """Return the command line of ``eb`` for the packages, with the arguments `words`.
 
         Raises:
             BadInput: the environment has no target, gcc does not know it, or see
-                `easybuild_command`.
+                `easybuild_command` and `easyconfigs_of`.
         """
         request, mirror = self.request, self.request.sources.mirror
         downloads = self.prefix / "sources"
         return [
             *easybuild_command(self.variables()),
-            f"--easystack={easystack}",
+            *(f"{name}.eb" for name in easyconfigs_of(request.kit, request.programs).values()),
             f"--robot={request.kit / EASYCONFIGS}",
             f"--prefix={self.prefix}",
             f"--installpath={self.prefix}",
@@ -387,12 +338,11 @@ class EasyBuild(Provider):
         Raises:
             BadInput: see `command`; or EasyBuild cannot resolve the easystack.
         """
-        with easystack_of(self.request.kit, self.request.programs) as stack:
-            done = run_command(self.command(stack, "--dry-run"), environment=self.variables())
+        done = run_command(self.command("--dry-run"), environment=self.variables())
         modules = read_plan(done.stdout)
         if done.returncode != 0 or not modules:
             last = " / ".join((done.stdout + done.stderr).strip().splitlines()[-3:])
-            raise bad_input("eb", "", last, "an easystack that EasyBuild can resolve")
+            raise bad_input("eb", "", last, "easyconfigs that EasyBuild can resolve")
         return modules
 
     def build(self, say: Say) -> None:
@@ -404,19 +354,19 @@ class EasyBuild(Provider):
         """
         log = self.prefix / "logs/easybuild.log"
         say(f"output of EasyBuild: {log}")
-        lines: list[str] = []
 
-        def read(line: str) -> None:
-            lines.append(line)
-            if line.startswith("== processing ") or line.startswith("== building and installing "):
-                say(line.removeprefix("== "))
+        def report() -> None:
+            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+            steps = [line for line in lines if line.startswith(STEPS)]
+            say((steps or ["EasyBuild begins"])[-1].removeprefix("== "))
 
         outputs = self.prefix / "tmp"
-        with easystack_of(self.request.kit, self.request.programs) as stack:
-            command = self.command(stack, "--rpath", f"--tmpdir={outputs}")
-            code = run(command, self.variables(), log, read)
-        if code:
-            raise refused("eb", read_failure(lines), code, outputs, log)
+        command = self.command("--rpath", f"--tmpdir={outputs}")
+        done = run(command, self.variables(), log, report)
+        report()
+        if done.returncode:
+            failure = read_failure(done.stdout.splitlines())
+            raise refused("eb", failure, done.returncode, outputs, log)
 
     def _installed(self, modules: Collection[Module]) -> Installed:
         """Return the installed packages of the request.

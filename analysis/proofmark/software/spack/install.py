@@ -284,16 +284,16 @@ def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack, 
     check_recipes(installation, spack.environment)
     roots = [f"/{chosen.lock.root(package).hash}" for package in request.programs]
     words = ("-e", str(spack.environment), "install", "--only-concrete", *job_words(request.jobs))
-    output: list[str] = []
     begun = time.monotonic()
 
     def report() -> None:
         say(progress(missing, installation.installed(), time.monotonic() - begun))
 
     command = installation.command(*words, *roots)
-    code = run(command, installation.environment(), log, output.append, report)
-    if code:
-        raise refused("spack install", read_failure(output), code, installation.root / "stage", log)
+    done = run(command, installation.environment(), log, report)
+    if done.returncode:
+        failure, stage = read_failure(done.stdout.splitlines()), installation.root / "stage"
+        raise refused("spack install", failure, done.returncode, stage, log)
 
 
 def job_words(jobs: int) -> list[str]:
