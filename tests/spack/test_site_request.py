@@ -24,7 +24,7 @@ from proofmark.common.files import read_json
 from proofmark.software.spack.installation import SpackInstallation, unmarked
 from proofmark.software.spack.lock_check import check
 from proofmark.software.spack.lock_file import SiteRequest, read_lock
-from proofmark.software.spack.lock_make import copied_environment, make_from
+from proofmark.software.spack.lock_make import copied_environment, make
 
 NEEDED = ("PROOFMARK_SPACK", "PROOFMARK_SPACK_PACKAGES")
 
@@ -86,7 +86,7 @@ COUNTS = {
 def test_what_a_site_asks_counts(folder: Path, checkouts: SpackInstallation, kind: str) -> None:
     text, key, expected = COUNTS[kind]
     asks(folder, f"packages: {text % LUSTRE}\n")
-    make_from(ROOT, folder / "spack.yaml", folder, checkouts)
+    make(ROOT, folder / "spack.yaml", folder, checkouts)
     ior = read_lock(folder / "spack.lock").root("ior")
     assert (ior.version if key == "version" else ior.variants[key]) == expected
     assert check(ROOT, "local", "debian12", folder.parents[1]) == []
@@ -122,7 +122,7 @@ def test_what_would_not_count_is_refused(
     asked, words = REFUSED[kind]
     choice = asks(folder, f"packages: {asked}\n")
     with pytest.raises(BadInput, match=words) as raised:
-        make_from(ROOT, folder / "spack.yaml", folder, checkouts)
+        make(ROOT, folder / "spack.yaml", folder, checkouts)
     assert f"{choice}" in str(raised.value) or f"{folder}" in str(raised.value)
     assert [path.name for path in folder.iterdir()] == ["spack.yaml"]
 

@@ -32,7 +32,6 @@ from proofmark.software.spack.lock_make import (
     copied_environment,
     hashes_of_lock,
     make,
-    make_from,
 )
 from proofmark.software.spack.site_choice import (
     SiteParts,
@@ -112,9 +111,10 @@ def lock(options: Namespace) -> int:
 
 
 def _write_of_kit(kit: Path, name: str, system: str, spack: SpackInstallation) -> None:
-    path = kit / "environments" / name / system / "spack.lock"
+    environment = kit / "environments" / name
+    path = environment / system / "spack.lock"
     before = _earlier(path)
-    make(kit, name, system, spack)
+    make(kit, environment / "spack.yaml", path.parent, spack)
     _print_written(path, before)
 
 
@@ -130,7 +130,7 @@ def _write_of_site(
         return
     source = folder / "spack.yaml"
     read_spack_yaml(source)
-    make_from(kit, source, folder, spack)
+    make(kit, source, folder, spack)
     made = read_lock(path)
     built = sorted(spec.label for spec in made.missing(made.roots, ()))
     say(f"{len(built)} packages to build: {', '.join(built)}")
@@ -150,14 +150,13 @@ def _earlier(path: Path) -> Lock | None:
 def _print_written(path: Path, before: Lock | None) -> None:
     """Print the path of a lock, and say what differs from the lock that it replaced."""
     print_line(f"{path}")
-    changes = lock_changes(before, read_lock(path)) if before else []
+    changes = lock_changes(before, read_lock(path)) if before else {}
     if before and not changes:
         say("every package is as before")
-    other = [each for each in changes if each.before != each.after]
-    for each in other:
-        old, new = (", ".join(versions) or "none" for versions in (each.before, each.after))
-        say(f"{each.package}: {old} before, {new} now")
-    if again := [each.package for each in changes if each not in other]:
+    for package, (old, new) in changes.items():
+        if old != new:
+            say(f"{package}: {', '.join(old) or 'none'} before, {', '.join(new) or 'none'} now")
+    if again := [package for package, (old, new) in changes.items() if old == new]:
         say(f"the same version, built again: {', '.join(again)}")
 
 

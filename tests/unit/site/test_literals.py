@@ -103,8 +103,6 @@ def test_one_module_writes_yaml_of_inventories() -> None:
     }
     assert found == {
         "site/groups.py",
-        "software/providers/easybuild.py",
         "software/spack/installation.py",
-        "software/spack/lock_make.py",
         "software/spack/site_choice.py",
     }

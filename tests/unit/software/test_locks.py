@@ -18,7 +18,7 @@ from tests.folders import ROOT
 from proofmark.cli.spacklock import main
 from proofmark.common.errors import BadInput, InputError
 from proofmark.software.environments import check_environment
-from proofmark.software.spack import lock_make
+from proofmark.software.spack import installation, lock_make
 from proofmark.software.spack.bundle import copy_repository
 from proofmark.software.spack.install import check_recipes
 from proofmark.software.spack.installation import (
@@ -257,16 +257,14 @@ def test_each_version_stands_in_one_place() -> None:
     assert sorted(names) == sorted({*names, *SUITE, "openblas", "mpich", "openmpi", "mvapich2"})
 
 
-def test_the_first_scope_that_names_a_version_counts(tmp_path: Path) -> None:
-    """The version of the site counts before that of the kit. Spack checks a range itself."""
+def test_spack_itself_has_compared_the_versions_of_a_site(tmp_path: Path) -> None:
+    """By what was asked when the lock was made (`packages.json`)."""
     source = tmp_path / "locks/local/debian12/spack.yaml"
     source.parent.mkdir(parents=True)
-    packages = 'packages: {ior: {require: ["@3.3.0"]}, mpich: {require: "@4.2:"}}'
-    source.write_text(f"spack: {{{INCLUDED}, specs: [ior], {packages}}}")
-    kit = dict(read_environment(ROOT / "environments/local", "debian12").versions)
-    site = read_environment(ROOT / "environments/local", "debian12", source).versions
-    del kit["gcc"]  # of a file that is not included
-    assert site == {**kit, "ior": "3.3.0"}
+    source.write_text(f"spack: {{{INCLUDED}, specs: [ior]}}")
+    kit = read_environment(ROOT / "environments/local", "debian12").versions
+    assert kit["ior"] == "4.0.0"
+    assert read_environment(ROOT / "environments/local", "debian12", source).versions == {}
 
 
 def test_an_external_of_another_version_than_required_is_refused(tmp_path: Path) -> None:
@@ -380,7 +378,9 @@ def test_bad_input_of_spacklock_has_exit_code_3(
 
 def test_no_lock_is_made_from_a_checkout_that_is_not_at_its_pin(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="HEAD"):
-        make(ROOT, "local", "debian12", SpackInstallation(tmp_path, ROOT, tmp_path))
+        local = ROOT / "environments/local"
+        spack = SpackInstallation(tmp_path, ROOT, tmp_path)
+        make(ROOT, local / "spack.yaml", local / "debian12", spack)
 
 
 @pytest.fixture
@@ -547,10 +547,11 @@ def lock_of_rhel9(
     program.chmod(0o755)
     program.with_name("spack.result").write_text("0" if solved else "1")
     monkeypatch.setattr(lock_make, "not_pinned", lambda checkout, pin: "")
-    monkeypatch.setattr(lock_make, "this_system", lambda: running)
+    monkeypatch.setattr(installation, "this_system", lambda: running)
     spack = SpackInstallation(folder, folder / "spack", folder / "packages")
-    make(folder / "kit", "knl", "rhel9", spack)
-    return folder / "kit/environments/knl/rhel9"
+    knl = folder / "kit/environments/knl"
+    make(folder / "kit", knl / "spack.yaml", knl / "rhel9", spack)
+    return knl / "rhel9"
 
 
 def test_a_lock_that_is_made_on_a_rebuild_has_the_name_of_the_original(

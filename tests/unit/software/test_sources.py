@@ -35,8 +35,8 @@ from proofmark.software.spack.mirror import (
     check_sources,
     link,
     locate,
+    located_sources,
     read_sources,
-    search_sources,
 )
 
 CONTENT = b"the source of IOR"
@@ -122,7 +122,10 @@ def test_found_files_are_linked_to_where_spack_searches_them(mirror: Path, tmp_p
 
 def search(tmp_path: Path, sources: Sources) -> SpackInstallation:
     installation = installation_in(tmp_path / "prefixes", sources)
-    search_sources(lock(tmp_path / "lock"), ["ior"], installation, sources, print)
+    link(
+        located_sources(lock(tmp_path / "lock"), ["ior"], installation, sources),
+        installation.mirror,
+    )
     return installation
 
 
@@ -172,7 +175,8 @@ def test_an_installed_package_needs_no_source(mirror: Path, tmp_path: Path) -> N
     index = installation.root / "store/.spack-db/index.json"
     index.parent.mkdir(parents=True)
     index.write_text(json.dumps({"database": {"installs": {"i": record, "r": record}}}))
-    search_sources(lock(tmp_path / "lock"), ["ior"], installation, sources, print)
+    located = located_sources(lock(tmp_path / "lock"), ["ior"], installation, sources)
+    assert not any(each.usable for each in located)
 
 
 def test_a_mirror_that_is_no_folder_is_refused(tmp_path: Path) -> None:
@@ -180,15 +184,12 @@ def test_a_mirror_that_is_no_folder_is_refused(tmp_path: Path) -> None:
         search(tmp_path, Sources(mirror=tmp_path / "nowhere"))
 
 
-def test_a_lock_without_a_list_of_sources_is_searched_by_names_of_spack(
-    mirror: Path, tmp_path: Path
-) -> None:
-    made, lines = lock(tmp_path / "lock"), list[str]()
+def test_a_lock_without_a_list_of_sources_is_refused(mirror: Path, tmp_path: Path) -> None:
+    made = lock(tmp_path / "lock")
     (tmp_path / "lock" / SOURCES_FILE).unlink()
     sources = Sources(mirror=mirror)
-    installation = installation_in(tmp_path / "prefixes", sources)
-    search_sources(made, ["ior"], installation, sources, lines.append)
-    assert SOURCES_FILE in lines[0]
+    with pytest.raises(BadInput, match=f"{SOURCES_FILE}: found No such file"):
+        located_sources(made, ["ior"], installation_in(tmp_path / "prefixes", sources), sources)
 
 
 def configured(folder: Path, sources: Sources) -> tuple[dict[str, Any], dict[str, str]]:

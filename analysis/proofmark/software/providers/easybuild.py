@@ -177,8 +177,8 @@ def easybuild_version(environment: Mapping[str, str]) -> str:
     for name in filter(None, (*named, "python3", "python")):
         python = shutil.which(name, path=environment.get("PATH"))
         done = python and run_command([python, "-c", PROBE], environment=environment)
-        if done and done.returncode == 0:
-            return done.stdout.strip()
+        if done and (version := re.match(r"\d+\.\S+", done.stdout)):
+            return version[0]
     return ""
 
 

@@ -15,9 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from proofmark.common.errors import BadInput, InputError, bad_input
-from proofmark.common.processes import environment_of, run_command, run_git
+from proofmark.common.processes import run_command, run_git
 from proofmark.common.text import size
 from proofmark.software.build_process import Say
+from proofmark.software.spack.installation import HASHED, PIP, run_python
 
 SUMS = "SHA256SUMS"
 """The file of a bundle that `sha256sum --check` reads."""
@@ -162,13 +163,8 @@ def download_wheels(locks: Iterable[Path], target: Path) -> None:
         BadInput: pip failed.
     """
     for lock in locks:
-        command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-input"]
-        command += ["--disable-pip-version-check", "--require-hashes", "--no-deps"]
-        command += ["--only-binary=:all:", f"--dest={target}", "-r", str(lock)]
-        done = run_command(command, environment=environment_of("pip"))
-        if done.returncode != 0:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise bad_input(lock, "", last, "wheels for this Python")
+        command = [sys.executable, *PIP, "download", *HASHED, "--only-binary=:all:"]
+        run_python(lock, [*command, f"--dest={target}", f"-r{lock}"])
 
 
 def download_sources(

@@ -47,10 +47,7 @@ from proofmark.software.spack.installation import (
 from proofmark.software.spack.lock_check import PINS, check, load_mapping, read_target
 from proofmark.software.spack.lock_file import Lock, Spec, build_of, derived_parts, read_lock
 from proofmark.software.spack.lock_make import hashes_of_lock
-from proofmark.software.spack.mirror import (
-    located_sources,
-    search_sources,
-)
+from proofmark.software.spack.mirror import link, located_sources
 from proofmark.software.spack.mpi_and_blas import (
     check_installed_mpi,
     check_linked,
@@ -255,7 +252,8 @@ def prepare(request: ProvisionRequest, chosen: ChosenLock, say: Say) -> Iterator
             sources = Sources(bundle=unpacked)
         installation = installation_in(request.prefixes, sources)
         bootstrap(installation, request.kit, load_mapping(request.kit / PINS), sources, say)
-        search_sources(chosen.lock, request.programs, installation, sources, say)
+        located = located_sources(chosen.lock, request.programs, installation, sources)
+        link(located, installation.mirror)
         installation.configure(sources)
         environment = _copy_environment(request, chosen.lock, root / "kit")
         yield PreparedSpack(installation, environment)

@@ -14,7 +14,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,9 +23,7 @@ import yaml
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import environment_of, run_command, run_git
 from proofmark.common.progress_lines import while_working
-from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import one_line
-from proofmark.common.yaml_models import shipped_data
 from proofmark.software.build_process import Say
 from proofmark.software.installed import Sources
 
@@ -34,21 +31,14 @@ Json = Any
 """A value read from JSON or YAML."""
 
 OS_RELEASE = Path("/etc/os-release")
+ORIGINAL = "rhel"
+"""The system that others are built from: CentOS Stream, Rocky, AlmaLinux and Oracle Linux.
+
+They have its compiler and C library, and so its locks. Since release 8 they have its PLATFORM_ID,
+``platform:el9``; CentOS 7 has only ID_LIKE. Fedora and Amazon Linux have another PLATFORM_ID.
+"""
 _OF_DISTRO = {"opensuse-leap": "opensuse"}
 """Names of systems in the package distro, which Spack asks, by their ID (`NORMALIZED_OS_ID`)."""
-
-
-class Rebuild(StrictModel):
-    """How rebuilds of one operating system are recognised; ``data/rebuilds.yml`` explains it."""
-
-    original: str
-    platform: str
-    like: str
-
-
-@cache
-def _rebuilds() -> tuple[Rebuild, ...]:
-    return shipped_data("proofmark.software", "rebuilds.yml", tuple[Rebuild, ...])
 
 
 @dataclass(frozen=True)
@@ -78,11 +68,10 @@ def operating_system(os_release: str) -> OperatingSystem:
         accepted = "ID, and VERSION_ID or VERSION_CODENAME"
         raise bad_input(OS_RELEASE, "ID, VERSION_ID", str(release), accepted)
     major = version.partition(".")[0]
-    for rebuild in _rebuilds():
-        if platform := re.fullmatch(rebuild.platform, release.get("PLATFORM_ID", "")):
-            return OperatingSystem(rebuild.original, platform[1])
-        if rebuild.like in release.get("ID_LIKE", "").split():
-            return OperatingSystem(rebuild.original, major)
+    if platform := re.fullmatch(r"platform:el(\d+)", release.get("PLATFORM_ID", "")):
+        return OperatingSystem(ORIGINAL, platform[1])
+    if ORIGINAL in release.get("ID_LIKE", "").split():
+        return OperatingSystem(ORIGINAL, major)
     # As the package distro and Spack name it: openSUSE Leap 15.6 is opensuse15.
     name = _OF_DISTRO.get(system, system).replace("-", "")
     return OperatingSystem(name, version if system == "ubuntu" else major)
@@ -174,6 +163,11 @@ class SpackInstallation:
         """The folder of Spack's index of all recipes, for locks and for installations."""
         return self.root / "misc"
 
+    @property
+    def builtin(self) -> str:
+        """The folder of the recipes of Spack."""
+        return str((self.packages / "repos/spack_repo/builtin").resolve())
+
     def command(self, *words: str) -> list[str]:
         """Return the command line of Spack with the arguments `words`."""
         return [str(self.spack / "bin/spack"), "--color=never", *words]
@@ -183,15 +177,18 @@ class SpackInstallation:
 
         Offline, each address is behind a proxy that does not exist, and git reads files only.
         """
-        own = {
-            "SPACK_USER_CONFIG_PATH": str(self.root / "user"),
-            "SPACK_SYSTEM_CONFIG_PATH": str(self.root / "system"),
-            "SPACK_USER_CACHE_PATH": str(self.root / "cache"),
+        return environment_of("spack", self.variables(self.root))
+
+    def variables(self, folder: Path) -> dict[str, str]:
+        """Return the variables with which Spack reads only the configuration in `folder`."""
+        return {
+            "SPACK_USER_CONFIG_PATH": str(folder / "user"),
+            "SPACK_SYSTEM_CONFIG_PATH": str(folder / "system"),
+            "SPACK_USER_CACHE_PATH": str(folder / "cache"),
             "SPACK_PYTHON": str(self.python),
-            **release_variables(self.root),
+            **release_variables(folder),
             **(NO_NETWORK if self.offline else {}),
         }
-        return environment_of("spack", own)
 
     def configure(self, sources: Sources) -> None:
         """Write Spack's configuration and the name of the operating system.
@@ -209,7 +206,6 @@ class SpackInstallation:
             if folder and folder.is_dir():
                 url = f"file://{folder.resolve()}"
                 mirrors[name] = {"url": url, "source": True, "binary": False}
-        builtin = (self.packages / "repos/spack_repo/builtin").resolve()
         store: dict[str, Any] = {"root": str(self.root / STORE), "padded_length": PADDED}
         config: dict[str, Any] = {
             "install_tree": store,
@@ -218,18 +214,13 @@ class SpackInstallation:
             "misc_cache": str(self.index),
         }
         scopes: Mapping[str, Any] = {
-            "repos": {"builtin": str(builtin)},
+            "repos": {"builtin": self.builtin},
             "config": config,
             # With no sources Spack downloads nothing for itself.
             "bootstrap": {"enable": True, "root": str(self.root / "bootstrap"), "sources:": []},
             "mirrors:" if self.offline else "mirrors": mirrors,
         }
-        for name in ("user", "system"):
-            (self.root / name).mkdir(parents=True, exist_ok=True)
-        write_release(self.root, this_system())
-        for name, content in scopes.items():
-            text = yaml.safe_dump({name: content})
-            (self.root / f"user/{name.rstrip(':')}.yaml").write_text(text)
+        write_configuration(self.root, scopes)
 
     def installed(self) -> dict[str, Path]:
         """Return the prefixes of the installed specs, by hash, from the database of Spack."""
@@ -240,6 +231,20 @@ class SpackInstallation:
                 if record["installed"] and record["path"] and Path(record["path"]).is_dir():
                     prefixes[spec_hash] = Path(record["path"])
         return prefixes
+
+
+def write_configuration(folder: Path, scopes: Mapping[str, Any]) -> None:
+    """Write a configuration of Spack, and the name of the operating system, into `folder`.
+
+    Args:
+        scopes: the content by section; a colon at the end of its name replaces that of Spack.
+    """
+    for name in ("user", "system"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    write_release(folder, this_system())
+    for name, content in scopes.items():
+        text = yaml.safe_dump({name: content})
+        (folder / f"user/{name.rstrip(':')}.yaml").write_text(text)
 
 
 UNFINISHED = "clone-"
@@ -416,13 +421,26 @@ def make_venv(folder: Path, lock: Path, bundle: Path | None, say: Say) -> None:
 def _install_venv(folder: Path, lock: Path, bundle: Path | None) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     offline = ["--no-index", f"--find-links={bundle / 'wheels'}"] if bundle else []
-    pip = [str(folder / "bin/python"), "-P", "-m", "pip", "install", "--quiet", "--no-input"]
-    pip += ["--disable-pip-version-check", "--require-hashes", "--no-deps", *offline]
-    for command in ([sys.executable, "-P", "-m", "venv", str(folder)], [*pip, "-r", str(lock)]):
-        done = run_command(command, environment=environment_of("pip"))
-        if done.returncode != 0:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise bad_input(lock, "", last, "wheels that pip can install on this system")
+    run_python(lock, [sys.executable, "-P", "-m", "venv", str(folder)])
+    run_python(lock, [str(folder / "bin/python"), *PIP, "install", *HASHED, *offline, f"-r{lock}"])
+
+
+PIP = ("-P", "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check")
+"""The arguments of Python before a command of pip."""
+HASHED = ("--require-hashes", "--no-deps")
+"""The options of pip for a lock of hashes."""
+
+
+def run_python(lock: Path, command: Sequence[str]) -> None:
+    """Run a command of Python about the distributions of `lock`.
+
+    Raises:
+        BadInput: it failed; repeats its last line.
+    """
+    done = run_command(command, environment=environment_of("pip"))
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise bad_input(lock, "", last, "wheels for this Python and this system")
 
 
 # The folders under which Spack can install: short ones, without blanks.

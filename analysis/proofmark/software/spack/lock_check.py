@@ -21,7 +21,6 @@ from archspec.cpu import TARGETS
 
 from proofmark.common.errors import InputError, bad_input, nearest
 from proofmark.common.files import read_json
-from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.common.processes import run_command
 from proofmark.software.spack.installation import Json
 from proofmark.software.spack.lock_file import REQUEST, SiteRequest, asked_beside, read_lock
@@ -253,10 +252,9 @@ def read_environment(
         environment = read_spack_yaml(site)
     scopes = [environment, *_included(source, environment, operating_system)]
     definitions = _definitions(scopes)
-    # With its request, Spack itself has solved the lock of a site by all that the site asks.
-    solved = site and site.with_name(REQUEST).is_file()
+    # Spack itself has compared the lock of a site with all that the site asks.
     return LockedEnvironment(
-        versions={} if solved else _versions([each.get("packages", {}) for each in scopes]),
+        versions={} if site else _versions([each.get("packages", {}) for each in scopes]),
         system=operating_system,
         roots=root_names(environment, definitions),
         target=read_target(directory),
@@ -410,13 +408,9 @@ def check(
     digest = lock.with_name("overlay.sha256")
     for path in (lock, digest):
         if not path.is_file():
-            words: list[str | Part] = ["proofmark", "lock", of_person(arch, "ARCH")]
-            if locks:
-                words += [of_person(locks.parent, "SITE", "-i"), "--find"]
-            else:
-                words += [of_person(operating_system, "OS", "--os")]
-            command = PrintedCommand(*words)
-            raise bad_input(path, "", "no such file", f"the file that `{command}` writes")
+            command = f"proofmark lock {arch} {f'-i {locks.parent} --find' if locks else ''}"
+            accepted = f"the file that `{command.strip()}` writes"
+            raise bad_input(path, "", "no such file", accepted)
     specs = read_lock(lock)
     kit = root / "environments" / arch
     source = lock.with_name("spack.yaml") if locks else None
@@ -434,13 +428,12 @@ def check(
 
 
 def _request_mistakes(source: Path, directory: Path, system: str) -> Iterator[InputError]:
-    """Yield a mistake if the files of a site have changed since its lock was made."""
-    recorded, choice = source.with_name(REQUEST), source.parents[2] / PACKAGES
-    if not recorded.is_file():
-        if choice.is_file():  # a lock of an earlier release may lack some of it
-            accepted = f"what {choice} asks, as Spack merged it"
-            yield InputError(str(recorded), "", "no such file", accepted)
-        return
+    """Yield a mistake if the files of a site have changed since its lock was made.
+
+    Raises:
+        BadInput: nothing states what they asked.
+    """
+    recorded = source.with_name(REQUEST)
     now = digest_of_inputs(source, directory, system)
     if (made := read_json(recorded, SiteRequest).inputs) != now:
         accepted = f"{now[:12]}, what {PACKAGES}, spack.yaml and its `include` ask now"

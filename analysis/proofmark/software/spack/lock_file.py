@@ -273,7 +273,7 @@ def build_of(lock: Lock, package: str) -> dict[str, str]:
         if virtual in root.virtuals:
             spec = lock.specs[root.virtuals[virtual]]
             found[virtual] = _with_switches(spec)
-    network = (spec for spec in _closure(lock, root.run) if spec.name in NETWORK)
+    network = (spec for spec in closure(lock, root.run) if spec.name in NETWORK)
     found["network"] = "; ".join(map(_with_switches, sorted(network, key=lambda each: each.name)))
     return {name: text for name, text in found.items() if text}
 
@@ -299,7 +299,7 @@ def derived_parts(kit_lock: Lock, site_lock: Lock, package: str) -> list[Derived
     kit_root = kit_lock.specs[kit_lock.roots[package]] if package in kit_lock.roots else None
     compilers = [each for each in root.build if site_lock.specs[each].name == "gcc"]
     roles = {virtual: root.virtuals[virtual] for virtual in VIRTUALS if virtual in root.virtuals}
-    loaded = _closure(site_lock, [*roles.values(), root.hash, *compilers])
+    loaded = closure(site_lock, [*roles.values(), root.hash, *compilers])
     by_hash = {spec_hash: virtual for virtual, spec_hash in roles.items()}
     parts = []
     for spec in loaded:
@@ -320,40 +320,22 @@ def derived_parts(kit_lock: Lock, site_lock: Lock, package: str) -> list[Derived
     return parts
 
 
-@dataclass(frozen=True)
-class LockChange:
-    """A package that differs between two locks.
+def lock_changes(before: Lock, after: Lock) -> dict[str, tuple[list[str], list[str]]]:
+    """Return the versions of each package that differs between two locks, in both of them.
 
-    Attributes:
-        after: its versions in the second. If they are equal, the package is built in another way.
+    If the versions are equal, the package is built in another way.
     """
+    differing = before.specs.keys() ^ after.specs.keys()
+    specs = {**before.specs, **after.specs}
 
-    package: str
-    before: tuple[str, ...]
-    after: tuple[str, ...]
+    def versions(lock: Lock, name: str) -> list[str]:
+        return sorted({each.version for each in lock.specs.values() if each.name == name})
 
-
-def lock_changes(before: Lock, after: Lock) -> list[LockChange]:
-    """Return the packages that differ between two locks, by name."""
-    old, new = _by_package(before), _by_package(after)
-    found = []
-    for package in sorted(old.keys() | new.keys()):
-        one, other = old.get(package, {}), new.get(package, {})
-        if one.keys() != other.keys():
-            versions = [tuple(sorted(set(each.values()))) for each in (one, other)]
-            found.append(LockChange(package, *versions))
-    return found
+    names = sorted({specs[each].name for each in differing})
+    return {name: (versions(before, name), versions(after, name)) for name in names}
 
 
-def _by_package(lock: Lock) -> dict[str, dict[str, str]]:
-    """Return the version by hash, by package."""
-    found: dict[str, dict[str, str]] = {}
-    for spec in lock.specs.values():
-        found.setdefault(spec.name, {})[spec.hash] = spec.version
-    return found
-
-
-def _closure(lock: Lock, hashes: Iterable[str]) -> list[Spec]:
+def closure(lock: Lock, hashes: Iterable[str]) -> list[Spec]:
     """Return specs and what they load at run time, each once, in the order of `hashes`."""
     seen: dict[str, None] = {}
     waiting = list(hashes)

@@ -31,10 +31,8 @@ from proofmark.software.spack.installation import (
     CopiedEnvironment,
     SpackInstallation,
     not_pinned,
-    release_variables,
-    this_system,
     unmarked,
-    write_release,
+    write_configuration,
 )
 from proofmark.software.spack.lock_check import (
     OVERLAY,
@@ -58,24 +56,13 @@ def lock_variables(spack: SpackInstallation, folder: Path) -> dict[str, str]:
 
     Spack's index of all recipes, which needs minutes, is that of the installation.
     """
-    builtin = (spack.packages / "repos/spack_repo/builtin").resolve()
-    scopes: dict[str, dict[str, Any]] = {
-        "repos": {"builtin": f"{builtin}"},
+    scopes = {
+        "repos": {"builtin": spack.builtin},
         "bootstrap": {"enable": False},
         "config": {"misc_cache": f"{spack.index}"},
     }
-    for name in ("user", "system"):
-        (folder / name).mkdir(exist_ok=True)
-    for name, content in scopes.items():
-        (folder / f"user/{name}.yaml").write_text(yaml.safe_dump({name: content}))
-    write_release(folder, this_system())
-    return {
-        "SPACK_USER_CONFIG_PATH": str(folder / "user"),
-        "SPACK_SYSTEM_CONFIG_PATH": str(folder / "system"),
-        "SPACK_USER_CACHE_PATH": str(folder / "cache"),
-        "SPACK_PYTHON": str(spack.python),
-        **release_variables(folder),
-    }
+    write_configuration(folder, scopes)
+    return spack.variables(folder)
 
 
 def _refuse_unpinned(spack: SpackInstallation, pins: Mapping[str, Any]) -> None:
@@ -90,21 +77,7 @@ def _refuse_unpinned(spack: SpackInstallation, pins: Mapping[str, Any]) -> None:
             raise bad_input(checkout, "HEAD", found, accepted)
 
 
-def make(root: Path, arch: str, operating_system: str, spack: SpackInstallation) -> Path:
-    """Concretize an environment of the kit and write its canonical lock; return its folder.
-
-    Raises:
-        BadInput: a checkout is not at its pinned commit, Spack runs on another operating system, or
-            its solver finds no solution.
-    """
-    environment = root / "environments" / arch
-    read_environment(environment, operating_system)
-    folder = environment / operating_system
-    make_from(root, environment / "spack.yaml", folder, spack)
-    return folder
-
-
-def make_from(root: Path, source: Path, folder: Path, spack: SpackInstallation) -> None:
+def make(root: Path, source: Path, folder: Path, spack: SpackInstallation) -> None:
     """Concretize the file `source`; write its canonical lock and its sources into `folder`.
 
     Args:
@@ -112,9 +85,13 @@ def make_from(root: Path, source: Path, folder: Path, spack: SpackInstallation) 
         folder: the folder of the lock, ``…/<environment>/<operating system>``.
 
     Raises:
-        BadInput: see `make`.
+        BadInput: a checkout is not at its pinned commit, Spack runs on another operating system, or
+            its solver finds no solution.
     """
     of_site = source.parent == folder
+    arch, system = folder.parts[-2:]
+    if not of_site:
+        read_environment(root / "environments" / arch, system)  # refuses an unknown one
     with copied_environment(root, source, folder, spack) as copied:
         request = _site_request(root, source, copied, spack) if of_site else None
         words = [*copied.words, "-e", str(copied.folder), "concretize", "--force"]
@@ -159,7 +136,7 @@ def _site_request(
     if choice.is_file():
         asked = asked_in(choice)
         recipes = (
-            spack.packages / "repos/spack_repo/builtin/packages",
+            Path(spack.builtin) / "packages",
             root / OVERLAY / "packages",
         )
         known = {each.name.strip("_").replace("_", "-") for at in recipes for each in at.glob("*")}
@@ -219,7 +196,7 @@ def copied_environment(
     """Copy the environment of the file `source` into a temporary folder, for Spack.
 
     Spack has a separate configuration there. So its results depend on neither the user's
-    configuration nor the path of the checkout. The arguments are those of `make_from`.
+    configuration nor the path of the checkout. The arguments are those of `make`.
 
     Raises:
         BadInput: a checkout is not at its pinned commit, or Spack runs on another operating system.

@@ -19,7 +19,6 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.shared_models import StrictModel
-from proofmark.software.build_process import Say
 from proofmark.software.installed import Sources
 from proofmark.software.spack.bundle import digest
 from proofmark.software.spack.installation import CopiedEnvironment, SpackInstallation
@@ -205,24 +204,6 @@ def refuse_missing(located: Iterable[Located], folder: Path) -> None:
         raise BadInput(*mistakes)
 
 
-def search_sources(
-    lock: Lock,
-    packages: Collection[str],
-    installation: SpackInstallation,
-    sources: Sources,
-    say: Say,
-) -> None:
-    """Link the files of the site's mirror or bundle to where Spack searches them.
-
-    Raises:
-        BadInput: see `located_sources`.
-    """
-    if _folder(sources) and not lock.source.with_name(SOURCES_FILE).is_file():
-        file = lock.source.with_name(SOURCES_FILE)
-        say(f"{file} is missing: only files with Spack's names are found")
-    link(located_sources(lock, packages, installation, sources), installation.mirror)
-
-
 def located_sources(
     lock: Lock, packages: Collection[str], installation: SpackInstallation, sources: Sources
 ) -> list[Located]:
@@ -231,8 +212,10 @@ def located_sources(
     Raises:
         BadInput: the mirror is no folder; or no other address is asked and a source is missing.
     """
-    folder = _folder(sources)
-    if not folder or not lock.source.with_name(SOURCES_FILE).is_file():
+    if sources.mirror and not sources.mirror.is_dir():
+        raise bad_input("provision_sources", "", f"{sources.mirror}", "a folder")
+    folder = sources.bundle / "mirror" if sources.bundle else sources.mirror
+    if not folder:
         return []
     labels = {spec.label for spec in lock.missing(packages, ())}
     located = locate(read_sources(lock), labels, [folder, installation.root / "source"])
@@ -240,9 +223,3 @@ def located_sources(
         needed = {spec.label for spec in lock.missing(packages, installation.installed())}
         refuse_missing((each for each in located if each.label in needed), folder)
     return located
-
-
-def _folder(sources: Sources) -> Path | None:
-    if sources.mirror and not sources.mirror.is_dir():
-        raise bad_input("provision_sources", "", f"{sources.mirror}", "a folder")
-    return sources.bundle / "mirror" if sources.bundle else sources.mirror

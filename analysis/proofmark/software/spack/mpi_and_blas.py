@@ -32,6 +32,7 @@ from proofmark.software.spack.lock_file import (
     Lock,
     Spec,
     asked_beside,
+    closure,
     read_lock,
     states,
 )
@@ -278,13 +279,8 @@ def lock_at(kit: Path, site: Path, arch: str, system: str) -> Lock | None:
 
 def virtuals_of(lock: Lock, *names: str) -> list[Spec]:
     """Return the MPI and the BLAS of the programs of a lock."""
-    hashes = {
-        virtuals[name]
-        for root in lock.roots.values()
-        for virtuals in (lock.specs[root].virtuals,)
-        for name in names
-        if name in virtuals
-    }
+    found = [lock.specs[root].virtuals.get(name) for root in lock.roots.values() for name in names]
+    hashes = {each for each in found if each}
     return sorted((lock.specs[each] for each in hashes), key=lambda spec: spec.label)
 
 
@@ -301,9 +297,10 @@ def unchosen_variants(lock: Lock, packages: Iterable[str] | None = None) -> list
     asked = asked_beside(folder) or asked_beside(folder.parent)  # the kit: of its environment
     roots = lock.roots if packages is None else {name: lock.roots[name] for name in packages}
     found = []
-    for spec in _below(Lock(lock.source, lock.specs, dict(roots))):
+    chosen = virtuals_of(Lock(lock.source, lock.specs, dict(roots)), *VIRTUALS)
+    for spec in closure(lock, [each.hash for each in chosen]):
         words = " ".join(_words(asked, spec.name))
-        deciding = DECIDING[spec.name]
+        deciding = DECIDING.get(spec.name, ())
         free = [each for each in deciding if not states(words, each)]
         default = [_text(each, spec.variants[each]) for each in free if each in spec.variants]
         unknown = [each for each in free if each not in spec.variants and each not in CONDITIONAL]
@@ -316,18 +313,6 @@ def unchosen_variants(lock: Lock, packages: Iterable[str] | None = None) -> list
             names = ", ".join(drivers)
             found.append(Message("drivers-generic", part=spec.label, drivers=names))
     return found
-
-
-def _below(lock: Lock) -> Iterator[Spec]:
-    """Yield MPI and BLAS of a lock, and what they load of `DECIDING`, each once."""
-    waiting = virtuals_of(lock, *VIRTUALS)
-    seen: dict[str, Spec] = {}
-    while waiting:
-        spec = waiting.pop(0)
-        if spec.hash not in seen and spec.name in DECIDING:
-            seen[spec.hash] = spec
-            waiting += [lock.specs[each] for each in spec.run]
-    yield from seen.values()
 
 
 def _words(packages: Mapping[str, Any], package: str) -> Iterator[str]:
