@@ -27,8 +27,14 @@ from proofmark.judge.references.derived import (
 from proofmark.judge.stated_parts import nominal_parts, statements
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
-from proofmark.plan.selection import StepFigures, figures_of, has_partner, required_metrics, selects
-from proofmark.plan.step import COUNTED, Step
+from proofmark.plan.selection import (
+    StepFigures,
+    figures_of_plan,
+    has_partner,
+    required_metrics,
+    selects,
+)
+from proofmark.plan.step import Step
 from proofmark.plan.validation import described
 from proofmark.site.accepted_baseline import chosen_baseline
 from proofmark.site.contract_document import CONTRACT
@@ -157,17 +163,15 @@ class PlannedJudgements:
     @cached_property
     def figures(self) -> dict[str, list[StepFigures]]:
         """The figures of each case of the plan; those of several repeats once."""
-        found: dict[str, dict[object, StepFigures]] = {}
-        steps: list[tuple[str, Step]] = []
-        for group in self.plan.groups:
-            steps += [(group.mode, step) for step in group.steps()]
-        # If a step is counted, the others are only its load.
-        for mode, step in [each for each in steps if each[1].launch == COUNTED] or steps:
-            known = (mode, _nodes(step), step.placement, *step.recorded.items())
-            if known not in (of_case := found.setdefault(step.case, {})):
-                case = self.benchmarks.cases[step.case]
-                of_case[known] = figures_of(step, case, self.plan.system, mode)
-        return {case: [*figures.values()] for case, figures in found.items()}
+        found = {}
+        for case, figures in figures_of_plan(self.plan, self.benchmarks).items():
+            once: dict[object, StepFigures] = {}
+            for each in figures:
+                step = each.step
+                known = (each.mode, _nodes(step), step.placement, *step.recorded.items())
+                once.setdefault(known, each)
+            found[case] = [*once.values()]
+        return found
 
     def of_required(self, required: Required, *, sanity: bool) -> Iterator[Unjudged]:
         """Yield the metrics of `required` that are not judged on a class of nodes, by reason."""

@@ -44,7 +44,7 @@ from proofmark.judge.references.judgement import (
 )
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan, Step
-from proofmark.plan.selection import possible_steps
+from proofmark.plan.selection import figures_of_plan, possible_steps
 from proofmark.plan.step import COUNTED, StepInstance
 from proofmark.records.columns import VIRTUAL
 from proofmark.site.contract_document import ContractItem, Item
@@ -448,9 +448,10 @@ def limit_outcomes(
     """Return the outcomes of all limits of the contract, then of the references for the plan."""
     references, figures, plan = evidence.references, evidence.figures, evidence.plan
     invalid = _invalid(figures, references)
+    planned = figures_of_plan(plan, evidence.benchmarks)
     found = []
     for each in references:
-        steps = possible_steps(each.reference, each.case, plan, evidence.benchmarks)
+        steps = possible_steps(each.reference, each.case, plan, planned)
         contract = each.reference.kind == "contract"
         if not steps and not contract:
             continue

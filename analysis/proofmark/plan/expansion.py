@@ -18,7 +18,13 @@ from proofmark.common.message import Message
 from proofmark.common.text import duration
 from proofmark.common.yaml_models import placed
 from proofmark.plan.plan import Group, Job, Plan
-from proofmark.plan.selection import Suites, cases_of, selection_mistakes, unreachable
+from proofmark.plan.selection import (
+    Suites,
+    cases_of,
+    figures_of_steps,
+    selection_mistakes,
+    unreachable,
+)
 from proofmark.plan.step import COUNTED, Step
 from proofmark.plan.step_draft import Draft, fewer_nodes
 from proofmark.plan.suite_steps import SuiteSteps
@@ -225,7 +231,7 @@ def idle_limits(benchmarks: Benchmarks, site: Site, machines: Machines) -> list[
 def all_suites(
     benchmarks: Benchmarks, cases: Collection[str], site: Site, machines: Machines
 ) -> Suites:
-    """Return the steps of `cases` in all suites that the partition of `site` can run.
+    """Return the figures of `cases` in all suites that the partition of `site` can run.
 
     All hosts of the partition count, not only those under the limit of `site`.
     """
@@ -237,7 +243,7 @@ def all_suites(
         machine = of_mode(mode)
         return replace(machine, symbols={**machine.symbols, "nodes": len(hosts)})
 
-    steps = {}
+    figures = {}
     refused = []
     for suite in benchmarks.suites if cases else ():
         expansion = SuiteSteps(benchmarks, suite, whole, of_all_hosts)
@@ -245,7 +251,7 @@ def all_suites(
         counted = {name: case for name, case in joined.items() if case.launch == COUNTED}
         members = {name: case for name, case in (counted or joined).items() if name in cases}
         try:
-            steps[suite] = [
+            steps = [
                 (mode, draft.step)
                 for mode in site.partition.modes
                 for name, case in members.items()
@@ -254,8 +260,10 @@ def all_suites(
             ]
         except BadInput:
             refused.append(suite)
-    found = {suite: of_suite for suite, of_suite in steps.items() if of_suite}
-    return Suites(site.partition_name, found, refused)
+            continue
+        if steps:
+            figures[suite] = figures_of_steps(steps, site.partition_name, benchmarks)
+    return Suites(figures, refused)
 
 
 def content_digest(content: Any) -> str:

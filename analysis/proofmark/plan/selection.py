@@ -188,31 +188,51 @@ class Selection:
     comparable: tuple[str, ...]
 
 
+PlannedFigures = Mapping[str, Sequence[StepFigures]]
+"""The figures that the steps of one suite can give, by case."""
+
+
 @dataclass(frozen=True)
 class Suites:
-    """The steps of some cases in all suites that a partition can run.
+    """The figures of some cases in all suites that a partition can run.
 
     Attributes:
-        steps: the mode and the step of each step, by suite.
+        figures: those of each suite.
         refused: the suites that the partition cannot run.
     """
 
-    system: str
-    steps: Mapping[str, Sequence[tuple[str, Step]]]
+    figures: Mapping[str, PlannedFigures]
     refused: Collection[str] = ()
 
 
-def selection(reference: Reference, case: str, plan: Plan, benchmarks: Benchmarks) -> Selection:
-    """Return the steps of `plan` whose figures `reference` can select."""
+def figures_of_plan(plan: Plan, benchmarks: Benchmarks) -> PlannedFigures:
+    """Return the figures that the steps of `plan` can give.
+
+    If a step is counted, the others are only its load.
+    """
     steps = []
     for group in plan.groups:
         steps += [(group.mode, step) for step in group.steps()]
-    # If a step is counted, the others are only its load.
-    steps = [each for each in steps if each[1].launch == COUNTED] or steps
-    figures = _figures(steps, cases_of(reference, case), plan.system, benchmarks)
-    chosen = [each for each in figures[case] if selects(reference, each)]
+    counted = [each for each in steps if each[1].launch == COUNTED]
+    return figures_of_steps(counted or steps, plan.system, benchmarks)
+
+
+def figures_of_steps(
+    steps: Iterable[tuple[str, Step]], system: str, benchmarks: Benchmarks
+) -> PlannedFigures:
+    """Return the figures that `steps`, each with its mode, can give on `system`."""
+    by_case: dict[str, list[StepFigures]] = {}
+    for mode, step in steps:
+        figures = figures_of(step, benchmarks.cases[step.case], system, mode)
+        by_case.setdefault(step.case, []).append(figures)
+    return by_case
+
+
+def selection(reference: Reference, case: str, figures: PlannedFigures) -> Selection:
+    """Return the steps of a plan whose `figures` `reference` can select."""
+    chosen = [each for each in figures.get(case, ()) if selects(reference, each)]
     against = reference.against
-    others = figures[against.case or case] if against else ()
+    others = figures.get(against.case or case, ()) if against else ()
     comparable = [each for each in chosen if against is None or has_partner(against, each, others)]
     return Selection(
         tuple(each.step.id for each in chosen), tuple(each.step.id for each in comparable)
@@ -220,27 +240,25 @@ def selection(reference: Reference, case: str, plan: Plan, benchmarks: Benchmark
 
 
 def possible_steps(
-    reference: Reference, case: str, plan: Plan, benchmarks: Benchmarks
+    reference: Reference, case: str, plan: Plan, figures: PlannedFigures
 ) -> frozenset[str]:
     """Return the steps of `plan` that can have figures for `reference` of `case`.
 
     The figures of an output that nobody planned are not known before it is read: a contract limit
     can have figures in each such step of its case.
     """
-    of_case = [step for step in plan.steps_to_run() if step.case == case]
-    if reference.kind == "contract" and not any(step.ranks for step in of_case):
-        return frozenset(step.id for step in of_case)
-    return frozenset(selection(reference, case, plan, benchmarks).steps)
+    if reference.kind == "contract":
+        of_case = [step for step in plan.steps_to_run() if step.case == case]
+        if not any(step.ranks for step in of_case):
+            return frozenset(step.id for step in of_case)
+    return frozenset(selection(reference, case, figures).steps)
 
 
-def selecting_suites(
-    reference: Reference, case: str, suites: Suites, benchmarks: Benchmarks
-) -> list[str]:
+def selecting_suites(reference: Reference, case: str, suites: Suites) -> list[str]:
     """Return the suites with a figure that `reference` can select."""
     selecting = []
-    for suite, steps in suites.steps.items():
-        figures = _figures(steps, {case}, suites.system, benchmarks)[case]
-        if any(selects(reference, each) for each in figures):
+    for suite, figures in suites.figures.items():
+        if any(selects(reference, each) for each in figures.get(case, ())):
             selecting.append(suite)
     return selecting
 
@@ -257,13 +275,9 @@ def selection_mistakes(
 
     Its names must be known, see `proofmark.cases.loading.reference_mistakes`.
     """
-    by_suite = {
-        suite: _figures(steps, cases_of(reference, case), suites.system, benchmarks)
-        for suite, steps in suites.steps.items()
-    }
-    figures = []
-    for of_suite in by_suite.values():
-        figures += of_suite[case]
+    figures: list[StepFigures] = []
+    for of_suite in suites.figures.values():
+        figures += of_suite.get(case, ())
     check = _Check(file, key, suites.refused)
     if not figures:
         yield check.no_step(case, benchmarks, suites)
@@ -275,19 +289,19 @@ def selection_mistakes(
         return
     name = against.case or case
     check = _Check(file, f"{key}.against", suites.refused)
-    others = []
-    for of_suite in by_suite.values():
-        others += of_suite[name]
+    others: list[StepFigures] = []
+    for of_suite in suites.figures.values():
+        others += of_suite.get(name, ())
     if not others:
         yield check.no_step(name, benchmarks, suites)
         return
     mistakes = [*check.metric(against.metric, others), *check.where(against.where, others)]
     yield from mistakes
     pairs = []
-    for of_suite in by_suite.values():
+    for of_suite in suites.figures.values():
         pairs += [
-            has_partner(against, each, of_suite[name])
-            for each in of_suite[case]
+            has_partner(against, each, of_suite.get(name, ()))
+            for each in of_suite.get(case, ())
             if selects(reference, each)
         ]
     if not mistakes and not any(pairs):
@@ -316,8 +330,8 @@ def unreachable(
     if not (floors and ONE_WAY <= min(floors) < 1):
         node = replace(node, link=node.link._replace(value=DIRECTIONS * node.link.value))
     bounds = []
-    for steps in suites.steps.values():
-        figures = _figures(steps, {item.case}, suites.system, benchmarks)[item.case]
+    for of_suite in suites.figures.values():
+        figures = of_suite.get(item.case, ())
         bounds += [_bound(metric, each.step, node) for each in figures if selects(item, each)]
     unit = item.unit or metric.unit
     known = [bound / measure(unit)[1] for bound in bounds if math.isfinite(bound)]
@@ -349,17 +363,6 @@ def _bound(metric: Metric, step: Step, node: Ceilings) -> float:
 def cases_of(reference: Reference, case: str) -> set[str]:
     """Return the cases of the figures and of the reference results of `reference` of `case`."""
     return {case, reference.against.case or case} if reference.against else {case}
-
-
-def _figures(
-    steps: Iterable[tuple[str, Step]], cases: Collection[str], system: str, benchmarks: Benchmarks
-) -> dict[str, list[StepFigures]]:
-    by_case: dict[str, list[StepFigures]] = {name: [] for name in cases}
-    for mode, step in steps:
-        if step.case in by_case:
-            case = benchmarks.cases[step.case]
-            by_case[step.case].append(figures_of(step, case, system, mode))
-    return by_case
 
 
 def _has(figures: StepFigures, name: str, value: str | int | float) -> bool:
@@ -438,7 +441,7 @@ class _Check:
         joined = ", ".join(suites_of_case) or "no suite"
         found = f"{case!r} of {joined}, which no suite runs on this partition"
         hint = nearest(case, [name for name in others if name != case])
-        runs = ", ".join(sorted(suites.steps)) or "none"
+        runs = ", ".join(sorted(suites.figures)) or "none"
         return self.mistake("case", found + hint, f"a case of a suite that runs: {runs}")
 
     def unselected(self, reference: Reference, figures: Sequence[StepFigures]) -> list[InputError]:
@@ -546,17 +549,23 @@ def planned_items(
 ) -> Iterator[PlannedItem]:
     """Yield each item of `contract` for each partition of `plans` that it is for."""
     for partition in dict.fromkeys(plan.partition for plan in plans):
-        of_partition = [plan for plan in plans if plan.partition == partition]
+        of_partition = [
+            (plan, figures_of_plan(plan, benchmarks))
+            for plan in plans
+            if plan.partition == partition
+        ]
         for item in contract.items:
             if item.system in (None, partition):
-                found = ((plan.suite, _repeats(item, plan, benchmarks)) for plan in of_partition)
+                found = (
+                    (plan.suite, _repeats(item, plan, planned)) for plan, planned in of_partition
+                )
                 yield PlannedItem(partition, item, {suite: n for suite, n in found if n})
 
 
-def _repeats(item: Item, plan: Plan, benchmarks: Benchmarks) -> int:
+def _repeats(item: Item, plan: Plan, figures: PlannedFigures) -> int:
     if not isinstance(item, ContractItem):
         return int(isinstance(item, CheckItem))  # each run has the reports of its nodes
-    chosen = set(selection(item, item.case, plan, benchmarks).comparable)
+    chosen = set(selection(item, item.case, figures).comparable)
     return max((step.repeat for step in plan.steps() if step.id in chosen), default=0)
 
 
@@ -574,9 +583,9 @@ def required_metrics(
     suite = benchmarks.suites.get(plan.suite)
     if suite is None:
         return ()
-    mandatory = (each for each in items if each.severity == "mandatory")
-    if suite.kind != "sanity" and any(
-        possible_steps(each, each.case, plan, benchmarks) for each in mandatory
-    ):
-        return ()
+    mandatory = [each for each in items if each.severity == "mandatory"]
+    if mandatory and suite.kind != "sanity":
+        figures = figures_of_plan(plan, benchmarks)
+        if any(possible_steps(each, each.case, plan, figures) for each in mandatory):
+            return ()
     return suite.required_metrics

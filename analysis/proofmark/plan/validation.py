@@ -35,7 +35,13 @@ from proofmark.plan.lacking import (
 )
 from proofmark.plan.placement import PlacementError
 from proofmark.plan.plan import Plan
-from proofmark.plan.selection import cases_of, selecting_suites, selection, selection_mistakes
+from proofmark.plan.selection import (
+    cases_of,
+    figures_of_plan,
+    selecting_suites,
+    selection,
+    selection_mistakes,
+)
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Inventory, Site, read_sites
@@ -154,8 +160,9 @@ def without_figures(
 ) -> Iterator[str]:
     """Yield a line for each limit of `site` that judges no figure of `plan`."""
     idle = []
+    figures = figures_of_plan(plan, benchmarks)
     for limit in site.items.values():
-        selected = selection(limit, limit.case, plan, benchmarks)
+        selected = selection(limit, limit.case, figures)
         if not selected.steps:
             idle.append(limit)
         elif not selected.comparable:
@@ -168,7 +175,7 @@ def without_figures(
         cases.update(cases_of(limit, limit.case))
     suites = all_suites(benchmarks, cases, site, machines)
     for limit in idle:
-        of = selecting_suites(limit, limit.case, suites, benchmarks)
+        of = selecting_suites(limit, limit.case, suites)
         yield f"{NOT_HERE}: limit {described(limit, limit.case)}, of {', '.join(of)}"
 
 
@@ -177,10 +184,11 @@ def by_suite(
 ) -> list[str]:
     """Return a line for each limit: the suites of `plans` of one partition with its figures."""
     lines = []
+    of_suite = {plan.suite: figures_of_plan(plan, benchmarks) for plan in plans}
     for limit in limits:
         found = {
-            plan.suite: bool(selection(limit, limit.case, plan, benchmarks).comparable)
-            for plan in plans
+            suite: bool(selection(limit, limit.case, figures).comparable)
+            for suite, figures in of_suite.items()
         }
         inside = ", ".join(suite for suite, judges in found.items() if judges) or "no suite"
         outside = ", ".join(suite for suite, judges in found.items() if not judges) or "–"

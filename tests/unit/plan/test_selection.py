@@ -19,7 +19,7 @@ from proofmark.judge.judging import read_and_judge
 from proofmark.judge.references.figure_comparison import Figures as Measured
 from proofmark.judge.references.judgement import applies, traits
 from proofmark.plan.expansion import all_suites, idle_limits
-from proofmark.plan.selection import Trait, selecting_suites, selection
+from proofmark.plan.selection import Trait, figures_of_plan, selecting_suites, selection
 from proofmark.plan.validation import by_suite, without_figures
 from proofmark.records.columns import Record, Records
 from proofmark.runs.run import Run, benchmarks_of
@@ -262,7 +262,7 @@ class TestOtherSuites:
         ]
         suites = all_suites(kit.benchmarks(), {"fake"}, site, MACHINE)
         (first, _) = site.items.values()
-        assert selecting_suites(first, "fake", suites, kit.benchmarks()) == ["large"]
+        assert selecting_suites(first, "fake", suites) == ["large"]
 
 
 @pytest.fixture(scope="module")
@@ -295,13 +295,13 @@ class TestRecords:
         self, finished: tuple[Run, Records]
     ) -> None:
         run, records = finished
-        benchmarks, plan = benchmarks_of(run), run.plan
+        figures = figures_of_plan(run.plan, benchmarks_of(run))
         valid = [record for record in records if record.valid]
         assert len(valid) > 300
         for record in valid:
             reference = reference_of(record, dict(traits(record)))
             assert applies(reference, record)
-            chosen = selection(reference, record.case, plan, benchmarks)
+            chosen = selection(reference, record.case, figures)
             assert record.step in chosen.steps
 
     @given(st.data())
@@ -309,13 +309,13 @@ class TestRecords:
         self, finished: tuple[Run, Records], data: st.DataObject
     ) -> None:
         run, records = finished
-        benchmarks, plan = benchmarks_of(run), run.plan
+        figures = figures_of_plan(run.plan, benchmarks_of(run))
         record = data.draw(st.sampled_from([each for each in records if each.valid]))
         names = st.sampled_from(sorted(traits(record)))
         others = [*traits(record).values(), "x", "1", 1, 2.0]
         where = data.draw(st.dictionaries(names, st.sampled_from(others), max_size=3))
         reference = reference_of(record, where)
-        steps = selection(reference, record.case, plan, benchmarks).steps
+        steps = selection(reference, record.case, figures).steps
         of_case = [each for each in records if each.valid and each.case == record.case]
         hit = {each.step for each in of_case if applies(reference, each)}
         assert hit <= set(steps)
@@ -324,12 +324,13 @@ class TestRecords:
         self, finished: tuple[Run, Records]
     ) -> None:
         run, records = finished
-        benchmarks, plan = benchmarks_of(run), run.plan
+        benchmarks = benchmarks_of(run)
+        figures = figures_of_plan(run.plan, benchmarks)
         compared: set[str] = set()
         measured = Measured(aggregate(records))
         for name, case in benchmarks.cases.items():
             for reference in case.references:
-                chosen = selection(reference, name, plan, benchmarks)
+                chosen = selection(reference, name, figures)
                 for record in records:
                     if not record.valid or record.case != name or reference.against is None:
                         continue

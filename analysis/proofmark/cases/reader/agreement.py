@@ -77,7 +77,7 @@ def check(
             each.problems += filter(None, problems)
 
 
-def refuse_zero_rates(units: Mapping[str, str], builders: Iterable[ReadingBuilder]) -> None:
+def refuse_zero_rates(units: Mapping[str, str], builders: Sequence[ReadingBuilder]) -> None:
     """Add a problem to each rate of zero: the program did not do what it should measure.
 
     So does a time of zero without a rate. A time beside its rate, and the bandwidth of a small
@@ -86,6 +86,8 @@ def refuse_zero_rates(units: Mapping[str, str], builders: Iterable[ReadingBuilde
     Args:
         units: metric → unit.
     """
+    if all(each.value != 0 for each in builders):
+        return  # of most outputs
     bases = {name: f"/{measure(unit)[0]}" for name, unit in units.items()}
     for row in _rows(builders):
         measured = any(each.value for each in row if bases[each.metric].endswith("/s"))
@@ -158,6 +160,8 @@ def _contradiction(
     if rule.benchmark and not rule.benchmark.fullmatch(benchmark or ""):
         return NOTHING
     expressions = [each for each in rule.expressions if each.names <= names.keys()]
+    if not expressions:
+        return NOTHING
     near = partial(_near, printed, rule)
     # Most rows agree without their rounding, which takes several computations.
     exact = (_computed(each, names, {}) for each in expressions)
