@@ -63,7 +63,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 def fetch_stream(request: ProvisionRequest) -> int:
     """Let Spack fetch the source of STREAM; return its exit code."""
     chosen = choose_lock(request, this_system().name)
-    with prepare(request, chosen, print) as spack:
+    with prepare(request, chosen) as spack:
         words = ("-e", str(spack.environment), "fetch", f"/{chosen.lock.root('stream').hash}")
         command = spack.installation.command(*words)
         return subprocess.run(command, env=spack.installation.environment()).returncode
@@ -83,7 +83,7 @@ def test_spack_asks_no_address_if_it_has_a_mirror(
             for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
                 online.delenv(name)
             request = ProvisionRequest(ROOT, "local", {}, folder / "p", sources)
-            with prepare(request, choose_lock(request, this_system().name), print):
+            with prepare(request, choose_lock(request, this_system().name)):
                 pass
 
         assert fetch_stream(request) != 0
@@ -91,7 +91,7 @@ def test_spack_asks_no_address_if_it_has_a_mirror(
 
         stream = ProvisionRequest(ROOT, "local", {"stream": ["stream_c"]}, folder / "p", sources)
         with pytest.raises(BadInput, match=r"stream@5\.10"):
-            install(stream, this_system().name, print)
+            install(stream, this_system().name)
         assert asked == []
 
         # The control: with the addresses of the recipes the proxy is asked.
@@ -106,5 +106,5 @@ def test_spack_asks_no_address_if_it_has_a_mirror(
                 (mirror / f"file-{number}").symlink_to(path.resolve())
         full = Sources(sources.spack, sources.packages, mirror=mirror)
         built = ProvisionRequest(ROOT, "local", stream.programs, folder / "p", full)
-        assert "stream" in install(built, this_system().name, print).packages
+        assert "stream" in install(built, this_system().name).packages
         assert asked == []

@@ -101,7 +101,7 @@ def _install(options: Namespace, run: Run) -> int:
     )
     provider = PROVIDERS.get(options.origin)(request)
     missing, own_missing = provider.missing(), not_built(environments, own, prefixes)
-    installed = None if options.check and missing else provider.install(say)
+    installed = None if options.check and missing else provider.install()
     if installed is not None:
         compiled = own.difference(own_missing) if options.check else own
         installed = with_own(installed, environments, compiled, prefixes)
@@ -162,7 +162,7 @@ def ready(options: Namespace, kit: Path) -> SpackInstallation:
     sources = Sources(spack=options.spack, packages=options.spack_packages)
     installation = installation_in(_prefixes(options, kit), sources)
     installation.root.mkdir(parents=True, exist_ok=True)
-    bootstrap(installation, kit, load_mapping(kit / PINS), sources, say)
+    bootstrap(installation, kit, load_mapping(kit / PINS), sources)
     return installation
 
 
@@ -238,7 +238,7 @@ def bundle(options: Namespace) -> int:
     with tempfile.TemporaryDirectory(dir=options.target.resolve().parent) as scratch:
         folder = Path(scratch) / "bundle"
         folder.mkdir()
-        with spack.prepare(request, chosen, say) as prepared:
+        with spack.prepare(request, chosen) as prepared:
             installation = prepared.installation
             for checkout, name, pin in (
                 (installation.spack, "spack.git", pins["spack"]),

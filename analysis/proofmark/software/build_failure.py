@@ -233,16 +233,11 @@ def _has(package: SystemPackage, error: FirstError) -> bool:
 
 def what_to_do(error: FirstError) -> str:
     """Return what the build needs, with the packages of Debian and RHEL if the kit knows them."""
-    return "; ".join(_parts(error))
-
-
-def _parts(error: FirstError) -> Iterator[str]:
-    yield _ADVICE[error.kind].format(name=error.name)
+    parts = [_ADVICE[error.kind].format(name=error.name)]
     if package := package_with(error):
-        yield f"Debian: {' '.join(package.debian)}"
-        yield f"RHEL: {' '.join(package.rhel)}"
-        if package.instead:
-            yield f"or {package.instead}"
+        parts += [f"Debian: {' '.join(package.debian)}", f"RHEL: {' '.join(package.rhel)}"]
+        parts += [f"or {package.instead}"] if package.instead else []
+    return "; ".join(parts)
 
 
 class BuildCause(StrEnum):

@@ -17,9 +17,6 @@ from proofmark.common.progress_lines import IDLE_S
 GRACE_S = 60.0
 """The time between SIGTERM and SIGKILL."""
 
-Say = Callable[[str], None]
-"""A function that prints one line."""
-
 
 def run(
     command: Sequence[str],

@@ -139,17 +139,16 @@ def _source(environments: Path, package: str) -> Path:
 
 def _compile(words: list[str], source: Path) -> None:
     """Raise BadInput if `words` do not compile `source`."""
+    accepted = "a C compiler with OpenMP and the headers of the C library"
     try:
         done = run_command(words, timeout_s=TIMEOUT_S)
     except FileNotFoundError:
-        found, accepted = f"no {words[0]} on the controller", "a C compiler with OpenMP"
+        found = f"no {words[0]} on the controller"
         raise bad_input(source, "", found, accepted) from None
     if done.returncode:
-        lines = done.stderr.strip().splitlines()
-        found = f"{words[0]} ended with {done.returncode}: {lines[-1] if lines else 'no message'}"
-        raise bad_input(
-            source, "", found, "a C compiler with OpenMP and the headers of the C library"
-        )
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        found = f"{words[0]} ended with {done.returncode}: {last}"
+        raise bad_input(source, "", found, accepted)
 
 
 PREFIX = "{prefix}"

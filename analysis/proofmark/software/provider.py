@@ -9,7 +9,6 @@ from pathlib import Path
 from proofmark.common.errors import bad_input, nearest
 from proofmark.common.plugins import Plugins
 from proofmark.site.inventory import Site
-from proofmark.software.build_process import Say
 from proofmark.software.installed import Installed, ProvisionRequest
 
 
@@ -24,7 +23,7 @@ class Provider(ABC):
         """Return the specs or modules that `install` would install; change nothing."""
 
     @abstractmethod
-    def install(self, say: Say) -> Installed:
+    def install(self) -> Installed:
         """Install the missing programs and return the packages of the request.
 
         Raises:

@@ -55,7 +55,7 @@ def build(mirror: Path, **changes: Any) -> Provided:
     }
     (folder / "twin").mkdir(exist_ok=True)
     (folder / smpi.SOURCES).write_text(yaml.safe_dump({"packages": {"tool": release | changes}}))
-    return smpi.build(folder, "tool", folder / "prefixes", mirror, lambda line: None)
+    return smpi.build(folder, "tool", folder / "prefixes", mirror)
 
 
 def test_a_release_without_configure_is_only_made(mirror: Path) -> None:

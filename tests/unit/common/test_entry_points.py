@@ -130,8 +130,7 @@ class Modules(Provider):
     def missing(self):
         return []
 
-    def install(self, say):
-        say("modules of the site")
+    def install(self):
         packages = {
             name: {"version": "7", "prefix": "/opt", "programs": {}}
             for name in self.request.programs
@@ -157,7 +156,7 @@ def test_a_site_adds_its_own_provider(tmp_path: Path, monkeypatch: pytest.Monkey
     site = site.model_copy(update={"partition": partition})
     assert packages_at(ROOT, site) is None  # it lists no packages: nothing is known to be lacking
     request = ProvisionRequest(ROOT, "local", {"fake": ["fake"]}, tmp_path)
-    installed = PROVIDERS.get("site-modules")(request).install(lambda line: None)
+    installed = PROVIDERS.get("site-modules")(request).install()
     assert (installed.origin, list(installed.packages)) == ("site-modules", ["fake"])
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from proofmark.common import progress_lines
 from proofmark.software.build_process import run
+from proofmark.software.spack import install
 from proofmark.software.spack.install import job_words, one_at_a_time, progress
 from proofmark.software.spack.lock_file import Spec
 
@@ -73,7 +74,7 @@ def test_a_second_installation_says_at_once_for_whom_it_waits_and_repeats_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress_lines, "IDLE_S", 0.02)
-    path, lines, first = tmp_path / "lock", list[str](), list[str]()
+    path, lines = tmp_path / "lock", list[str]()
     enough = Event()
 
     def said(line: str) -> None:
@@ -81,12 +82,14 @@ def test_a_second_installation_says_at_once_for_whom_it_waits_and_repeats_it(
         if len(lines) == 3:
             enough.set()
 
+    monkeypatch.setattr(install, "say", said)
+
     def second() -> None:
-        with one_at_a_time(path, "knl", said):
+        with one_at_a_time(path, "knl"):
             lines.append("installs")
 
-    with one_at_a_time(path, "local", first.append):
-        assert first == []  # the first one does not wait
+    with one_at_a_time(path, "local"):
+        assert lines == []  # the first one does not wait
         thread = Thread(target=second)
         thread.start()
         assert enough.wait(60)
@@ -99,11 +102,14 @@ def test_a_second_installation_says_at_once_for_whom_it_waits_and_repeats_it(
     assert lines[0].endswith(" in the same folder")
     assert all(line.startswith(f"{lines[0]}, for ") for line in lines[1:-2])
     assert lines[-2:] == ["the other installation has ended", "installs"]
-    with one_at_a_time(path, "local", first.append):
-        assert first == []
+    lines.clear()
+    with one_at_a_time(path, "local"):
+        assert lines == []
 
 
-def test_it_continues_when_the_other_one_has_ended(tmp_path: Path) -> None:
+def test_it_continues_when_the_other_one_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, lines = tmp_path / "lock", list[str]()
     other = path.open("w")
     fcntl.flock(other, fcntl.LOCK_EX)
@@ -112,7 +118,8 @@ def test_it_continues_when_the_other_one_has_ended(tmp_path: Path) -> None:
         lines.append(line)
         other.close()
 
-    with one_at_a_time(path, "local", said):
+    monkeypatch.setattr(install, "say", said)
+    with one_at_a_time(path, "local"):
         assert path.read_text().startswith(f"process {os.getpid()} on ")
     assert lines[0] == "waiting for another installation in the same folder"
     assert path.read_text() == ""

@@ -31,8 +31,7 @@ def bundle(tmp_path: Path) -> Path:
 
 
 def unpacked(bundle: Path) -> Path:
-    lines: list[str] = []
-    return unpack(bundle, bundle.parent / "out", bundle.parent / "spack.lock", lines.append)
+    return unpack(bundle, bundle.parent / "out", bundle.parent / "spack.lock")
 
 
 def test_an_unpacked_bundle_has_the_packed_files(bundle: Path) -> None:

@@ -26,10 +26,9 @@ from proofmark.software.providers.easybuild import (
     easybuild_command,
     easyconfigs_of,
     read_plan,
-    system_gcc,
 )
 from proofmark.software.spack.lock_check import read_environment
-from proofmark.software.target import gcc_flags
+from proofmark.software.target import controller_gcc, gcc_flags
 
 LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
 ENVIRONMENTS = ROOT / "environments"
@@ -153,12 +152,12 @@ def test_a_system_without_gcc_has_no_system_toolchain(
         (tmp_path / "gcc").write_text(f"#!/bin/sh\nexit {code}\n")
         (tmp_path / "gcc").chmod(0o755)
     with pytest.raises(BadInput, match=r"gcc: NO_COMPILER: found no such command"):
-        system_gcc()
+        easybuild("local", tmp_path, toolchain=Toolchain.SYSTEM).gcc_options()
 
 
 def test_the_version_of_gcc_is_complete() -> None:
     assert shutil.which("gcc")
-    assert re.fullmatch(r"\d+\.\d+\.\d+", system_gcc())
+    assert re.fullmatch(r"\d+\.\d+\.\d+", controller_gcc())
 
 
 def spack_versions(arch: str) -> dict[str, str]:

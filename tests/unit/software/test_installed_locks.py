@@ -153,7 +153,7 @@ def test_a_shipped_lock_passes_each_check_after_its_build(
     path: Path, compiled: Compile, tmp_path: Path
 ) -> None:
     lock = read_lock(path)
-    installed = install(installed_lock(lock, compiled, tmp_path), path.parent.name, print)
+    installed = install(installed_lock(lock, compiled, tmp_path), path.parent.name)
     assert installed.packages.keys() == PROGRAMS.keys()
     for name, package in installed.packages.items():
         assert package.version == lock.root(name).version
@@ -181,7 +181,7 @@ def test_the_probes_of_its_programs_say_what_the_lock_says(
     mpi, blas = part_of(lock, "mpi"), part_of(lock, "blas")
     facts = parse_probe((PROBES / "skl-2x6148.txt").read_text(encoding="utf-8"), "probe")
     request = installed_lock(lock, compiled, tmp_path, mpi.version.partition("-")[0])
-    installed = install(request, path.parent.name, print)
+    installed = install(request, path.parent.name)
     probed = {}
     for name, package in installed.packages.items():
         words = ["sh", f"{ROOT}/analysis/proofmark/software/probe-program.sh"]
@@ -209,7 +209,7 @@ def test_another_release_of_its_mpi_is_refused(
     request = installed_lock(lock, compiled, tmp_path, f"{mpi.version}1")
     words = f"MPI: found {mpi.name}@{mpi.version}1 .*; accepted: {mpi.label}"
     with pytest.raises(BadInput, match=words):
-        install(request, path.parent.name, print)
+        install(request, path.parent.name)
 
 
 @pytest.mark.parametrize("path", one_of_each("blas"), ids=lambda path: path.parts[-3])
@@ -230,4 +230,4 @@ def test_another_blas_than_that_of_the_lock_is_refused(
     with pytest.raises(
         BadInput, match=r"BLAS: found openblas@?.*; accepted: .*, the spec of the lock"
     ):
-        install(request, path.parent.name, print)
+        install(request, path.parent.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,10 @@ from proofmark.software.spack.mpi_and_blas import linked_file, other_blas, outsi
 
 
 def library(path: Path, content: bytes) -> Path:
+    """Write a library that a linker takes, with `content` at its end."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
+    subprocess.run(["gcc", "-shared", "-x", "c", "-o", path, os.devnull], check=True)
+    path.write_bytes(path.read_bytes() + content)
     return path
 
 

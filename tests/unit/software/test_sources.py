@@ -305,7 +305,7 @@ def test_a_bundle_is_made_of_the_lock_of_a_site_if_it_is_named(
 ) -> None:
     prepared: list[tuple[ProvisionRequest, ChosenLock]] = []
 
-    def refuse(request: ProvisionRequest, chosen: ChosenLock, say: object) -> None:
+    def refuse(request: ProvisionRequest, chosen: ChosenLock) -> None:
         prepared.append((request, chosen))
         raise bad_input("spack", "", "the end of the test", "nothing")
 

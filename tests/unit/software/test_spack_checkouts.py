@@ -71,11 +71,11 @@ def test_a_failed_clone_leaves_no_folder_and_the_same_command_clones_again(
     installation, right = prepared(tmp_path, sources), pins(bundle)
     wrong = {**right, "spack": {**right["spack"], key: "0" * 40}}
     with pytest.raises(BadInput):
-        bootstrap(installation, ROOT, wrong, sources, print)
+        bootstrap(installation, ROOT, wrong, sources)
     assert [path.name for path in installation.root.iterdir()] == ["venv"]
     (installation.root / f"{UNFINISHED}1").mkdir()  # as after SIGKILL
     (installation.root / f"{UNFINISHED}1/half").touch()
-    bootstrap(installation, ROOT, right, sources, print)
+    bootstrap(installation, ROOT, right, sources)
     assert sorted(path.name for path in installation.root.iterdir()) == [
         *("packages", "spack", "venv")
     ]

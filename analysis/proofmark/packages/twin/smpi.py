@@ -20,10 +20,11 @@ from proofmark.cases.vocabulary import Text
 from proofmark.common.errors import bad_input
 from proofmark.common.files import sha256_of
 from proofmark.common.processes import environment_of, run_command
+from proofmark.common.progress_lines import say
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.site.inventory import Site
-from proofmark.software.build_process import Say, run
+from proofmark.software.build_process import run
 from proofmark.software.installed import Installed, Provided
 from proofmark.software.provider import Provider
 
@@ -124,16 +125,13 @@ def missing_programs(
     return found
 
 
-def build(
-    environments: Path, package: str, prefixes: Path, mirror: Path | None, say: Say
-) -> Provided:
+def build(environments: Path, package: str, prefixes: Path, mirror: Path | None) -> Provided:
     """Compile a package for SMPI, if that is not done, and return it.
 
     Args:
         environments: the folder ``environments/``.
         package: the name that the cases use.
         mirror: a folder with the archive; None: it is downloaded.
-        say: is called with each line of progress.
 
     Raises:
         BadInput: the source cannot be downloaded, has another checksum, or cannot be compiled.
@@ -146,7 +144,7 @@ def build(
             raise bad_input(COMPILER, "", "no such program", SIMGRID)
         prefixes.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=prefixes, prefix=".twin-") as folder:
-            made = _compiled(release, package, Path(folder), mirror, say)
+            made = _compiled(release, package, Path(folder), mirror)
             made.rename(prefix)
     return Provided(
         version=release.version,
@@ -158,9 +156,9 @@ def build(
     )
 
 
-def _compiled(release: Release, package: str, folder: Path, mirror: Path | None, say: Say) -> Path:
+def _compiled(release: Release, package: str, folder: Path, mirror: Path | None) -> Path:
     """Return a folder below `folder` with the compiled programs in ``bin``."""
-    archive = _archive(release, package, folder, mirror, say)
+    archive = _archive(release, package, folder, mirror)
     unpack(archive, folder)  # its checksum is right
     source = folder / release.folder
     say(f"{package}: {release.spec}")
@@ -185,7 +183,7 @@ def _check(package: str, command: str, code: int, log: Path) -> None:
         raise bad_input(package, command, f"exit code {code}: {' | '.join(last)}", "a program")
 
 
-def _archive(release: Release, package: str, folder: Path, mirror: Path | None, say: Say) -> Path:
+def _archive(release: Release, package: str, folder: Path, mirror: Path | None) -> Path:
     """Return the archive of a release, whose checksum is right."""
     path = mirror / release.archive if mirror else folder / release.archive
     accepted = f"{release.url}, or a folder with {release.archive} (--sources)"
@@ -225,7 +223,7 @@ class TwinPrograms(Provider):
         request = self.request
         return missing_programs(request.kit / "environments", request.programs, request.prefixes)
 
-    def install(self, say: Say) -> Installed:
+    def install(self) -> Installed:
         """Compile the packages from the releases of their projects.
 
         Raises:
@@ -234,8 +232,7 @@ class TwinPrograms(Provider):
         request = self.request
         environments, mirror = request.kit / "environments", request.sources.mirror
         packages = {
-            name: build(environments, name, request.prefixes, mirror, say)
-            for name in request.programs
+            name: build(environments, name, request.prefixes, mirror) for name in request.programs
         }
         return Installed(origin="twin", packages=packages)
 

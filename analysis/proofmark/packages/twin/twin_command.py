@@ -402,7 +402,7 @@ def _provide(run: Run, kit: Path, options: Namespace) -> None:
         prefixes=(options.prefixes or result_folder(kit, ".provision")).resolve(),
         sources=Sources(mirror=options.sources.resolve() if options.sources else None),
     )
-    installed = PROVIDERS.get(PROVIDER)(request).install(say)
+    installed = PROVIDERS.get(PROVIDER)(request).install()
     if not run.files.installed.exists():
         write_private(run.files.installed, installed.model_dump_json(indent=1) + "\n")
     probes = {

@@ -15,13 +15,14 @@ from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.kit import result_folder
 from proofmark.common.printed_command import PrintedCommand
 from proofmark.common.processes import environment_of, run_command
+from proofmark.common.progress_lines import say
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import load
 from proofmark.site.groups import TOOLCHAIN
 from proofmark.site.inventory import Site
 from proofmark.site.partition import Toolchain
 from proofmark.software.build_failure import read_failure, refused
-from proofmark.software.build_process import Say, run
+from proofmark.software.build_process import run
 from proofmark.software.installed import (
     Installed,
     Provided,
@@ -201,18 +202,6 @@ def read_plan(text: str) -> list[Module]:
     return list(modules.values())
 
 
-def system_gcc() -> str:
-    """Return the version of the ``gcc`` of the controller, ``12.2.0``.
-
-    Raises:
-        BadInput: there is none.
-    """
-    if version := controller_gcc():
-        return version
-    found, code = "no such command on the controller", Code.NO_COMPILER
-    raise BadInput(InputError("gcc", "", found, "the gcc of the site", code))
-
-
 class EasyBuild(Provider):
     """Programs that EasyBuild builds from the easystack of the kit, in a folder for each target.
 
@@ -251,7 +240,7 @@ class EasyBuild(Provider):
         """Return the modules of the easystack that are not installed."""
         return [module.module for module in self._planned if not module.installed]
 
-    def install(self, say: Say) -> Installed:
+    def install(self) -> Installed:
         """Build the missing modules and return the packages of the request.
 
         Raises:
@@ -260,7 +249,7 @@ class EasyBuild(Provider):
         """
         if not self.missing():
             return self._installed(self._planned)
-        self.build(say)
+        self.build()
         return self._installed(self.planned())
 
     @cached_property
@@ -280,9 +269,11 @@ class EasyBuild(Provider):
             BadInput: the environment has no target, or this gcc does not know it.
         """
         of_site = self.request.toolchain is Toolchain.SYSTEM
-        gcc = (
-            system_gcc() if of_site else spellings(self.request.kit / "environments").easybuild_gcc
-        )
+        of_kit = spellings(self.request.kit / "environments").easybuild_gcc
+        gcc = controller_gcc() if of_site else of_kit
+        if not gcc:
+            found, code = "no such command on the controller", Code.NO_COMPILER
+            raise BadInput(InputError("gcc", "", found, "the gcc of the site", code))
         try:
             return gcc_flags(self.target, gcc)
         except BadInput as error:
@@ -345,7 +336,7 @@ class EasyBuild(Provider):
             raise bad_input("eb", "", last, "easyconfigs that EasyBuild can resolve")
         return modules
 
-    def build(self, say: Say) -> None:
+    def build(self) -> None:
         """Build the missing modules; installed modules stay.
 
         Raises:

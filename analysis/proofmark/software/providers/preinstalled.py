@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from proofmark.site.inventory import Site
-from proofmark.software.build_process import Say
 from proofmark.software.installed import Installed, preinstalled
 from proofmark.software.provider import Provider
 
@@ -18,7 +17,7 @@ class PreinstalledPrograms(Provider):
         """Return an empty list: the kit installs none of these programs."""
         return []
 
-    def install(self, say: Say) -> Installed:
+    def install(self) -> Installed:
         """Return the packages that the inventory names; install nothing.
 
         Raises:

@@ -6,7 +6,6 @@ from collections.abc import Collection
 from pathlib import Path
 
 from proofmark.site.inventory import Site
-from proofmark.software.build_process import Say
 from proofmark.software.installed import Installed, ProvisionRequest
 from proofmark.software.provider import Provider
 from proofmark.software.spack.install import choose_lock, install, missing_specs
@@ -42,11 +41,11 @@ class Spack(Provider):
         """
         check_path(prefixes)
 
-    def install(self, say: Say) -> Installed:
+    def install(self) -> Installed:
         """Install the missing specs of the lock and return the packages of the request.
 
         Raises:
             BadInput: the lock is stale, a source or signature is missing, or a build failed.
             Stopped: this process received SIGINT or SIGTERM.
         """
-        return install(self.request, this_system().name, say)
+        return install(self.request, this_system().name)

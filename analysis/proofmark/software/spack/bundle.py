@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.processes import run_command, run_git
+from proofmark.common.progress_lines import say
 from proofmark.common.text import size
-from proofmark.software.build_process import Say
 from proofmark.software.spack.installation import HASHED, PIP, run_python
 
 SUMS = "SHA256SUMS"
@@ -67,7 +67,7 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def unpack(bundle: Path, folder: Path, lock: Path, say: Say) -> Path:
+def unpack(bundle: Path, folder: Path, lock: Path) -> Path:
     """Unpack `bundle` below `folder`, check each file, and return the new folder.
 
     If an equal bundle was unpacked before, its folder is returned. Of another one nothing stays.

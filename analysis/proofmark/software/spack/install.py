@@ -23,10 +23,10 @@ from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import open_to_append
 from proofmark.common.message import Message
 from proofmark.common.printed_command import Part, PrintedCommand, of_person
-from proofmark.common.progress_lines import while_working
+from proofmark.common.progress_lines import say, while_working
 from proofmark.common.text import duration
 from proofmark.software.build_failure import BuildCause, BuildFailure, refused
-from proofmark.software.build_process import Say, run
+from proofmark.software.build_process import run
 from proofmark.software.installed import (
     DerivedPart,
     Installed,
@@ -63,10 +63,10 @@ WIDTH = 96
 
 
 @contextmanager
-def one_at_a_time(path: Path, work: str, say: Say) -> Iterator[None]:
+def one_at_a_time(path: Path, work: str) -> Iterator[None]:
     """Hold the lock in the file `path` for the block. It ends with the process.
 
-    While another process holds it, `say` gets a line at once and one after each `IDLE_S` seconds.
+    While another process holds it, a line is printed at once and one after each `IDLE_S` seconds.
 
     Raises:
         BadInput: `path` is a link, or cannot be opened.
@@ -212,7 +212,7 @@ def missing_specs(request: ProvisionRequest, system: str) -> list[Spec]:
     return lock.missing(request.programs, installation.installed())
 
 
-def install(request: ProvisionRequest, system: str, say: Say) -> Installed:
+def install(request: ProvisionRequest, system: str) -> Installed:
     """Install the missing specs and return the packages of the request.
 
     Installed specs stay, so that a second call continues after a failure.
@@ -224,8 +224,8 @@ def install(request: ProvisionRequest, system: str, say: Say) -> Installed:
     """
     chosen = choose_lock(request, system)
     if missing_specs(request, system):
-        with prepare(request, chosen, say) as spack:
-            _build(request, chosen, spack, say)
+        with prepare(request, chosen) as spack:
+            _build(request, chosen, spack)
     return installed_packages(request, chosen)
 
 
@@ -238,7 +238,7 @@ class PreparedSpack:
 
 
 @contextmanager
-def prepare(request: ProvisionRequest, chosen: ChosenLock, say: Say) -> Iterator[PreparedSpack]:
+def prepare(request: ProvisionRequest, chosen: ChosenLock) -> Iterator[PreparedSpack]:
     """Install Spack at its pins and copy the environment; hold the lock of the folder meanwhile.
 
     Raises:
@@ -246,12 +246,12 @@ def prepare(request: ProvisionRequest, chosen: ChosenLock, say: Say) -> Iterator
     """
     sources, root = request.sources, request.prefixes / "spack"
     root.mkdir(parents=True, exist_ok=True)
-    with one_at_a_time(root / "lock", request.arch, say):
+    with one_at_a_time(root / "lock", request.arch):
         if request.bundle:
-            unpacked = unpack(request.bundle, root / "bundle", chosen.lock.source, say)
+            unpacked = unpack(request.bundle, root / "bundle", chosen.lock.source)
             sources = Sources(bundle=unpacked)
         installation = installation_in(request.prefixes, sources)
-        bootstrap(installation, request.kit, load_mapping(request.kit / PINS), sources, say)
+        bootstrap(installation, request.kit, load_mapping(request.kit / PINS), sources)
         located = located_sources(chosen.lock, request.programs, installation, sources)
         link(located, installation.mirror)
         installation.configure(sources)
@@ -269,7 +269,7 @@ def _copy_environment(request: ProvisionRequest, lock: Lock, folder: Path) -> Pa
     return environment
 
 
-def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack, say: Say) -> None:
+def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack) -> None:
     installation = spack.installation
     missing = chosen.lock.missing(request.programs, installation.installed())
     if not missing:

@@ -11,8 +11,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +23,6 @@ from proofmark.common.errors import bad_input
 from proofmark.common.processes import environment_of, run_command, run_git
 from proofmark.common.progress_lines import while_working
 from proofmark.common.text import one_line
-from proofmark.software.build_process import Say
 from proofmark.software.installed import Sources
 
 Json = Any
@@ -60,7 +58,11 @@ def operating_system(os_release: str) -> OperatingSystem:
     Raises:
         BadInput: the text has no system, or no version.
     """
-    release = _assignments(os_release.splitlines())
+    try:
+        words = shlex.split(os_release, comments=True)
+    except ValueError:  # a quotation mark without its partner
+        words = []
+    release = dict(word.partition("=")[::2] for word in words)
     # openEuler's ID has capitals, which distro and Spack lower. Debian testing has no VERSION_ID.
     system = release.get("ID", "").lower()
     version = release.get("VERSION_ID") or release.get("VERSION_CODENAME")
@@ -75,17 +77,6 @@ def operating_system(os_release: str) -> OperatingSystem:
     # As the package distro and Spack name it: openSUSE Leap 15.6 is opensuse15.
     name = _OF_DISTRO.get(system, system).replace("-", "")
     return OperatingSystem(name, version if system == "ubuntu" else major)
-
-
-def _assignments(lines: Iterable[str]) -> dict[str, str]:
-    """Return the variables of ``os-release``, whose values are quoted as in a shell."""
-    found: dict[str, str] = {}
-    for line in lines:
-        name, sign, value = line.strip().partition("=")
-        with suppress(ValueError):  # a quotation mark without its partner
-            if sign and re.fullmatch("[A-Z0-9_]+", name):
-                found[name] = " ".join(shlex.split(value))
-    return found
 
 
 def write_release(folder: Path, system: OperatingSystem) -> None:
@@ -333,7 +324,6 @@ def bootstrap(
     kit: Path,
     pins: Mapping[str, Any],
     sources: Sources,
-    say: Say,
 ) -> None:
     """Install Spack, its recipes and the solver at their pins, unless they are installed.
 
@@ -352,9 +342,9 @@ def bootstrap(
         if site_checkout:
             raise bad_input(folder, "HEAD", found, f"{pin['commit']} ({pin['tag']}), unchanged")
         address = f"file://{sources.bundle / name}" if sources.bundle else str(pin["git"])
-        with while_working(f"cloning {pin['tag']} from {address}", say):
+        with while_working(f"cloning {pin['tag']} from {address}"):
             _clone(address, pin["tag"], pin["commit"], folder)
-    make_venv(installation.root / "venv", kit / "requirements/spack.txt", sources.bundle, say)
+    make_venv(installation.root / "venv", kit / "requirements/spack.txt", sources.bundle)
 
 
 def not_pinned(checkout: Path, pin: Mapping[str, Any]) -> str:
@@ -402,7 +392,7 @@ def _clone(address: str, tag: str, commit: str, folder: Path) -> None:
         fresh.rename(folder)
 
 
-def make_venv(folder: Path, lock: Path, bundle: Path | None, say: Say) -> None:
+def make_venv(folder: Path, lock: Path, bundle: Path | None) -> None:
     """Install the solver from a lock of hashes, unless it is installed.
 
     A copy of the lock is written last. It marks a complete installation.
@@ -413,7 +403,7 @@ def make_venv(folder: Path, lock: Path, bundle: Path | None, say: Say) -> None:
     lock_copy = folder / "lock.txt"
     if lock_copy.is_file() and lock_copy.read_bytes() == lock.read_bytes():
         return
-    with while_working("installing the solver of Spack", say):
+    with while_working("installing the solver of Spack"):
         _install_venv(folder, lock, bundle)
     shutil.copy(lock, lock_copy)
 

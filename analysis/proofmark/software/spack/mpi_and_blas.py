@@ -172,29 +172,13 @@ CODE = "OTHER_BLAS"
 
 
 def linked_file(words: str) -> Path | None:
-    """Return the shared BLAS that the linker takes for `words`; None if it takes none.
+    """Return the shared BLAS that the linker takes for `words`, as it says; None if it takes none.
 
-    The first library of the words that is a BLAS by its name counts. A static one is not loaded.
+    A static one is not loaded.
     """
-    folders: list[Path] = []
-    for word in shlex.split(words):
-        if word.startswith("-L"):
-            folders.append(Path(word[len("-L") :]))
-        elif word.startswith("-l"):
-            name = f"lib{word[len('-l') :]}.so"
-            if _is_blas(name) and (found := _found(name, folders)):
-                return found
-        elif _is_blas(Path(word).name) and ".so" in Path(word).suffixes and Path(word).is_file():
-            return Path(word)
-    return None
-
-
-def _found(name: str, folders: list[Path]) -> Path | None:
-    for folder in folders:
-        if (folder / name).is_file():
-            return folder / name
-    printed = run_command(["gcc", f"-print-file-name={name}"]).stdout.strip()
-    return Path(printed) if printed.startswith("/") else None
+    command = ["gcc", "-shared", "-Wl,--trace", "-o", os.devnull, *shlex.split(words)]
+    read = [Path(line) for line in run_command(command).stdout.splitlines()]
+    return next((path for path in read if _is_blas(path.name) and ".so" in path.suffixes), None)
 
 
 def _is_blas(name: str) -> bool:
