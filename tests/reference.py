@@ -102,7 +102,7 @@ EXPECTED = {
         "docs/verdict.md: a FAIL needs repeats that agree"
     ),
     r"/verdict\.json/results/\d+/(references/\d+/)?reason: '.*' before, "
-    r"'.*, but its repeats do not agree: measure it again.*' after": (
+    r"'.*, but its repeats do not prove it: measure it again.*' after": (
         "docs/verdict.md: a FAIL needs repeats that agree"
     ),
     r"/verdict\.json/fleet/nodes/1/(node: 'knl0023' before, 'knl0001'|worst: -0\.0701\d+ before, "

@@ -498,9 +498,9 @@ MESSAGES: Mapping[str, str] = {
     "targets-zero": "the median of the storage targets is 0",
     "targets-blind": "{nodes} storage targets with a spread of {spread} %: even a node that fails "
     "completely would not be detected",
-    "measure-again": "{text}, but its repeats do not agree: measure it again",
+    "measure-again": "{text}, but its repeats do not prove it: measure it again",
     "measure-nodes-again": "measure {nodes} again: the repeats of {count} figures that miss a "
-    "limit do not agree",
+    "limit do not prove a fault",
     "peers-spike": "{ratio} × the median of {nodes} like nodes ({value}), but not at most other "
     "message sizes: measure again",
     "pairs-populations": "the pairs are not one population: {many} near {usual}, {few} near "

@@ -363,14 +363,14 @@ def _not_measured(verdict: Verdict) -> Iterator[NextStep]:
 
 
 def _measure_again(verdict: Verdict) -> Iterator[NextStep]:
-    """Yield the nodes whose repeats do not agree that they are slow."""
+    """Yield the nodes whose repeats do not prove that they are slow."""
     if results := verdict.again:
         cases = ", ".join(dict.fromkeys(result.record.case for result in results))
         problem = _("Figures of {cases} are outside the limits").format(cases=cases)
         step = _group(OPEN, problem, "", results, Again.RERUN)
         if not step.steps:  # the planned executions alone stay open
             step = replace(step, again=Again.FRESH)
-        action = _("Measure {nodes} again: its repeats do not agree").format(nodes=step.nodes)
+        action = _("Measure {nodes} again: its repeats do not prove a fault").format(nodes=step.nodes)
         yield replace(step, action=action)
 
 

@@ -52,7 +52,7 @@ MOST_STEPS = 8
 
 
 NODES_AGAIN = "measure-nodes-again"
-"""The code of the nodes whose repeats do not agree that they miss a limit."""
+"""The code of the nodes whose repeats do not prove that they miss a limit."""
 _OPTIONAL = {
     *("excused", "stage_faults", "disturbed", "replaced"),
     *("items_of_other_suites", "checks", "added", "crashes", "baseline"),

@@ -84,7 +84,7 @@ def test_repeats_that_do_not_agree_are_measured_again(tmp_path: Path, values: li
     assert message.fields == {"nodes": "n07", "count": 1}
     step = next(each for each in next_steps(verdict) if each.nodes == "n07")
     assert (step.word, step.again, step.steps) == ("UNJUDGED", Again.RERUN, ("0001-fake/n07",))
-    assert step.action == "Measure n07 again: its repeats do not agree"
+    assert step.action == "Measure n07 again: its repeats do not prove a fault"
     assert verdict.retest_command() == f"proofmark rerun runs/{run.id} 0001-fake/n07"
     written = json.loads(run.files.verdict.read_text(encoding="utf-8"))
     (open_,) = (each for each in written["results"] if each["retest"])
