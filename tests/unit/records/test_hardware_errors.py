@@ -135,16 +135,40 @@ def test_a_value_that_is_no_count_is_no_rise(tmp_path: Path, counter: str, value
 
 
 @pytest.mark.parametrize(
-    ("counter", "is_judged"), [(f"{LINK}/symbol_error", True), (f"{LINK}/port_xmit_wait", False)]
+    ("name", "count", "is_judged"),
+    [
+        ("symbol_error", 4294967295, True),
+        ("symbol_error", 65535, True),
+        ("symbol_error", 65534, False),
+        ("port_rcv_constraint_errors", 255, False),  # no rule judges it
+        ("local_link_integrity_errors", 14, False),
+        ("local_link_integrity_errors", 15, True),
+        ("excessive_buffer_overrun_errors", 15, True),
+        ("port_xmit_wait", 4294967295, False),
+    ],
 )
 def test_a_node_that_has_no_count_before_its_job(
-    tmp_path: Path, counter: str, *, is_judged: bool
+    tmp_path: Path, name: str, count: int, *, is_judged: bool
 ) -> None:
-    """Its errors are not known, those of like nodes are; what no rule judges proves nothing."""
-    run = fleet_run(tmp_path, RATES, changes={"n03": {f"{counter}: 0": f"{counter}: 4294967295"}})
-    found = reasons(judge_run(run))
+    """Its errors are not known, those of like nodes are; what no rule judges proves nothing.
+
+    A narrow counter of InfiniBand stays at its largest number.
+    """
+    counter = f"{LINK}/{name}"
+    line = f"| {LINK}/symbol_error: 0\n"
+    sound = {} if name in ("symbol_error", "port_xmit_wait") else {line: f"{line}| {counter}: 0\n"}
+    changes = {node: dict(sound) for node in RATES}
+    changes["n03"] |= {f"{counter}: 0": f"{counter}: {count}"}
+    found = reasons(judge_run(fleet_run(tmp_path, RATES, changes=changes)))
     assert found.keys() == ({"n03"} if is_judged else set())
-    assert all(f"counters.{counter}: '4294967295' is no count" in each for each in found.values())
+    assert all(f"counters.{counter}: '{count}' is no count" in each for each in found.values())
+
+
+@pytest.mark.fault("hardware-errors")
+def test_a_counter_that_fills_during_a_job_has_risen(tmp_path: Path) -> None:
+    counter = f"{LINK}/link_downed"
+    found = judged(tmp_path, {f"{counter}: 0": f"{counter}: 255"})
+    assert {fault.node for fault in found.faults} == {"n03"}
 
 
 @pytest.mark.fault("hardware-errors")

@@ -21,6 +21,7 @@ from proofmark.site.node.probe_text import ProbeStream
 
 ABSENT = "absent"
 """The value of a counter that does not exist at one of the two readings."""
+_NO_RISE = _GONE, _APPEARED, _RESET = ("meaning-gone", "meaning-appeared", "meaning-reset")
 KINDS = ("facts", "before", "after")
 """The kinds of probes of a node: each has its counters."""
 
@@ -85,9 +86,7 @@ class CounterChange(StrictModel):
     @property
     def is_fault(self) -> bool:
         """Whether it shows a fault: a rise. A counter that is new, gone or was reset shows none."""
-        numbers = self.before.isdecimal() and self.after.isdecimal()
-        reset = numbers and int(self.after) < int(self.before)
-        return self.invalid and ABSENT not in (self.before, self.after) and not reset
+        return self.invalid and self.meaning.code not in _NO_RISE
 
     def __str__(self) -> str:
         return str(self.message)
@@ -219,15 +218,14 @@ def tcp_segments(before: Counters, after: Counters) -> tuple[int, int] | None:
 def _change(name: str, first: Counters, last: Counters) -> CounterChange:
     before, after = (each.values.get(name, ABSENT) for each in (first, last))
     invalid, meaning = _meaning(name)
-    numbers = before.isdecimal() and after.isdecimal()
-    rise = int(after) - int(before) if numbers else None
+    rise = int(after) - int(before) if before.isdecimal() and after.isdecimal() else None
     backwards = rise is not None and rise < 0
     if after == ABSENT:
-        meaning = Message("meaning-gone")
+        meaning = Message(_GONE)
     elif before == ABSENT:
-        meaning = Message("meaning-appeared")
+        meaning = Message(_APPEARED)
     elif backwards:
-        meaning = Message("meaning-reset")
+        meaning = Message(_RESET)
     places = last.places if before == ABSENT else first.places
     return CounterChange(
         name=name,

@@ -36,6 +36,12 @@ COUNTERS = "counters"
 NO_COUNT = re.compile(r"N/A.*|-\d+|4294967295|18446744073709551615", re.ASCII)
 """What the kernel prints for a counter that a port lacks; −1 of a driver, also without its sign;
 and the largest number of 32 bits, at which a counter of InfiniBand stays."""
+_FULL = re.compile(
+    r"infiniband/.*/(?:(?:link_error_recovery|link_downed|port_\w+_constraint_errors): 255"
+    r"|(?:local_link_integrity|excessive_buffer_overrun)_errors: 15"
+    r"|(?:symbol_error|port_rcv_\w*errors|port_xmit_discards|VL15_dropped): 65535)"
+)
+"""Other counters of InfiniBand at their largest numbers (PortCounters); before a job: they stay."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,7 @@ def _streams(text: str, source: str) -> Iterator[ProbeStream]:
             kind, (_, reasons, wrong) = _begin(part, source, number)
             title, sections, absent = "", {}, {}
         else:
-            sections[title], reasons, wrong = _section(part)
+            sections[title], reasons, wrong = _section(part, before=kind != "after")
         if wrong:
             accepted = "'=== section', '| …', '! name: reason' or '!code name: values'"
             line = part.split("\n")[wrong].removesuffix("\r")
@@ -188,7 +194,7 @@ def _begin(part: str, source: str, number: int) -> tuple[str | None, _Section]:
 
 
 @lru_cache(maxsize=512)  # most sections are the same on thousands of nodes
-def _section(part: str, *, titled: bool = True) -> _Section:
+def _section(part: str, *, titled: bool = True, before: bool = False) -> _Section:
     """Return what a section states after its title; what has no title has only reasons."""
     lines: list[str] = []
     absent: dict[str, Message] = {}
@@ -203,7 +209,7 @@ def _section(part: str, *, titled: bool = True) -> _Section:
     if titled and part.startswith(COUNTERS):
         for line in lines.copy():
             name, _, value = line.partition(": ")
-            if NO_COUNT.fullmatch(value):
+            if NO_COUNT.fullmatch(value) or (before and _FULL.fullmatch(line)):
                 lines.remove(line)
                 absent[f"{COUNTERS}.{name}"] = Message("absent-no-count", value=value)
     return tuple(lines), absent, 0
