@@ -198,12 +198,12 @@ def _ssh(node: str, host: HostAccess) -> list[str]:
         "ConnectTimeout": host.timeout_s or CONNECT_S,
         "ConnectionAttempts": host.attempts if host.attempts > 1 else "",
     }
-    # A terminal, which RequestTTY of the user's configuration asks for, would echo the script.
-    words = [host.program, "-T", "-o", "BatchMode=yes", *host.first_options]
+    words = [host.program, "-o", "BatchMode=yes", *host.first_options]
     for key, given in settings.items():
         if given:
             words += ["-o", f"{key}={given}"]
-    return [*words, *host.options, host.host_name or node]
+    # A terminal would echo the script. As the last option -T undoes RequestTTY, and also -tt.
+    return [*words, *host.options, "-T", host.host_name or node]
 
 
 def _refused(node: str, problem: str) -> NodeError:

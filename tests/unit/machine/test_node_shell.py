@@ -17,7 +17,7 @@ from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.site.access import Access, HostAccess
 from proofmark.site.inventory import Site
 
-USUAL = ["ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30"]
+USUAL = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "-T"]
 
 
 def site_with(folder: Path, host: HostAccess, shell: str = "sh -s") -> Site:
@@ -32,31 +32,22 @@ def site_with(folder: Path, host: HostAccess, shell: str = "sh -s") -> Site:
         (
             {"host_name": "fe80::1%eth0", "user": "ops", "port": "2222", "identity_file": "/a b"},
             [
-                *(
-                    "ssh",
-                    "-T",
-                    "-o",
-                    "BatchMode=yes",
-                    "-o",
-                    "Port=2222",
-                    "-o",
-                    'IdentityFile="/a b"',
-                ),
-                *("-o", "User=ops", "-o", "ConnectTimeout=30", "fe80::1%eth0", "sh -s"),
+                *("ssh", "-o", "BatchMode=yes", "-o", "Port=2222", "-o", 'IdentityFile="/a b"'),
+                *("-o", "User=ops", "-o", "ConnectTimeout=30", "-T", "fe80::1%eth0", "sh -s"),
             ],
         ),
         (
             {"first_options": ("-p", "21"), "options": ("-J", "gate"), "attempts": 3},
             [
-                *("ssh", "-T", "-o", "BatchMode=yes", "-p", "21", "-o", "ConnectTimeout=30"),
-                *("-o", "ConnectionAttempts=3", "-J", "gate", "n1", "sh -s"),
+                *("ssh", "-o", "BatchMode=yes", "-p", "21", "-o", "ConnectTimeout=30"),
+                *("-o", "ConnectionAttempts=3", "-J", "gate", "-T", "n1", "sh -s"),
             ],
         ),
         (
             {"options": ("-F", "/etc/site ssh", "-J", "gate"), "timeout_s": 7},
             [
-                *("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=7"),
-                *("-F", "/etc/site ssh", "-J", "gate", "n1", "sh -s"),
+                *("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=7"),
+                *("-F", "/etc/site ssh", "-J", "gate", "-T", "n1", "sh -s"),
             ],
         ),
         ({"program": "/opt/ssh"}, ["/opt/ssh", *USUAL[1:], "n1", "sh -s"]),
