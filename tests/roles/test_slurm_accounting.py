@@ -113,7 +113,7 @@ def test_a_limit_of_one_job_ends_it_at_once(site: Site, limit: str, reason: str,
 GROUPS = [
     ("qos", "GrpTRES=node=1", "QOSGrpNodeLimit", "partition.nodes_per_job"),
     ("qos", "MaxTRESPerUser=node=1", "QOSMaxNodePerUserLimit", "partition.nodes_per_job"),
-    ("qos", "GrpTRES=cpu=300", "QOSGrpCpuLimit", "queue.cpus_per_node"),
+    ("qos", "GrpTRES=cpu=300", "QOSGrpCpuLimit", "partition.nodes_per_job"),
     ("account", "GrpTRES=node=1", "AssocGrpNodeLimit", "partition.nodes_per_job"),
 ]
 """Limits that one job of one node keeps, and a job of two nodes exceeds alone."""

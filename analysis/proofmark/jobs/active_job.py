@@ -125,7 +125,7 @@ def described(active: Iterable[ActiveJob], pending: int) -> str:
 
 _NO_ACCOUNT = (State.ENDED_UNKNOWN, State.VANISHED, State.UNREACHABLE)
 """States in which the scheduler has no account of the end of a job."""
-_CUT = (State.TIME_LIMIT, State.KILLED, State.CANCELLED, State.PREEMPTED)
+_CUT = (State.TIME_LIMIT, State.KILLED, State.CANCELLED, State.PREEMPTED, State.NODE_FAILED)
 """Ends by the scheduler that can come after the script has ended: its job shuts down."""
 
 

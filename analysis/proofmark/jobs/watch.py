@@ -130,7 +130,7 @@ class AskedScheduler:
             BadInput: the scheduler, a plug-in of the site, has states of another type.
         """
         try:
-            states = self._ask(self.chosen.nodes, nodes)
+            states = self._ask(self.chosen.nodes, list(dict.fromkeys(nodes)))
         except SchedulerError:
             return {}
         for state in states.values():
@@ -328,11 +328,10 @@ class JobMonitor:
         room = self._queue.max_jobs - len(self._active)
         if room <= 0 or not self._pending or not all(each.submission.id for each in self._active):
             return  # or one waits to be submitted
-        pending_nodes = []
+        waiting = []
         for job in self._pending:
-            pending_nodes += job.nodes
-        names = dict.fromkeys(pending_nodes)
-        nodes = self._scheduler.node_states(list(names))
+            waiting += job.nodes
+        nodes = self._scheduler.node_states(waiting)
         self.held = self._supply.held(self._pending, nodes)
         free = [job for job in self._pending if job.id not in self.held]
         for job in sorted(free, key=lambda job: order(job, nodes)):
@@ -438,7 +437,7 @@ class JobMonitor:
         for active, status in zip(submitted, found, strict=True):
             if status.state is State.WAITING or status.key:
                 waiting += active.request.nodes
-        nodes = self._scheduler.node_states(list(dict.fromkeys(waiting))) if waiting else {}
+        nodes = self._scheduler.node_states(waiting) if waiting else {}
         for active, status in zip(submitted, found, strict=True):
             self._evaluate(active, waits_for(status, active.request.nodes, nodes))
 

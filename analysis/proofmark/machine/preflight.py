@@ -336,19 +336,17 @@ def _exceeded(name: str, limits: QueueLimits, jobs: Sequence[Request]) -> str:
     """Return why a queue never starts one of `jobs`; empty if it starts them."""
     shown = f"{name}: {limits.source}:"
     longest = max(job.seconds for job in jobs)
-    largest = max(len(job.nodes) for job in jobs)
-    cpus = max(job.cpus * len(job.nodes) for job in jobs)
     if limits.closed:
         return f"{shown} {limits.closed}"
     if limits.max_walltime_s and longest > limits.max_walltime_s:
-        least, most = duration(longest), duration(limits.max_walltime_s)
-        return f"{shown} at most {most}, and a job takes {least}; change `queue.max_walltime_s`"
-    if limits.max_nodes and largest > limits.max_nodes:
-        return (
-            f"{shown} at most {limits.max_nodes} nodes, a job has {largest}; change `nodes_per_job`"
-        )
-    if limits.max_cpus and cpus > limits.max_cpus:
-        return f"{shown} at most {limits.max_cpus} CPUs, a job has {cpus}; change `nodes_per_job`"
+        least, limit = duration(longest), duration(limits.max_walltime_s)
+        return f"{shown} at most {limit}, and a job takes {least}; change `queue.max_walltime_s`"
+    for most, needed, what in (
+        (limits.max_nodes, max(len(job.nodes) for job in jobs), "nodes"),
+        (limits.max_cpus, max(job.cpus * len(job.nodes) for job in jobs), "CPUs"),
+    ):
+        if most and needed > most:
+            return f"{shown} at most {most} {what}, a job has {needed}; change `nodes_per_job`"
     return ""
 
 

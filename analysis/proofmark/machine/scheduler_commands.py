@@ -346,9 +346,7 @@ _CLUSTERS = re.compile(r"(?:^|\s)(?:--clusters?(?:=|\s+)|-M\s*)[\"']?([^\s\"']+)
 
 def cluster_of(queue: Queue) -> str:
     """Return the cluster that the options of `queue` name; empty if they name none."""
-    found = []
-    for line in queue.options:
-        found += _CLUSTERS.findall(line)
+    found = _CLUSTERS.findall("\n".join(queue.options))
     return found[-1] if found else ""
 
 

@@ -83,10 +83,7 @@ def mount_commands(scratch: Scratch) -> dict[str, str]:
 
 
 def _fields(command: Sequence[str]) -> set[str]:
-    parsed = []
-    for word in command:
-        parsed += [field for _, field, _, _ in Formatter().parse(word)]
-    return {field for field in parsed if field}
+    return {field for _, field, _, _ in Formatter().parse(" ".join(command)) if field}
 
 
 def _shell_text(command: Sequence[str], words: Mapping[str, str]) -> str:

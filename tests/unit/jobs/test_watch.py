@@ -399,11 +399,13 @@ def test_a_job_that_a_signal_stopped_is_named_without_a_history(
 
 
 @pytest.mark.parametrize("exit_code", ["0", "143"])
-@pytest.mark.parametrize("cut", [State.TIME_LIMIT, State.CANCELLED, State.KILLED])
+@pytest.mark.parametrize(
+    "cut", [State.TIME_LIMIT, State.CANCELLED, State.KILLED, State.NODE_FAILED]
+)
 def test_a_script_that_had_ended_was_not_stopped(
     kit: Kit, monkeypatch: pytest.MonkeyPatch, exit_code: str, cut: State
 ) -> None:
-    """The limit of a job of Flux, or the epilog of Slurm, ends after its script."""
+    """The limit of a job of Flux, or the epilog of Slurm or Grid Engine, ends after its script."""
     run, scheduler = kit.run(), Scripted(JobStatus(cut, "TO"))
     submit = scheduler.submit
 

@@ -378,6 +378,9 @@ LSF_STATES = [
     (lsf_job("EXIT", EXIT_REASON="TERM_RUNLIMIT: job killed"), State.TIME_LIMIT),
     (lsf_job("EXIT", EXIT_REASON="TERM_OWNER: job killed by owner"), State.CANCELLED),
     (lsf_job("EXIT", EXIT_REASON="TERM_MEMLIMIT: job killed"), State.KILLED),
+    (lsf_job("EXIT", EXIT_REASON="TERM_WINDOW: job killed"), State.PREEMPTED),
+    (lsf_job("EXIT", EXIT_REASON="TERM_PRE_EXEC_FAIL: job killed"), State.NODE_FAILED),
+    (lsf_job("EXIT", EXIT_REASON="TERM_EXTERNAL_SIGNAL: job killed"), State.ENDED_UNKNOWN),
     (lsf_job("ZOMBI"), State.NODE_FAILED),
     (lsf_job("UNKWN"), State.UNREACHABLE),
     (lsf_job("BORED"), State.UNKNOWN),
@@ -770,6 +773,28 @@ def test_a_reason_of_slurm_that_no_waiting_ends_names_a_key(
 ) -> None:
     status = status_of_job("PENDING", said)
     assert (status.state, status.key) == (state, key)
+
+
+@pytest.mark.parametrize(
+    ("said", "shared", "whole"),
+    [
+        ("QOSMaxCpuPerJobLimit", "queue.cpus_per_node", "partition.nodes_per_job"),
+        ("QOSMinCpuNotSatisfied", "queue.cpus_per_node", "partition.nodes_per_job"),
+        ("AssocMaxMemPerJob", "queue.memory_per_node", "partition.nodes_per_job"),
+        ("QOSMaxCpuPerNode", "queue.cpus_per_node", "queue.exclusive"),
+        ("MaxMemPerLimit", "queue.memory_per_node", "queue.exclusive"),
+        ("QOSMaxGRESPerJob", "queue.options", "queue.options"),
+    ],
+)
+def test_the_key_of_a_job_of_whole_nodes_changes_what_it_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, shared: str, whole: str
+) -> None:
+    (tmp_path / "squeue").write_text(f"#!/bin/sh\necho '7|PENDING|{said}'\n")
+    (tmp_path / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    for exclusive, key in ((False, shared), (True, whole)):
+        asked = scheduler("slurm", Queue(exclusive=exclusive))
+        assert asked.states(["7"])["7"].key == key
 
 
 def test_long_answers_are_cut_between_words() -> None:

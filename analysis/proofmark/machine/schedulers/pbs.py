@@ -362,9 +362,7 @@ class Pbs(DrainingScheduler):
         if user == "root" and same_host(host, here):
             return ""
         lists = (str(server.get(name, "")) for name in ("managers", "operators"))
-        listed: list[str] = []
-        for text in lists:
-            listed += filter(None, map(str.strip, text.split(",")))
+        listed = [*filter(None, map(str.strip, ",".join(lists).split(",")))]
         hosts = [at for name, _, at in (entry.partition("@") for entry in listed) if name == user]
         for at in hosts:
             if any(fnmatchcase(name, at or "*") for name in (here, gethostname())):

@@ -138,20 +138,20 @@ class GridEngine(Scheduler):
 
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`."""
-        instances = ("-q", self.host_list(request))
-        command = ("qsub", "-terse", *instances, str(script))
-        output = ask_scheduler(
-            *command,
-            final="sge",
-            limit=lambda code, message: code == _TRY_LATER,
-        )
+        output = self._qsub(script, request, "-terse")
         return job_id("qsub", output, r"\s*([0-9]+)\s*", submitted=True)
 
     def trial(self, script: Path, request: Request) -> bool:
         """Ask by ``qsub -w v``: whether an empty cluster can run the job."""
-        instances = ("-q", self.host_list(request))
-        ask_scheduler("qsub", "-w", "v", *instances, str(script), final="sge")
+        self._qsub(script, request, "-w", "v")
         return True
+
+    def _qsub(self, script: Path, request: Request, *options: str) -> str:
+        return ask_scheduler(
+            *("qsub", *options, "-q", self.host_list(request), str(script)),
+            final="sge",
+            limit=lambda code, message: code == _TRY_LATER,
+        )
 
     def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
         """Return the longest run time of each queue, if all of its hosts have the same one."""

@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -66,11 +67,8 @@ _OF_GROUP = re.compile(
 )
 """A reason that speaks of the jobs of a group together."""
 _GROUP_LIMITS = {"": "GrpTRES", "PerUser": "MaxTRESPU", "PerAccount": "MaxTRESPA"}
-_KEYS = {
-    "Node": "partition.nodes_per_job",
-    "Cpu": "queue.cpus_per_node",
-    "Mem": "queue.memory_per_node",
-}
+_NODES, _CPUS, _MEMORY = "partition.nodes_per_job", "queue.cpus_per_node", "queue.memory_per_node"
+_KEYS = {"Node": _NODES, "Cpu": _CPUS, "Mem": _MEMORY}
 
 _NO_REASON = "none"
 """The reason that sinfo prints if there is none."""
@@ -137,11 +135,11 @@ def fields_of(line: str) -> dict[str, str]:
     return fields
 
 
-def _amount(resources: str, name: str) -> float | None:
-    """Return the amount of a resource in ``cpu=8,mem=4G,node=2``, memory in MiB; None: none."""
+def _amount(resources: str, name: str, absent: float) -> float:
+    """Return the amount of a resource in ``cpu=8,mem=4G,node=2``, memory in MiB, or `absent`."""
     match = re.search(rf"(?:^|,){name}=(\d{{1,15}}(?:\.\d{{1,3}})?)([KMGTP]?)(?:,|$)", resources)
     if match is None:
-        return None
+        return absent
     power = 10 * " KMGTP".index(match[2] or " ")
     return float(match[1]) * 2.0 ** (power - 20 if name == "mem" and power else power)
 
@@ -207,14 +205,11 @@ class Slurm(ReservingScheduler):
 
     def submit(self, script: Path, request: Request) -> str:
         """Submit `script`."""
-        command = ("sbatch", "--parsable", str(script))
-        output = ask_scheduler(*command, final="slurm", limit=_is_limit)
-        return job_id("sbatch", output, _ID, submitted=True)
+        return job_id("sbatch", _sbatch("--parsable", script), _ID, submitted=True)
 
     def trial(self, script: Path, request: Request) -> bool:
         """Ask by ``sbatch --test-only``. It does not compare the time limit of a partition."""
-        command = ("sbatch", "--test-only", str(script))
-        ask_scheduler(*command, final="slurm", limit=_is_limit)
+        _sbatch("--test-only", script)
         return True
 
     def queue_limits(self, ask: Ask) -> dict[str, QueueLimits]:
@@ -246,10 +241,9 @@ class Slurm(ReservingScheduler):
 
     def ended(self, job: str) -> JobStatus | None:
         """Return the state by a squeue for this job alone, else by sacct."""
-        options = ("--noheader", "--all", "--states=all", f"--jobs={job}", _FIELDS)
         forgotten = False
         try:
-            if found := _listed(*self._in_clusters("squeue", *options)).get(job):
+            if found := _listed(*self._of_job(job, _FIELDS)).get(job):
                 return status_of_job(found.state, found.said)
         except SchedulerError as error:
             forgotten = says(error.answer, _NO_JOB)
@@ -270,8 +264,7 @@ class Slurm(ReservingScheduler):
 
     def had_nodes(self, job: str) -> bool:
         """Return whether squeue still lists nodes of the ended job."""
-        options = ("--noheader", "--all", "--states=all", f"--jobs={job}", "--format=%N")
-        return bool(ask_scheduler(*self._in_clusters("squeue", *options)).strip())
+        return bool(ask_scheduler(*self._of_job(job, "--format=%N")).strip())
 
     def limits(self, job: str) -> str:
         """Return the limits of the partition, the QOS and the association of a job in the queue."""
@@ -281,9 +274,8 @@ class Slurm(ReservingScheduler):
         return ", ".join(found)
 
     def _limits_of(self, job: str) -> list[tuple[str, dict[str, str]]]:
-        form = "--format=%P|%q|%a"
-        asked = self._in_clusters("squeue", "--noheader", "--all", f"--jobs={job}", form)
-        partition, qos, account = (*ask_scheduler(*asked).strip().split("|"), "", "", "")[:3]
+        asked = ask_scheduler(*self._of_job(job, "--format=%P|%q|%a"))
+        partition, qos, account = (*asked.strip().split("|"), "", "", "")[:3]
         show = self._in_clusters("scontrol", "--oneliner", "show", "partition", partition)
         fields = fields_of(ask_scheduler(*show))
         found = [("partition", {key: fields[key] for key in _LIMITS if key in fields})]
@@ -299,6 +291,14 @@ class Slurm(ReservingScheduler):
         return found
 
     def _status(self, job: _ListedJob) -> JobStatus:
+        """Return the status of a job; one of whole nodes requests no other CPUs and memory."""
+        status = self._shown(job)
+        if self.queue.exclusive and status.key in (_CPUS, _MEMORY):
+            of_node = job.said.endswith(("PerNode", "PerLimit"))
+            return replace(status, key="queue.exclusive" if of_node else _NODES)
+        return status
+
+    def _shown(self, job: _ListedJob) -> JobStatus:
         """Return the status of a job, with the key to change if it alone exceeds its group's limit.
 
         Else it waits for the other jobs of the group. Slurm is asked once for each reason.
@@ -323,19 +323,17 @@ class Slurm(ReservingScheduler):
         show = self._in_clusters("scontrol", "--oneliner", "show", "job", job)
         fields = fields_of(ask_scheduler(*show))
         name, stated_by = resource.lower(), "association" if owner == "Assoc" else "qos"
-        needed = _amount(fields.get("ReqTRES", fields.get("TRES", "")), name)
+        needed = _amount(fields.get("ReqTRES", fields.get("TRES", "")), name, 0.0)
         if (name, fields.get("OverSubscribe")) == ("cpu", "NO"):
             # Whole nodes: Slurm states one CPU of each before it starts the job.
             nodes = unfold([fields.get("ReqNodeList", "")])
             printed = ask_scheduler(*self._by_node(nodes, "--format=%N %c")).splitlines()
             of_nodes = dict(line.split(maxsplit=1) for line in printed)
             needed = sum(map(int, of_nodes.values()))
-        limits = [
-            _amount(stated.get(_GROUP_LIMITS[of], ""), name)
+        return any(
+            by == stated_by and needed > _amount(stated.get(_GROUP_LIMITS[of], ""), name, inf)
             for by, stated in self._limits_of(job)
-            if by == stated_by
-        ]
-        return needed is not None and any(each is not None and needed > each for each in limits)
+        )
 
     def nodes(self, names: Sequence[str]) -> Mapping[str, NodeState]:
         """Return the state of each node, by one sinfo, and the reasons by another."""
@@ -448,6 +446,10 @@ class Slurm(ReservingScheduler):
         own = ("--noheader", "--all", f"--user={starting_user().number}")
         return self._in_clusters("squeue", *own, *options, form)
 
+    def _of_job(self, job: str, form: str) -> list[str]:
+        options = ("--noheader", "--all", "--states=all", f"--jobs={job}", form)
+        return self._in_clusters("squeue", *options)
+
     def _by_node(self, nodes: Sequence[str], form: str) -> list[str]:
         """Return a sinfo for nodes, also those in partitions that are hidden from this user."""
         which = ("--noheader", "--all", "--Node", f"--nodes={folded(nodes)}")
@@ -499,7 +501,7 @@ def _options(request: Request) -> list[str]:
         "output": shlex.quote(f"{request.log}"),
         "open-mode": "append",
     }
-    options = [f"--{name}={value}" for name, value in values.items() if value]
+    options = [f"--{name}={value}" for name, value in values.items()]
     options += ["--no-requeue"]  # a job that is run again is a new attempt, which the kit starts
     options += _resources(request)
     options += ["--no-kill"] if request.independent and len(request.nodes) > 1 else []
@@ -541,6 +543,10 @@ def _admin_level(user: str) -> str:
     except NodeError as error:
         shown = f"`sacctmgr {' '.join(query)}` shows the admin level on a host of Slurm"
         raise NodeError(Outcome.UNKNOWN, f"{error.text}; {shown}") from None
+
+
+def _sbatch(option: str, script: Path) -> str:
+    return ask_scheduler("sbatch", option, str(script), final="slurm", limit=_is_limit)
 
 
 def _ask(*command: str) -> str:
