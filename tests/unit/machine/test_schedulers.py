@@ -681,7 +681,12 @@ TRIED_AGAIN = {
         "sbatch: error: Batch job submission failed: System submissions disabled",
         "sbatch: error: xInvalid qos specifications",
     ),
-    "pbs": ("qsub: Queue is not enabled", "qsub: Invalid credential", "qsub: hook error"),
+    "pbs": (
+        "qsub: Queue is not enabled",
+        "qsub: Invalid credential",
+        "qsub: hook error",
+        "No Permission.\nqsub: cannot connect to server pbs01 (errno=15007) Unauthorized Request",
+    ),
     "sge": (
         "Unable to run job: unable to send message to qmaster using port 6444 on host m: got send",
         "Unable to run job: job 7 rejected because authentication failed.",

@@ -221,6 +221,7 @@ def test_a_second_line_of_a_value_is_left_out(tmp_path: Path) -> None:
         ("C0A80001 (ntp1)", "3", "Not synchronised", False),
         ("C0A80001 (ntp1)", "16", "Normal", False),
         ("7F7F0101 ()", "10", "Normal", False),
+        ("127.127.1.1 ()", "10", "Normal", False),
     ],
 )
 def test_a_clock_without_a_server_has_no_offset(
@@ -242,11 +243,13 @@ def test_a_clock_without_a_server_has_no_offset(
 
 
 @pytest.mark.parametrize(
-    ("hours", "interval", "known"), [(1, 64, True), (72, 64, False), (72, 65536, True)]
+    ("hours", "interval", "known"),
+    [(1, 64, True), (72, 64, False), (72, 65536, True), (-72, 64, False)],
 )
 def test_a_clock_that_lost_its_servers_has_no_offset(
     tmp_path: Path, hours: int, interval: int, *, known: bool
 ) -> None:
+    """Also one that somebody has set back."""
     last = f"{datetime.now(UTC) - timedelta(hours=hours):%a %b %d %H:%M:%S %Y}"
     lines = (
         f"Ref time (UTC)  : {last}",

@@ -168,10 +168,10 @@ def _runs_free(said: Mapping[str, str], now: str) -> str:
         heard = datetime.strptime(last, _REFERENCE_TIME).replace(tzinfo=UTC)
         silent_s = (moment_of(now) - heard).total_seconds()
         every_s = max(_LONGEST_INTERVAL_S, float(interval.partition(" ")[0] or 0))
-        if silent_s > _LOST * every_s:
+        if abs(silent_s) > _LOST * every_s:  # or the clock was set back
             return f"its last update was at {last} UTC"
     leap, stratum, server = map(said.get, ("Leap status", "Stratum", "Reference ID"))
-    local = (server or "").startswith("7F7F")  # its own clock
+    local = (server or "").startswith(("7F7F", "127.127."))  # its own clock; chrony 2
     if leap != "Not synchronised" and stratum not in ("0", "16") and not local:
         return ""
     return f"leap status {leap}, stratum {stratum}, reference {server}"
