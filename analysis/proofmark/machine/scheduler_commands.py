@@ -39,6 +39,8 @@ _TIMEOUT_S = 60
 """Longer than the timeouts of the clients of Slurm and PBS."""
 
 
+_UNTRANSLATED = {"LC_ALL": "C.UTF-8", "LANGUAGE": "C"}
+"""The messages of commands are compared: they are those of no language of the caller."""
 EVERY = "*"
 """In place of the name of a scheduler: each of its messages is final."""
 
@@ -71,7 +73,7 @@ def ask_scheduler(
             [*user.words, *command],
             text=text,
             timeout_s=_TIMEOUT_S,
-            environment=user.environment("scheduler"),
+            environment={**user.environment("scheduler"), **_UNTRANSLATED},
             own_group=True,  # Ctrl-C must not interrupt the command
         )
     except subprocess.TimeoutExpired:

@@ -728,6 +728,24 @@ def test_a_refusal_that_is_not_listed_is_tried_again(
     assert shown == words.split("\n")[-len(shown) :], "whole lines, the last ones"
 
 
+def test_a_refusal_does_not_speak_the_language_of_the_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LC_ALL", raising=False)
+    for name in ("LANG", "LC_MESSAGES"):
+        monkeypatch.setenv(name, "de_DE.UTF-8")
+    monkeypatch.setenv("LANGUAGE", "de")
+    said = (
+        "case $LC_ALL$LANGUAGE in C*C) echo unrecognized option;; *) echo unbekannte Option;; esac"
+    )
+    (tmp_path / "sbatch").write_text(f"#!/bin/sh\n({said}) >&2\nexit 1\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(SchedulerError, match="unrecognized option") as raised:
+        scheduler("slurm").submit(tmp_path / "job.sh", request())
+    assert not isinstance(raised.value, SchedulerUnavailable)
+
+
 SCHEDULERS = sorted(path.stem for path in (PACKAGE / "machine/schedulers/data").glob("*.yml"))
 
 
