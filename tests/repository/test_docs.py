@@ -195,7 +195,7 @@ def test_a_replaced_command_is_the_command_of_the_page() -> None:
     [
         ("proofmark rerum runs/latest-local 3", "found the command 'rerum'"),
         ("proofmark adopt --argumentz", "no option --argumentz"),
-        ("proofmark rerun runs/latest-local 3 --again", "unrecognized arguments: --again"),
+        ("proofmark rerun runs/latest-local 3 --again", "found '--again'"),
         ("proofmark plan -i inventory/nurion -l kln --suite p2", "no partition of inventory/nu"),
         ("proofmark plan -i inventory/nurion -l knl --suite p9", "no suite p9"),
         ("proofmark plan -i inventory/nurio -l knl", "no inventory inventory/nurio"),

@@ -246,17 +246,36 @@ def test_documented_variables_and_those_of_connections_are_accepted() -> None:
     """The control."""
     values = {"bool": True, "int": 3, "float": 3.5}
     given = {name: values.get(each.type, "text") for name, each in call_variables().items()}
+    own = {"language": "ko", "window_ends": "2026-12-01T18:00:00+09:00", "signing_key": __file__}
+    given |= own
     settings = dict.fromkeys(("ansible_user", "ansible_become", "ansible_ssh_common_args"), "x")
     assert [*refused_extra_variables({**given, **settings}, connection_variables(), ROOT)] == []
     assert [*refused_of_inventory([*given, "ansible_user", "partition", "our_own"], ROOT)] == []
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("repeats", "many"), ("fresh", "perhaps"), ("gate_node_hours", "long")]
+    ("name", "value", "accepted"),
+    [
+        ("repeats", "many", "a whole number"),
+        ("fresh", "perhaps", "true, false, yes, no, on, off, 1 or 0"),
+        ("gate_node_hours", "long", "a number"),
+        ("language", "de", "en, ko"),
+        ("window_ends", "tomorrow", "a time with its zone, 2026-12-01T18:00:00Z"),
+        ("window_ends", "2026-12-01T18:00:00", "a time with its zone, 2026-12-01T18:00:00Z"),
+        ("signing_key", "/no/such/key", "a file that exists"),
+    ],
 )
-def test_a_documented_variable_of_another_type_is_refused(name: str, value: str) -> None:
+def test_a_wrong_value_of_a_documented_variable_is_refused_before_the_run(
+    name: str, value: str, accepted: str
+) -> None:
+    """A language, the end of a window or a key was first read after hours of measurements."""
     (mistake,) = refused_extra_variables({name: value}, (), ROOT)
-    assert f"{mistake}".startswith(f"-e {name}: found {value!r}; accepted: the type ")
+    assert f"{mistake}" == f"-e {name}: found {value!r}; accepted: {accepted}"
+
+
+def test_the_variable_that_names_a_case_is_that_of_the_suite() -> None:
+    (mistake,) = refused_extra_variables({"cases": "stream"}, (), ROOT)
+    assert f"{mistake}".startswith("-e cases: found an unknown variable, did you mean 'suite'?")
 
 
 @pytest.mark.parametrize(

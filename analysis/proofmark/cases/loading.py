@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from proofmark.cases.vocabulary import (
     Slug,
 )
 from proofmark.common.errors import BadInput, InputError, nearest
-from proofmark.common.expressions import FUNCTIONS, UNITS, names_in, variables_in
+from proofmark.common.expressions import FUNCTIONS, UNITS, flaws, names_in, variables_in
 from proofmark.common.files import paths_in
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.text import factor
@@ -32,6 +33,9 @@ class SuitesFile(StrictModel):
     """The file `benchmarks/suites.yml`."""
 
     suites: dict[Slug, Suite]
+
+
+_FILE = re.compile(r"[a-z0-9][a-z0-9-]*\.yml")
 
 
 def load_benchmarks(folder: Path, *, former: bool = False) -> Benchmarks:
@@ -51,7 +55,11 @@ def load_benchmarks(folder: Path, *, former: bool = False) -> Benchmarks:
         suites.update(load(folder / SUITES_FILE, SuitesFile).suites)
     except BadInput as error:
         mistakes += error.mistakes
-    for path in paths_in(folder, "*.yml"):
+    for path in paths_in(folder, "*.y*ml"):
+        if not _FILE.fullmatch(path.name):
+            accepted = "a name of a-z, 0-9 and -, and .yml"
+            mistakes.append(InputError(f"{path}", "", f"the name {path.name!r}", accepted))
+            continue
         if path.name == SUITES_FILE:
             continue
         try:
@@ -107,6 +115,10 @@ def _cross_checks(
     path: Path, case: Case, cases: Mapping[str, Case], suites: Mapping[str, Suite]
 ) -> Iterator[InputError]:
     """Yield the mistakes that a check of one file alone cannot find: unknown names."""
+    wrong = list(_flaws(path, "", case.model_dump(exclude={"read"}, exclude_unset=True)))
+    yield from wrong
+    if wrong:
+        return
     common = {*AXES, *RESOLVED_AXES, *PART_AXES, *LAYOUT_AXES, *NAMING_AXES}
     axes = sorted({*common, *case.used_names()})
     for axis in case.sweep:
@@ -143,6 +155,20 @@ def _cross_checks(
         yield from _unknown(path, key, metric, case.metrics, "unknown metric")
     for index, reference in enumerate(case.references):
         yield from reference_mistakes(path, f"references.{index}", reference, path.stem, cases)
+
+
+def _flaws(path: Path, key: str, value: Any) -> Iterator[InputError]:
+    """Yield the wrong expressions in a value of a case, and in the keys below it."""
+    items: Iterable[tuple[Any, Any]] = value.items() if isinstance(value, dict) else ()
+    if isinstance(value, list | tuple):
+        items = enumerate(value)
+    for name, inner in items:
+        below = f"{key}.{name}".strip(".")
+        yield from _flaws(path, below, inner)
+        if isinstance(name, str):
+            yield from (InputError(f"{path}", below, *each) for each in flaws(name))
+    if isinstance(value, str):
+        yield from (InputError(f"{path}", key, *each) for each in flaws(value))
 
 
 def _load_mistakes(
@@ -193,12 +219,7 @@ def _bound_mistakes(
     file: Path, key: str, bound: float | str, words: Iterable[str]
 ) -> Iterator[InputError]:
     """Yield the unknown names in a bound; with them the bound of its unit would apply."""
-    try:
-        names = variables_in(bound)
-    except SyntaxError as error:
-        yield InputError(str(file), key, f"{bound!r} ({error.msg})", "an expression in braces")
-        return
-    for name in sorted(names):
+    for name in sorted(variables_in(bound)):
         yield from _unknown(file, key, name, words, "unknown name")
 
 

@@ -91,7 +91,7 @@ from proofmark.site.contract_document import (
     WitnessedItem,
     read_contract,
 )
-from proofmark.site.groups import COMPUTE
+from proofmark.site.groups import COMPUTE, slips
 from proofmark.site.inventory import Inventory, Site, load_sites
 
 
@@ -100,7 +100,9 @@ def acceptance(options: Namespace) -> int:
     inventory = inventory_of(options)
     document = read_contract(inventory.folder)
     if document is None:
-        raise bad_input(inventory.folder / CONTRACT, "", "no such file", "the contract of the site")
+        mistakes = slips("misnamed", inventory.folder)
+        file, accepted = f"{inventory.folder / CONTRACT}", "the contract of the site"
+        raise BadInput(*mistakes or [InputError(file, "", "no such file", accepted)])
     alone = {"check": _check, "waive": _waive, "witness": _witness}
     if options.verb in alone:
         return alone[options.verb](options, inventory, document)

@@ -52,6 +52,7 @@ from proofmark.plan.plan import Plan
 from proofmark.plan.validation import Check, CheckedSite, SiteChecks, system_mistakes
 from proofmark.plan.validation import validate as check_site
 from proofmark.site.choice import choose_site, chosen_site
+from proofmark.site.extra_vars import MOMENT, moment
 from proofmark.site.groups import comments, odd_variables
 from proofmark.site.inventory import Site
 from proofmark.site.machines import machines_of
@@ -167,15 +168,9 @@ def _window_end(text: str | None) -> datetime | None:
     Raises:
         BadInput: `text` is not a time with a zone.
     """
-    if not text:
-        return None
-    try:
-        end = datetime.fromisoformat(text)
-    except ValueError:
-        end = None
-    if end is None or end.tzinfo is None:
-        accepted = "a time with its zone, 2026-12-01T18:00:00Z"
-        raise bad_input("--window-ends", "", repr(text), accepted)
+    end = moment(text) if text else None
+    if text and end is None:
+        raise bad_input("--window-ends", "", repr(text), MOMENT)
     return end
 
 

@@ -81,7 +81,7 @@ def _acceptance_arguments(parser: ArgumentParser) -> None:
 
 def _cases_arguments(parser: ArgumentParser) -> None:
     suite_argument(parser, default=None)
-    flag(parser, "--check", about="check the files and print nothing")
+    flag(parser, "--check", about="check each file of benchmarks/, and print nothing")
     flag(parser, "--schema", about="print the JSON Schema of a case file")
 
 

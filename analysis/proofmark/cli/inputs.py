@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TypeVar
@@ -29,6 +30,7 @@ from proofmark.plan.expansion import located
 from proofmark.plan.kinds import PlanRequest, kind_of, plan_asked
 from proofmark.plan.lacking import Available, refuse_lacking
 from proofmark.plan.plan import Plan
+from proofmark.plan.validation import fact_mistakes
 from proofmark.runs.acceptance import OWN, STATEMENT, CheckedStatement, check, signed_folders
 from proofmark.runs.evidence import open_evidence, seal
 from proofmark.runs.node_locks import reservation_of
@@ -160,7 +162,14 @@ def plan_of(
     """
     try:
         machines, probe = machines_of(site)
-        made = plan_asked(PlanRequest(options, benchmarks, site, machines, shown=shown))
+        try:
+            made = plan_asked(PlanRequest(options, benchmarks, site, machines, shown=shown))
+        except BadInput:
+            modes = map(machines, site.partition.modes)
+            facts = (fact_mistakes(benchmarks, site, each, None) for each in modes)
+            if wrong := dict.fromkeys(chain.from_iterable(facts)):
+                raise BadInput(*wrong) from None
+            raise
     except BadInput as error:
         raise type(error)(*(located(site, each) for each in error.mistakes)) from None
     return made, machines, probe

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from textwrap import fill
 from typing import Any, NoReturn
@@ -175,9 +175,11 @@ class _CommandParser(_Parser):
         options, rest = super().parse_known_args(args, namespace)
         if not self._command:
             return options, rest
-        if unknown := next((word for word in rest if word.startswith("--")), ""):
-            hint = nearest(unknown, self._option_string_actions)
-            self.error(f"unrecognized arguments: {unknown}{hint}")
+        if rest:
+            word = next((each for each in rest if each.startswith("-")), rest[0])
+            every = (each for each in self._actions if each.help != argparse.SUPPRESS)
+            known = [*chain.from_iterable(each.option_strings for each in every)]
+            self.error(f"found {word!r}{nearest(word, known)}; accepted: {', '.join(known)}")
         mistakes: list[InputError] = []
         for use in self._uses:
             mistakes += use.mistakes(self._given)

@@ -12,7 +12,7 @@ import math
 import re
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -304,11 +304,27 @@ def names_in(value: Any) -> set[str]:
     return names
 
 
+def flaws(value: str) -> Iterator[tuple[str, str]]:
+    """Yield what no machine can compute in the expressions of `value`, and what is accepted."""
+    if value.count("{") != value.count("}"):
+        yield repr(value), "a closing brace for each opening one"
+    for text in _BRACES.findall(value):
+        try:
+            nodes = ast.walk(ast.parse(text.strip(), mode="eval"))
+        except SyntaxError as error:
+            yield f"{text!r} ({error.msg})", "an expression in braces"
+            continue
+        calls = (each.func for each in nodes if isinstance(each, ast.Call))
+        for name in (each.id for each in calls if isinstance(each, ast.Name)):
+            if name not in _TABLE:
+                found = f"{name!r}, which is not defined{nearest(name, FUNCTIONS)}"
+                yield found, ", ".join(FUNCTIONS)
+
+
 def variables_in(value: Any) -> set[str]:
     """Return the names that the expressions of `value` read, without functions and units.
 
-    Raises:
-        SyntaxError: an expression is malformed.
+    The expressions have no `flaws`.
     """
     expressions = _BRACES.findall(value) if isinstance(value, str) else []
     nodes: list[ast.AST] = []

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -43,11 +43,13 @@ class CallVariable(NamedTuple):
         literal: the form of a value that a printed command repeats; None: it repeats none.
         of_plan: whether ``proofmark plan`` has an option of the same name, and a run keeps its
             value.
+        mistake: returns what is accepted in place of a value; empty if it may be right.
     """
 
     type: str
     literal: re.Pattern[str] | None = None
     of_plan: bool = False
+    mistake: Callable[[str], str] = lambda _: ""
 
 
 @dataclass(frozen=True)

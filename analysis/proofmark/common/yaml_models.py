@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from proofmark.common.errors import BadInput, InputError, KeyMistake, bad_input, nearest
+from proofmark.common.errors import BadInput, InputError, KeyMistake, bad_input, closest, nearest
 from proofmark.common.files import read_bytes
 from proofmark.common.input_limits import MAX_DEPTH, MAX_YAML_BYTES, MAX_YAML_NODES
 from proofmark.common.text import size
@@ -245,10 +245,16 @@ def mistakes_of(
         key = (*keys, *named[-1:]) if [*named[-1:]] != keys[-1:] else tuple(keys)
         wrong.setdefault(key, []).append(item)
         lines.setdefault(key, where)
+    meant = set()  # the keys that an unknown one beside them is nearest to
+    for key, (item, *_) in wrong.items():
+        if item["type"] == "extra_forbidden":
+            words = _Schema(schema, item["loc"]).keys(key[len(above) : -1])
+            meant.add((*key[:-1], closest(f"{key[-1]}", words)))
     mistakes = []
     for key, items in wrong.items():
         # A union has an error for each of its types. The one inside the value is of its own type.
-        if not any(other[: len(key)] == key != other for other in wrong):
+        inside = any(other[: len(key)] == key != other for other in wrong)
+        if not inside and not (items[0]["type"] == "missing" and key in meant):
             found, accepted = _found_and_accepted(
                 _Schema(schema, items[0]["loc"]), key[len(above) :], items
             )
@@ -287,8 +293,10 @@ def _found_and_accepted(
     if own:
         return shown(given), " or ".join(own)
     named = item["loc"][-1:] == ("[key]",)
-    words = [*dict.fromkeys(schema.words(key[:-1] if named else key, names=named))]
-    words = words or [*dict.fromkeys(schema.words(item["loc"]))]  # a check before rearranged it
+    place = key[:-1] if named else key
+    words = schema.words(place, names=named)
+    if not words:  # a check before rearranged it
+        place, words = item["loc"], schema.words(item["loc"])
     accepted = " or ".join(words) or item["msg"]
     if item["type"] == "missing":
         return "nothing", f"a value: {accepted}"
@@ -297,7 +305,7 @@ def _found_and_accepted(
     lower = f"{given}".lower()
     if item["type"] == "string_pattern_mismatch" and re.search(item["ctx"]["pattern"], lower):
         return f"{shown(given)}, did you mean {lower!r}?", accepted
-    return shown(given) + nearest(f"{given}", schema.choices(item["loc"])), accepted
+    return shown(given) + nearest(f"{given}", schema.choices(place, names=named)), accepted
 
 
 class _Schema:
@@ -313,19 +321,22 @@ class _Schema:
         """Return the keys that a mapping may have."""
         return [*chain.from_iterable(each.get("properties", ()) for each in self._at(place))]
 
-    def choices(self, place: Sequence[Any]) -> list[str]:
-        """Return the accepted words, if a value is one of several."""
-        return [*map(str, chain.from_iterable(map(_choices, self._at(place))))]
+    def choices(self, place: Sequence[Any], *, names: bool = False) -> list[str]:
+        """Return the accepted words, if a value is one of several; with `names` a key."""
+        return [*map(str, chain.from_iterable(map(_choices, self._accepted(place, names=names))))]
 
-    def words(self, place: Sequence[Any], *, names: bool = False) -> Iterator[str]:
-        """Yield what is accepted; with `names` as a key of a mapping of any keys."""
+    def words(self, place: Sequence[Any], *, names: bool = False) -> list[str]:
+        """Return what is accepted; with `names` as a key of a mapping of any keys."""
+        return [*dict.fromkeys(map(self._words, self._accepted(place, names=names)))]
+
+    def _accepted(self, place: Sequence[Any], *, names: bool) -> Iterator[Mapping[str, Any]]:
         for each in self._at(place):
             if not names:
-                yield self._words(each)
+                yield each
             for pattern in each.get("patternProperties", ()) if names else ():
-                yield _of_pattern(pattern)
+                yield {"pattern": pattern}
             if names and "propertyNames" in each:
-                yield self._words(each["propertyNames"])
+                yield from self._types(each["propertyNames"])
 
     def _at(self, place: Sequence[Any]) -> list[Mapping[str, Any]]:
         found = self._types(self._root)

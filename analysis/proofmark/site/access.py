@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import Field, SecretStr
 
-from proofmark.common.errors import BadInput, InputError
+from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.shared_models import StrictModel
 
@@ -201,7 +201,8 @@ class AnsibleAccess:
         """Set the options of the plug-ins; yield key, found and accepted of each refused one."""
         connection = self._connection(variables)
         if connection not in (*_SSH, *_LOCAL):
-            yield CONNECTION, repr(connection), "ssh, local, or partition.firmware.remote_shell"
+            found = f"{connection!r}{nearest(connection, ('ssh', 'local'))}"
+            yield CONNECTION, found, "ssh, local, or partition.firmware.remote_shell"
             return
         if self._is_become(variables):
             method = self._stated(variables, "become_method", "DEFAULT_BECOME_METHOD")

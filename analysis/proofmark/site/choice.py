@@ -214,6 +214,11 @@ def named_hosts(part: str, groups: Collection[str], hosts: Collection[str]) -> l
     if PLAIN_NAME.fullmatch(part):
         raise BadInput(_unknown(part, groups, hosts))
     if part.startswith("~"):
+        try:
+            re.compile(part[1:])
+        except re.error as error:
+            accepted = "~ and a regular expression, as ~xeon0.*"
+            raise bad_input("-l", "", f"{part!r}: {error}", accepted) from None
         return None
     if part.startswith("@") or part.count("[") != part.count("]"):
         raise bad_input("-l", "", repr(part), _ACCEPTED)

@@ -6,6 +6,7 @@ import re
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Mapping
+from difflib import get_close_matches
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -282,7 +283,14 @@ class DerivedItem(OtherItem, AgreedNumber):
 
 def _kind(item: object) -> str:
     known = item if isinstance(item, Mapping) else getattr(item, "model_fields_set", ())
-    return next((name for key, name in OF_KEYS.items() if key in known), ContractItem.__name__)
+    for key in map(str, known):
+        for near in get_close_matches(key, OF_KEYS, 1, _NEAR):  # the model refuses a slip
+            return OF_KEYS[near]
+    return ContractItem.__name__
+
+
+_NEAR = 0.8
+"""The likeness of two keys of which one is a slip of the other (`difflib`)."""
 
 
 _KEY = re.compile(

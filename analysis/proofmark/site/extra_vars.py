@@ -3,9 +3,6 @@
 An extra variable (``-e``) replaces facts, registered results and the variables of plays and roles.
 So each name that is not documented is refused. A variable of the inventory replaces defaults, and
 stands for a fact that is not set yet. So the internal names are refused there.
-
-Ansible passes over slips in the files of an inventory, or only warns of them: they are refused.
-A variable that is nearly one of the kit or of Ansible is named: it may be the site's own.
 """
 
 from __future__ import annotations
@@ -13,18 +10,15 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from difflib import get_close_matches
+from datetime import datetime
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
 from proofmark.common.errors import InputError, nearest
-from proofmark.common.files import text_or_empty
-from proofmark.common.input_limits import MAX_YAML_BYTES
-from proofmark.common.kit import kit_folder
 from proofmark.common.plugins import installed
 from proofmark.common.printed_command import (
     NAME,
@@ -33,10 +27,35 @@ from proofmark.common.printed_command import (
     Part,
     without,
 )
-from proofmark.common.yaml_models import composed
-from proofmark.site.choice import BESIDE_HOSTS
+from proofmark.common.translation import LANGUAGES
 
 _BOOL = re.compile(r"(?i:true|false)")
+
+
+def moment(text: str) -> datetime | None:
+    """Return a time with its zone; None if `text` is none."""
+    try:
+        made = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return made if made.tzinfo else None
+
+
+MOMENT = "a time with its zone, 2026-12-01T18:00:00Z"
+
+
+def _no_language(text: str) -> str:
+    return "" if text in LANGUAGES else ", ".join(LANGUAGES)
+
+
+def _no_moment(text: str) -> str:
+    return "" if moment(text) else MOMENT
+
+
+def _no_file(text: str) -> str:
+    return "" if Path(text).expanduser().is_file() else "a file that exists"
+
+
 _OWN: Mapping[str, CallVariable] = {
     "suite": CallVariable("str", NAME),
     "repeats": CallVariable("int", re.compile(r"[0-9]{1,6}"), of_plan=True),
@@ -44,17 +63,17 @@ _OWN: Mapping[str, CallVariable] = {
     "fresh": CallVariable("bool", _BOOL),
     "fail_fast": CallVariable("bool"),
     "strict": CallVariable("bool"),
-    "language": CallVariable("str"),
+    "language": CallVariable("str", mistake=_no_language),
     "provision_from": CallVariable("str", NAME, of_plan=True),
     "scratch_dir": CallVariable("path", PATH, of_plan=True),
     "baseline": CallVariable("str", NAME, of_plan=True),
     "accept_unjudged": CallVariable("bool", _BOOL, of_plan=True),
-    "signing_key": CallVariable("path"),
+    "signing_key": CallVariable("path", mistake=_no_file),
     "proofmark_runs": CallVariable("path"),
     "confirm_reboot": CallVariable("bool", _BOOL),
     "mode": CallVariable("str"),
     "take_over": CallVariable("bool"),
-    "window_ends": CallVariable("str"),
+    "window_ends": CallVariable("str", mistake=_no_moment),
     "bmc_user": CallVariable("str"),
     "bmc_password": CallVariable("str"),
 }
@@ -78,6 +97,20 @@ def call_variables() -> Mapping[str, CallVariable]:
     return variables
 
 
+_MEANT = {"case": "suite", "cases": "suite"}
+"""Names that people try for another one: a case is measured as a suite of its own."""
+TRUTH = "true, false, yes, no, on, off, 1 or 0"
+KINDS = {
+    "bool": TRUTH,
+    "boolean": TRUTH,
+    "float": "a number",
+    "int": "a whole number",
+    "integer": "a whole number",
+    "path": "a path",
+    "str": "a text",
+    "string": "a text",
+}
+"""The types of Ansible's argument specs and options in words."""
 OF_ONE_HOST = frozenset({"ansible_host", "ansible_ssh_host", "inventory_hostname"})
 """Variables that would give every node the address of one."""
 INTERPRETER = "ansible_python_interpreter"
@@ -116,13 +149,11 @@ def refused_extra_variables(
     known = {*variables, *connection, INTERPRETER} - OF_ONE_HOST
     names = sorted(map(str, given))
     for name in filter(variables.__contains__, names):
-        kind = variables[name].type
-        if (
-            ArgumentSpecValidator({name: {"type": kind}})
-            .validate({name: given[name]})
-            .error_messages
-        ):
-            yield InputError(f"-e {name}", "", repr(given[name]), f"the type {kind}")
+        kind, value = variables[name].type, given[name]
+        checked = ArgumentSpecValidator({name: {"type": kind}}).validate({name: value})
+        accepted = KINDS[kind] if checked.error_messages else variables[name].mistake(f"{value}")
+        if accepted and value != "":
+            yield InputError(f"-e {name}", "", repr(value), accepted)
     if rest := given.get(_WITHOUT_NAME):
         yield InputError("-e", "", f"{rest!r} without a name", "-e 'NAME=\"two words\"'")
     unknown = [name for name in names if name not in known and name != _WITHOUT_NAME]
@@ -133,7 +164,7 @@ def refused_extra_variables(
             yield InputError(f"-e {name}", "", "a setting of the site", accepted)
             unknown.remove(name)
     if unknown:
-        hint = nearest(unknown[0], variables)
+        hint = nearest(_MEANT.get(unknown[0], unknown[0]), variables)
         found = f"{'an unknown variable' if len(unknown) == 1 else 'unknown variables'}{hint}"
         accepted = f"{', '.join(variables)}, and variables of connections (ansible_user)"
         yield InputError(f"-e {', '.join(unknown)}", "", found, accepted)
@@ -208,181 +239,3 @@ def _names_in(node: Any) -> Iterator[str]:
         elif key in ("register", "loop_var", "index_var"):
             yield str(value)
         yield from _names_in(value)
-
-
-ENDINGS = ("", ".yml", ".yaml", ".json")
-"""The endings of the files of variables that Ansible reads (``YAML_VALID_EXTENSIONS``)."""
-OF_VARIABLES = ("group_vars", "host_vars")
-"""The folders of variables of an inventory."""
-_IN_GROUP = ("hosts", "vars", "children")
-_NUMBERS = {"int": int, "integer": int, "float": float}
-_TRUTH = "true, false, yes, no, on, off, 1 or 0"
-_KINDS = {"int": "a whole number", "integer": "a whole number", "float": "a number"}
-_NEAR = 0.8
-"""The likeness of two names of which one is a slip of the other (`difflib`)."""
-_NEAR_IN_ROLE = 0.6
-"""The same, for a name that begins with that of a role of the kit."""
-_NEAR_FILE = 0.7
-"""The same, for the name of a file of variables."""
-_RANGE = re.compile(r"""^\s*(?:-\s+)?["']?([\w.-]*\[[^\]\s"'{]*\]?[\w.-]*)""")
-"""A host with a range, at the begin of a line."""
-
-
-class Variable(NamedTuple):
-    """A variable of an inventory: ``file:line``, its name, the node of its value.
-
-    Attributes:
-        owner: the group or host of the file of variables; empty in another file.
-    """
-
-    place: str
-    name: str
-    value: yaml.Node
-    owner: str = ""
-
-
-def misnamed(inventory: Path) -> Iterator[InputError]:
-    """Yield the files that nothing reads because of their names, and ranges that are none."""
-    beside = {name.partition(".")[0]: name for name in (*BESIDE_HOSTS, *OF_VARIABLES)}
-    for each in sorted(inventory.iterdir()) if inventory.is_dir() else (inventory,):
-        alike = get_close_matches(each.name.partition(".")[0].lower(), beside, 1, 0.85)
-        right = beside[alike[0]] if alike else each.name
-        if right != each.name and each.suffix.lower() in (*ENDINGS, ".txt"):
-            yield InputError(f"{each}", "", "a file that nothing reads", right)
-        elif each.is_file() and right not in BESIDE_HOSTS:
-            lines = text_or_empty(each, MAX_YAML_BYTES).splitlines()
-            for number, line in enumerate(lines, start=1):
-                host = _RANGE.match(line)
-                if host and (accepted := _range_mistake(host[1])):
-                    yield InputError(f"{each}:{number}", "hosts", host[1], accepted)
-
-
-def _range_mistake(host: str) -> str:
-    """Return what is accepted in place of a range of hosts; empty if it is right."""
-    if host.count("[") != host.count("]"):
-        return f"a range in brackets: {host.rstrip(':')}]"
-    for inside in re.findall(r"\[([^\]]*)\]", host):
-        if re.fullmatch(r"\d+(-\d+|,[\d,-]+)", inside):
-            return f"a range with a colon: {host.replace('-', ':')}"
-        first, _, last = inside.partition(":")
-        if first.isdecimal() and last.isdecimal() and int(first) > int(last):
-            return f"the smaller number first: {host.replace(inside, f'{last}:{first}')}"
-    return ""
-
-
-def _pairs(node: yaml.Node | None) -> list[tuple[Any, Any]]:
-    return node.value if isinstance(node, yaml.MappingNode) else []
-
-
-def _variables(node: yaml.Node | None, file: Path) -> Iterator[Variable]:
-    for key, value in _pairs(node):
-        yield Variable(f"{file}:{key.start_mark.line + 1}", f"{key.value}", value)
-
-
-def _of_group(node: yaml.Node, name: str, file: Path) -> Iterator[Variable | InputError]:
-    """Yield the variables in a group of an inventory and of its hosts, and its wrong keys."""
-    for key, value in _pairs(node):
-        place = f"{file}:{key.start_mark.line + 1}"
-        if key.value == "vars":
-            yield from _variables(value, file)
-        elif key.value in _IN_GROUP and isinstance(value, yaml.SequenceNode):
-            yield InputError(place, f"{name}.{key.value}", "a list", "a mapping: NAME: for each")
-        elif key.value == "hosts":
-            for _, own in _pairs(value):
-                yield from _variables(own, file)
-        elif key.value == "children":
-            for child, group in _pairs(value):
-                yield from _of_group(group, f"{child.value}", file)
-        elif get_close_matches(f"{key.value}", _IN_GROUP):
-            found = f"unknown key{nearest(f'{key.value}', _IN_GROUP)}"
-            yield InputError(place, f"{name}.{key.value}", found, ", ".join(_IN_GROUP))
-
-
-def _files(inventory: Path) -> Iterator[Path]:
-    folder = inventory if inventory.is_dir() else inventory.parent
-    for each in OF_VARIABLES:
-        below = sorted((folder / each).rglob("*"))
-        yield from (file for file in below if file.suffix in ENDINGS and file.is_file())
-    beside = sorted(folder.glob("*.y*ml")) if inventory.is_dir() else [inventory]
-    yield from (each for each in beside if each.name not in BESIDE_HOSTS)
-
-
-def _stated(inventory: Path) -> Iterator[Variable | InputError]:
-    """Yield each variable in the YAML files of an inventory, and each wrong key of a group."""
-    for file in _files(inventory):
-        above = [place for place, name in enumerate(file.parts) if name in OF_VARIABLES]
-        if above:
-            owner = file.parts[above[-1] + 1].removesuffix(file.suffix)
-            found = _variables(composed(file), file)
-            yield from (each._replace(owner=owner) for each in found)
-            continue
-        for key, group in _pairs(composed(file)):
-            yield from _of_group(group, f"{key.value}", file)
-
-
-def variables_of_groups(inventory: Path) -> Iterator[Variable]:
-    """Yield the variables in the files of groups of an inventory."""
-    for each in _stated(inventory):
-        if isinstance(each, Variable) and f"/{OF_VARIABLES[0]}/" in each.place:
-            yield each
-
-
-def mistakes_in(inventory: Path, types: Mapping[str, str]) -> Iterator[InputError]:
-    """Yield the wrong keys of groups, and the known variables with a value of another type.
-
-    Args:
-        types: of the variables of Ansible that decide how a host is reached.
-    """
-    every = {**types, **setting_types(kit_folder())}
-    for each in _stated(inventory):
-        if isinstance(each, InputError):
-            yield each
-        elif accepted := _accepted(each.value, every, each.name):
-            yield InputError(each.place, each.name, repr(each.value.value), accepted)
-
-
-def _accepted(node: yaml.Node, types: Mapping[str, str], name: str) -> str:
-    """Return what is accepted in place of the value of a variable; empty if it may be right."""
-    kind, plain = types.get(name, ""), node.tag.startswith("tag:yaml.org")
-    if not plain or not isinstance(node, yaml.ScalarNode) or not node.value or "{" in node.value:
-        return ""
-    if kind in ("bool", "boolean"):
-        return "" if node.value.lower() in re.split(r", | or ", _TRUTH) else _TRUTH
-    try:
-        _NUMBERS.get(kind, str)(node.value)
-    except ValueError:
-        return _KINDS[kind]
-    return ""
-
-
-def near_variables(inventory: Path, known: Collection[str]) -> Iterator[InputError]:
-    """Yield each variable that is nearly one of `known`, or has the prefix of a role of the kit."""
-    roles = tuple(f"{folder.name}_" for folder in kit_folder().glob("roles/*"))
-
-    @cache  # thousands of hosts have the same names
-    def near(name: str) -> list[str]:
-        likeness = _NEAR_IN_ROLE if name.startswith(roles) else _NEAR
-        return [] if name in known else get_close_matches(name, known, 1, likeness)
-
-    for each in _stated(inventory):
-        if isinstance(each, Variable) and (close := near(each.name)):
-            accepted = "a name of the kit or of Ansible, or another one of the site's own"
-            found = f"no variable that is read, did you mean {close[0]!r}?"
-            yield InputError(each.place, each.name, found, accepted)
-
-
-def of_nothing(inventory: Path, names: Mapping[str, Collection[str]]) -> Iterator[InputError]:
-    """Yield the files of variables whose group or host differs from an existing one by letters.
-
-    Args:
-        names: the groups and the hosts, by the name of the folder of their variables.
-    """
-    for folder, known in names.items():
-        for each in sorted((inventory / folder).glob("*")):
-            name = each.name.removesuffix(each.suffix) if each.suffix in ENDINGS else each.name
-            close = get_close_matches(name, known, 1, _NEAR_FILE) if name not in known else []
-            if close and _DIGITS.sub("", close[0]) != _DIGITS.sub("", name):
-                yield InputError(f"{each}", "", f"variables of no {folder[:-5]}", close[0])
-
-
-_DIGITS = re.compile(r"\d+")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from functools import cache, cached_property
 from importlib.resources import files
 from itertools import chain
@@ -250,7 +251,7 @@ class Firmware(StrictModel):
         if self.vendor and self.vendor not in vendors():
             hint = nearest(self.vendor, vendors())
             raise KeyMistake(f"one of {', '.join(vendors())}{hint}", "vendor")
-        if self.vendor and self.back_end != "redfish":
+        if self.vendor and not get_close_matches(self.back_end, ["redfish"], 1, 0.8):
             raise KeyMistake("only accepted with back_end redfish", "vendor")
         return self
 

@@ -22,19 +22,14 @@ from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.files import text_or_empty
 from proofmark.common.input_limits import MAX_YAML_BYTES
 from proofmark.common.kit import ansible_constants, kit_folder
+from proofmark.common.nodesets import folded
+from proofmark.common.plugins import installed
 from proofmark.common.shared_models import StrictModel
-from proofmark.common.yaml_models import check_files, key_at
+from proofmark.common.yaml_models import check_files, key_at, placed, shown
 from proofmark.site.access import CONNECTION, Access, AnsibleAccess, access
 from proofmark.site.choice import BESIDE_HOSTS, named_hosts, parts_of, selected
 from proofmark.site.contract_document import CONTRACT
-from proofmark.site.extra_vars import (
-    misnamed,
-    mistakes_in,
-    near_variables,
-    of_nothing,
-    setting_types,
-    variables_of_groups,
-)
+from proofmark.site.extra_vars import setting_types
 
 MARK = "QUESTION:"
 _COMMENT = re.compile(rf"^\s*#\s*{MARK}\s*(.+)$")
@@ -206,35 +201,6 @@ def plain(value: Any, filled: Callable[[str], Any] | None = None) -> Any:
     return value
 
 
-def refuse_split_facts(manager: Any, variable: str, parent: str) -> None:
-    """Refuse an inventory with two files of variables that define `variable` of one partition.
-
-    Ansible does not join dictionaries: that of one file replaces that of the other one.
-
-    Args:
-        manager: Ansible's ``InventoryManager``.
-        variable: the name of the variable, a dictionary.
-        parent: the group whose children are the partitions.
-
-    Raises:
-        BadInput: it names the files of each partition.
-    """
-    top = manager.groups.get(parent)
-    stated = []
-    for source in map(Path, manager._sources):
-        stated += [each for each in variables_of_groups(source) if each.name == variable]
-    mistakes = []
-    for group in top.child_groups if top else ():
-        names = {group.name, *(each.name for each in group.get_ancestors())}
-        places = [each.place for each in stated if each.owner in names]
-        if len(places) > 1:
-            found = f"defined in {len(places)} files, of which Ansible reads one"
-            accepted = f"one file with the key {variable}; another one is {', '.join(places[1:])}"
-            mistakes.append(InputError(places[0], variable, found, accepted))
-    if mistakes:
-        raise BadInput(*mistakes)
-
-
 COMPUTE = "compute"
 """The parent group of all partitions. Plays target it."""
 ALIASES = "proofmark_aliases"
@@ -306,7 +272,6 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
             cannot be reached in its way.
     """
     check_files(inventory)
-    _refuse_misnamed(inventory)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         constants = ansible_constants()
@@ -314,7 +279,7 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
         from ansible.errors import AnsibleError
         from ansible.inventory import manager as of_ansible
         from ansible.parsing.dataloader import DataLoader
-        from ansible.parsing.vault import VaultSecretsContext
+        from ansible.parsing.vault import AnsibleVaultError, VaultSecretsContext
         from ansible.plugins.loader import init_plugin_loader
         from ansible.utils.collection_loader import AnsibleCollectionConfig
         from ansible.vars.hostvars import HostVars
@@ -327,6 +292,7 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
             of_ansible.IGNORED = re.compile(joined)
         if AnsibleCollectionConfig.collection_finder is None:
             init_plugin_loader()  # variables may contain lookups and filters
+        _refuse_misnamed(inventory)
         loader = DataLoader()
         # As for acceptance.yml. Else Ansible reads group_vars of the current folder.
         loader.set_basedir(f"{kit_folder()}")
@@ -351,7 +317,11 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
             return resolved_groups(manager, variables, loader)
         except AnsibleError as error:
             where, key, found = _place_of(error, inventory)
-            raise bad_input(where, key, found, "a valid Ansible inventory") from None
+            if isinstance(error.__context__ or error, AnsibleVaultError):
+                closed = InputError(where, key, found, "the password of ansible-vault")
+                raise BadInput(*slips("encrypted", inventory) or [closed]) from None
+            accepted = "a value that Ansible can compute" if key else "a valid Ansible inventory"
+            raise bad_input(where, key, found, accepted) from None
 
 
 def _place_of(error: Any, inventory: Path) -> tuple[str, str, str]:
@@ -363,12 +333,19 @@ def _place_of(error: Any, inventory: Path) -> tuple[str, str, str]:
         return f"{inventory}", "", f"{error}"
     file, line = Path(os.path.relpath(origin.path)), origin.line_num or 0
     file = file if not inventory.is_absolute() else Path(origin.path)
-    return f"{file}:{line}", key_at(file, line), f"{error.obj!r}: {error}"
+    return f"{file}:{line}", key_at(file, line), f"{shown(error.obj)}: {error}"
 
 
 def _refuse_misnamed(inventory: Path) -> None:
-    if mistakes := [*misnamed(inventory)]:
+    wrong = slips("mistakes_in", inventory, AnsibleAccess({}).types)
+    if mistakes := [*slips("misnamed", inventory), *wrong]:
         raise BadInput(*mistakes)
+
+
+def slips(check: str, *about: Any) -> list[InputError]:
+    """Return what a check of a package finds in the files of an inventory."""
+    point = installed(__name__).get(check)
+    return [*point.load()(*about)] if point else []
 
 
 def unread_group_vars() -> list[InputError]:
@@ -407,12 +384,11 @@ def _refuse_skipped(manager: Any) -> None:
     read = {str(source) for source in manager._inventory.processed_sources}
     files: list[Path] = []
     mistakes: list[InputError] = []
-    types = AnsibleAccess({}).types
     for source in map(Path, manager._sources):
         files += _inventory_files(source)
-        mistakes += mistakes_in(source, types)
         names = {"group_vars": manager.groups, "host_vars": manager.hosts}
-        mistakes += of_nothing(source if source.is_dir() else source.parent, names)
+        folder = source if source.is_dir() else source.parent
+        mistakes += slips("of_nothing", folder, names)
     if mistakes:
         raise BadInput(*mistakes)
     if unread := [file for file in files if f"{file}" not in read]:
@@ -426,14 +402,33 @@ def _refuse_skipped(manager: Any) -> None:
         hint = "" if group else nearest(COMPUTE, manager.groups)
         accepted = f"hosts.yml with the groups {COMPUTE}, PARTITION and its hosts"
         raise bad_input(about, f"all.children.{COMPUTE}", f"{found}{hint}", accepted)
-    refuse_split_facts(manager, PARTITION, COMPUTE)
+    if shared := [*_not_in_one_partition(group)]:
+        key = f"all.children.{COMPUTE}"
+        about = placed(files, key.split("."))[0] or f"{[*files, source][0]}"
+        raise BadInput(*(InputError(about, key, *each) for each in shared))
+    if split := slips("split_facts", manager, PARTITION, COMPUTE):
+        raise BadInput(*split)
+
+
+def _not_in_one_partition(compute: Any) -> Iterator[tuple[str, str]]:
+    """Yield the hosts whose facts would be those of none or of the last of several partitions."""
+    partitions: dict[str, list[str]] = {host.name: [] for host in compute.get_hosts()}
+    for group in compute.child_groups:
+        for host in group.get_hosts():
+            partitions[host.name].append(group.name)
+    kinds: dict[str, list[str]] = {}
+    for host, names in partitions.items():
+        if len(names) != 1:
+            kinds.setdefault(" and ".join(names) or "no partition", []).append(host)
+    for where, hosts in kinds.items():
+        yield f"{folded(hosts)} in {where}", "each host in one group below compute, its partition"
 
 
 def odd_variables(inventory: Path) -> list[InputError]:
     """Return the variables of an inventory that are nearly one of the kit or of Ansible."""
     further = {variable for each in _settings_of_ansible() for variable in each}
     known = {ALIASES, PARTITION, *AnsibleAccess({}).types, *setting_types(kit_folder()), *further}
-    return [*near_variables(inventory, known)]
+    return slips("near_variables", inventory, known)
 
 
 def _settings_of_ansible() -> Iterator[list[str]]:
@@ -539,7 +534,12 @@ def resolved_groups(
         if selected:
             own = values_of(selected[0], (PARTITION, TOOLCHAIN))
             facts = own.get(PARTITION)
-            made = _group(hosts, selected, facts, reader, lambda host: values_of(host, wanted))
+            try:
+                made = _group(hosts, selected, facts, reader, lambda host: values_of(host, wanted))
+            except BadInput as error:
+                source = Path(manager._sources[0])
+                placed_there = slips("at_variables", source, error.mistakes)
+                raise BadInput(*placed_there or error.mistakes) from None
             further = {"toolchain": own.get(TOOLCHAIN), "siblings": siblings}
             groups[group.name] = made.model_copy(update=further)
     return groups

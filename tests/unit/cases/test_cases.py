@@ -81,6 +81,35 @@ def test_an_unknown_key_is_refused_with_file_line_and_the_nearest(kit: Kit) -> N
     assert f"{path}:{line}: lanch: found unknown key, did you mean 'launch'?" in refusal(kit)
 
 
+@pytest.mark.parametrize(
+    ("expression", "found", "accepted"),
+    [
+        ("{max2(cores)}", "'max2', which is not defined, did you mean 'max'?", "max, floor"),
+        ("{cores", "'{cores'", "a closing brace for each opening one"),
+        ("{cores +}", "'cores +' (invalid syntax)", "an expression in braces"),
+    ],
+)
+def test_an_expression_that_no_machine_can_compute_is_refused(
+    kit: Kit, expression: str, found: str, accepted: str
+) -> None:
+    """An unclosed brace was a text, and the others made each suite of the case idle."""
+    path = kit.case(let={"size": expression})
+    said = refusal(kit)
+    line = path.read_text(encoding="utf-8").splitlines().index(f"  size: '{expression}'") + 1
+    assert said.startswith(f"{path}:{line}: let.size: found {found}; accepted: ")
+    assert accepted in said.partition("accepted")[2]
+    kit.case(let={"size": "{max(cores, 2)}"})  # the control
+    kit.benchmarks()
+
+
+@pytest.mark.parametrize("name", ["other.yaml", "Other.yml", "an other.yml"])
+def test_a_file_whose_name_is_no_name_of_a_case_is_refused(kit: Kit, name: str) -> None:
+    path = kit.case("other", suites={})
+    kit.benchmarks()
+    path.rename(path.with_name(name))
+    assert f"{name}: found the name {name!r}; accepted: a name of a-z, 0-9 and -" in refusal(kit)
+
+
 def test_mistakes_of_several_files_are_named_together(kit: Kit) -> None:
     kit.case("one", lanch="mpi")
     kit.case("two", drop=["title"])

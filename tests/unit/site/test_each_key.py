@@ -284,3 +284,5 @@ def test_one_mistake_is_one_line(
             assert not re.search(OF_PYDANTIC, match[5]), match[0]
             if kind == "unknown":
                 assert meant == f"{name!r}?", match[0]
+            if kind == "word" and found.endswith("x'") and len(found) > 4:
+                assert meant == f"{found[1:-2]!r}?", match[0]

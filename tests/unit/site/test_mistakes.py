@@ -291,6 +291,13 @@ def test_a_wrong_limit_gets_a_suggestion(
     assert main(["plan", "-i", str(inventory), "-l", limit, "--suite", "quick"]) == 3
 
 
+def test_a_wrong_regular_expression_is_refused(
+    inventory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (line,) = mistakes(capsys, inventory, "-l", "~node[")
+    assert line.startswith("-l: found '~node[': unterminated character set at position 4; accepted")
+
+
 @pytest.mark.parametrize("limit", ["cluster", "clus*", "node*[0:1]", "cluster:!node*[2]", "~nod.*"])
 def test_a_pattern_of_ansible_is_no_wrong_limit(
     inventory: Path, capsys: pytest.CaptureFixture[str], limit: str
@@ -418,6 +425,76 @@ MISSPELLED = {
         "our_own: 1\nour_own: 2\n",
         ":2: our_own: found the key a second time; accepted: each key once",
     ),
+    "host-of-two-partitions": (
+        "hosts.yml",
+        HOSTS + "            n1:\n        other: {hosts: {n1: }}\n",
+        ":3: all.children.compute: found n1 in cluster and other; accepted: each host in one group",
+    ),
+    "host-of-no-partition": (
+        "hosts.yml",
+        "all: {children: {compute: {hosts: {n1: }}}}\n",
+        ":1: all.children.compute: found n1 in no partition; accepted: each host in one group",
+    ),
+    "two-hosts-on-a-line": (
+        "hosts.yml",
+        HOSTS + "            n1,n2:\n",
+        ":7: cluster.hosts: found 'n1,n2'; accepted: one host on a line, or a range",
+    ),
+    "list-in-place-of-a-text": (
+        "group_vars/all.yml",
+        "our_own: 1\nansible_user: [me]\n",
+        ":2: ansible_user: found a list; accepted: a text",
+    ),
+    "list-in-place-of-a-number": (
+        "group_vars/all.yml",
+        "gate_node_hours: [1]\n",
+        ":1: gate_node_hours: found a list; accepted: a number",
+    ),
+    "variables-in-a-list": (
+        "group_vars/all.yml",
+        "- our_own: 1\n",
+        ":1: found a list; accepted: a mapping: NAME: VALUE",
+    ),
+    "connection": (
+        "group_vars/all.yml",
+        "ansible_connection: lokal\n",
+        ":1: ansible_connection: found 'lokal', did you mean 'local'?; accepted: ssh, local, or",
+    ),
+    "vault-without-a-password": (
+        "group_vars/all.yml",
+        "$ANSIBLE_VAULT;1.1;AES256\n6231\n",
+        ": found an encrypted file, and no password for it; accepted: the password of ansible-va",
+    ),
+    "value-of-a-vault": (
+        "group_vars/all.yml",
+        "ansible_user: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  6231\n",
+        ":1: ansible_user: found ",
+    ),
+    "section": (
+        "hosts",
+        "[cluster]\nn1\n[compute:childern]\ncluster\n",
+        ":3: compute: found [compute:childern], did you mean 'children'?; accepted: [GROUP], [GR",
+    ),
+    "child": (
+        "hosts",
+        "[cluster]\nn1\n[compute:children]\nclutser\n",
+        ":4: compute.children: found 'clutser', a group without a section, did you mean 'cluster'?",
+    ),
+    "variables-of-a-section": (
+        "hosts",
+        "[cluster]\nn1 ansible_port=ssh\n[compute:children]\ncluster\n",
+        ":2: ansible_port: found 'ssh'; accepted: a whole number",
+    ),
+    "truth-of-a-section": (
+        "hosts",
+        "[cluster]\nn1\n[compute:children]\ncluster\n[all:vars]\nansible_become=maybe\n",
+        ":6: ansible_become: found 'maybe'; accepted: true, false, yes, no, on, off, 1 or 0",
+    ),
+    "hosts-of-a-section": (
+        "hosts",
+        "[cluster]\nn1,n2\n[compute:children]\ncluster\n",
+        ":2: cluster.hosts: found 'n1,n2'; accepted: one host on a line, or a range",
+    ),
     "template": (
         "group_vars/all.yml",
         "our_own: {{ other }}\n",
@@ -432,11 +509,118 @@ def test_check_and_plan_name_a_slip_in_the_files_of_ansible(
 ) -> None:
     file, text, expected = MISSPELLED[name]
     (inventory / file).parent.mkdir(exist_ok=True)
+    if file == "hosts":
+        (inventory / "hosts.yml").unlink()
     (inventory / file).write_text(text, encoding="utf-8")
     (said,) = [each for each in mistakes(capsys, inventory) if each.startswith(f"{inventory}")]
     assert said.startswith(f"{inventory / file}{expected}")
     assert main(["plan", "-i", f"{inventory}", "-l", "cluster"]) == 3
     assert said in capsys.readouterr().err
+
+
+def test_hosts_in_the_form_of_ini_are_read(
+    inventory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The control of the slips in such a file."""
+    (inventory / "hosts.yml").unlink()
+    text = "# all\n[cluster]\nnode[001:004] ansible_port=22\n[compute:children]\ncluster\n"
+    (inventory / "hosts").write_text(f"{text}[all:vars]\nansible_user = 'me'\n")
+    assert mistakes(capsys, inventory) == []
+
+
+def test_the_check_of_a_contract_names_the_file_with_nearly_its_name(
+    inventory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = inventory / "contract.yml"
+    words = ["acceptance", "check", "-i", f"{inventory}"]
+    assert main(words) == 3
+    assert f"{file}: found no such file; accepted: the contract of" in capsys.readouterr().err
+    file.with_suffix(".yaml").write_text("title: x\n")
+    assert main(words) == 3
+    expected = "contract.yaml: found a file that nothing reads; accepted: contract.yml"
+    assert expected in capsys.readouterr().err
+
+
+DEAL = "title: t\nparties: {buyer: A}\nitems:\n  - {number: '1', text: a, {}}\n"
+SLIPS_OF_A_CONTRACT = {
+    "witness: a power cut": "items.0.witness: found unknown key, did you mean 'witnessed'?",
+    "chek: memory, equal: true": "items.0.chek: found unknown key, did you mean 'check'?",
+    "check: memry, equal: true": "items.0.check: found 'memry', did you mean 'memory'?",
+    "derive: sum, items: ['1'], value: 1, unit: s, at_least: 1": (
+        "items.0.derive: found unknown key, did you mean 'derived'?"
+    ),
+    "case: stream, metrics: triad, value: 1, unit: GB/s, at_least: 1": (
+        "items.0.metrics: found unknown key, did you mean 'metric'?"
+    ),
+    "case: stream, metric: triad, value: 1, unit: GB/s, at_least: 1, of: worse": (
+        "items.0.of: found 'worse', did you mean 'worst'?; accepted: median, best, worst"
+    ),
+    "case: hpl, metric: rmax, rule: rpeak_nominel, at_least: 0.7": (
+        "items.0.rule: found 'rpeak_nominel', did you mean 'rpeak_nominal'?"
+    ),
+}
+
+
+@pytest.mark.parametrize("item", SLIPS_OF_A_CONTRACT)
+def test_a_slip_in_an_item_is_one_line_with_the_nearest_word(
+    inventory: Path, item: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A key that is nearly a required one does not also make that one missing."""
+    file = inventory / "contract.yml"
+    file.write_text(DEAL.replace("{}", item))
+    (said,) = mistakes(capsys, inventory)
+    assert said.startswith(f"{file}:4: {SLIPS_OF_A_CONTRACT[item]}")
+
+
+def test_the_role_of_a_signer_has_a_nearest_word(
+    inventory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = inventory / "contract.yml"
+    deal = DEAL.replace("{}", "witnessed: a power cut")
+    file.write_text(f"{deal}signers: {{byer: []}}\n")
+    (said,) = mistakes(capsys, inventory)
+    accepted = "buyer, supplier, witness, party"
+    expected = f"signers.byer: found 'byer', did you mean 'buyer'?; accepted: {accepted}"
+    assert said == f"{file}:5: {expected}"
+
+
+@pytest.mark.parametrize("key", ["hpl_nb: auto", "hpl_nb: 384.5", "hpl_nb: -1"])
+def test_a_wrong_fact_is_named_where_it_stands(
+    inventory: Path, key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The cases compute with it: they were named."""
+    edit(inventory, {"hpl_nb: .*": key, "stream_array_size: .*": "stream_array_size: 64M"})
+    said = mistakes(capsys, inventory)
+    assert len(said) == 2
+    (nb,) = (each for each in said if "hpl_nb" in each)
+    assert re.match(rf"{inventory / FACTS}:\d+: partition.facts.hpl_nb: found ", nb)
+    assert nb.endswith("; accepted: a whole number from 1")
+    edit(inventory, {"stream_array_size: .*": "stream_array_size: 64000000"})
+    if "auto" in key:
+        assert main(["plan", "-i", f"{inventory}", "-l", "cluster", "--suite", "full"]) == 3
+        assert nb in capsys.readouterr().err
+
+
+def test_a_wrong_back_end_does_not_blame_the_vendor(
+    inventory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(inventory, add("  firmware: {back_end: redfsh, vendor: ilo, bmc: '{node}-bmc'}\n"))
+    (said,) = mistakes(capsys, inventory)
+    assert "partition.firmware.back_end: found 'redfsh', did you mean 'redfish'?" in said
+
+
+@pytest.mark.parametrize("words", [["cases", "--check", "stream.yml"], ["check", "--siute", "q"]])
+def test_an_unknown_argument_is_named_with_the_known_ones(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 3
+    (said,) = (each for each in capsys.readouterr().err.splitlines() if "found" in each)
+    near = ", did you mean '--suite'?" * (words[0] == "check")
+    assert f"proofmark {words[0]}: found {words[-2 if near else -1]!r}{near}; accepted: " in said
+    assert "--suite" in said.partition("accepted")[2]
+    assert "groups-fd" not in said
 
 
 @pytest.mark.parametrize(

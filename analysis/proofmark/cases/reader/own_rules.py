@@ -23,7 +23,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from proofmark.cases.reader.programs import PROGRAMS
 from proofmark.cases.reader.reader import ParameterType, Reader, TextRun, line, words
-from proofmark.common.errors import bad_input, nearest
+from proofmark.common.errors import KeyMistake, bad_input, nearest
 from proofmark.common.plugins import installed
 from proofmark.common.shared_models import StrictModel
 
@@ -52,7 +52,8 @@ def _check_known(names: Iterable[str], known: Iterable[str], where: str, kind: s
     words = set(known)
     for name in names:
         if name not in words:
-            raise ValueError(f"{where}: {name!r} is not a {kind}{nearest(name, words)}")
+            found = f"{name!r} is not a {kind}{nearest(name, words)}"
+            raise KeyMistake(f"{', '.join(sorted(words))}: {found}", where)
 
 
 class OwnRules(StrictModel):

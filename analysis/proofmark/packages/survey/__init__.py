@@ -1,4 +1,4 @@
-"""The survey of a machine: the first inventory of a site, and its differences from the machine.
+"""The survey of a machine: the first inventory of a site, its differences, slips in its files.
 
 May import: every room.
 """
@@ -13,6 +13,15 @@ INIT = AddedCommand("site", "proofmark.packages.survey.init", "write a site from
 PLUGINS: PluginTable = {
     "proofmark.cli.commands": {
         "init": ":INIT",
+    },
+    "proofmark.site.groups": {
+        "at_variables": "slips:at_variables",
+        "encrypted": "slips:encrypted",
+        "misnamed": "slips:misnamed",
+        "mistakes_in": "slips:mistakes_in",
+        "near_variables": "slips:near_variables",
+        "of_nothing": "slips:of_nothing",
+        "split_facts": "slips:split_facts",
     },
     "proofmark.packages.survey.listings": {
         "flux": "listings:FluxNodes",
