@@ -370,7 +370,9 @@ def _measure_again(verdict: Verdict) -> Iterator[NextStep]:
         step = _group(OPEN, problem, "", results, Again.RERUN)
         if not step.steps:  # the planned executions alone stay open
             step = replace(step, again=Again.FRESH)
-        action = _("Measure {nodes} again: its repeats do not prove a fault").format(nodes=step.nodes)
+        action = _("Measure {nodes} again: its repeats do not prove a fault").format(
+            nodes=step.nodes
+        )
         yield replace(step, action=action)
 
 

@@ -15,13 +15,7 @@ PLUGINS: PluginTable = {
         "init": ":INIT",
     },
     "proofmark.site.groups": {
-        "at_variables": "slips:at_variables",
-        "encrypted": "slips:encrypted",
-        "misnamed": "slips:misnamed",
-        "mistakes_in": "slips:mistakes_in",
-        "near_variables": "slips:near_variables",
-        "of_nothing": "slips:of_nothing",
-        "split_facts": "slips:split_facts",
+        "site-files": "site_files:SiteFiles",
     },
     "proofmark.packages.survey.listings": {
         "flux": "listings:FluxNodes",

@@ -23,6 +23,7 @@ from proofmark.common.kit import kit_folder
 from proofmark.common.yaml_models import composed
 from proofmark.site.choice import BESIDE_HOSTS
 from proofmark.site.extra_vars import KINDS, TRUTH, setting_types
+from proofmark.site.groups import FileChecks
 
 ENDINGS = ("", ".yml", ".yaml", ".json")
 """The endings of the files of variables that Ansible reads (``YAML_VALID_EXTENSIONS``)."""
@@ -283,3 +284,37 @@ def of_nothing(inventory: Path, names: Mapping[str, Collection[str]]) -> Iterato
 
 
 _DIGITS = re.compile(r"\d+")
+
+
+class SiteFiles(FileChecks):
+    """The checks of this module."""
+
+    def misnamed(self, inventory: Path) -> Iterable[InputError]:
+        """See `misnamed`."""
+        return misnamed(inventory)
+
+    def wrong(self, inventory: Path, types: Mapping[str, str]) -> Iterable[InputError]:
+        """See `mistakes_in`."""
+        return mistakes_in(inventory, types)
+
+    def unlike(self, inventory: Path, known: Collection[str]) -> Iterable[InputError]:
+        """See `near_variables`."""
+        return near_variables(inventory, known)
+
+    def of_nothing(
+        self, inventory: Path, names: Mapping[str, Collection[str]]
+    ) -> Iterable[InputError]:
+        """See `of_nothing`."""
+        return of_nothing(inventory, names)
+
+    def split(self, manager: Any, variable: str, parent: str) -> Iterable[InputError]:
+        """See `split_facts`."""
+        return split_facts(manager, variable, parent)
+
+    def placed(self, inventory: Path, mistakes: Iterable[InputError]) -> Iterable[InputError]:
+        """See `at_variables`."""
+        return at_variables(inventory, mistakes)
+
+    def encrypted(self, inventory: Path) -> Iterable[InputError]:
+        """See `encrypted`."""
+        return encrypted(inventory)
