@@ -25,7 +25,8 @@ from tests.roles.kit import Kit, Played, processes_of
 
 from proofmark.software.providers.easybuild import AS_ROOT
 from proofmark.software.spack.installation import this_system
-from proofmark.software.spack.lock_check import canonicalise, overlay_digest
+from proofmark.software.spack.lock_check import canonicalise, digest_of_inputs, overlay_digest
+from proofmark.software.spack.lock_file import REQUEST, SiteRequest
 from proofmark.software.spack.mirror import canonical_sources
 
 pytestmark = pytest.mark.slow
@@ -216,6 +217,8 @@ def site_lock(kit: Kit) -> None:
     (site / "spack.lock").write_text(canonicalise(json.loads(text)))
     (site / "sources.json").write_text(canonical_sources({"lib-one@2.0": (), "shell@1.0": ()}))
     shutil.copy(ours.parent / "spack.yaml", site)
+    inputs = digest_of_inputs(site / "spack.yaml", ours.parent, ours.name)
+    (site / REQUEST).write_text(SiteRequest(inputs=inputs, packages={}).model_dump_json())
 
 
 def builders(kit: Kit) -> list[str]:

@@ -39,18 +39,13 @@ from proofmark.software.spack.installation import (
 from proofmark.software.spack.lock_check import PINS, load_mapping
 from proofmark.software.spack.mirror import (
     Located,
-    SourceState,
     locate,
     read_sources,
 )
 
 MISSING = 1
 """The exit code if the mirror lacks a source."""
-WORDS = {
-    SourceState.FOUND: "found",
-    SourceState.MISSING: "missing",
-    SourceState.OTHER_CHECKSUM: "another checksum",
-}
+WORDS = {"found": "found", "missing": "missing", "other-checksum": "another checksum"}
 
 
 def site_locks(options: Namespace) -> Path | None:
@@ -206,7 +201,7 @@ def sources(options: Namespace) -> int:
         print_json([_fields(each, mirror) for each in found])
     else:
         _print_sources(lock.source, found, mirror)
-    return MISSING if mirror and not all(each.usable for each in found) else 0
+    return MISSING if mirror and any(each.state != "found" for each in found) else 0
 
 
 def _fields(each: Located, mirror: Path | None) -> dict[str, object]:
@@ -225,7 +220,7 @@ def _print_sources(lock: Path, found: list[Located], mirror: Path | None) -> Non
     print_table(("package", "file", *state_title, "SHA-256", "addresses"), rows)
     print_line(f"{len(found)} files of {lock}")
     if mirror:
-        missing = [each.source.name for each in found if not each.usable]
+        missing = [each.source.name for each in found if each.state != "found"]
         bring = f"bring {', '.join(missing)}; any name serves" if missing else "nothing to bring"
         print_line(f"{mirror} has {len(found) - len(missing)} of {len(found)}: {bring}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
@@ -51,17 +51,16 @@ class FirstError:
     line: int = 0
 
 
-_Q = r"['\"`]?"
-_GNU = r"(?P<file>[^\s:()\"]+):(?P<line>\d+)(?::\d+)?: "
-_INTEL = r"(?P<file>[^\s()\"]+)\((?P<line>\d+)\): "
-_EDG = r"\"(?P<file>[^\"]+)\", line (?P<line>\d+): "
-_PGI = r"(?:PGC|PGF\d*|NVC|NVC\+\+|NVFORTRAN)-"
-_PGI_END = r" \((?P<file>[^\s()]+): (?P<line>\d+)\)"
-
 # In the order of their priority for one line. gcc, clang and compilers made from it (icx, craycc,
 # armclang, amdclang, flang); classic icc and ifort, and ifx; nvc and nvfortran; linkers; shells.
-_PARTS = {"<GNU>": _GNU, "<INTEL>": _INTEL, "<EDG>": _EDG, "<PGI>": _PGI}
-_PARTS |= {"<PGI_END>": _PGI_END, "<Q>": _Q}
+_PARTS = {
+    "<GNU>": r"(?P<file>[^\s:()\"]+):(?P<line>\d+)(?::\d+)?: ",
+    "<INTEL>": r"(?P<file>[^\s()\"]+)\((?P<line>\d+)\): ",
+    "<EDG>": r"\"(?P<file>[^\"]+)\", line (?P<line>\d+): ",
+    "<PGI>": r"(?:PGC|PGF\d*|NVC|NVC\+\+|NVFORTRAN)-",
+    "<PGI_END>": r" \((?P<file>[^\s()]+): (?P<line>\d+)\)",
+    "<Q>": r"['\"`]?",
+}
 
 
 def _rules() -> Iterator[tuple[ErrorKind, re.Pattern[str]]]:
@@ -274,15 +273,15 @@ def read_log(path: Path, stage: Path) -> list[str]:
         return []
 
 
-def error_of_build(log: Path, read: Callable[[Path], list[str]]) -> FirstError | None:
-    """Return the first error in the log of a build.
+def error_of_build(log: Path, stage: Path) -> FirstError | None:
+    """Return the first error in the log of a build below `stage`.
 
     If `configure` found that a compiler does not work, the reason is in its ``config.log``.
     """
-    error = first_error(read(log))
+    error = first_error(read_log(log, stage))
     if error is not None and error.kind is ErrorKind.COMPILER_FAILS:
-        reason = first_error(failed_test(read(log.parent / "spack-src/config.log")))
-        return reason or error
+        config = read_log(log.parent / "spack-src/config.log", stage)
+        error = first_error(failed_test(config)) or error
     return error
 
 
@@ -299,7 +298,7 @@ def refused(
     if failure is None:
         accepted = f"a complete installation; see {output}; run the same command again to continue"
         return bad_input(tool, "", f"exit code {exit_code}", accepted)
-    error = error_of_build(failure.log, lambda path: read_log(path, stage)) if failure.log else None
+    error = error_of_build(failure.log, stage) if failure.log else None
     code = str(error.kind if error else failure.cause)
     place = (
         f"{error.file}{f':{error.line}' if error.line else ''}: " if error and error.file else ""

@@ -17,7 +17,7 @@ from proofmark.cli.main import main
 from proofmark.common.errors import BadInput
 from proofmark.software.installed import ProvisionRequest
 from proofmark.software.spack import installation as of_spack
-from proofmark.software.spack import lock_make, site_choice
+from proofmark.software.spack import site_choice
 from proofmark.software.spack.install import choose_lock
 from proofmark.software.spack.installation import OperatingSystem, SpackInstallation
 from proofmark.software.spack.lock_check import OVERLAY, check, overlay_digest
@@ -80,7 +80,6 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(lock, "ROOT", root)
     monkeypatch.setattr(site_choice, "ARCHIVE", root / "no-autoconf-archive")
     monkeypatch.setattr(lock, "ready", lambda options, kit: installation)
-    monkeypatch.setattr(lock_make, "not_pinned", lambda checkout, pin: "")
     monkeypatch.setattr(of_spack, "this_system", lambda: debian)
     monkeypatch.setattr(software, "this_system", lambda: debian)
     return root
@@ -414,5 +413,5 @@ def test_a_lock_is_compared_with_the_pinned_recipes(
     assert main(["lock", "local", "--compare"]) == code
     printed = capfd.readouterr()
     assert words in printed.out
-    assert "comparing the checkouts of Spack" in printed.err and "hashes" in printed.err
+    assert "Spack reads the lock and its recipes: hashes" in printed.err
     assert {path: path.read_bytes() for path in kit.rglob("*") if path.is_file()} == before

@@ -189,11 +189,12 @@ def test_a_full_disk_is_the_cause_of_earlier_errors_and_make_is_none() -> None:
         assert error.kind == kind
 
 
-def test_the_reason_of_a_compiler_that_fails_is_in_config_log() -> None:
-    files = {"spack-build-out.txt": "hpl-configure.log", "config.log": "hpl-config.log"}
-    error = error_of_build(
-        Path("/s/spack-build-out.txt"), lambda path: lines(files[path.name]) if path else []
-    )
+def test_the_reason_of_a_compiler_that_fails_is_in_config_log(tmp_path: Path) -> None:
+    log = tmp_path / "spack-build-out.txt"
+    log.write_text("\n".join(lines("hpl-configure.log")))
+    (tmp_path / "spack-src").mkdir()
+    (tmp_path / "spack-src/config.log").write_text("\n".join(lines("hpl-config.log")))
+    error = error_of_build(log, tmp_path)
     assert error is not None
     assert (error.kind, error.name) == (ErrorKind.LIBRARY_MISSING, "open-rte")
     assert failed_test(["configure:1: checking for x", "a.c:1:1: error: no"]) == ()

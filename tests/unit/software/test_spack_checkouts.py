@@ -65,7 +65,7 @@ def prepared(tmp_path: Path, sources: Sources) -> SpackInstallation:
 @pytest.mark.fault("clone-fails")
 @pytest.mark.parametrize("key", ["tag", "commit"])
 def test_a_failed_clone_leaves_no_folder_and_the_same_command_clones_again(
-    bundle: Path, tmp_path: Path, key: str
+    bundle: Path, tmp_path: Path, key: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     sources = Sources(bundle=bundle)
     installation, right = prepared(tmp_path, sources), pins(bundle)
@@ -73,6 +73,7 @@ def test_a_failed_clone_leaves_no_folder_and_the_same_command_clones_again(
     with pytest.raises(BadInput):
         bootstrap(installation, ROOT, wrong, sources)
     assert [path.name for path in installation.root.iterdir()] == ["venv"]
+    assert f"comparing {installation.spack} with its pin\n" in capfd.readouterr().err
     (installation.root / f"{UNFINISHED}1").mkdir()  # as after SIGKILL
     (installation.root / f"{UNFINISHED}1/half").touch()
     bootstrap(installation, ROOT, right, sources)

@@ -14,13 +14,14 @@ from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
 from proofmark.software.installed import Sources
+from proofmark.software.spack import installation as of_spack
 from proofmark.software.spack.installation import (
     OperatingSystem,
     SpackInstallation,
     operating_system,
     release_variables,
     this_system,
-    write_release,
+    write_configuration,
 )
 
 RHEL = 'ID="rhel"\nID_LIKE="fedora"\n'
@@ -67,9 +68,12 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         assert operating_system(text).name
 
 
-def test_the_release_that_spack_reads_is_that_of_the_name(tmp_path: Path) -> None:
+def test_the_release_that_spack_reads_is_that_of_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     system = OperatingSystem("rhel", "9")
-    write_release(tmp_path, system)
+    monkeypatch.setattr(of_spack, "this_system", lambda: system)
+    write_configuration(tmp_path, {})
     folder = Path(release_variables(tmp_path)["UNIXCONFDIR"])
     assert operating_system((folder / "os-release").read_text()) == system
 

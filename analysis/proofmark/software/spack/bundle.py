@@ -120,10 +120,7 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
 
 def _damaged(folder: Path, bundle: Path) -> Iterator[InputError]:
     lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
-    sums = {}
-    for line in lines:
-        expected, _, name = line.partition("  ")
-        sums[name] = expected
+    sums = {name: expected for expected, _, name in (line.partition("  ") for line in lines)}
     files = {
         path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
     }

@@ -28,7 +28,6 @@ from proofmark.common.text import duration
 from proofmark.software.build_failure import BuildCause, BuildFailure, refused
 from proofmark.software.build_process import run
 from proofmark.software.installed import (
-    DerivedPart,
     Installed,
     Provided,
     ProvisionRequest,
@@ -102,17 +101,6 @@ class ChosenLock:
     lock: Lock
     of_site: bool = False
     kit: Lock | None = None
-
-    def site_parts(self, package: str) -> tuple[DerivedPart, ...] | None:
-        """Return the parts of a program that are not the kit's; None if it is the kit's program.
-
-        Raises:
-            BadInput: the lock has no such package.
-        """
-        if not self.of_site:
-            return None
-        parts = derived_parts(self.kit or Lock(self.lock.source, {}, {}), self.lock, package)
-        return None if parts is None else tuple(parts)
 
 
 class LockCode(StrEnum):
@@ -381,7 +369,8 @@ def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Install
             raise bad_input("spack", name, "no such spec", accepted)
         prefix = prefixes[root.hash]
         files = spelling[name].programs if name in spelling else {}
-        parts = chosen.site_parts(name)
+        kit = chosen.kit or Lock(chosen.lock.source, {}, {})
+        parts = derived_parts(kit, chosen.lock, name) if chosen.of_site else None
         paths = find_programs(prefix, programs, files)
         if signs := [*guard(root.target, map(Path, paths.values()))]:
             raise BadInput(*signs)
@@ -399,7 +388,7 @@ def installed_packages(request: ProvisionRequest, chosen: ChosenLock) -> Install
             target=root.target,
             prefix=str(prefix),
             programs=paths,
-            site_parts=parts,
+            site_parts=None if parts is None else tuple(parts),
             built=build_of(chosen.lock, name),
             findings=findings,
         )

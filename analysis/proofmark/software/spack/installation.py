@@ -79,18 +79,8 @@ def operating_system(os_release: str) -> OperatingSystem:
     return OperatingSystem(name, version if system == "ubuntu" else major)
 
 
-def write_release(folder: Path, system: OperatingSystem) -> None:
-    """Write the ``os-release`` that Spack reads with `release_variables`.
-
-    So Spack gives specs on a rebuild the name of the original.
-    """
-    release = folder / "release" / "os-release"
-    release.parent.mkdir(parents=True, exist_ok=True)
-    release.write_text(f"ID={system.id}\nVERSION_ID={system.version}\n", encoding="utf-8")
-
-
 def release_variables(folder: Path) -> dict[str, str]:
-    """Return the variables with which Spack reads the ``os-release`` of `write_release`.
+    """Return the variables with which Spack reads the ``os-release`` of `write_configuration`.
 
     Spack has a copy of the Python package distro, which reads it in the folder UNIXCONFDIR. Its git
     reads the commit for the lock, also in a checkout of another user.
@@ -225,14 +215,18 @@ class SpackInstallation:
 
 
 def write_configuration(folder: Path, scopes: Mapping[str, Any]) -> None:
-    """Write a configuration of Spack, and the name of the operating system, into `folder`.
+    """Write a configuration of Spack into `folder`, and an ``os-release``.
+
+    By the latter Spack gives specs on a rebuild of a system the name of the original.
 
     Args:
         scopes: the content by section; a colon at the end of its name replaces that of Spack.
     """
-    for name in ("user", "system"):
+    for name in ("user", "system", "release"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    write_release(folder, this_system())
+    system = this_system()
+    release = f"ID={system.id}\nVERSION_ID={system.version}\n"
+    (folder / "release/os-release").write_text(release, encoding="utf-8")
     for name, content in scopes.items():
         text = yaml.safe_dump({name: content})
         (folder / f"user/{name.rstrip(':')}.yaml").write_text(text)
@@ -336,7 +330,8 @@ def bootstrap(
     ):
         for left in installation.root.glob(f"{UNFINISHED}*"):  # by a clone that was killed
             shutil.rmtree(left, ignore_errors=True)
-        found = not_pinned(folder, pin)
+        with while_working(f"comparing {folder} with its pin"):
+            found = not_pinned(folder, pin)
         if not found:
             continue
         if site_checkout:

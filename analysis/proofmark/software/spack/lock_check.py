@@ -21,7 +21,6 @@ from archspec.cpu import TARGETS
 
 from proofmark.common.errors import InputError, bad_input, nearest
 from proofmark.common.files import read_json
-from proofmark.common.processes import run_command
 from proofmark.software.spack.installation import Json
 from proofmark.software.spack.lock_file import REQUEST, SiteRequest, asked_beside, read_lock
 from proofmark.software.spack.mirror import check_sources
@@ -438,10 +437,3 @@ def _request_mistakes(source: Path, directory: Path, system: str) -> Iterator[In
     if (made := read_json(recorded, SiteRequest).inputs) != now:
         accepted = f"{now[:12]}, what {PACKAGES}, spack.yaml and its `include` ask now"
         yield InputError(str(recorded), "inputs", made[:12], accepted)
-
-
-def output_of(*command: str, environment: Mapping[str, str] | None = None) -> str:
-    """Return what a program prints; it must end with the exit code 0."""
-    done = run_command(command, environment=environment)
-    done.check_returncode()
-    return done.stdout.strip()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -143,11 +143,7 @@ class Lock:
             raise bad_input(self.source, "roots", found, ", ".join(sorted(self.roots)))
         return self.specs[self.roots[package]]
 
-    def missing(
-        self,
-        packages: Iterable[str],
-        installed: Collection[str],
-    ) -> list[Spec]:
+    def missing(self, packages: Iterable[str], installed: Collection[str]) -> list[Spec]:
         """Return the specs to install for `packages`, dependencies first.
 
         A spec in `installed` needs no build dependencies.
@@ -155,22 +151,19 @@ class Lock:
         Raises:
             BadInput: a package is no root of the lock.
         """
-        seen: dict[str, None] = {}
+        seen, found = set[str](), list[Spec]()
 
-        def visit(spec_hash: str) -> Iterator[str]:
-            if spec_hash in seen or self.specs[spec_hash].external:
+        def visit(spec: Spec) -> None:
+            if spec.hash in seen or spec.external:
                 return
-            seen[spec_hash] = None
-            spec = self.specs[spec_hash]
-            for other in spec.run if spec_hash in installed else (*spec.build, *spec.run):
-                yield from visit(other)
-            if spec_hash not in installed:
-                yield spec_hash
+            seen.add(spec.hash)
+            for other in spec.run if spec.hash in installed else (*spec.build, *spec.run):
+                visit(self.specs[other])
+            if spec.hash not in installed:
+                found.append(spec)
 
-        roots = [self.root(package).hash for package in packages]
-        found = []
-        for root in roots:
-            found += [self.specs[spec_hash] for spec_hash in visit(root)]
+        for package in packages:
+            visit(self.root(package))
         return found
 
 

@@ -13,7 +13,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -24,25 +24,23 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
-from proofmark.common.processes import environment_of
+from proofmark.common.processes import environment_of, run_command
 from proofmark.common.progress_lines import while_working
 from proofmark.common.shared_models import StrictModel
+from proofmark.common.text import one_line
 from proofmark.software.spack.installation import (
     CopiedEnvironment,
     SpackInstallation,
-    not_pinned,
     unmarked,
     write_configuration,
 )
 from proofmark.software.spack.lock_check import (
     OVERLAY,
     PACKAGES,
-    PINS,
     canonicalise,
     digest_of_inputs,
     external_mistakes,
     load_mapping,
-    output_of,
     overlay_digest,
     read_environment,
     read_target,
@@ -65,28 +63,16 @@ def lock_variables(spack: SpackInstallation, folder: Path) -> dict[str, str]:
     return spack.variables(folder)
 
 
-def _refuse_unpinned(spack: SpackInstallation, pins: Mapping[str, Any]) -> None:
-    """Refuse checkouts that are not at their pinned commits.
-
-    Raises:
-        BadInput: a checkout is not at its pin.
-    """
-    for checkout, pin in ((spack.spack, pins["spack"]), (spack.packages, pins["spack_packages"])):
-        if found := not_pinned(checkout, pin):
-            accepted = f"{pin['commit']} ({pin['tag']}), unchanged"
-            raise bad_input(checkout, "HEAD", found, accepted)
-
-
 def make(root: Path, source: Path, folder: Path, spack: SpackInstallation) -> None:
     """Concretize the file `source`; write its canonical lock and its sources into `folder`.
 
     Args:
+        spack: an installation at its pins (`bootstrap`).
         source: the ``spack.yaml``; its paths of `include` start in a folder of ``environments/``.
         folder: the folder of the lock, ``…/<environment>/<operating system>``.
 
     Raises:
-        BadInput: a checkout is not at its pinned commit, Spack runs on another operating system, or
-            its solver finds no solution.
+        BadInput: Spack runs on another operating system, or its solver finds no solution.
     """
     of_site = source.parent == folder
     arch, system = folder.parts[-2:]
@@ -135,10 +121,7 @@ def _site_request(
     choice = source.parents[2] / PACKAGES
     if choice.is_file():
         asked = asked_in(choice)
-        recipes = (
-            Path(spack.builtin) / "packages",
-            root / OVERLAY / "packages",
-        )
+        recipes = (Path(spack.builtin) / "packages", root / OVERLAY / "packages")
         known = {each.name.strip("_").replace("_", "-") for at in recipes for each in at.glob("*")}
         known |= {"all", *merged.get("all", {}).get("providers", {})}  # all, and virtual packages
         for name in sorted(asked.keys() - known):
@@ -199,10 +182,8 @@ def copied_environment(
     configuration nor the path of the checkout. The arguments are those of `make`.
 
     Raises:
-        BadInput: a checkout is not at its pinned commit, or Spack runs on another operating system.
+        BadInput: Spack runs on another operating system.
     """
-    with while_working("comparing the checkouts of Spack and its recipes with their pins"):
-        _refuse_unpinned(spack, load_mapping(root / PINS))
     arch, system = folder.parts[-2:]
     with TemporaryDirectory() as name:
         scratch = Path(name)
@@ -219,9 +200,10 @@ def copied_environment(
         originals = {f"{environment / 'spack.yaml'}": source, f"{environment}": folder}
         originals |= {f"{scratch / 'site'}": of_site.parent, f"{scratch}": root}
         variables = environment_of("spack", lock_variables(spack, scratch))
-        spack_system = output_of(*command, "arch", "-o", environment=variables)
-        if spack_system != system:
-            accepted = f"{spack_system}, because Spack runs on it"
+        words = [str(spack.spack / "bin/spack"), "arch", "-o"]
+        done = run_command(words, environment=variables)
+        if (spack_system := done.stdout.strip()) != system:
+            accepted = f"{spack_system or one_line(done.stderr)}, because Spack runs on it"
             raise bad_input("OS", "", system, accepted)
         yield CopiedEnvironment(tuple(command), environment, variables, originals)
 

@@ -11,9 +11,8 @@ import json
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path, PurePosixPath
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
@@ -124,13 +123,8 @@ def sources_from_spack(environment: CopiedEnvironment) -> str:
     return canonical_sources(_parse(environment.output_of("sources"), environment.folder))
 
 
-class SourceState(StrEnum):
-    """Whether a folder has a source."""
-
-    FOUND = "found"
-    MISSING = "missing"
-    OTHER_CHECKSUM = "other-checksum"
-    """A file has the name of the source, but another content."""
+SourceState = Literal["found", "missing", "other-checksum"]
+"""Whether a folder has a source; the last one: under its name it has another content."""
 
 
 @dataclass(frozen=True)
@@ -141,11 +135,6 @@ class Located:
     source: SourceFile
     state: SourceState
     file: Path | None
-
-    @property
-    def usable(self) -> bool:
-        """Whether Spack can use the file."""
-        return self.state is SourceState.FOUND
 
 
 def locate(sources: SourcesOfLock, labels: Iterable[str], folders: Sequence[Path]) -> list[Located]:
@@ -162,12 +151,12 @@ def locate(sources: SourcesOfLock, labels: Iterable[str], folders: Sequence[Path
     found = []
     for label in sorted(set(labels)):
         for source in sources[label]:
-            file, state = by_checksum.get(source.sha256 or ""), SourceState.FOUND
-            if file is None:
+            state: SourceState = "found"
+            if (file := by_checksum.get(source.sha256 or "")) is None:
                 places = (source.place, source.name, *source.addresses)
                 names = (each.rpartition("/")[2] for each in places)
                 file = next((by_name[name] for name in names if name in by_name), None)
-                state = SourceState.OTHER_CHECKSUM if file else SourceState.MISSING
+                state = "other-checksum" if file else "missing"
             found.append(Located(label, source, state, file))
     return found
 
@@ -177,7 +166,7 @@ def link(located: Iterable[Located], folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for each in located:
-        if each.file and each.usable:
+        if each.file and each.state == "found":
             path = folder / each.source.place
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.is_symlink():
@@ -192,7 +181,7 @@ def refuse_missing(located: Iterable[Located], folder: Path) -> None:
     """
     mistakes = []
     for each in located:
-        if each.usable:
+        if each.state == "found":
             continue
         source, file = each.source, each.file
         found = f"{file} with another checksum" if file else "no file of this source"
