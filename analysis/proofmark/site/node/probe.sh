@@ -76,12 +76,6 @@ tool() { # NAME
 work=
 trap '[ -z "$work" ] || rm -rf "$work"' EXIT
 trap 'exit 143' INT TERM HUP # dash runs no trap of EXIT at a signal
-for folder in /dev/shm "${TMPDIR:-/tmp}" /run; do
-    if (umask 077 && mkdir "$folder/proofmark-probe.$$") 2>/dev/null; then
-        work=$folder/proofmark-probe.$$
-        break
-    fi
-done
 
 # Runs a command for at most SECONDS. Returns its exit code, or 124 after the time limit. Not every
 # node has `timeout`, and not even SIGKILL ends a process that waits for a dead file system: after
@@ -89,6 +83,12 @@ done
 bounded() { # SECONDS COMMAND...
     seconds=$1
     shift
+    [ -n "$work" ] || for folder in /dev/shm "${TMPDIR:-/tmp}" /run; do
+        (umask 077 && mkdir "$folder/proofmark-probe.$$") 2>/dev/null || continue
+        work=$folder/proofmark-probe.$$
+        break
+    done
+    [ $# != 0 ] || return # it only makes the folder
     if [ -z "$work" ]; then "$@" </dev/null; return; fi
     sleep "$seconds" >/dev/null 2>&1 &
     timer=$!
@@ -108,6 +108,7 @@ bounded() { # SECONDS COMMAND...
     cat "$work/$timer.err" >&2
     return "$status"
 }
+bounded 0
 
 # Runs a tool. Sets $lines to its output; if there is none, returns 1 and sets $reason.
 run_tool() { # SECONDS NAME ARGUMENTS...
