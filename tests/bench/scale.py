@@ -68,7 +68,7 @@ def make_run(folder: Path, nodes: int, repeats: int = REPEATS) -> Path:
     factors = 1 + SPREAD * numbers.standard_normal(nodes)
     factors[slow_places(nodes)] *= BAD
     speeds = dict(zip(hosts, factors, strict=True))
-    _write_probes(run.folder / "workdir/jobs", hosts, plan)
+    _write_probes(run.folder / "workdir/jobs", plan)
     jobs = {step.id: job.id for group in plan.groups for job in group.jobs for step in job.steps}
     for step in plan.steps():
         write = writer(step)
@@ -129,14 +129,15 @@ def _scratch(step: Step) -> str:
     return json.dumps({"scratch": folder, "real": folder, **mount, **counts})
 
 
-def _write_probes(jobs: Path, hosts: Sequence[str], plan: Plan) -> None:
+def _write_probes(jobs: Path, plan: Plan) -> None:
     """Write the probes of the nodes, which differ only in their names and numbers."""
     mount = f"| {LUSTRE.source} {LUSTRE.target} {LUSTRE.kind} {LUSTRE.options} 0 0\n"
     probe = (PROBES / "knl-7250-quadrant-flat.txt").read_text()
     probe = probe.replace("=== mounts\n", f"=== mounts\n{mount}")
-    for attempt in (jobs / job.id / "attempt-1" for group in plan.groups for job in group.jobs):
+    for job in (job for group in plan.groups for job in group.jobs):
+        attempt = jobs / job.id / "attempt-1"
         attempt.mkdir(parents=True, exist_ok=True)
-        for host in hosts:
+        for host in job.nodes:
             own = probe.replace("QSAP00000042", own_number(host, "B"))
             own = own.replace("BQWL00000042", own_number(host, "S"))
             own = re.sub(r"(?m)^\| hostname: .*", f"| hostname: {host}", own)
