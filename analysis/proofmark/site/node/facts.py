@@ -220,10 +220,9 @@ def usable_cpus(stream: ProbeStream, unread: Unread, every: frozenset[int]) -> f
     return every
 
 
-def cores_of(
-    threads: Mapping[int, tuple[int, object]], usable: frozenset[int]
-) -> dict[object, list[int]]:
-    """Return the processors of `usable` by the identifier of their core."""
+def read_cores(lines: Lines, unread: Unread, usable: frozenset[int]) -> Mapping[object, list[int]]:
+    """Return the processors of `usable` by the identifier of their core, as `read_threads`."""
+    threads = read_threads(lines, unread)
     return gathered((threads[cpu][1], cpu) for cpu in usable)
 
 
@@ -462,7 +461,7 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
     usable = usable_cpus(stream, unread, frozenset(threads))
     if not usable:
         raise stream.wrong(CPUS, "no processor that may be used", "one or more")
-    cores = cores_of(threads, usable)
+    cores = unread.read_lines(stream.lines(CPUS), read_cores, usable)
     quota = cpu_quota(stream.pairs("cgroup"), unread)
     numa = parts.read_numa(stream.tables("numa"), unread)
     memory = _memory(stream, numa or (), unread)
@@ -472,7 +471,7 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
             index=0, cpus=tuple(sorted(threads)), memory_bytes=memory["MemTotal"]
         )
         numa = (whole,)
-    caches = parts.read_caches(stream.lines("caches"), usable, unread)
+    caches = unread.read_lines(stream.lines("caches"), parts.read_caches, usable)
     dimms, slots_empty = parts.read_dimms(stream.lines("dimms"), unread)
     mounts = parts.read_mounts(stream.lines("mounts"), _sizes(stream, unread))
     virtual = hypervisor(stream, processor.features)
@@ -506,7 +505,7 @@ def facts_of(stream: ProbeStream, unread: Unread) -> NodeFacts:
         cores=len(cores) if quota is None else min(len(cores), max(1, math.floor(quota))),
         threads_per_core=max(map(len, cores.values())),
         cpus=tuple(sorted(usable)),
-        cores_online=len(cores_of(threads, frozenset(threads))),
+        cores_online=len(unread.read_lines(stream.lines(CPUS), read_cores, frozenset(threads))),
         cpus_online=len(threads),
         cpu_quota=quota,
         smt=smt.get("control"),

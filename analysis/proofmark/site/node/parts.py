@@ -166,7 +166,7 @@ def size(text: str) -> int:
 
 
 def read_caches(
-    lines: Iterable[str], usable: Collection[int], unread: Unread
+    lines: Iterable[str], unread: Unread, usable: Collection[int]
 ) -> tuple[ReportedCache, ...]:
     """Return the caches that serve a usable processor, from lines ``L2 Unified 1024K 0-1``."""
 

@@ -70,12 +70,7 @@ class ProbeStream:
 
     def pairs(self, section: str) -> dict[str, str]:
         """Return the ``key: value`` lines of a section; the first value of a repeated key."""
-        pairs: dict[str, str] = {}
-        for line in self.lines(section):
-            key, separator, value = line.partition(": ")
-            if separator:
-                pairs.setdefault(key.strip(), value.strip())
-        return pairs
+        return dict(_pairs(self.lines(section)))
 
     def moment(self, section: str, key: str) -> str:
         """Return a time in ISO 8601 with its zone.
@@ -236,6 +231,17 @@ def _absence(line: str) -> tuple[str, Message] | None:
 T = TypeVar("T")
 Lines = tuple[str, ...]
 
+
+@lru_cache(maxsize=512)  # most sections are the same on thousands of nodes
+def _pairs(lines: Lines) -> Mapping[str, str]:
+    pairs: dict[str, str] = {}
+    for line in lines:
+        key, separator, value = line.partition(": ")
+        if separator:
+            pairs.setdefault(key.strip(), value.strip())
+    return pairs
+
+
 MOST_UNREAD_SHOWN = 5
 """The largest number of unread values that are named."""
 LONGEST_UNREAD = 60
@@ -266,12 +272,12 @@ class Unread:
         self._count(name, 0)
         return value
 
-    def read_lines(self, lines: Lines, reader: Callable[[Lines, Unread], T]) -> T:
+    def read_lines(self, lines: Lines, reader: Callable[..., T], *known: frozenset[int]) -> T:
         """Return `reader` of a section, which is read once if thousands of nodes print the same.
 
-        Nobody may change the value.
+        Nobody may change the value. The reader gets the lines, an `Unread` and what is `known`.
         """
-        value, found = _read_lines(lines, reader)
+        value, found = _read_lines(lines, reader, *known)
         self.values |= found.values
         for section, (read, refused) in found.sections.items():
             self._count(section, refused, read)
@@ -294,10 +300,12 @@ class Unread:
         return tuple(name for name, (read, refused) in self.sections.items() if read == refused)
 
 
-@lru_cache(maxsize=16)
-def _read_lines(lines: Lines, reader: Callable[[Lines, Unread], Any]) -> tuple[Any, Unread]:
+@lru_cache(maxsize=64)
+def _read_lines(
+    lines: Lines, reader: Callable[..., Any], *known: frozenset[int]
+) -> tuple[Any, Unread]:
     unread = Unread()
-    return reader(lines, unread), unread
+    return reader(lines, unread, *known), unread
 
 
 def finite(text: str) -> float:

@@ -137,10 +137,10 @@ def _check_counters(stream: ProbeStream, groups: Iterable[str]) -> None:
             raise _silent(stream, f"{COUNTERS}.{group}")
     for line in stream.lines(COUNTERS):
         name, _, text = line.partition(": ")
+        with suppress(ValueError):
+            if finite(text) >= 0:
+                continue
         if not WORDS.fullmatch(name):
-            with suppress(ValueError):
-                if finite(text) >= 0:
-                    continue
             raise stream.wrong(f"{COUNTERS}.{name}", repr(text), "a number")
 
 
