@@ -148,7 +148,7 @@ class ArchiveWriter:
     """
 
     def __init__(self, file: BinaryIO, time: int) -> None:
-        self._file, self._time, self._digest = file, time, sha256()
+        self._file, self._time, self._digest, self._end = file, time, sha256(), 0
         self._layout = _Layout()
         self._unread: dict[str, dict[str, str]] = {}
         self._removed: set[str] = set()
@@ -164,9 +164,9 @@ class ArchiveWriter:
         """
         prefix = f"{folder}/" if folder else ""
         for name, content in files.items():
-            begin = self._file.tell()
+            begin = self._end
             self._add(prefix + name, content)
-            self._layout.add(prefix + name, begin, self._file.tell())
+            self._layout.add(prefix + name, begin, self._end)
         if unread or not files:
             self._unread.setdefault(folder, {}).update(unread)
 
@@ -209,7 +209,7 @@ class ArchiveWriter:
         header = header_of(name, len(content), self._time)
         written = header + content + bytes(-len(content) % _BLOCK) + end
         self._digest.update(written)
-        self._file.write(written)
+        self._end += self._file.write(written)
 
 
 def header_of(name: str, length: int, time: int) -> bytes:
@@ -363,7 +363,7 @@ class Chain:
 
     def is_folder(self, name: str) -> bool:
         """Return whether there is a folder of this name."""
-        return name in self._children or name in self._folders
+        return name in self._children or name in self.folders
 
     def exists(self, name: str) -> bool:
         """Return whether there is an entry of this name, of any kind."""
@@ -380,16 +380,13 @@ class Chain:
             raise OSError(number, os.strerror(number), folder)
         return sorted({*self._entries(folder), *self._children.get(folder, ())})
 
-    def folders(self) -> Iterable[str]:
-        """Return all folders with entries, and the empty ones, the oldest first."""
-        return self._folders
-
     def files(self, folder: str) -> Mapping[str, str]:
         """Return the names of the entries of a folder that are no folders, with their problems."""
         return {name: entry.problem for name, entry in self._entries(folder).items()}
 
     @cached_property
-    def _folders(self) -> Mapping[str, None]:
+    def folders(self) -> Mapping[str, None]:
+        """All folders with entries, and the empty ones, the oldest first."""
         folders = dict[str, None]()
         for each in self.archives:
             folders |= dict.fromkeys(each.parts) | dict.fromkeys(each.facts.unread)
@@ -400,7 +397,7 @@ class Chain:
         """The names of the folders in each folder that has some."""
         children: dict[str, list[str]] = {}
         entered = {""}
-        for folder in self.folders():
+        for folder in self.folders:
             while folder not in entered:
                 entered.add(folder)
                 parent, _, name = folder.rpartition("/")

@@ -327,13 +327,12 @@ _REGULAR = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOE
 
 def _open_regular(path: Path | str, folder: int | None = None) -> tuple[int, os.stat_result]:
     """Open a regular file for reading; return its number and its status."""
-    not_regular = OSError(errno.EINVAL, "not a regular file", os.fspath(path))
     try:
         with rights_at(path):
             file = os.open(path, _REGULAR, dir_fd=folder)
     except OSError as error:
         if error.errno == errno.ENXIO:
-            raise not_regular from None
+            raise _not_regular(path) from None
         if error.errno == errno.ELOOP:
             problem = "a link; accepted is a regular file"
             raise OSError(errno.ELOOP, problem, os.fspath(path)) from None
@@ -341,7 +340,7 @@ def _open_regular(path: Path | str, folder: int | None = None) -> tuple[int, os.
     status = os.fstat(file)
     if not stat.S_ISREG(status.st_mode):
         os.close(file)
-        raise not_regular
+        raise _not_regular(path)
     return file, status
 
 
@@ -352,6 +351,10 @@ def open_regular(path: Path) -> BufferedReader:
         OSError: it is missing, a link or not regular.
     """
     return os.fdopen(_open_regular(path)[0], "rb")
+
+
+def _not_regular(path: Path | str) -> OSError:
+    return OSError(errno.EINVAL, "not a regular file", os.fspath(path))
 
 
 def _too_large(path: Path | str, count: int, limit: int) -> OSError:

@@ -24,7 +24,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import file_digest, sha256
-from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -185,9 +184,9 @@ def read_evidence(folder: Path) -> SealedEvidence | None:
                     found = f"{size(length)} in {number} archives"
                     raise bad_input(path, "", found, f"at most {size(MAX_EVIDENCE_BYTES)}")
                 with ThreadPoolExecutor(1) as other:  # the digest needs no lock of Python
-                    digesting = other.submit(_sha256, file)
+                    digesting = other.submit(file_digest, file, "sha256")
                     archive = read_archive(file, f"{path}")
-                if (computed := digesting.result()) != digest:
+                if (computed := digesting.result().hexdigest()) != digest:
                     accepted = f"{digest}, as {SUMS} has it"
                     raise bad_input(path, "", f"SHA-256 {computed}", accepted)
         except OSError as error:
@@ -200,12 +199,6 @@ def read_evidence(folder: Path) -> SealedEvidence | None:
         found = ", ".join(dict.fromkeys(head.run for head in heads))
         raise bad_input(folder / RunFiles.evidence.path, "run", found, "archives of one run")
     return SealedEvidence(folder, heads, listed, Chain(archives))
-
-
-def _sha256(file: BufferedReader) -> str:
-    """Return the SHA-256 of an open file in hexadecimal digits."""
-    file.seek(0)
-    return file_digest(file, "sha256").hexdigest()
 
 
 def _head(archive: Archive, path: Path, number: int, before: str) -> ArchiveHead:
@@ -348,6 +341,9 @@ def _add_nodes(writer: ArchiveWriter, chain: Chain, folder: Path) -> None:
                 writer.add(nodes, files, {})
 
 
+_JOURNAL, _SCRIPTS, _WORK = (
+    each.path for each in (RunFiles.journal, RunFiles.scripts_folder, RunFiles.work_folder)
+)
 _PART = 32 << 20
 """Bytes of a folder that are in memory together."""
 
@@ -362,11 +358,7 @@ class _Sealing:
         self._scripts: dict[str, bytes] = {}
         self._others: dict[str, bytes] = {}
         # A change is stated once, by the first archive after it.
-        kept: set[str] = set()
-        for each in known.archives:
-            kept.update(each.facts.kept)
-        self._stated = kept
-        self._folders = dict.fromkeys(known.folders())
+        self._stated = set[str]().union(*(each.facts.kept for each in known.archives))
 
     def all(self) -> None:
         """Add the new files of all folders, and find those that were removed.
@@ -374,19 +366,18 @@ class _Sealing:
         Raises:
             BadInput: the run exceeds a limit of size, or a folder cannot be listed.
         """
-        journal = RunFiles.journal.path
         seen = {RunFiles.nodes.path}
         left_out = {name for name, rule in TOP_RULES.items() if rule is SealRule.UNSEALED}
-        left_out |= {FACTS, RunFiles.work_folder.path} | ({journal} if self._journals else set())
+        left_out |= {FACTS, _WORK} | ({_JOURNAL} if self._journals else set())
         self._walk("", seen, left_out)
         # Nothing but this reads the work folder in a block: rights change for the whole process.
         with rights_at(RunFiles(self._root).work_folder):
-            self._walk(RunFiles.work_folder.path, seen, set())
+            self._walk(_WORK, seen, set())
         self._keep_other_scripts()
         if self._journals:
-            seen.add(journal)
-            self._compare(journal, _listing(self._journals))
-        for folder in self._folders.keys() - seen:
+            seen.add(_JOURNAL)
+            self._compare(_JOURNAL, _listing(self._journals))
+        for folder in self._known.folders.keys() - seen:
             self._compare(folder, {})
 
     def _walk(self, top: str, seen: set[str], left_out: Set[str]) -> None:
@@ -398,7 +389,7 @@ class _Sealing:
         while waiting:
             folder = waiting.pop()
             seen.add(folder)
-            names = _listing(self._root / folder)
+            names = _listing(self._place(folder))
             if folder == top:
                 names = {name: kind for name, kind in names.items() if name not in left_out}
             for name in sorted(names, reverse=True):
@@ -406,19 +397,18 @@ class _Sealing:
                     inner = f"{folder}/{name}" if folder else name
                     if inner.count("/") >= MAX_DEPTH:
                         names[name] = "deep"
-                    elif os.access(self._root / inner, os.R_OK | os.X_OK, effective_ids=True):
+                    elif os.access(self._place(inner), os.R_OK | os.X_OK, effective_ids=True):
                         waiting.append(inner)
                         del names[name]
                     else:  # a program may have left a folder that nobody can enter
                         names[name] = "unreadable"
             self._compare(folder, names)
 
-    def _place(self, path: str) -> str:
-        """Return the place of a file of the run. Journals are those of the state."""
-        journal = RunFiles.journal.path
-        if self._journals and path.startswith(f"{journal}/"):
-            return f"{self._journals}/{path[len(journal) + 1 :]}"
-        return f"{self._root}/{path}"  # a Path would take 5 µs for each of a million files
+    def _place(self, folder: str) -> str:
+        """Return the place of a folder of the run. Journals are those of the state."""
+        if self._journals and folder == _JOURNAL:
+            return f"{self._journals}"
+        return f"{self._root}/{folder}"  # a Path would take 5 µs for each of 200,000 folders
 
     def _compare(self, folder: str, names: Mapping[str, str]) -> None:
         """Add what is new in a folder; keep the sealed content of what must not change.
@@ -427,6 +417,7 @@ class _Sealing:
             names: the entries that are no folders, each with the kind of its problem, or "".
         """
         before, prefix = self._known.files(folder), f"{folder}/" if folder else ""
+        place = self._place(folder)
         files: dict[str, bytes] = {}
         unread: dict[str, str] = {}
         gone: list[str] = []
@@ -436,7 +427,7 @@ class _Sealing:
             path = prefix + name
             content, problem = None, names.get(name, "")
             if name in names and not problem:
-                content, problem = _content(self._place(path))
+                content, problem = _content(f"{place}/{name}")
             self._count(content)
             if self._is_script(path, content):
                 continue
@@ -463,7 +454,7 @@ class _Sealing:
                     files, held = {}, 0
             elif name in before:
                 gone.append(path)
-        if files or unread or folder not in self._folders:
+        if files or unread or folder not in self._known.folders:
             self._writer.add(folder, files, unread)
         self._writer.remove(gone)
         self._writer.keep(kept)
@@ -474,9 +465,9 @@ class _Sealing:
         The scripts of the run are read before the work folder.
         """
         place, _, name = path.partition("/")
-        if place == RunFiles.scripts_folder.path:
+        if place == _SCRIPTS:
             self._scripts[name] = sha256(content or b"").digest()
-        if place != RunFiles.work_folder.path or name not in self._scripts:
+        if place != _WORK or name not in self._scripts:
             return False
         digest = sha256(content or b"").digest()
         if self._scripts[name] != digest and path not in self._stated:
@@ -488,7 +479,7 @@ class _Sealing:
         for name, digest in self._others.items():
             now, _ = _content(f"{RunFiles(self._root).scripts_folder / name}")
             if sha256(now or b"").digest() != digest:
-                self._writer.keep({f"{RunFiles.work_folder.path}/{name}": Change.SCRIPT})
+                self._writer.keep({f"{_WORK}/{name}": Change.SCRIPT})
 
     def _count(self, content: bytes | None) -> None:
         self._files += 1
@@ -503,7 +494,7 @@ _INNER = "folder"
 """What `_listing` has for a folder."""
 
 
-def _listing(folder: Path) -> dict[str, str]:
+def _listing(folder: Path | str) -> dict[str, str]:
     """Return the entries of a folder, each with `_INNER` or the kind of its problem, or "".
 
     A name that is not UTF-8 is escaped, and its entry is not read.
@@ -518,12 +509,12 @@ def _listing(folder: Path) -> dict[str, str]:
                 name = os.fsencode(each.name).decode("utf-8", "backslashreplace")
                 if name != each.name:
                     kind = "name"
-                elif each.is_symlink():
-                    kind = "link"
-                elif each.is_dir():
+                elif each.is_file(follow_symlinks=False):
+                    kind = ""
+                elif each.is_dir(follow_symlinks=False):
                     kind = _INNER
                 else:
-                    kind = "" if each.is_file() else "special"
+                    kind = "link" if each.is_symlink() else "special"
                 found[name] = kind
     except FileNotFoundError:
         return {}  # it was renamed: a step ended just now

@@ -92,7 +92,7 @@ def read(content: bytes) -> dict[str, bytes]:
         found = read_archive(file, "x.tar")
         chain = Chain([found])
         files = {FACTS: found.stated}
-        for folder in chain.folders():
+        for folder in chain.folders:
             for name, problem in chain.files(folder).items():
                 path = f"{folder}/{name}" if folder else name
                 if not problem:
