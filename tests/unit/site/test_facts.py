@@ -12,6 +12,7 @@ from tests.folders import HWLOC, PROBES
 
 from proofmark.common.errors import BadInput
 from proofmark.site.machines import Machine
+from proofmark.site.node import parts
 from proofmark.site.node.cpu import architecture, cpu_list, cpu_mask, read_cpuinfo, vector_set
 from proofmark.site.node.facts import NodeFacts, parse_probe
 from proofmark.site.node.hwloc import lstopo
@@ -277,6 +278,27 @@ def test_a_damaged_probe_is_refused_with_its_place(change: tuple[str, str], mess
 def test_a_probe_that_is_cut_anywhere_is_refused(end: int) -> None:
     with pytest.raises(BadInput):
         parse_probe(recorded("spr-vm")[:end], "cut")
+
+
+def test_the_caches_of_like_nodes_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control is a node with other caches, which are read."""
+    text = recorded("knl-7250-quadrant-flat").replace("L2 Unified 1024K", "L2 Unified 1023K")
+    lists: list[str] = []
+
+    def counted(cpus: str) -> frozenset[int]:
+        lists.append(cpus)
+        return cpu_list(cpus)
+
+    monkeypatch.setattr(parts, "cpu_list", counted)
+    numbers = []
+    for name, size_of_l2 in (("first", "1023K"), ("second", "1023K"), ("other", "1022K")):
+        own = text.replace("| hostname: ", f"| hostname: {name}-").replace("1023K", size_of_l2)
+        lists.clear()
+        facts = parse_probe(own, name)
+        assert facts.caches[-1].bytes == int(size_of_l2[:-1]) * 1024
+        numbers.append(len(lists))
+    first, second, other = numbers
+    assert second < first / 10 and other == first
 
 
 @given(st.lists(st.sampled_from(recorded("spr-vm").split("\n")), max_size=40), st.text(max_size=40))
