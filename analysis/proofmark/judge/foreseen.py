@@ -256,12 +256,10 @@ class PlannedJudgements:
         node, count = self.site.partition.node, _nodes(figures.step)
         facts = {"node": self.facts[figures.mode]}
         stated = nominal_parts(facts, statements(facts, declared_parts(node), {}))
-        # What is typical for a node has the same conditions on all planned nodes.
-        alike = 1 if reference.rule in TYPICAL else count
-        of_nodes = [*facts.values()] * alike, [*stated.values()] * alike
         if reference.rule is None:
             return NOTHING
-        setting = Setting(of_nodes[0], node, UNKNOWN_BUILD, of_nodes[1])
+        # The planned nodes are alike: what is not known of all of them is not known of one.
+        setting = Setting([*facts.values()], node, UNKNOWN_BUILD, [*stated.values()])
         parameters = {"nodes": count, **figures.step.counts, **figures.step.recorded}
         found = value_of_rule(reference.rule, setting, parameters)
         if isinstance(found, Message):
