@@ -149,13 +149,14 @@ class _Reader:
 
     def read(self, task: Task) -> Records:
         """Return the records of all executions in the folders of `task`."""
-        shared, files = SharedRecords(), self._facts.run.files
+        shared, steps = SharedRecords(), self._facts.run.files.work.steps
         for mode, step, instances in task:
             records = self._outputs.of_step(self._facts, mode, step, shared)
             if why := self._not_run.get(step.id):
-                records.take(step.id, [], not_run(str(files.step(step.id).folder), why))
+                records.take(step.id, [], not_run(f"{steps}/{step.id}", why))
                 continue
             for instance, hosts in instances:
-                for attempt in records.executions(str(files.step(str(instance)).folder)):
-                    records.take(str(instance), hosts, attempt)
+                name = f"{instance}"
+                for attempt in records.executions(f"{steps}/{name}"):
+                    records.take(name, hosts, attempt)
         return shared.builder.records()

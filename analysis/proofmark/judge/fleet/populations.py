@@ -216,15 +216,12 @@ def _ranks(values: Floats) -> Floats:
 
 def facts_of(names: Sequence[str], places: Places) -> Iterator[tuple[str, list[str]]]:
     """Yield each place of all members: of a node, or whether the nodes of a pair share it."""
-    sets = [hosts_of(name) for name in names]
-    known = [places.get(host, {}) for host in chain.from_iterable(sets)]
-    for fact in dict.fromkeys(chain.from_iterable(known)):
-        values = []
-        for hosts in sets:
-            values.append([places.get(host, {}).get(fact, "") for host in hosts])
+    known = [[places.get(host, {}) for host in hosts_of(name)] for name in names]
+    single = all(len(each) == 1 for each in known)
+    for fact in dict.fromkeys(chain.from_iterable(chain.from_iterable(known))):
+        values = [[place.get(fact, "") for place in each] for each in known]
         shared = ("same" if len({*each}) == 1 else "different" for each in values)
-        single = all(len(each) == 1 for each in values)
-        yield fact, [each[0] for each in values] if single else list(shared)
+        yield fact, [value for (value,) in values] if single else list(shared)
 
 
 def _facts(names: Sequence[str], places: Places) -> Iterator[Fact]:
