@@ -417,13 +417,13 @@ def test_a_large_folder_is_written_in_parts(run: Path, monkeypatch: pytest.Monke
     collect(run)
     whole = read_evidence(run)
     assert whole is not None
-    names = {folder: whole.chain.names(folder) for folder in whole.chain.folders()}
+    names = {folder: whole.chain.names(folder) for folder in whole.chain.folders}
     shutil.rmtree(run / "evidence")
     monkeypatch.setattr("proofmark.runs.evidence._PART", 10)
     collect(run)
     parts = read_evidence(run)
     assert parts is not None
-    assert {folder: parts.chain.names(folder) for folder in parts.chain.folders()} == names
+    assert {folder: parts.chain.names(folder) for folder in parts.chain.folders} == names
 
 
 SWAPS = """
