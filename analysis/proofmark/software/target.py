@@ -20,6 +20,8 @@ from proofmark.common.errors import InputError, bad_input, nearest
 from proofmark.common.processes import run_command
 from proofmark.site.node.cpu import POWER
 
+PERMITTED = {"pku", "flush_l1d", "tsc_adjust", "amx_bf16", "amx_int8", "amx_tile"}
+"""Features that a kernel or a hypervisor permits, or hides. No compiler uses one by itself."""
 _LINUX_NAMES = {"sse3": "pni"}
 """Names in ``/proc/cpuinfo`` of the instruction sets for which archspec uses another name."""
 
@@ -38,9 +40,8 @@ def target_requirements(target: str) -> str:
         raise bad_input("software.json", "target", f"{target!r}{hint}", "an archspec name")
     known = TARGETS[target]
     machine = known.family.name
-    flags = sorted(_LINUX_NAMES.get(word, word) for word in known.features)
-    if machine in POWER:
-        flags = []
+    needed = known.features - PERMITTED if machine not in POWER else ()
+    flags = sorted(_LINUX_NAMES.get(word, word) for word in needed)
     return " ".join([target, machine, str(known.generation), *flags])
 
 
@@ -89,8 +90,8 @@ Their form is that of ``objdump -d --no-show-raw-insn``.
 """
 _CALCULATION = re.compile(r"\b(?:add|sub|mul|div)([ps])[ds]\s")
 """Floating point of SSE, packed or scalar; with AVX gcc encodes it as AVX."""
-SCALARS = 24
-"""Scalar calculations of a program that measures. Others have fewer: a shell has 16."""
+ENOUGH = 24
+"""Instructions of one kind in a program that measures. Others have fewer: a shell has 16."""
 BEYOND_PHI = {"avx512bw", "avx512dq", "avx512vl"}
 """What AVX-512 has in all processors but the Xeon Phi."""
 _RECORDED = re.compile(rb"-m(?:arch|cpu)=[\w.+-]+")
@@ -135,13 +136,13 @@ def signs_of_another(disassembly: str, features: frozenset[str]) -> Iterator[str
     for name, found in used.items():
         if found and name not in features:
             yield f"{found[0].split()[0]} of {name}"
-    wide = re.search("%[yz]mm", disassembly)
+    wide, widest = re.search("%[yz]mm", disassembly), re.findall("%zmm", disassembly)
     plain = _CALCULATION.findall(disassembly)
-    if "avx" in features and not used["avx"] and ("p" in plain or len(plain) >= SCALARS):
+    if "avx" in features and not used["avx"] and ("p" in plain or len(plain) >= ENOUGH):
         yield f"{len(plain)} calculations of SSE, and nothing of AVX"
     if not wide or "avx512er" in features or "avx" not in features:
         return
     if "vzeroupper" not in disassembly:
         yield "wide registers without vzeroupper, as gcc writes only for mic_knl"
-    elif features >= BEYOND_PHI and used["avx512f"] and not any(used[each] for each in BEYOND_PHI):
+    elif features >= BEYOND_PHI and len(widest) >= ENOUGH and not any(map(used.get, BEYOND_PHI)):
         yield f"zmm registers, and nothing of {', '.join(sorted(BEYOND_PHI))}: as for mic_knl"

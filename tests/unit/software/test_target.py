@@ -12,8 +12,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from archspec.cpu import TARGETS
 from tests.fixtures.kit import execution, make_kit, steps_of
-from tests.folders import DATA, PACKAGE, PROBES
+from tests.folders import DATA, PACKAGE, PROBES, ROOT
 
 from proofmark.common.errors import BadInput
 from proofmark.jobs.execute import execute
@@ -21,7 +22,15 @@ from proofmark.jobs.job_request import BatchQueue
 from proofmark.jobs.scripts import Scripts, write_scripts
 from proofmark.jobs.step_script import LaunchSite
 from proofmark.runs.run_files import write_scripts_of
-from proofmark.software.target import guard, signs_of_another, target_requirements
+from proofmark.software.environments import environments_with
+from proofmark.software.spack.lock_check import read_target
+from proofmark.software.target import (
+    controller_gcc,
+    gcc_flags,
+    guard,
+    signs_of_another,
+    target_requirements,
+)
 
 FIT = PACKAGE / "jobs/shell/fit.awk"
 PROCESSORS = DATA / "processors"
@@ -122,6 +131,25 @@ def test_the_check_predicts_sigill_on_power(
     assert exit_code in (0, SIGILL)
     code, output = unfit(tmp_path, [target], probe("ppc64le", power=generation))
     assert code == (exit_code == SIGILL), output
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("live-kvm-zen3", "zen3"),  # the hypervisor hides pku
+        ("spr-vm", "sapphirerapids"),
+        ("skl-2x6148", "skylake_avx512"),
+        ("knl-7250-quadrant-flat", "mic_knl"),
+        ("power9-ppc64le", "power9le"),
+    ],
+)
+def test_a_node_can_run_programs_for_its_own_processor(
+    name: str, target: str, tmp_path: Path
+) -> None:
+    text = (PROBES / f"{name}.txt").read_text(encoding="utf-8")
+    assert unfit(tmp_path, [target], text) == (0, "")
+    old_kernel = text.replace(" amx_bf16", "").replace(" amx_tile", "").replace(" amx_int8", "")
+    assert unfit(tmp_path, [target], old_kernel) == (0, "")
 
 
 def test_big_endian_programs_need_such_a_processor(
@@ -262,6 +290,26 @@ def test_a_program_tells_its_target(
     found = [each.found for each in guard(target, [program])]
     assert all(any(sign in text for text in found) for sign in signs), found
     assert bool(found) is bool(signs)
+
+
+@pytest.mark.parametrize("level", ["-O2", "-O3"])
+@pytest.mark.parametrize("arch", environments_with(ROOT / "environments", "spack.yaml"))
+def test_a_program_for_the_target_of_an_environment_is_accepted(
+    arch: str, level: str, tmp_path: Path
+) -> None:
+    """With few wide registers too: by gcc 12 zen4 is zen3 with AVX-512, and has six."""
+    target = read_target(ROOT / "environments" / arch)
+    if TARGETS[target].family.name != "x86_64":
+        return  # the compiler of this machine has no such targets
+    try:
+        options = gcc_flags(target, controller_gcc())
+    except BadInput:
+        return  # nor this one
+    source = ROOT / "environments/common/sources/os-noise/os_noise.c"
+    program = tmp_path / "program"
+    words = ["gcc", "-std=c11", level, "-fopenmp", *options.split(), "-o", f"{program}"]
+    subprocess.run([*words, f"{source}"], check=True)
+    assert [*guard(target, [program])] == []
 
 
 def test_recorded_options_tell_the_target_of_each_machine(tmp_path: Path) -> None:

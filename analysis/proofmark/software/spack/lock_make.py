@@ -200,8 +200,7 @@ def copied_environment(
         originals = {f"{environment / 'spack.yaml'}": source, f"{environment}": folder}
         originals |= {f"{scratch / 'site'}": of_site.parent, f"{scratch}": root}
         variables = environment_of("spack", lock_variables(spack, scratch))
-        words = [str(spack.spack / "bin/spack"), "arch", "-o"]
-        done = run_command(words, environment=variables)
+        done = run_command([str(spack.spack / "bin/spack"), "arch", "-o"], environment=variables)
         if (spack_system := done.stdout.strip()) != system:
             accepted = f"{spack_system or one_line(done.stderr)}, because Spack runs on it"
             raise bad_input("OS", "", system, accepted)
