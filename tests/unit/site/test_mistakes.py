@@ -458,7 +458,7 @@ MISSPELLED = {
     "connection": (
         "group_vars/all.yml",
         "ansible_connection: lokal\n",
-        ":1: ansible_connection: found 'lokal', did you mean 'local'?; accepted: ssh, local, or",
+        ":1: host node001: ansible_connection: found 'lokal', did you mean 'local'?; accepted: ssh",
     ),
     "vault-without-a-password": (
         "group_vars/all.yml",

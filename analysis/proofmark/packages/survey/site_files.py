@@ -185,7 +185,7 @@ def at_variables(inventory: Path, mistakes: Iterable[InputError]) -> Iterator[In
     """Yield mistakes in variables, each with the place of the first one of its name."""
     every = [each for each in _stated(inventory) if isinstance(each, Variable)]
     for mistake in mistakes:
-        places = (each.place for each in every if each.name == mistake.key)
+        places = (f"{each.place}: {mistake.file}" for each in every if each.name == mistake.key)
         yield replace(mistake, file=next(places, mistake.file))
 
 
