@@ -89,6 +89,11 @@ class ActiveJob:
             state_since=time.monotonic(),
         )
 
+    @property
+    def stopped(self) -> bool:
+        """Whether a signal has stopped its script."""
+        return self.folder.stopped_after(self.submission) is not None
+
     def take(self, status: JobStatus) -> bool:
         """Add a new status to the history; return whether it is another state."""
         previous, now = self.status, time.monotonic()

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Protocol
 
 from proofmark.common.errors import Stopped, bad_input
 from proofmark.common.message import Message
@@ -131,23 +130,6 @@ def write_problem(run: Run, step: str) -> str:
 
 _REPORT_EVERY_S = 30.0
 ANY_NODE = Arrivals()
-
-
-class Pollable(Protocol):
-    """A task that is polled until it is done, and can be cancelled."""
-
-    @property
-    def pause(self) -> float:
-        """Seconds until the next poll."""
-
-    def poll(self) -> bool:
-        """Continue the task without waiting; return whether it is unfinished."""
-
-    def cancel(self, why: str) -> None:
-        """Stop the task; `why` is the reason."""
-
-    def leave(self, why: str) -> None:
-        """Stop polling; what goes on without this process goes on."""
 
 
 def execute(
@@ -272,30 +254,30 @@ def format_reasons(missing: Mapping[str, str]) -> str:
     return "; ".join(f"{folded(nodes)}: {reason}" for reason, nodes in nodes_by(missing).items())
 
 
-def poll_until_done(task: Pollable, report: Callable[[], None]) -> None:
-    """Poll `task` until it is done, and call `report` after each poll.
+def poll_until_done(jobs: JobMonitor, report: Callable[[], None]) -> None:
+    """Poll `jobs` until none is left, and call `report` after each poll.
 
-    Only a signal cancels the task. An exception leaves it: its jobs can be hours old.
+    Only a signal cancels them. An exception leaves them: they can be hours old.
 
     Raises:
-        Stopped: SIGINT or SIGTERM was received; the task was cancelled.
+        Stopped: SIGINT or SIGTERM was received; they were cancelled.
     """
     received: list[str] = []
     with on_stop_signal(received.append):
         try:
-            while task.poll():
+            while jobs.poll():
                 if received:
                     raise Stopped(received[0])
                 report()
-                time.sleep(task.pause)
+                jobs.rest()
         except Stopped as stopped:
-            task.cancel(f"stopped by {stopped}")
+            jobs.cancel(f"stopped by {stopped}")
             raise
         except Exception:
-            task.leave("the process that started it has failed")
+            jobs.leave("the process that started it has failed")
             raise
         except BaseException:
-            task.cancel("stopped")
+            jobs.cancel("stopped")
             raise
         report()
         if received:

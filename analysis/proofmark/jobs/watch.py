@@ -54,6 +54,8 @@ Answer = TypeVar("Answer")
 _CANCEL_S = 60.0
 """The longest wait for the end of cancelled jobs."""
 
+_LOOK_S = 1.0
+"""The time between two looks at the files of the jobs."""
 _REPEAT_S = 600.0
 """The time in which a poll that fails is repeated."""
 
@@ -62,12 +64,12 @@ class AskedScheduler:
     """A scheduler that refuses or does not answer, whatever goes wrong.
 
     Args:
-        in_queue: whether jobs of this run are in its queue.
+        in_queue: returns the ids of the jobs of this run in its queue.
         reservation: that of the jobs; empty if they have none.
     """
 
     def __init__(
-        self, chosen: Scheduler, in_queue: Callable[[], bool], user: User, reservation: str = ""
+        self, chosen: Scheduler, in_queue: Callable[[], object], user: User, reservation: str = ""
     ) -> None:
         self.chosen, self._in_queue, self._user = chosen, in_queue, user
         self._reservation = reservation
@@ -215,14 +217,25 @@ class JobMonitor:
             else:
                 self._pending.append(job)
 
-    def _in_queue(self) -> bool:
-        return any(active.submission.id for active in self._active)
+    def _in_queue(self) -> list[str]:
+        return [active.submission.id for active in self._active if active.submission.id]
 
     @property
     def pause(self) -> float:
         """Seconds until the next poll: a twentieth of the time since the last change."""
         quiet = time.monotonic() - self._changed
         return min(self._scheduler.chosen.poll_s, max(0.2, quiet / 20))
+
+    def rest(self) -> None:
+        """Wait until the next poll: a second, if a signal has stopped the script of a job.
+
+        Only while such a job ends a scheduler without a history says who ended it.
+        """
+        pause = self.pause
+        for _ in range(1 + int(pause / _LOOK_S)):
+            time.sleep(min(pause, _LOOK_S))
+            if any(each.stopped for each in self._active):
+                break
 
     @property
     def line(self) -> str:
@@ -273,7 +286,7 @@ class JobMonitor:
         """Stop monitoring. The jobs go on, except those that end with this process."""
         if self._scheduler.ends_with_process:
             self.cancel(why)
-        elif ids := [active.submission.id for active in self._active if active.submission.id]:
+        elif ids := self._in_queue():
             self._say(f"jobs {', '.join(ids)} go on; the same command finds them again")
 
     def cancel(self, why: str) -> None:
@@ -291,7 +304,7 @@ class JobMonitor:
             for active in [each for each in self._active if not each.submission.id]:
                 found = self._scheduler.find(active.submission.name)
                 active.submission = replace(active.submission, id=found)
-            if ids := [active.submission.id for active in self._active if active.submission.id]:
+            if ids := self._in_queue():
                 self._scheduler.cancel(ids)
             while self._active and time.monotonic() < end:
                 problem = self._remove_ended(status)
@@ -304,9 +317,8 @@ class JobMonitor:
 
     def _remove_ended(self, cancelled: JobStatus) -> str:
         """Remove the cancelled jobs that have ended; return why that is not known of one."""
-        ids = [active.submission.id for active in self._active if active.submission.id]
         try:
-            statuses = self._scheduler.states(ids)
+            statuses = self._scheduler.states(self._in_queue())
         except SchedulerError as error:
             return str(error)
         problem = ""
@@ -486,8 +498,7 @@ class JobMonitor:
         # A scheduler that keeps no history forgets a job whose node died.
         if status.state in (State.VANISHED, State.ENDED_UNKNOWN):
             status = self._with_down_nodes(active, status)
-        stopped = active.folder.stopped_after(active.submission) is not None
-        if stopped and status.state is State.ENDED_UNKNOWN:
+        if active.stopped and status.state is State.ENDED_UNKNOWN:
             status = JobStatus(State.SIGNALLED, status.reason)
         if active.status.state is State.NOT_ACCEPTED:
             status = JobStatus(State.REFUSED, status.reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -396,6 +397,28 @@ def test_a_job_that_a_signal_stopped_is_named_without_a_history(
     watch(kit, scheduler, monkeypatch, run)
     (line,) = judge_run(run).coverage.stopped
     assert line.startswith(f"job 00-0001: {shown}")
+
+
+def test_a_job_that_a_signal_stops_is_asked_for_at_once(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PBS without a history has its reason while it ends, for some seconds."""
+    monkeypatch.setattr("proofmark.jobs.watch._LOOK_S", 0.01)
+    run, scheduler = kit.run(), Scripted(JobStatus(State.RUNNING))
+    monkeypatch.setattr(scheduler, "poll_s", 60.0)
+    monkeypatch.setattr(watch_module, "scheduler", lambda name: scheduler)
+    monkeypatch.setattr("proofmark.jobs.scripts.scheduler", lambda name: scheduler)
+    of_run: list[Job] = [job for group in run.plan.groups for job in group.jobs]
+    jobs = JobMonitor(run, JobSupply(of_run), BatchQueue("fake"), lambda line: None)
+    assert jobs.poll()
+    jobs._changed -= 1e4  # it has run for hours
+    assert jobs.pause == 60.0
+    attempt = run.folder / "workdir/jobs/00-0001/attempt-1"
+    attempt.mkdir()
+    (attempt / "stopped").write_text("10000\n")
+    began = time.monotonic()
+    jobs.rest()
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize("exit_code", ["0", "143"])

@@ -74,7 +74,7 @@ _BAD_STATE = 15016 % 256
 _LIMITS = (15046 % 256, 15142 % 256, 15143 % 256)
 """Exit codes of qsub: PBSE_MAXQUED, PBSE_ENTLIMCT, PBSE_ENTLIMRESC: too many jobs are queued."""
 
-_STATES = words_of("pbs").jobs
+_STATES, _EXITS = words_of("pbs").jobs, words_of("pbs").exits
 
 _TERMINATED = 91
 """The substate of a job that was deleted. 93 is that of any exit status but 0 (``job.h``)."""
@@ -91,11 +91,6 @@ _COUNT = re.compile("[0-9]{1,9}")
 
 _VARIOUS = "<various>"
 """The value of an attribute of a host that its virtual nodes do not share (pbsnodes(8))."""
-
-
-def exits() -> Mapping[int, tuple[str, str]]:
-    """Return the name of the state, and the meaning, of each negative exit status of PBS."""
-    return words_of("pbs").exits
 
 
 def entries(text: str, key: str) -> Entries:
@@ -418,7 +413,7 @@ def _state(fields: Mapping[str, Any], stopped: Mapping[str, str]) -> JobStatus:
     state = _STATES.get(letter, State.UNKNOWN)
     code = fields.get("Exit_status")
     if state is State.ENDED_UNKNOWN and isinstance(code, int) and code < 0:
-        name, meaning = exits().get(code, ("KILLED", ""))
+        name, meaning = _EXITS.get(code, ("KILLED", ""))
         state = State[name]
         if code == FIRST_NODE_DIED:
             meaning = f"{meaning}: {str(fields.get('exec_host', '')).partition('/')[0]}"
@@ -433,7 +428,7 @@ def _state(fields: Mapping[str, Any], stopped: Mapping[str, str]) -> JobStatus:
         return waiting_status("pbs", comment, f"{letter} {comment}".strip())
     ending = None
     if state is State.RUNNING:
-        name, _ = exits().get(code if isinstance(code, int) else 0, ("", ""))
+        name, _ = _EXITS.get(code if isinstance(code, int) else 0, ("", ""))
         ending = State[name] if name else _end_of(comment)
     limit_s = _seconds(fields.get("Resource_List"))
     shown = " ".join(filter(None, (letter, comment)))
