@@ -96,6 +96,7 @@ def test_two_bad_nodes_are_no_population() -> None:
     assert len(fleet.failed) == len(SIZES) * (2 * (NODES - 1) - 1)
 
 
+@pytest.mark.core("no unit test has pairs of many sizes")
 def test_one_size_of_one_pair_is_measured_again() -> None:
     times = pair_times(NODES, other_leaf(NODES, 1, 0))
     times["n01", "n02"][5] *= 3

@@ -52,6 +52,7 @@ def test_healthy_nodes_have_one_level(tails: str, nodes: int, trials: int) -> No
     assert named <= 0.01 * trials + 2 * np.sqrt(0.01 * trials)
 
 
+@pytest.mark.core("the words of two levels on the page")
 @pytest.mark.parametrize("noise", [0.003, 0.01])
 @pytest.mark.parametrize("seed", range(5))
 def test_what_separates_levels_is_named(seed: int, noise: float) -> None:
@@ -60,6 +61,8 @@ def test_what_separates_levels_is_named(seed: int, noise: float) -> None:
     racks = levels(usual - 0.05 * (number // 8 % 2), random)
     assert f"{racks.message}".endswith("; rack: rack-1, rack-3, rack-5 | rack-0, rack-2, rack-4")
     assert racks.lower.tolist() == (number // 8 % 2 == 1).tolist()
+    apart = float(f"{racks.message.fields['gap']}")
+    assert apart == pytest.approx(4.9, abs=0.8 if noise < 0.01 else 2)
     odd = levels(usual - 0.05 * (number % 2), random)
     assert f"{odd.message}".endswith("; host number modulo 2: 1 | 0")
     with in_language("ko"):

@@ -22,6 +22,7 @@ from proofmark.judge.results import NOT_BY_RERUN, WORDS, Again, InvalidCause, Re
 from proofmark.judge.verdict import Verdict
 from proofmark.records.columns import Execution, Record
 from proofmark.runs.job_folder import StoppedJob
+from proofmark.site.node.counters import CounterChange
 
 NO_CAUSE: dict[str, Any] = {"causes": (), "counters": ()}
 
@@ -207,6 +208,25 @@ def test_a_node_that_is_no_node_of_its_own_is_not_repaired(code: str, action: st
     (step,) = next_steps(replace(verdict(), bad=BadNodes(nodes, measured=2)))
     assert (step.word, step.nodes, step.figures) == ("FAIL", "n[1-2]", 0)
     assert step.action.startswith(action)
+
+
+def test_two_counters_say_what_is_likely() -> None:
+    """A node has a counter for each port and module: the others stand in the rows below."""
+    changes = tuple(
+        CounterChange(
+            name=f"edac.{name}",
+            before="0",
+            after="9",
+            difference=9,
+            place=None,
+            invalid=True,
+            meaning=said("errors"),
+        )
+        for name in ("one", "two", "three")
+    )
+    node = BadNode("n1", (), retest=False, causes=(), counters=changes)
+    assert all(name in f"{node.likely}" for name in ("one", "two"))
+    assert "three" not in f"{node.likely}"
 
 
 SECOND_ONLY = RunConditions(fixed=frozenset({"0001-fake"}))

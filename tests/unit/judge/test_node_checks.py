@@ -184,6 +184,10 @@ class TestValues:
         """All nodes agree, so that only the contract can find the wrong machine."""
         assert outcome(check(name, **rule)).outcome == word
 
+    def test_a_node_without_a_report_is_not_counted(self) -> None:
+        found = outcome(check("nodes", at_least=9), nodes=(*HOSTS, "n9"))
+        assert (found.outcome, found.figures[0].value) == ("FAIL", 8)
+
     @pytest.mark.parametrize(
         ("name", "rule", "node", "word"),
         [

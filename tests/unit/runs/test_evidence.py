@@ -25,6 +25,7 @@ from proofmark.common.archive import ArchiveWriter
 from proofmark.common.errors import BadInput
 from proofmark.common.input_limits import MAX_ARCHIVES
 from proofmark.jobs.execute import execute
+from proofmark.runs import evidence as runs_evidence
 from proofmark.runs.evidence import (
     open_evidence,
     read_evidence,
@@ -248,6 +249,21 @@ def test_a_history_grows_by_lines_only(run: Path, capsys: pytest.CaptureFixture[
 )
 def test_the_rule_of_each_kind_of_file(path: str, rule: SealRule) -> None:
     assert rule_of(path) is rule
+
+
+def test_the_journals_of_the_state_are_sealed_as_they_grow(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journals = tmp_path / "journals"
+    journals.mkdir()
+    monkeypatch.setattr(runs_evidence, "journals_of", lambda _: journals)
+    for number in range(3):
+        with (journals / "n1.jsonl").open("a", encoding="utf-8") as file:
+            file.write(f'{{"number": {number}}}\n')
+        assert not seal(run).changes
+    evidence = read_evidence(run)
+    assert evidence is not None
+    assert evidence.chain.names("journal") == ["n1.jsonl"]
 
 
 def test_a_step_that_ends_after_the_seal_replaces_its_unfinished_folder(run: Path) -> None:
