@@ -143,7 +143,10 @@ def headline(
     return Headline(word, used)
 
 
-_COUNTS = {"passed": "PASS", "failed": "FAIL", "invalid": "INVALID", "unjudged": "UNJUDGED"}
+_COUNTS = {
+    **{"passed": "PASS", "failed": "FAIL", "invalid": "INVALID", "unjudged": "UNJUDGED"},
+    **{"measured": "measured", "expected": "expected"},
+}
 
 
 PrintedKind = Annotated[str, Field(pattern=f"^({'|'.join((*PASSING, FLOOR, PEERS))})$")]
@@ -160,8 +163,6 @@ def line_of(word: str, kinds: Mapping[str, Judged], counts: Mapping[str, int]) -
         text=Term(word),
         judged=Headline(word, kinds).text,
         **{key: counts.get(name, 0) for key, name in _COUNTS.items()},
-        measured=counts.get("measured", 0),
-        expected=counts.get("expected", 0),
     )
 
 

@@ -340,16 +340,6 @@ class LimitOutcome(ItemOutcome):
             )
         return self.outcomes.get("PASS", 0) + self.outcomes.get("FAIL", 0)
 
-    @property
-    def name(self) -> str:
-        """The item, or case, metric, the other conditions, and the source."""
-        if self.item:
-            return super().name
-        reference = self.reference
-        where = [f"{key}={value}" for key, value in reference.where.items()]
-        where += [f"mode={reference.mode}"] if reference.mode else []
-        return " ".join([self.case, reference.metric, *where, f"({reference.source})"])
-
     @cached_property
     def worst(self) -> JudgedFigure | None:
         """The figure that misses an item most, or meets it least; None: none was compared."""

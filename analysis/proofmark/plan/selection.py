@@ -27,7 +27,7 @@ from proofmark.common.text import measure
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import COUNTED, Step
 from proofmark.site.ceilings import DIRECTIONS, Ceilings, of_nodes
-from proofmark.site.contract_document import CheckItem, Contract, ContractItem, Item, no_share
+from proofmark.site.contract_document import CheckItem, Contract, ContractItem, Item
 from proofmark.site.hardware import UNRECORDED
 
 _TYPES: Mapping[ParameterType, str] = {
@@ -340,10 +340,7 @@ def unreachable(
         found = f"{item.value:g} × {share:g} = {limit:.6g} {unit}"
         above = "at least" if lower else "at most"
         accepted = f"{above} {bound:.4g} {unit}, the bound of {item.metric} here"
-        accepted += f"; {share:g} % is {share / 100:g}" if share > DIRECTIONS else ""
         yield InputError(file, f"{key}.{side}", found, accepted)
-    elif share > DIRECTIONS:
-        yield InputError(file, f"{key}.{side}", f"{share:g}", no_share("value"))
 
 
 def _bound(metric: Metric, step: Step, node: Ceilings) -> float:
@@ -436,13 +433,11 @@ class _Check:
 
     def no_step(self, case: str, benchmarks: Benchmarks, suites: Suites) -> InputError:
         """Return the mistake of a case without a step in any suite of the partition."""
-        others = sorted({name for name in benchmarks.cases if benchmarks.cases[name].suites})
         suites_of_case = [each for each in benchmarks.cases[case].suites if each != case]
         joined = ", ".join(suites_of_case) or "no suite"
         found = f"{case!r} of {joined}, which no suite runs on this partition"
-        hint = nearest(case, [name for name in others if name != case])
         runs = ", ".join(sorted(suites.figures)) or "none"
-        return self.mistake("case", found + hint, f"a case of a suite that runs: {runs}")
+        return self.mistake("case", found, f"a case of a suite that runs: {runs}")
 
     def unselected(self, reference: Reference, figures: Sequence[StepFigures]) -> list[InputError]:
         """Return the mistakes of a reference that selects none of `figures`."""

@@ -18,10 +18,14 @@ from proofmark.cases.reference import Reference
 from proofmark.cases.vocabulary import Slug, Text
 from proofmark.common.errors import KeyMistake
 from proofmark.common.shared_models import StrictModel, with_package_keys
+from proofmark.common.text import measure
 from proofmark.common.yaml_models import load
+from proofmark.site.ceilings import NOMINAL
 
 MOST_OF_A_RULE = 2.0
 """The largest share of a nominal or agreed value: both directions of a link."""
+NOMINAL_RULES = ("memory_bandwidth", "rpeak_nominal")
+"""No figure exceeds what they give by more than `NOMINAL`."""
 CONTRACT = "contract.yml"
 """The file of the contract, beside the hosts of a site."""
 Statistic = Literal["median", "best", "worst"]
@@ -29,6 +33,7 @@ Statistic = Literal["median", "best", "worst"]
 Phase = Literal["functionality", "performance", "stability"]
 """A phase of an acceptance."""
 ItemNumber = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+NotNegative = Annotated[float, Field(ge=0)]
 
 
 class Scatter(StrictModel):
@@ -63,10 +68,16 @@ class ItemTerms(StrictModel):
     system: Slug | None = None
     nodes: Annotated[float, Field(gt=0, le=1)] = 1.0
 
-
-def no_share(of: str) -> str:
-    """Return what is accepted in place of a bound that is no share of `of`, as 95 for 95 %."""
-    return f"a share of {of}, at most {MOST_OF_A_RULE:g}; 95 % is 0.95"
+    @model_validator(mode="after")
+    def _is_a_range(self) -> Self:
+        bounds = {key: getattr(self, key, None) or 0.0 for key in ("at_least", "at_most")}
+        shares = not isinstance(self, CheckItem) and getattr(self, "against", None) is None
+        for key, bound in bounds.items():
+            if shares and bound > MOST_OF_A_RULE:
+                raise KeyMistake(f"a share, at most {MOST_OF_A_RULE:g}; 95 % is 0.95", key)
+        if 0 < bounds["at_most"] < bounds["at_least"]:
+            raise KeyMistake(f"at least {bounds['at_least']:g}, as at_least", "at_most")
+        return self
 
 
 class ContractItem(Reference, ItemTerms):
@@ -99,12 +110,10 @@ class ContractItem(Reference, ItemTerms):
 
     @model_validator(mode="after")
     def _one_side(self) -> Self:
+        if self.rule in NOMINAL_RULES and (self.at_least or 0) > NOMINAL:
+            raise KeyMistake(f"at most {NOMINAL:g}, the largest share of {self.rule}", "at_least")
         if self.of != "median" and self.at_least is not None and self.at_most is not None:
             raise KeyMistake("with at_least and at_most only median", "of")
-        if self.against is None and (self.at_most or 0) > MOST_OF_A_RULE:
-            raise KeyMistake(no_share(self.rule or "value"), "at_most")
-        if self.rule is not None and (self.at_least or 0) > MOST_OF_A_RULE:
-            raise KeyMistake(no_share(self.rule), "at_least")
         return self
 
     @property
@@ -145,27 +154,12 @@ SEVERAL = ("firmware", "settings", "drivers", "links", "mounts")
 
 
 class OtherItem(ItemTerms):
-    """An item that limits no figure of a case itself."""
+    """An item that limits no figure of a case itself: no case measures it, in any mode."""
 
-    @property
-    def case(self) -> str:
-        """No case measures it."""
-        return ""
-
-    @property
-    def where(self) -> Mapping[str, Any]:
-        """No condition: there is one state."""
-        return {}
-
-    @property
-    def mode(self) -> None:
-        """Any mode."""
-        return
-
-    @property
-    def runs_needed(self) -> int:
-        """One report is enough."""
-        return 1
+    case: ClassVar[str] = ""
+    where: ClassVar[Mapping[str, Any]] = {}
+    mode: ClassVar[None] = None
+    runs_needed: ClassVar[int] = 1
 
 
 class FunctionalItem(OtherItem):
@@ -191,8 +185,8 @@ class CheckItem(FunctionalItem):
     only: Text | None = None
     equal: Literal[True] | None = None
     value: float | Text | None = None
-    at_least: float | None = None
-    at_most: float | None = None
+    at_least: NotNegative | None = None
+    at_most: NotNegative | None = None
 
     @model_validator(mode="after")
     def _has_a_rule(self) -> Self:
@@ -263,11 +257,7 @@ class DerivedItem(OtherItem, AgreedNumber):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        shares = {"at_least": self.at_least, "at_most": self.at_most}
-        for key, share in shares.items():
-            if (share or 0) > MOST_OF_A_RULE:
-                raise KeyMistake(no_share("value"), key)
-        if not any(shares.values()):
+        if self.at_least is None and self.at_most is None:
             raise ValueError("at_least or at_most is needed")
         if self.weights and len(self.weights) != len(self.items):
             raise KeyMistake("one weight for each of items", "weights")
@@ -279,6 +269,11 @@ class DerivedItem(OtherItem, AgreedNumber):
     def metric(self) -> str:
         """What is computed."""
         return f"{self.derived}: {', '.join(self.items)}"
+
+    @property
+    def of_unit(self) -> str:
+        """The base unit of its items."""
+        return measure("s" if self.derived == "throughput" else self.unit)[0]
 
 
 def _kind(item: object) -> str:
@@ -400,15 +395,18 @@ class Contract(StrictModel):
     @model_validator(mode="after")
     def _numbers_are_unique(self) -> Self:
         seen: set[str] = set()
-        limits = {item.number for item in self.limits.values()}
+        limits = {item.number: item for item in self.limits.values()}
         for place, item in enumerate(self.items):
             if item.number in seen:
                 accepted = f"each number once: the number {item.number} is there twice"
                 raise KeyMistake(accepted, "items", place, "number")
             seen.add(item.number)
-            if isinstance(item, DerivedItem) and not limits.issuperset(item.items):
+            if isinstance(item, DerivedItem) and not limits.keys() >= {*item.items}:
                 accepted = f"items that limit figures: {', '.join(sorted(limits)) or 'none'}"
                 raise KeyMistake(accepted, "items", place, "items")
+            units = {limits[of].unit or "" for of in getattr(item, "items", ())} - {""}
+            if isinstance(item, DerivedItem) and any(measure(u)[0] != item.of_unit for u in units):
+                raise KeyMistake(f"a unit of its items: {', '.join(units)}", "items", place, "unit")
         return self
 
 

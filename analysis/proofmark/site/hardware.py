@@ -50,8 +50,8 @@ Hertz = Annotated[float, between(1e8, 1e10, 1e6, 1e9)]
 """The frequency of a core in Hz; data sheets have MHz and GHz."""
 Size = Annotated[Count, between(2**26, 2**60, 2**30)]
 """A memory in bytes; data sheets have GiB."""
-BytesPerSecond = Annotated[float, between(1e6, 1e13, 1e9 / 8)]
-"""The rate of a link in bytes/s. Data sheets give it in Gb/s."""
+BytesPerSecond = Annotated[float, between(1e6, 3.2e11, 1e9 / 8, 1 / 8)]
+"""The rate of a link in bytes/s, at most that of 12 lanes of XDR. Data sheets give it in Gb/s."""
 Positive = Annotated[float, Field(gt=0)]
 RailName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+:[0-9]+$")]
 

@@ -130,7 +130,7 @@ class TestRules:
         good, bad = record(1, value=150), record(2, value=50)
         found = verdict(known, [good, bad], limits=[item(where={"size": 1}), minor])
         assert found.exit_code() == 0
-        assert found.headline().text.startswith("1 of 2 contract limits; 1 minor items missed")
+        assert found.headline().text.startswith("1 of 2 contract limits; 1 minor items not met")
         assert [each.outcome for each in found.contract] == ["PASS", "FAIL"]
 
     def test_a_scatter_needs_three_repeats_and_numbers_are_unique(self) -> None:
@@ -167,7 +167,7 @@ def test_twenty_items_in_every_product(run: Run, capsys: pytest.CaptureFixture[s
     answer = written_verdict(run)
     top = answer.headline()
     assert top.word == "FAIL"
-    assert top.text.startswith("15 of 20 contract limits; 1 minor items missed")
+    assert top.text.startswith("15 of 20 contract limits; 1 minor items not met")
     outcomes = {each.item.number: each.outcome for each in answer.contract if each.item}
     assert outcomes == {
         **{f"4.{number}": "PASS" for number in range(1, 16)},
