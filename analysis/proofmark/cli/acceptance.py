@@ -91,7 +91,8 @@ from proofmark.site.contract_document import (
     WitnessedItem,
     read_contract,
 )
-from proofmark.site.groups import COMPUTE, file_checks
+from proofmark.site.extra_vars import misnamed
+from proofmark.site.groups import COMPUTE
 from proofmark.site.inventory import Inventory, Site, load_sites
 
 
@@ -100,7 +101,7 @@ def acceptance(options: Namespace) -> int:
     inventory = inventory_of(options)
     document = read_contract(inventory.folder)
     if document is None:
-        mistakes = [*file_checks().misnamed(inventory.folder)]
+        mistakes = [*misnamed(inventory.folder)]
         file, accepted = f"{inventory.folder / CONTRACT}", "the contract of the site"
         raise BadInput(*mistakes or [InputError(file, "", "no such file", accepted)])
     alone = {"check": _check, "waive": _waive, "witness": _witness}

@@ -1,24 +1,33 @@
-"""The variables of Ansible that a user of the playbooks may set, and those that are internal.
+"""The variables of Ansible that a user may set, those that are internal, and slips in their files.
 
 An extra variable (``-e``) replaces facts, registered results and the variables of plays and roles.
 So each name that is not documented is refused. A variable of the inventory replaces defaults, and
 stands for a fact that is not set yet. So the internal names are refused there.
+
+Ansible passes over some slips in the files of an inventory, or only warns of them: they are
+refused. A variable that is nearly one of the kit or of Ansible is named: it may be the site's own.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
+from difflib import get_close_matches
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from proofmark.common.errors import InputError, nearest
+from proofmark.common.files import text_or_empty
+from proofmark.common.input_limits import MAX_YAML_BYTES
+from proofmark.common.kit import kit_folder
 from proofmark.common.plugins import installed
 from proofmark.common.printed_command import (
     NAME,
@@ -28,6 +37,8 @@ from proofmark.common.printed_command import (
     without,
 )
 from proofmark.common.translation import LANGUAGES
+from proofmark.common.yaml_models import composed
+from proofmark.site.choice import BESIDE_HOSTS
 
 _BOOL = re.compile(r"(?i:true|false)")
 
@@ -239,3 +250,264 @@ def _names_in(node: Any) -> Iterator[str]:
         elif key in ("register", "loop_var", "index_var"):
             yield str(value)
         yield from _names_in(value)
+
+
+ENDINGS = ("", ".yml", ".yaml", ".json")
+"""The endings of the files of variables that Ansible reads (``YAML_VALID_EXTENSIONS``)."""
+OF_VARIABLES = ("group_vars", "host_vars")
+"""The folders of variables of an inventory."""
+_IN_GROUP = ("hosts", "vars", "children")
+_NUMBERS = {"int": int, "integer": int, "float": float}
+_OF_NODES: Mapping[type[yaml.Node], str] = {
+    yaml.SequenceNode: "a list",
+    yaml.MappingNode: "a mapping",
+}
+_NEAR = 0.8
+"""The likeness of two names of which one is a slip of the other (`difflib`)."""
+_NEAR_IN_ROLE = 0.6
+"""The same, for a name that begins with that of a role of the kit."""
+_NEAR_FILE = 0.7
+"""The same, for the name of a file of variables."""
+_RANGE = re.compile(r"""^\s*(?:-\s+)?["']?([\w.-]*\[[^\]\s"'{]*\]?[\w.-]*)""")
+"""A host with a range, at the begin of a line."""
+
+
+class Variable(NamedTuple):
+    """A variable of an inventory: ``file:line``, its name, the node of its value.
+
+    Attributes:
+        owner: the group or host of the file of variables; empty in another file.
+    """
+
+    place: str
+    name: str
+    value: yaml.Node
+    owner: str = ""
+
+
+def misnamed(inventory: Path) -> Iterator[InputError]:
+    """Yield the files that nothing reads because of their names, and ranges that are none."""
+    beside = {name.partition(".")[0]: name for name in (*BESIDE_HOSTS, *OF_VARIABLES)}
+    for each in sorted(inventory.iterdir()) if inventory.is_dir() else (inventory,):
+        alike = get_close_matches(each.name.partition(".")[0].lower(), beside, 1, 0.85)
+        right = beside[alike[0]] if alike else each.name
+        if right != each.name and each.suffix.lower() in (*ENDINGS, ".txt"):
+            yield InputError(f"{each}", "", "a file that nothing reads", right)
+        elif each.is_file() and right not in BESIDE_HOSTS:
+            lines = text_or_empty(each, MAX_YAML_BYTES).splitlines()
+            for number, line in enumerate(lines, start=1):
+                host = _RANGE.match(line)
+                if host and (accepted := _range_mistake(host[1])):
+                    yield InputError(f"{each}:{number}", "hosts", host[1], accepted)
+
+
+def _range_mistake(host: str) -> str:
+    """Return what is accepted in place of a range of hosts; empty if it is right."""
+    if host.count("[") != host.count("]"):
+        return f"a range in brackets: {host.rstrip(':')}]"
+    for inside in re.findall(r"\[([^\]]*)\]", host):
+        if re.fullmatch(r"\d+(-\d+|,[\d,-]+)", inside):
+            return f"a range with a colon: {host.replace('-', ':')}"
+        first, _, last = inside.partition(":")
+        if first.isdecimal() and last.isdecimal() and int(first) > int(last):
+            return f"the smaller number first: {host.replace(inside, f'{last}:{first}')}"
+    return ""
+
+
+def _pairs(node: yaml.Node | None) -> list[tuple[Any, Any]]:
+    return node.value if isinstance(node, yaml.MappingNode) else []
+
+
+def _variables(node: yaml.Node | None, file: Path) -> Iterator[Variable]:
+    for key, value in _pairs(node):
+        yield Variable(f"{file}:{key.start_mark.line + 1}", f"{key.value}", value)
+
+
+def _of_group(node: yaml.Node, name: str, file: Path) -> Iterator[Variable | InputError]:
+    """Yield the variables in a group of an inventory and of its hosts, and its wrong keys."""
+    for key, value in _pairs(node):
+        place = f"{file}:{key.start_mark.line + 1}"
+        if key.value == "vars":
+            yield from _variables(value, file)
+        elif key.value in _IN_GROUP and isinstance(value, yaml.SequenceNode):
+            yield InputError(place, f"{name}.{key.value}", "a list", "a mapping: NAME: for each")
+        elif key.value == "hosts":
+            for host, own in _pairs(value):
+                if re.search(r"[\s,](?![^\[]*\])", f"{host.value}"):
+                    where = f"{file}:{host.start_mark.line + 1}"
+                    yield InputError(where, f"{name}.hosts", repr(host.value), ONE_HOST)
+                yield from _variables(own, file)
+        elif key.value == "children":
+            for child, group in _pairs(value):
+                yield from _of_group(group, f"{child.value}", file)
+        elif get_close_matches(f"{key.value}", _IN_GROUP):
+            found = f"unknown key{nearest(f'{key.value}', _IN_GROUP)}"
+            yield InputError(place, f"{name}.{key.value}", found, ", ".join(_IN_GROUP))
+
+
+def _files(inventory: Path) -> Iterator[Path]:
+    folder = inventory if inventory.is_dir() else inventory.parent
+    for name in OF_VARIABLES:
+        below = sorted((folder / name).rglob("*"))
+        yield from (file for file in below if file.suffix in ENDINGS and file.is_file())
+    for each in sorted(folder.iterdir()) if inventory.is_dir() else [inventory]:
+        read = each.suffix in (*ENDINGS, ".ini") and each.name not in BESIDE_HOSTS
+        if read and each.is_file() and not os.access(each, os.X_OK):
+            yield each
+
+
+def _stated(inventory: Path) -> Iterator[Variable | InputError]:
+    """Yield each variable in the YAML files of an inventory, and each wrong key of a group."""
+    for file in _files(inventory):
+        above = [place for place, name in enumerate(file.parts) if name in OF_VARIABLES]
+        if above:
+            owner = file.parts[above[-1] + 1].removesuffix(file.suffix)
+            node = composed(file)
+            if isinstance(node, yaml.SequenceNode):
+                yield InputError(f"{file}:1", "", "a list", "a mapping: NAME: VALUE")
+            yield from (each._replace(owner=owner) for each in _variables(node, file))
+        elif groups := _pairs(composed(file)):
+            for key, group in groups:
+                yield from _of_group(group, f"{key.value}", file)
+        elif file.suffix in ("", ".ini"):
+            yield from _of_ini(file)
+
+
+_SECTION = re.compile(r"\[([^\]\s:]+)(?::(\w+))?\]")
+_OF_INI = re.compile(r"(\w+)\s*=\s*('[^']*'|\"[^\"]*\"|\S*)")
+
+
+def _of_ini(file: Path) -> Iterator[Variable | InputError]:
+    """Yield the variables in a file of hosts in the form of INI, and its wrong lines."""
+    lines = [line.strip() for line in text_or_empty(file, MAX_YAML_BYTES).splitlines()]
+    sections = [match for line in lines if (match := _SECTION.match(line))]
+    groups = {match[1] for match in sections if match[2] != "vars"}
+    name, kind = "", "hosts"
+    for number, line in enumerate(lines, start=1):
+        place = f"{file}:{number}"
+        if section := _SECTION.match(line):
+            name, kind = section[1], section[2] or "hosts"
+            if kind not in _IN_GROUP:
+                found = f"[{name}:{kind}]{nearest(kind, _IN_GROUP)}"
+                yield InputError(place, name, found, "[GROUP], [GROUP:children] or [GROUP:vars]")
+        elif line.startswith(("#", ";")) or not line:
+            continue
+        elif kind == "children" and line not in groups:
+            found = f"{line!r}, a group without a section{nearest(line, groups)}"
+            yield InputError(
+                place, f"{name}.children", found, f"a group: {', '.join(sorted(groups))}"
+            )
+        elif kind == "hosts" and "," in re.sub(r"\[[^\]]*\]", "", line.split()[0]):
+            yield InputError(place, f"{name}.hosts", repr(line), ONE_HOST)
+        else:
+            for key, value in _OF_INI.findall(line):
+                text = yaml.ScalarNode("tag:yaml.org,2002:str", value.strip("'\""))
+                yield Variable(place, key, text)
+
+
+ONE_HOST = "one host on a line, or a range as node[01:64]"
+
+
+def at_variables(inventory: Path, mistakes: Iterable[InputError]) -> Iterator[InputError]:
+    """Yield mistakes in variables, each with the place of the first one of its name."""
+    every = [each for each in _stated(inventory) if isinstance(each, Variable)]
+    for mistake in mistakes:
+        places = (f"{each.place}: {mistake.file}" for each in every if each.name == mistake.key)
+        yield replace(mistake, file=next(places, mistake.file))
+
+
+def encrypted(inventory: Path) -> Iterator[InputError]:
+    """Yield the files of an inventory that ansible-vault has encrypted."""
+    accepted = "the password of ansible-vault: ANSIBLE_VAULT_PASSWORD_FILE=FILE, or in a play -J"
+    for file in _files(inventory):
+        if text_or_empty(file, MAX_YAML_BYTES).startswith("$ANSIBLE_VAULT"):
+            yield InputError(f"{file}", "", "an encrypted file, and no password for it", accepted)
+
+
+def split_facts(manager: Any, variable: str, parent: str) -> Iterator[InputError]:
+    """Yield the files of variables of one partition that define `variable` besides another one.
+
+    Ansible does not join dictionaries: that of one file replaces that of the other one.
+
+    Args:
+        manager: Ansible's ``InventoryManager``.
+        variable: the name of the variable, a dictionary.
+        parent: the group whose children are the partitions.
+    """
+    top = manager.groups.get(parent)
+    stated = []
+    for source in map(Path, manager._sources):
+        every = (each for each in _stated(source) if isinstance(each, Variable))
+        of_groups = (each for each in every if f"/{OF_VARIABLES[0]}/" in each.place)
+        stated += [each for each in of_groups if each.name == variable]
+    for group in top.child_groups if top else ():
+        names = {group.name, *(each.name for each in group.get_ancestors())}
+        places = [each.place for each in stated if each.owner in names]
+        if len(places) > 1:
+            found = f"defined in {len(places)} files, of which Ansible reads one"
+            accepted = f"one file with the key {variable}; another one is {', '.join(places[1:])}"
+            yield InputError(places[0], variable, found, accepted)
+
+
+def mistakes_in(inventory: Path, types: Mapping[str, str]) -> Iterator[InputError]:
+    """Yield the wrong keys of groups, and the known variables with a value of another type.
+
+    Args:
+        types: of the variables of Ansible that decide how a host is reached.
+    """
+    every = {**types, **setting_types(kit_folder())}
+    for each in _stated(inventory):
+        if isinstance(each, InputError):
+            yield each
+        elif accepted := _accepted(each.value, every, each.name):
+            found = _OF_NODES.get(type(each.value)) or repr(each.value.value)
+            yield InputError(each.place, each.name, found, accepted)
+
+
+def _accepted(node: yaml.Node, types: Mapping[str, str], name: str) -> str:
+    """Return what is accepted in place of the value of a variable; empty if it may be right."""
+    kind, plain = types.get(name, ""), node.tag.startswith("tag:yaml.org")
+    if not plain or not node.value or "{" in node.value:
+        return ""
+    if not isinstance(node, yaml.ScalarNode):
+        return KINDS.get(kind, "")
+    if kind in ("bool", "boolean"):
+        return "" if node.value.lower() in re.split(r", | or ", TRUTH) else TRUTH
+    try:
+        _NUMBERS.get(kind, str)(node.value)
+    except ValueError:
+        return KINDS[kind]
+    return ""
+
+
+def near_variables(inventory: Path, known: Collection[str]) -> Iterator[InputError]:
+    """Yield each variable that is nearly one of `known`, or has the prefix of a role of the kit."""
+    roles = tuple(f"{folder.name}_" for folder in kit_folder().glob("roles/*"))
+
+    @cache  # thousands of hosts have the same names
+    def near(name: str) -> list[str]:
+        likeness = _NEAR_IN_ROLE if name.startswith(roles) else _NEAR
+        return [] if name in known else get_close_matches(name, known, 1, likeness)
+
+    for each in _stated(inventory):
+        if isinstance(each, Variable) and (close := near(each.name)):
+            accepted = "a name of the kit or of Ansible, or another one of the site's own"
+            found = f"no variable that is read, did you mean {close[0]!r}?"
+            yield InputError(each.place, each.name, found, accepted)
+
+
+def of_nothing(inventory: Path, names: Mapping[str, Collection[str]]) -> Iterator[InputError]:
+    """Yield the files of variables whose group or host differs from an existing one by letters.
+
+    Args:
+        names: the groups and the hosts, by the name of the folder of their variables.
+    """
+    for folder, known in names.items():
+        for each in sorted((inventory / folder).glob("*")):
+            name = each.name.removesuffix(each.suffix) if each.suffix in ENDINGS else each.name
+            close = get_close_matches(name, known, 1, _NEAR_FILE) if name not in known else []
+            if close and _DIGITS.sub("", close[0]) != _DIGITS.sub("", name):
+                yield InputError(f"{each}", "", f"variables of no {folder[:-5]}", close[0])
+
+
+_DIGITS = re.compile(r"\d+")

@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,21 @@ from proofmark.common.files import text_or_empty
 from proofmark.common.input_limits import MAX_YAML_BYTES
 from proofmark.common.kit import ansible_constants, kit_folder
 from proofmark.common.nodesets import folded
-from proofmark.common.plugins import installed
 from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import check_files, key_at, placed, shown
 from proofmark.site.access import CONNECTION, Access, AnsibleAccess, access
 from proofmark.site.choice import BESIDE_HOSTS, named_hosts, parts_of, selected
 from proofmark.site.contract_document import CONTRACT
-from proofmark.site.extra_vars import setting_types
+from proofmark.site.extra_vars import (
+    at_variables,
+    encrypted,
+    misnamed,
+    mistakes_in,
+    near_variables,
+    of_nothing,
+    setting_types,
+    split_facts,
+)
 
 MARK = "QUESTION:"
 _COMMENT = re.compile(rf"^\s*#\s*{MARK}\s*(.+)$")
@@ -320,7 +327,7 @@ def read_groups(inventory: Path, limit: str) -> dict[str, PartitionGroup]:
             where, key, found = _place_of(error, inventory)
             if isinstance(error.__context__ or error, AnsibleVaultError):
                 closed = InputError(where, key, found, "the password of ansible-vault")
-                locked = [*file_checks().encrypted(inventory)]
+                locked = [*encrypted(inventory)]
                 raise BadInput(*locked or [closed]) from None
             accepted = "a value that Ansible can compute" if key else "a valid Ansible inventory"
             raise bad_input(where, key, found, accepted) from None
@@ -339,53 +346,9 @@ def _place_of(error: Any, inventory: Path) -> tuple[str, str, str]:
 
 
 def _refuse_misnamed(inventory: Path) -> None:
-    checks = file_checks()
-    wrong = checks.wrong(inventory, AnsibleAccess({}).types)
-    if mistakes := [*checks.misnamed(inventory), *wrong]:
+    wrong = mistakes_in(inventory, AnsibleAccess({}).types)
+    if mistakes := [*misnamed(inventory), *wrong]:
         raise BadInput(*mistakes)
-
-
-class FileChecks:
-    """Checks of the files of an inventory that a package adds. Without it they find nothing."""
-
-    def misnamed(self, inventory: Path) -> Iterable[InputError]:
-        """Return the files that nothing reads because of their names."""
-        return ()
-
-    def wrong(self, inventory: Path, types: Mapping[str, str]) -> Iterable[InputError]:
-        """Return wrong lines; `types` are those of the variables that decide how to reach hosts."""
-        return ()
-
-    def unlike(self, inventory: Path, known: Collection[str]) -> Iterable[InputError]:
-        """Return the variables that are nearly one of `known`."""
-        return ()
-
-    def of_nothing(
-        self, inventory: Path, names: Mapping[str, Collection[str]]
-    ) -> Iterable[InputError]:
-        """Return the files of variables of no host or group; `names` are those, by folder."""
-        return ()
-
-    def split(self, manager: Any, variable: str, parent: str) -> Iterable[InputError]:
-        """Return the files of one child of `parent` that define `variable` beside another one."""
-        return ()
-
-    def placed(self, inventory: Path, mistakes: Iterable[InputError]) -> Iterable[InputError]:
-        """Return mistakes in variables with their files."""
-        return mistakes
-
-    def encrypted(self, inventory: Path) -> Iterable[InputError]:
-        """Return the encrypted files."""
-        return ()
-
-
-@cache
-def file_checks() -> FileChecks:
-    """Return the checks of the files of an inventory."""
-    for point in installed(__name__).values():
-        added: FileChecks = point.load()()
-        return added
-    return FileChecks()
 
 
 def unread_group_vars() -> list[InputError]:
@@ -428,7 +391,7 @@ def _refuse_skipped(manager: Any) -> None:
         files += _inventory_files(source)
         names = {"group_vars": manager.groups, "host_vars": manager.hosts}
         folder = source if source.is_dir() else source.parent
-        mistakes += file_checks().of_nothing(folder, names)
+        mistakes += of_nothing(folder, names)
     if mistakes:
         raise BadInput(*mistakes)
     if unread := [file for file in files if f"{file}" not in read]:
@@ -446,7 +409,7 @@ def _refuse_skipped(manager: Any) -> None:
         key = f"all.children.{COMPUTE}"
         about = placed(files, key.split("."))[0] or f"{[*files, source][0]}"
         raise BadInput(*(InputError(about, key, *each) for each in shared))
-    if split := [*file_checks().split(manager, PARTITION, COMPUTE)]:
+    if split := [*split_facts(manager, PARTITION, COMPUTE)]:
         raise BadInput(*split)
 
 
@@ -468,7 +431,7 @@ def odd_variables(inventory: Path) -> list[InputError]:
     """Return the variables of an inventory that are nearly one of the kit or of Ansible."""
     further = {variable for each in _settings_of_ansible() for variable in each}
     known = {ALIASES, PARTITION, *AnsibleAccess({}).types, *setting_types(kit_folder()), *further}
-    return [*file_checks().unlike(inventory, known)]
+    return [*near_variables(inventory, known)]
 
 
 def _settings_of_ansible() -> Iterator[list[str]]:
@@ -578,7 +541,7 @@ def resolved_groups(
                 made = _group(hosts, selected, facts, reader, lambda host: values_of(host, wanted))
             except BadInput as error:
                 source = Path(manager._sources[0])
-                raise BadInput(*file_checks().placed(source, error.mistakes)) from None
+                raise BadInput(*at_variables(source, error.mistakes)) from None
             further = {"toolchain": own.get(TOOLCHAIN), "siblings": siblings}
             groups[group.name] = made.model_copy(update=further)
     return groups

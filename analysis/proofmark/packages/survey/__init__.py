@@ -1,4 +1,4 @@
-"""The survey of a machine: the first inventory of a site, its differences, slips in its files.
+"""The survey of a machine: the first inventory of a site, and its differences from the machine.
 
 May import: every room.
 """
@@ -13,9 +13,6 @@ INIT = AddedCommand("site", "proofmark.packages.survey.init", "write a site from
 PLUGINS: PluginTable = {
     "proofmark.cli.commands": {
         "init": ":INIT",
-    },
-    "proofmark.site.groups": {
-        "site-files": "site_files:SiteFiles",
     },
     "proofmark.packages.survey.listings": {
         "flux": "listings:FluxNodes",
