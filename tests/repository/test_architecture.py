@@ -73,10 +73,10 @@ def test_a_package_has_a_page_of_one_screen(name: str) -> None:
 
 NO_WORDS = {"proofmark.judge.additions", "proofmark.report.additions"}
 """The groups in which the names are only those of the packages, or of figures of papers."""
-IN_CORE = {"adopt", "gate", "hpl", "imported", "telemetry", "trend"}
+IN_CORE = {"adopt", "export", "gate", "hpl", "imported", "telemetry", "trend"}
 """Names of packages that are words of the core too: what healthy hardware reaches, the matrix of
-HPL, a module that is imported, a process that adopts others, samples of sensors. As a command or an
-option they are words of a package."""
+HPL, a module that is imported, a process that adopts others, samples of sensors, a variable of a
+shell. As a command or an option they are words of a package."""
 RECOMMENDED = {"init"}
 """Commands of packages that texts of the core recommend: each site begins with them."""
 FURTHER = (
@@ -93,6 +93,7 @@ ALLOWED = {
     "report/sections/figure_tables.py": {"stability"},
     # `stability` was the name of the key `undisturbed` in runs of earlier releases.
     "cases/case.py": {"stability"},
+    "jobs/launchers/resource_managers.py": {"export"},  # the option --export of srun
     # Its case is one of the kit. A reader of a package would be a hook that only one package uses.
     "cases/reader/programs/__init__.py": {"stability"},
     "cases/reader/programs/node_programs.py": {"stability", "docs/packages"},

@@ -270,20 +270,6 @@ def _baseline_arguments(parser: ArgumentParser) -> None:
     flag(parser, "--replace", about="remove the earlier runs from the baseline")
 
 
-def _export_arguments(parser: ArgumentParser) -> None:
-    run_argument(parser, optional=True)
-    parser.add_argument("--format", required=True, help="one of the formats above")
-    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER")
-
-
-def _formats() -> str:
-    """Return the formats of ``export`` for its help."""
-    from proofmark.report.exports import EXPORTS
-
-    lines = (f"  {name:<12}{EXPORTS.get(name).content}" for name in EXPORTS.names())
-    return "\n".join(("formats:", *lines))
-
-
 def _install_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
     site_arguments(parser)
@@ -568,14 +554,6 @@ KEEPS: Mapping[str, Command] = {
         ),
         about="Accept a signed run as the reference of later runs; print or remove accepted runs.",
         summary="accept a run for later ones",
-    ),
-    "export": Command(
-        "verdict:export",
-        "export runs/latest-local --format csv -o csv",
-        _export_arguments,
-        listing=_formats,
-        about="Write a run in the format of another program.",
-        summary="figures for other programs",
     ),
 }
 PROGRAMS: Mapping[str, Command] = {

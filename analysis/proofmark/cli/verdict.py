@@ -1,4 +1,4 @@
-"""The commands ``verdict``, ``report`` and ``export``: the judgement of a run."""
+"""The commands ``verdict`` and ``report``: the judgement of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from proofmark.cli.inputs import evidence_of, run_to_show
 from proofmark.cli.output import print_json, print_line, print_table
-from proofmark.common.errors import NodeFailure, bad_input, note_failed_nodes
+from proofmark.common.errors import NodeFailure, note_failed_nodes
 from proofmark.common.message import localized
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.progress_lines import say
@@ -24,12 +24,10 @@ from proofmark.judge.ending import (
     open_points,
     worst_results,
 )
-from proofmark.judge.judging import judge_run, read_and_judge
+from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import WORDS, Result, Verdict, write_verdict
 from proofmark.records.read import files_of_executions
 from proofmark.records.stored_readings import stored_or_read
-from proofmark.report.exports import EXPORTS
-from proofmark.report.exports import export as export_run
 from proofmark.report.products import write_products
 from proofmark.runs.play_variables import acceptance_command, not_in
 from proofmark.runs.run import Run, site_of
@@ -175,22 +173,4 @@ def _report(options: Namespace) -> int:
     )
     for line in lines:  # the playbook prints stderr
         say(line)
-    return 0
-
-
-def export(options: Namespace) -> int:
-    """Write a run in the format of another program."""
-    EXPORTS.get(options.format)  # an unknown format costs no judgement
-    run = run_to_show(options.folder)
-    records, answer = read_and_judge(run, stored_or_read)
-    written = export_run(options.format, run, records, answer, options.output)
-    for path in written:
-        print_line(f"{path}")
-    if not written:
-        raise bad_input(
-            "--format",
-            "",
-            f"{options.format}: {run.id} has no results of it",
-            "a run with such results",
-        )
     return 0

@@ -205,8 +205,10 @@ class Suites:
     refused: Collection[str] = ()
 
 
-def figures_of_plan(plan: Plan, benchmarks: Benchmarks) -> PlannedFigures:
-    """Return the figures that the steps of `plan` can give.
+def figures_of_plan(
+    plan: Plan, benchmarks: Benchmarks, cases: Collection[str] | None = None
+) -> PlannedFigures:
+    """Return the figures that the steps of `plan` can give, or those of `cases`.
 
     If a step is counted, the others are only its load.
     """
@@ -214,7 +216,8 @@ def figures_of_plan(plan: Plan, benchmarks: Benchmarks) -> PlannedFigures:
     for group in plan.groups:
         steps += [(group.mode, step) for step in group.steps()]
     counted = [each for each in steps if each[1].launch == COUNTED]
-    return figures_of_steps(counted or steps, plan.system, benchmarks)
+    chosen = [each for each in counted or steps if cases is None or each[1].case in cases]
+    return figures_of_steps(chosen, plan.system, benchmarks)
 
 
 def figures_of_steps(

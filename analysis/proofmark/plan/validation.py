@@ -185,7 +185,9 @@ def by_suite(
 ) -> list[str]:
     """Return a line for each limit: the suites of `plans` of one partition with its figures."""
     lines = []
-    of_suite = {plan.suite: figures_of_plan(plan, benchmarks) for plan in plans}
+    limits = [*limits]
+    cases = set[str]().union(*(cases_of(limit, limit.case) for limit in limits))
+    of_suite = {plan.suite: figures_of_plan(plan, benchmarks, cases) for plan in plans}
     for limit in limits:
         found = {
             suite: bool(selection(limit, limit.case, figures).comparable)

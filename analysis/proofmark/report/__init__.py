@@ -1,4 +1,4 @@
-"""Shows a judged run: the page and exports; works offline.
+"""Shows a judged run: the page; works offline.
 
 May import: judge and the rooms below it; never machine or jobs.
 """

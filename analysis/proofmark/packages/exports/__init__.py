@@ -1,14 +1,23 @@
-"""Exports a run for other programs: Node Health Check, JUnit, a submission of HPL.
+"""Exports a run for other programs: CSV, Parquet, Node Health Check, JUnit, a submission of HPL.
 
 May import: every room.
 """
 
 from __future__ import annotations
 
+from proofmark.cli.command import AddedCommand
 from proofmark.common.plugins import PluginTable
 
+FOLDER = "proofmark.packages.exports"
+EXPORT = AddedCommand("sign and keep", f"{FOLDER}.export", "figures for other programs")
+
 PLUGINS: PluginTable = {
-    "proofmark.report.exports": {
+    "proofmark.cli.commands": {
+        "export": ":EXPORT",
+    },
+    f"{FOLDER}.export": {
+        "csv": "tables:Csv",
+        "parquet": "tables:Parquet",
         "junit": "junit:Junit",
         "hpl": "submission:HplSubmission",
         "nhc": "nhc:NodeHealthCheck",

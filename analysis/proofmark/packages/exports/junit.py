@@ -10,8 +10,8 @@ from proofmark.common.files import write_atomic_bytes
 from proofmark.common.text import one_line
 from proofmark.judge.limit_outcomes import ItemOutcome
 from proofmark.judge.verdict import SINGLE_RUN, Result, Verdict
+from proofmark.packages.exports.export import Export
 from proofmark.records.columns import Records
-from proofmark.report.exports import Export
 from proofmark.runs.run import Run
 
 _ELEMENTS = {"FAIL": "failure", "INVALID": "error", "UNJUDGED": "skipped"}
@@ -21,7 +21,6 @@ _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 class Junit(Export):
     """The verdict of each figure and item of the contract, and each fault, as a test case."""
 
-    name = "junit"
     content = "the verdict of each figure as a test case"
 
     def write(self, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:

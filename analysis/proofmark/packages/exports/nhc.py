@@ -23,8 +23,8 @@ from proofmark.common.files import write_atomic
 from proofmark.common.nodesets import folded, hosts_of, is_name
 from proofmark.judge.ending import counts_line
 from proofmark.judge.verdict import Verdict
+from proofmark.packages.exports.export import Export
 from proofmark.records.columns import Records
-from proofmark.report.exports import Export
 from proofmark.runs.nodes import Node, nodes_of
 from proofmark.runs.run import Run, reported_names, site_of
 from proofmark.site.file_systems import kinds

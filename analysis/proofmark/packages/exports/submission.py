@@ -6,9 +6,9 @@ from pathlib import Path
 
 from proofmark.common.files import copy_whole, is_regular
 from proofmark.judge.verdict import Verdict
+from proofmark.packages.exports.export import Export
 from proofmark.plan.step import StepInstance
 from proofmark.records.columns import Records
-from proofmark.report.exports import Export
 from proofmark.runs.attempts import numbered_execution
 from proofmark.runs.run import Run
 
@@ -16,7 +16,6 @@ from proofmark.runs.run import Run
 class HplSubmission(Export):
     """Writes input, output, script and binding of each HPL step, for a submission."""
 
-    name = "hpl"
     content = "input, output, script and binding of each HPL step, for a submission"
 
     def write(self, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:

@@ -21,6 +21,7 @@ from archspec.cpu import TARGETS
 
 from proofmark.common.errors import InputError, bad_input, nearest
 from proofmark.common.files import read_json
+from proofmark.common.printed_command import Part, PrintedCommand, of_person
 from proofmark.software.spack.installation import Json
 from proofmark.software.spack.lock_file import REQUEST, SiteRequest, asked_beside, read_lock
 from proofmark.software.spack.mirror import check_sources
@@ -399,17 +400,17 @@ def check(
         locks: the folder of a site's locks; None for the kit's.
 
     Raises:
-        BadInput: the lock, its ``spack.yaml``, or the digest of its recipes, is missing, or the
-            file is no lock.
+        BadInput: the lock, its ``spack.yaml`` or the digest of its recipes is missing or wrong.
     """
     directory = (locks or root / "environments") / arch
     lock = directory / operating_system / "spack.lock"
     digest = lock.with_name("overlay.sha256")
     for path in (lock, digest):
         if not path.is_file():
-            command = f"proofmark lock {arch} {f'-i {locks.parent} --find' if locks else ''}"
-            accepted = f"the file that `{command.strip()}` writes"
-            raise bad_input(path, "", "no such file", accepted)
+            words: list[str | Part] = [of_person(operating_system, "OS", "--os")]
+            words = [of_person(locks.parent, "SITE", "-i"), "--find"] if locks else words
+            command = PrintedCommand("proofmark", "lock", of_person(arch, "ARCH"), *words)
+            raise bad_input(path, "", "no such file", f"the file that `{command}` writes")
     specs = read_lock(lock)
     kit = root / "environments" / arch
     source = lock.with_name("spack.yaml") if locks else None

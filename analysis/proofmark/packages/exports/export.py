@@ -1,20 +1,27 @@
-"""The formats of ``proofmark export``: their base class, and the table that some of them write."""
+"""The command ``export``: the base class of its formats, and the table that some of them write."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import polars as pl
 
+from proofmark.cli.command import Command, run_argument
+from proofmark.cli.inputs import run_to_show
+from proofmark.cli.output import print_line
+from proofmark.common.errors import bad_input
 from proofmark.common.files import new_folder
 from proofmark.common.plugins import Plugins
+from proofmark.judge.judging import read_and_judge
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.records.columns import Records
 from proofmark.records.parquet_table import table
 from proofmark.records.read import files_of_executions
+from proofmark.records.stored_readings import stored_or_read
 from proofmark.runs.run import Run
 
 
@@ -22,11 +29,9 @@ class Export(ABC):
     """A format of ``proofmark export``.
 
     Attributes:
-        name: of a format of the kit; that of a site has the name of its entry point.
         content: what its files have, for the help of the command.
     """
 
-    name: ClassVar[str]
     content: ClassVar[str]
 
     @abstractmethod
@@ -38,22 +43,26 @@ class Export(ABC):
         """
 
 
-EXPORTS = Plugins(Export, "proofmark.report.exports", "--format", named=True)
-"""All formats: those of the kit, and those of other packages by entry points of this group."""
+EXPORTS = Plugins(Export, "proofmark.packages.exports.export", "--format")
+"""All formats: those of this package and of sites, by entry points of this group."""
 
 
-def export(name: str, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
-    """Write the run in the format `name` into `folder`; return the files.
+def export(options: Namespace) -> int:
+    """Write a run in the format of another program.
 
     An export that fails, or that writes no file, leaves no new folder.
-
-    Raises:
-        BadInput: there is no such format, a file cannot be written, or the format cannot represent
-            the run.
     """
-    format_of_name = EXPORTS.get(name)()
-    with new_folder(folder):
-        return format_of_name.write(run, records, verdict, folder)
+    form = EXPORTS.get(options.format)()  # an unknown format costs no judgement
+    run = run_to_show(options.folder)
+    records, answer = read_and_judge(run, stored_or_read)
+    with new_folder(options.output):
+        written = form.write(run, records, answer, options.output)
+    for path in written:
+        print_line(f"{path}")
+    if not written:
+        found = f"{options.format}: {run.id} has no results of it"
+        raise bad_input("--format", "", found, "a run with such results")
+    return 0
 
 
 def labelled(run: Run, records: Records, verdict: Verdict) -> pl.DataFrame:
@@ -79,3 +88,22 @@ def labelled(run: Run, records: Records, verdict: Verdict) -> pl.DataFrame:
         pl.Series("verdict", words, dtype=pl.String),
         pl.Series("file", files, dtype=pl.String).gather(records.execution),
     )
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    run_argument(parser, optional=True)
+    parser.add_argument("--format", required=True, help="one of the formats above")
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FOLDER")
+
+
+def _formats() -> str:
+    """Return the formats for the help of the command."""
+    lines = (f"  {name:<12}{EXPORTS.get(name).content}" for name in EXPORTS.names())
+    return "\n".join(("formats:", *lines))
+
+
+COMMANDS = {
+    "export": Command(
+        export, "export runs/latest-local --format csv -o csv", _arguments, listing=_formats
+    )
+}

@@ -1,4 +1,4 @@
-"""The formats of ``proofmark export`` for tables and submissions."""
+"""Exports all records as one table: CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from proofmark.common.files import (
 )
 from proofmark.common.text import csv_cell
 from proofmark.judge.verdict import Verdict
+from proofmark.packages.exports.export import Export, labelled
 from proofmark.records.columns import Records
-from proofmark.report.exports import Export, labelled
 from proofmark.runs.run import Run
 
 
 class Csv(Export):
     """Writes all records, as one table."""
 
-    name = "csv"
     content = "all records, as one table"
 
     def write(self, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
@@ -35,7 +34,6 @@ class Csv(Export):
 class Parquet(Export):
     """Writes all records, as one table."""
 
-    name = "parquet"
     content = "all records, as one table"
 
     def write(self, run: Run, records: Records, verdict: Verdict, folder: Path) -> list[Path]:
