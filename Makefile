@@ -84,7 +84,7 @@ test-rest: rest-words .venv-dev
 
 test-words:
 	@echo 'make test: lint, all unit tests but long ones, one play of each kind, one real scheduler, one'
-	@echo 'test of each package; properties with few examples. About 15 minutes on two idle cores.'
+	@echo 'test of each package; properties with few examples. About 8 minutes on two idle cores.'
 	@echo 'make test-all adds the other plays and schedulers, the tests of the packages, ansible-lint, each'
 	@echo 'command of the pages, kills at each moment, and properties with more examples.'
 

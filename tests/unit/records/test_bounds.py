@@ -262,7 +262,7 @@ def test_a_metric_without_a_bound_is_refused(tmp_path: Path) -> None:
     ("bound", "found"),
     [
         ("{memry}", "unknown name 'memry', did you mean 'memory'"),
-        ("{memory *}", "'{memory *}' (invalid syntax)"),
+        ("{memory *}", "'memory *' (invalid syntax)"),
         ("memory", "'memory'"),
         (-1, "-1"),
     ],
