@@ -24,6 +24,7 @@ from proofmark.judge.fleet.critical_values import (
     fleet_limit,
     level_of_one,
 )
+from proofmark.judge.fleet.populations import separating
 from proofmark.judge.judging import judge_run
 from proofmark.site.partition import Partition
 
@@ -211,6 +212,19 @@ def test_drift_lists_rare_values_and_leaves_out_serial_numbers() -> None:
     (bios,) = drift(nodes)
     assert (bios.trait, bios.usual, bios.nodes) == ("BIOS", "1.2", 7)
     assert bios.values == (("1.1", ("n3",)),)
+
+
+@pytest.mark.parametrize(("misfits", "is_named"), [(0, True), (1, True), (2, False)])
+def test_a_place_separates_two_levels_if_it_explains_four_fifths(
+    misfits: int, *, is_named: bool
+) -> None:
+    names = [f"n{number:02}" for number in range(16)]
+    slow = np.arange(16) < 8
+    racks = {
+        name: {"rack": "a" if number < 8 - misfits else "b"} for number, name in enumerate(names)
+    }
+    found = separating(names, slow, racks)
+    assert (found is not None and found[0] == "rack") == is_named
 
 
 class TestRun:
