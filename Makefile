@@ -89,7 +89,7 @@ test-words:
 	@echo 'command of the pages, kills at each moment, and properties with more examples.'
 
 rest-words:
-	@echo 'make test-rest: what make test-all adds to make test. About 25 minutes on two idle cores.'
+	@echo 'make test-rest: what make test-all adds to make test. About 14 minutes on two idle cores.'
 
 soak: .venv-dev
 	$(PYTEST) --tier=soak $(ARGS)
