@@ -127,6 +127,8 @@ def victim(request: pytest.FixtureRequest) -> Iterator[Victim]:
             each.mkdir(mode=0o755)
         made.shared.chmod(0o1777)
         shutil.copytree(ROOT / "inventory/local", made.site)
+        # The checkout may be closed to other users; a user copies what it can read.
+        subprocess.run(["chmod", "-R", "a+rX", made.site], check=True)
         give(made.own, user)
         give(made.theirs, NOBODY)
         yield made

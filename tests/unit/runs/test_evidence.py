@@ -469,7 +469,8 @@ def test_a_watcher_that_swaps_an_output_changes_nothing_after_the_seal(
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{key}"], check=True)
     (tmp_path / "signers").write_text(f"a@b {Path(f'{key}.pub').read_text()}")
     before = verdict_of(run)
-    command = [sys.executable, "-c", SWAPS, f"{_output(run)}"]
+    python = f"{Path(sys.executable).resolve()}"  # the environment may be closed to other users
+    command = [python, "-c", SWAPS, f"{_output(run)}"]
     with subprocess.Popen(command, user=NOBODY, stdout=subprocess.PIPE) as swaps:
         assert swaps.stdout is not None
         swaps.stdout.readline()
