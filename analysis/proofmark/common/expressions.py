@@ -314,11 +314,11 @@ def flaws(value: str) -> Iterator[tuple[str, str]]:
         except SyntaxError as error:
             yield f"{text!r} ({error.msg})", "an expression in braces"
             continue
-        calls = (each.func for each in nodes if isinstance(each, ast.Call))
-        for name in (each.id for each in calls if isinstance(each, ast.Name)):
-            if name not in _TABLE:
-                found = f"{name!r}, which is not defined{nearest(name, FUNCTIONS)}"
-                yield found, ", ".join(FUNCTIONS)
+        for node in nodes:
+            function = node.func if isinstance(node, ast.Call) else None
+            if isinstance(function, ast.Name) and function.id not in _TABLE:
+                hint = nearest(function.id, FUNCTIONS)
+                yield f"{function.id!r}, which is not defined{hint}", ", ".join(FUNCTIONS)
 
 
 def variables_in(value: Any) -> set[str]:

@@ -340,13 +340,13 @@ def _exceeded(name: str, limits: QueueLimits, jobs: Sequence[Request]) -> str:
         return f"{shown} {limits.closed}"
     if limits.max_walltime_s and longest > limits.max_walltime_s:
         least, limit = duration(longest), duration(limits.max_walltime_s)
-        return f"{shown} at most {limit}, and a job takes {least}; change `queue.max_walltime_s`"
+        return f"{shown} at most {limit}. A job takes {least}. Change `queue.max_walltime_s`"
     for most, needed, what in (
         (limits.max_nodes, max(len(job.nodes) for job in jobs), "nodes"),
         (limits.max_cpus, max(job.cpus * len(job.nodes) for job in jobs), "CPUs"),
     ):
         if most and needed > most:
-            return f"{shown} at most {most} {what}, a job has {needed}; change `nodes_per_job`"
+            return f"{shown} at most {most} {what}. A job needs {needed}. Change `nodes_per_job`"
     return ""
 
 

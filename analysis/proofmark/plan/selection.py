@@ -547,17 +547,15 @@ def planned_items(
 ) -> Iterator[PlannedItem]:
     """Yield each item of `contract` for each partition of `plans` that it is for."""
     for partition in dict.fromkeys(plan.partition for plan in plans):
-        of_partition = [
-            (plan, figures_of_plan(plan, benchmarks))
-            for plan in plans
-            if plan.partition == partition
-        ]
+        own = [plan for plan in plans if plan.partition == partition]
+        of_partition = [(plan, figures_of_plan(plan, benchmarks)) for plan in own]
         for item in contract.items:
             if item.system in (None, partition):
-                found = (
-                    (plan.suite, _repeats(item, plan, planned)) for plan, planned in of_partition
-                )
-                yield PlannedItem(partition, item, {suite: n for suite, n in found if n})
+                repeats = {}
+                for plan, figures in of_partition:
+                    if planned := _repeats(item, plan, figures):
+                        repeats[plan.suite] = planned
+                yield PlannedItem(partition, item, repeats)
 
 
 def _repeats(item: Item, plan: Plan, figures: PlannedFigures) -> int:

@@ -277,12 +277,14 @@ class Variable(NamedTuple):
 
     Attributes:
         owner: the group or host of the file of variables; empty in another file.
+        folder: one of `OF_VARIABLES`, in which this file is; empty for another file.
     """
 
     place: str
     name: str
     value: yaml.Node
     owner: str = ""
+    folder: str = ""
 
 
 def misnamed(inventory: Path) -> Iterator[InputError]:
@@ -361,11 +363,13 @@ def _stated(inventory: Path) -> Iterator[Variable | InputError]:
     for file in _files(inventory):
         above = [place for place, name in enumerate(file.parts) if name in OF_VARIABLES]
         if above:
-            owner = file.parts[above[-1] + 1].removesuffix(file.suffix)
+            folder, owner = file.parts[above[-1]], file.parts[above[-1] + 1]
+            owner = owner.removesuffix(file.suffix)
             node = composed(file)
             if isinstance(node, yaml.SequenceNode):
                 yield InputError(f"{file}:1", "", "a list", "a mapping: NAME: VALUE")
-            yield from (each._replace(owner=owner) for each in _variables(node, file))
+            for each in _variables(node, file):
+                yield each._replace(owner=owner, folder=folder)
         elif groups := _pairs(composed(file)):
             for key, group in groups:
                 yield from _of_group(group, f"{key.value}", file)
@@ -437,14 +441,14 @@ def split_facts(manager: Any, variable: str, parent: str) -> Iterator[InputError
     top = manager.groups.get(parent)
     stated = []
     for source in map(Path, manager._sources):
-        every = (each for each in _stated(source) if isinstance(each, Variable))
-        of_groups = (each for each in every if f"/{OF_VARIABLES[0]}/" in each.place)
-        stated += [each for each in of_groups if each.name == variable]
+        for each in _stated(source):
+            if isinstance(each, Variable) and each.folder == OF_VARIABLES[0]:
+                stated += [each] if each.name == variable else []
     for group in top.child_groups if top else ():
         names = {group.name, *(each.name for each in group.get_ancestors())}
         places = [each.place for each in stated if each.owner in names]
         if len(places) > 1:
-            found = f"defined in {len(places)} files, of which Ansible reads one"
+            found = f"defined in {len(places)} files; Ansible reads one of them"
             accepted = f"one file with the key {variable}; another one is {', '.join(places[1:])}"
             yield InputError(places[0], variable, found, accepted)
 

@@ -25,7 +25,7 @@ def run(
     idle: Callable[[], None] = lambda: None,
     folder: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run `command`, which appends its output to `log`; return its exit code and this output.
+    """Run `command`. Append its output to `log`. Return its exit code and its output.
 
     Args:
         idle: is called after each `IDLE_S` seconds.
@@ -36,8 +36,7 @@ def run(
         Stopped: this process received SIGINT or SIGTERM; the builder and its children have ended.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    opened = open_to_append(log)
-    with opened as file, on_stop_signal(_stop), traced(shlex.join(command)) as outcome:
+    with open_to_append(log) as file, on_stop_signal(_stop), traced(shlex.join(command)) as outcome:
         begin = file.seek(0, os.SEEK_END)
         started = Process(
             command,

@@ -42,8 +42,16 @@ def said(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, lis
         (["gate", "release", "-i", LOCAL], 0, "no gate of local holds a node: nothing is released"),
         (["trend", "EMPTY"], 3, "found no finished run (no run)"),
         (["trend", "RUNS/stream", "RUNS/hpl"], 0, "have no figure in common: 4 only in"),
-        (["export", "RUNS/stream", "--format", "hpl", "-o", "NEW/a"], 3, "has no results of it"),
-        (["export", "RUNS/stream", "--format", "nhc", "-o", "NEW"], 3, "has no results of it"),
+        (
+            ["export", "RUNS/stream", "--format", "hpl", "-o", "NEW/a"],
+            3,
+            "no results for this format",
+        ),
+        (
+            ["export", "RUNS/stream", "--format", "nhc", "-o", "NEW"],
+            3,
+            "no results for this format",
+        ),
     ],
     ids=lambda value: "-".join(value[:2]).replace("/", "-") if isinstance(value, list) else "",
 )

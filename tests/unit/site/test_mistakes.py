@@ -521,7 +521,7 @@ def test_check_and_plan_name_a_slip_in_the_files_of_ansible(
 def test_hosts_in_the_form_of_ini_are_read(
     inventory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The control of the slips in such a file."""
+    """Control: a right file of hosts in the form of INI is accepted."""
     (inventory / "hosts.yml").unlink()
     text = "# all\n[cluster]\nnode[001:004] ansible_port=22\n[compute:children]\ncluster\n"
     (inventory / "hosts").write_text(f"{text}[all:vars]\nansible_user = 'me'\n")

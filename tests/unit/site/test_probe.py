@@ -249,7 +249,7 @@ def test_a_clock_without_a_server_has_no_offset(
 def test_a_clock_that_lost_its_servers_has_no_offset(
     tmp_path: Path, hours: int, interval: int, *, known: bool
 ) -> None:
-    """Also one that somebody has set back."""
+    """A clock that was set back has no offset either."""
     last = f"{datetime.now(UTC) - timedelta(hours=hours):%a %b %d %H:%M:%S %Y}"
     lines = (
         f"Ref time (UTC)  : {last}",

@@ -291,7 +291,7 @@ class Slurm(ReservingScheduler):
         return found
 
     def _status(self, job: _ListedJob) -> JobStatus:
-        """Return the status of a job; one of whole nodes requests no other CPUs and memory."""
+        """Return the status of a job. A job of whole nodes does not request CPUs or memory."""
         status = self._shown(job)
         if self.queue.exclusive and status.key in (_CPUS, _MEMORY):
             of_node = job.said.endswith(("PerNode", "PerLimit"))

@@ -1,4 +1,4 @@
-"""Exports a run for other programs: CSV, Parquet, Node Health Check, JUnit, a submission of HPL.
+"""The command ``export``, which writes a run for other programs, and its formats.
 
 May import: every room.
 """

@@ -60,7 +60,7 @@ def export(options: Namespace) -> int:
     for path in written:
         print_line(f"{path}")
     if not written:
-        found = f"{options.format}: {run.id} has no results of it"
+        found = f"{options.format}: the run {run.id} has no results for this format"
         raise bad_input("--format", "", found, "a run with such results")
     return 0
 

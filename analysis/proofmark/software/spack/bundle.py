@@ -119,13 +119,13 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
 
 
 def _damaged(folder: Path, bundle: Path) -> Iterator[InputError]:
-    lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
-    sums = {name: expected for expected, _, name in (line.partition("  ") for line in lines)}
-    files = {
-        path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
-    }
+    sums = {}
+    for line in (folder / SUMS).read_text(encoding="utf-8").splitlines():
+        expected, _, name = line.partition("  ")
+        sums[name] = expected
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     for name in sorted({*sums, *files, LOCK, PYTHON} - {SUMS}):
-        actual = digest(files[name]) if name in files else ""
+        actual = digest(folder / name) if name in files else ""
         if name not in sums:
             yield InputError(f"{bundle}", name, "a file without its sum", f"the files of {SUMS}")
         elif not actual:

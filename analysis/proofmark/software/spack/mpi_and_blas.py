@@ -263,8 +263,9 @@ def lock_at(kit: Path, site: Path, arch: str, system: str) -> Lock | None:
 
 def virtuals_of(lock: Lock, *names: str) -> list[Spec]:
     """Return the MPI and the BLAS of the programs of a lock."""
-    found = [lock.specs[root].virtuals.get(name) for root in lock.roots.values() for name in names]
-    hashes = {each for each in found if each}
+    hashes = set[str]()
+    for root in lock.roots.values():
+        hashes.update(filter(None, map(lock.specs[root].virtuals.get, names)))
     return sorted((lock.specs[each] for each in hashes), key=lambda spec: spec.label)
 
 
