@@ -269,7 +269,8 @@ def _witness(options: Namespace, inventory: Inventory, document: Contract) -> in
         target.parent.mkdir(exist_ok=True)
         shutil.copyfile(path, target)
     add_waiver(inventory.folder, sighting)
-    print_line(f"seen: item {sighting.item}, {sighting.outcome}, by {sighting.by}: {sighting.text}")
+    # The word of the item is that of `judge`: who may state it is a matter of roles.
+    print_line(f"signed: item {sighting.item}, {sighting.outcome}, {sighting.by}: {sighting.text}")
     return 0
 
 
@@ -288,7 +289,7 @@ def _waive(options: Namespace, inventory: Inventory, document: Contract) -> int:
         check(waiver, document, "--by and --key")
         add_waiver(inventory.folder, waiver)
         now = each.with_waivers([*each.waivers, waiver], document)
-        lacking = f"; not waived without {', '.join(now.unsigned)}" if now.unsigned else ""
+        lacking = f"; lacks the signature of {', '.join(now.unsigned)}" if now.unsigned else ""
         print_line(
             f"{'signed' if lacking else 'waived'}: item {waiver.item}, {waiver.outcome}, "
             f"by {waiver.by} on {waiver.date}: {waiver.reason}{lacking}"

@@ -14,7 +14,7 @@ from proofmark.common.plugins import installed
 OUTPUT_MESSAGES: Mapping[str, str] = {
     # items of a contract
     "items-waived": "{count} waived",
-    "items-minor": "{count} minor items not met",
+    "items-minor": "minor items not met: {count}",
     "item-runs": "{text}, but the item needs {needed} repeats and has {runs}",
     "item-scatter-met": "{text}; the scatter of {runs} repeats is {scatter} %, at most {most} %",
     "item-scatter": "the scatter of {runs} repeats is {scatter} %, not at most {most} %; {text}",

@@ -129,12 +129,14 @@ def runs_of(each: AcceptedItem) -> str:
 def notes(each: AcceptedItem) -> Iterator[str]:
     """Yield why an item has its outcome, its waiver, and what other runs found."""
     yield from map(localized, each.reasons)
+    signed = _("{by} signed a waiver on {date}: {reason}")
+    waived = _("waived by {by} on {date}: {reason}")
     for waiver in each.waivers:
-        yield _("waived by {by} on {date}: {reason}").format(
+        yield (signed if each.unsigned else waived).format(
             by=visible(waiver.by), date=waiver.date, reason=visible(waiver.reason)
         )
     if each.waivers and each.unsigned:
-        yield _("not waived without {names}").format(names=", ".join(each.unsigned))
+        yield _("the waiver lacks the signature of {names}").format(names=", ".join(each.unsigned))
     texts = (
         _("{outcome} before: {run}, {date}, {nodes}"),
         _("{outcome} later: {run}, {date}, {nodes}; the earlier figures decide"),

@@ -405,7 +405,7 @@ class TestWord:
         items = [item("1"), item("2", value=300, severity="minor")]
         found = accepted([machine.run(1, every(GOOD), *items)], *items)
         assert (found.word, [each.outcome for each in found.items]) == ("PASS", ["PASS", "FAIL"])
-        assert found.text == "1 of 2 items met; 1 minor items not met"
+        assert found.text == "1 of 2 items met; minor items not met: 1"
 
     @pytest.mark.parametrize(("lacks", "word"), [(False, "PASS"), (True, "UNJUDGED")])
     def test_evidence_that_is_missing_is_no_pass(
