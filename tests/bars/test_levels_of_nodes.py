@@ -76,6 +76,20 @@ def test_what_separates_levels_is_named(seed: int, noise: float) -> None:
     assert float(f"{fields['gap']}") == pytest.approx(4.9, abs=0.8 if noise < 0.01 else 2)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_slope_in_each_rack_is_named(seed: int) -> None:
+    """The upper nodes of a rack are warmer; a slope over all nodes is not called one of racks."""
+    random, number = np.random.default_rng(seed), np.arange(48)
+    usual = 0.003 * random.standard_normal(48)
+    found = levels(usual - 0.06 * (number % 8) / 7, random).message
+    assert found.code == "levels-slope-in"
+    assert f"{found.fields['fact']}" in {"rack", "host number 1"}
+    one, other = (float(f"{found.fields[end]}".partition(" ")[0]) for end in ("one", "other"))
+    assert other / one == pytest.approx(0.94, abs=0.015)
+    whole = levels(usual - 0.06 * number / 47, random).message
+    assert whole.code == "levels-slope"
+
+
 @pytest.mark.parametrize(("apart", "named"), [(0.015, False), (0.025, True)])
 def test_levels_are_named_from_two_percent_on(apart: float, named: bool) -> None:
     random, number = np.random.default_rng(1), np.arange(48)

@@ -516,6 +516,8 @@ MESSAGES: Mapping[str, str] = {
     "levels-of": "{nodes} | others: no place and no setting that is known separates them",
     "levels-slope": "a slope along the numbers of like nodes: near {one} at {first}, near {other} "
     "at {last} ({gap} %)",
+    "levels-slope-in": "a slope along the numbers of the like nodes of each {fact}: near {one} at "
+    "its first, near {other} at its last ({gap} %)",
     # judge: links, and the end of a run
     "listed-and-more": "{listed} and {count} more",
     # judge: likely causes of bad nodes

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, groupby
 
 import numpy as np
 import polars as pl
@@ -94,14 +94,14 @@ def levels_of(
         return Levels()
     logs = np.log(clipped)
     facts, numbers = [*_facts(names, places)], [*_facts(names, _numbers(names))]
-    level /= 1 + len(facts) + len(numbers)
+    level /= 1 + 2 * (len(facts) + len(numbers))
     nodes = _Nodes(names, values, unit, logs - logs.mean(), _ranks(values))
     split, best = nodes.split(), nodes.slope(level)
     enough = SAYS_MORE * split.explained if split.message else 1.0
     for each in (*facts, *numbers):
-        found = nodes.by([each], level, enough)
-        if _score(found, len(names)) < _score(best, len(names)):
-            best = found
+        for found in (nodes.by([each], level, enough), nodes.slope(level, each)):
+            if _score(found, len(names)) < _score(best, len(names)):
+                best = found
     if split.message and best.explained < enough:
         return split
     same = [each for each in facts if np.array_equal(nodes.by([each], 1.0).lower, best.lower)]
@@ -156,32 +156,44 @@ class _Nodes:
         nodes = folded(name for name, low in zip(self.names, lower, strict=True) if low)
         return self._levels(lower, explained, Message("levels-of", nodes=nodes))
 
-    def slope(self, level: float) -> Levels:
-        """Return the slope along the numbers of the nodes."""
+    def slope(self, level: float, within: Fact = ("", ())) -> Levels:
+        """Return the slope along the numbers of the nodes, or of those with one value of a fact.
+
+        A fact whose values do not follow the numbers, as racks do, has none of its own.
+        """
         from scipy.special import stdtr
 
         count = len(self.names)
         in_order = sorted(range(count), key=lambda place: by_number(self.names[place]))
+        fact, of_nodes = within[0], within[1] or [""] * count
+        parts = [[*part] for _, part in groupby(in_order, key=lambda place: of_nodes[place])]
+        if len(parts) > len({*of_nodes}) or count < LEAST_NODES * len(parts):
+            return Levels()
         line = np.empty(count)
-        line[in_order] = np.linspace(-0.5, 0.5, count)
+        for part in parts:
+            line[part] = np.linspace(-0.5, 0.5, len(part))
+        line -= line.mean()
         rho, of_logs = (
             float(line @ each) / math.sqrt(float(line @ line) * float(each @ each))
             for each in (self.ranks, self.logs)
         )
         t = abs(rho) * math.sqrt((count - 2) / max(1 - rho**2, 1e-9))
-        begin, _, end = map(np.median, np.array_split(self.logs[in_order], 3))
+        thirds = np.array_split(self.logs[np.argsort(line, kind="stable")], 3)
+        begin, _, end = map(np.median, thirds)
         rise = 1.5 * float(end - begin)  # the middles of the first and the last third are 2/3 apart
         if 2 * stdtr(count - 2, -t) > level or math.expm1(abs(rise)) < LEAST_DROP:
             return Levels()
         middle = float(np.median(self.values))
-        message = Message(
-            "levels-slope",
-            first=self.names[in_order[0]],
-            last=self.names[in_order[-1]],
-            one=self._near(middle * math.exp(-rise / 2)),
-            other=self._near(middle * math.exp(rise / 2)),
-            gap=percent(-math.expm1(-abs(rise))),
-        )
+        about = {
+            "one": self._near(middle * math.exp(-rise / 2)),
+            "other": self._near(middle * math.exp(rise / 2)),
+            "gap": percent(-math.expm1(-abs(rise))),
+        }
+        if fact:
+            shown = fact if isinstance(fact, Message) else Term(fact)
+            return Levels(Message("levels-slope-in", fact=shown, **about), explained=of_logs**2)
+        first, last = self.names[in_order[0]], self.names[in_order[-1]]
+        message = Message("levels-slope", first=first, last=last, **about)
         return Levels(message, explained=of_logs**2)
 
     def _cut(self, kind: Numbers) -> tuple[Mask, float]:
