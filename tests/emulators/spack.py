@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Emulates Spack: accepts only the one call that the role makes.
+"""Emulates Spack: accepts only the two calls that the role makes, for dependencies and packages.
 
 `install` writes prefixes and the database of Spack, and prints the output of Spack 1.1. In the
 folder ``PROOFMARK_FAKE`` the file `fails` names packages whose installation fails, the file
@@ -67,8 +67,14 @@ def main(words: list[str]) -> None:
     if roots[:1] == ["-j"]:
         print(f"==> {roots[1]} processes")
         roots = roots[2:]
+    part = roots.pop(0)
     for word in roots:
         visit(word.removeprefix("/"))
+    recording = "SPACK_ADD_DEBUG_FLAGS" in os.environ
+    if (part, recording) not in {("--only=dependencies", False), ("--only=package", True)}:
+        refuse(f"{part} with recording={recording}")
+    asked = {word.removeprefix("/") for word in roots}
+    order = [key for key in order if (key in asked) == recording]
     for number, key in enumerate(order, 1):
         spec = lock[key]
         name = f"{spec['name']}-{spec['version']}-{key}"

@@ -16,6 +16,8 @@ from proofmark.common.progress_lines import IDLE_S
 
 GRACE_S = 60.0
 """The time between SIGTERM and SIGKILL."""
+END_BYTES = 1 << 20
+"""What is read of the output: its end has the errors."""
 
 
 def run(
@@ -25,7 +27,7 @@ def run(
     idle: Callable[[], None] = lambda: None,
     folder: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run `command`. Append its output to `log`. Return its exit code and its output.
+    """Run `command`. Append its output to `log`. Return its exit code and the end of its output.
 
     Args:
         idle: is called after each `IDLE_S` seconds.
@@ -59,7 +61,7 @@ def run(
                 raise
         outcome.append(f"exit code {process.returncode}")
     with log.open("rb") as written:
-        written.seek(begin)
+        written.seek(max(begin, written.seek(0, os.SEEK_END) - END_BYTES))
         output = written.read().decode(errors="replace")
     return subprocess.CompletedProcess(command, process.returncode, output)
 

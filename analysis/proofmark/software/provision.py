@@ -256,9 +256,7 @@ def planned_software(kit: Path, site: Site, plan: Plan) -> tuple[Software, list[
 def _unchosen(kit: Path, site: Site, packages: Iterable[str]) -> list[str]:
     """Return a line for what nobody chose of what decides a measurement; nothing without a lock."""
     lock = lock_at(kit, site.inventory, site.partition.environment, this_system().name)
-    if lock is None:
-        return []
-    return [*map(str, unchosen_variants(lock, lock.roots.keys() & set(packages)))]
+    return [*map(str, unchosen_variants(lock, lock.roots.keys() & {*packages}))] if lock else []
 
 
 def _stated(environments: Path, site: Site, package: str, programs: Iterable[str]) -> Stated:

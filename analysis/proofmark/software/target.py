@@ -101,9 +101,9 @@ _RECORDED = re.compile(rb"-m(?:arch|cpu)=[\w.+-]+")
 def guard(target: str, programs: Iterable[Path]) -> Iterator[InputError]:
     """Yield the signs that programs were built for another processor than `target`.
 
-    The signs are recorded options of gcc, and on x86-64 the instructions. Some processors have no
-    instruction of their own that gcc uses, such as zen2 and zen3: they look alike. A file that
-    `objdump` cannot read, such as a script, has no sign.
+    The signs are the options that gcc recorded. Without any they are the instructions, on x86-64:
+    some processors have none of their own that gcc uses, such as zen2 and zen3, and look alike. A
+    file that `objdump` cannot read, such as a script, has no sign.
 
     Raises:
         BadInput: archspec has no such target.
@@ -112,14 +112,13 @@ def guard(target: str, programs: Iterable[Path]) -> Iterator[InputError]:
         raise bad_input("--target", "", f"{target}{nearest(target, TARGETS)}", "an archspec name")
     known = TARGETS[target]
     accepted = f"a program for {target}"
-    options: set[str] = set()
-    for entry in known.compilers.get("gcc", ()):
-        options |= {*entry["flags"].format(name=entry.get("name", target)).split()}
+    entries = known.compilers.get("gcc", ())
+    options = " ".join(each["flags"].format(name=each.get("name", target)) for each in entries)
     for program in programs:
         recorded = {option.decode() for option in _RECORDED.findall(program.read_bytes())}
-        if recorded and not recorded & options:
-            yield InputError(f"{program}", "gcc", ", ".join(sorted(recorded)), accepted)
-        if known.family.name == "x86_64" and shutil.which("objdump"):
+        if others := recorded.difference(options.split()):
+            yield InputError(f"{program}", "gcc", ", ".join(sorted(others)), accepted)
+        if not recorded and known.family.name == "x86_64" and shutil.which("objdump"):
             listing = run_command(["objdump", "-d", "--no-show-raw-insn", f"{program}"]).stdout
             for sign in signs_of_another(listing, frozenset(known.features)):
                 yield InputError(f"{program}", "", sign, accepted)

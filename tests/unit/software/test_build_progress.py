@@ -69,6 +69,14 @@ def test_progress_is_due_also_while_the_builder_prints(
     assert log.read_text() == f"earlier\n{done.stdout}"
 
 
+def test_of_a_long_output_its_end_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proofmark.software.build_process.END_BYTES", 6)
+    log = tmp_path / "log"
+    assert run(["sh", "-c", "echo 1; echo 22; echo 333"], os.environ, log).stdout == "2\n333\n"
+    assert run(["sh", "-c", "echo 4"], os.environ, log).stdout == "4\n"
+    assert log.read_text() == "1\n22\n333\n4\n"
+
+
 @pytest.mark.fault("second-install-waits")
 def test_a_second_installation_says_at_once_for_whom_it_waits_and_repeats_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

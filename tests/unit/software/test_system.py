@@ -47,6 +47,8 @@ OF_RHEL = 'ID_LIKE="rhel centos fedora"\n'
         # A rebuild before release 8 has no PLATFORM_ID.
         ('ID="centos"\nID_LIKE="rhel fedora"\nVERSION_ID="7"\n', "rhel7"),
         ('ID=fedora\nVERSION_ID=41\nPLATFORM_ID="platform:f41"\n', "fedora41"),
+        # A line whose quotation mark has no partner is not read, and all others are.
+        ('NAME="Debian\nID=debian\nPRETTY_NAME=\'x\nVERSION_ID="12"\n', "debian12"),
         ("ID='amzn'\nID_LIKE='fedora'\nVERSION_ID='2023'\nPLATFORM_ID=platform:al2023", "amzn2023"),
     ],
 )

@@ -23,6 +23,7 @@ from proofmark.jobs.scripts import Scripts, write_scripts
 from proofmark.jobs.step_script import LaunchSite
 from proofmark.runs.run_files import write_scripts_of
 from proofmark.software.environments import environments_with
+from proofmark.software.spack.install import RECORDING
 from proofmark.software.spack.lock_check import read_target
 from proofmark.software.target import (
     controller_gcc,
@@ -312,12 +313,31 @@ def test_a_program_for_the_target_of_an_environment_is_accepted(
     assert [*guard(target, [program])] == []
 
 
+@pytest.mark.parametrize(
+    ("target", "march", "found"),
+    [
+        ("zen3", "znver3", []),
+        ("zen3", "znver2", ["-march=znver2"]),  # the instructions are the same
+        ("mic_knl", "x86-64-v3", ["-march=x86-64-v3"]),
+        ("icelake", "icelake-client", []),
+    ],
+)
+def test_a_program_with_the_options_of_gcc_in_it_tells_its_target(
+    triad: Callable[[str], Path], target: str, march: str, found: list[str]
+) -> None:
+    """As Spack builds each package: by `RECORDING`."""
+    program = triad(f"-O2 -march={march} {RECORDING['SPACK_DEBUG_FLAGS']}")
+    assert [each.found for each in guard(target, [program])] == found
+
+
 def test_recorded_options_tell_the_target_of_each_machine(tmp_path: Path) -> None:
     program = tmp_path / "xhpl"
     program.write_bytes(b"\0GNU C17 12.2.0 -mcpu=power8 -O2\0")
     assert [each.found for each in guard("power9le", [program])] == ["-mcpu=power8"]
     program.write_bytes(b"\0GNU C17 12.2.0 -mcpu=power9 -O2\0")
     assert [*guard("power9le", [program])] == []
+    program.write_bytes(b"\0GNU C17 12.2.0 -mcpu=power9 -O2\0GNU C17 12.2.0 -mcpu=power10\0")
+    assert [each.found for each in guard("power9le", [program])] == ["-mcpu=power10"]
 
 
 @pytest.mark.parametrize("target", ["mic_knl", "x86_64_v3", "k10"])

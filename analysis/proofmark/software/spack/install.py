@@ -60,6 +60,12 @@ LONGEST_NOTE = 200
 WIDTH = 96
 """Characters of a line that lists packages."""
 
+RECORDING = {"SPACK_ADD_DEBUG_FLAGS": "custom", "SPACK_DEBUG_FLAGS": "-frecord-gcc-switches"}
+"""The variables by which Spack's compiler wrapper has gcc record its options, for `guard`.
+
+Not for dependencies: the wrapper gives them to the linker too, if a build calls it by itself.
+"""
+
 
 @contextmanager
 def one_at_a_time(path: Path, work: str) -> Iterator[None]:
@@ -275,11 +281,12 @@ def _build(request: ProvisionRequest, chosen: ChosenLock, spack: PreparedSpack) 
     def report() -> None:
         say(progress(missing, installation.installed(), time.monotonic() - begun))
 
-    command = installation.command(*words, *roots)
-    done = run(command, installation.environment(), log, report)
-    if done.returncode:
-        failure, stage = read_failure(done.stdout.splitlines()), installation.root / "stage"
-        raise refused("spack install", failure, done.returncode, stage, log)
+    for part, own in (("dependencies", {}), ("package", RECORDING)):
+        command = installation.command(*words, f"--only={part}", *roots)
+        done = run(command, installation.environment() | own, log, report)
+        if done.returncode:
+            failure, stage = read_failure(done.stdout.splitlines()), installation.root / "stage"
+            raise refused("spack install", failure, done.returncode, stage, log)
 
 
 def job_words(jobs: int) -> list[str]:

@@ -12,6 +12,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -58,11 +59,10 @@ def operating_system(os_release: str) -> OperatingSystem:
     Raises:
         BadInput: the text has no system, or no version.
     """
-    try:
-        words = shlex.split(os_release, comments=True)
-    except ValueError:  # a quotation mark without its partner
-        words = []
-    release = dict(word.partition("=")[::2] for word in words)
+    release: dict[str, str] = {}
+    for line in os_release.splitlines():
+        with suppress(ValueError):  # a quotation mark without its partner
+            release |= (word.partition("=")[::2] for word in shlex.split(line, comments=True))
     # openEuler's ID has capitals, which distro and Spack lower. Debian testing has no VERSION_ID.
     system = release.get("ID", "").lower()
     version = release.get("VERSION_ID") or release.get("VERSION_CODENAME")
@@ -314,10 +314,7 @@ def installation_in(prefixes: Path, sources: Sources) -> SpackInstallation:
 
 
 def bootstrap(
-    installation: SpackInstallation,
-    kit: Path,
-    pins: Mapping[str, Any],
-    sources: Sources,
+    installation: SpackInstallation, kit: Path, pins: Mapping[str, Any], sources: Sources
 ) -> None:
     """Install Spack, its recipes and the solver at their pins, unless they are installed.
 
@@ -398,16 +395,13 @@ def make_venv(folder: Path, lock: Path, bundle: Path | None) -> None:
     lock_copy = folder / "lock.txt"
     if lock_copy.is_file() and lock_copy.read_bytes() == lock.read_bytes():
         return
-    with while_working("installing the solver of Spack"):
-        _install_venv(folder, lock, bundle)
-    shutil.copy(lock, lock_copy)
-
-
-def _install_venv(folder: Path, lock: Path, bundle: Path | None) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
     offline = ["--no-index", f"--find-links={bundle / 'wheels'}"] if bundle else []
-    run_python(lock, [sys.executable, "-P", "-m", "venv", str(folder)])
-    run_python(lock, [str(folder / "bin/python"), *PIP, "install", *HASHED, *offline, f"-r{lock}"])
+    install = [str(folder / "bin/python"), *PIP, "install", *HASHED, *offline, f"-r{lock}"]
+    with while_working("installing the solver of Spack"):
+        shutil.rmtree(folder, ignore_errors=True)
+        run_python(lock, [sys.executable, "-P", "-m", "venv", str(folder)])
+        run_python(lock, install)
+    shutil.copy(lock, lock_copy)
 
 
 PIP = ("-P", "-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check")

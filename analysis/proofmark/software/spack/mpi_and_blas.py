@@ -241,8 +241,7 @@ DECIDING: Mapping[str, tuple[str, ...]] = {
     "mvapich2": ("fabrics", "process_managers", "threads", "file_systems", "cuda"),
     "ucx": ("verbs", "rc", "ud", "dc", "mlx5_dv", "cma", *_GPU),
     "libfabric": ("fabrics", *_GPU),
-    **{name: ("threads",) for name in ("openblas", "blis", "amdblis", "essl", "armpl-gcc")},
-    **{name: ("threads",) for name in ("nvpl-blas", "intel-oneapi-mkl")},
+    **dict.fromkeys(BLAS_LIBRARIES.keys() - {"cray-libsci"}, ("threads",)),
 }
 """The variants that decide, by package of Spack."""
 

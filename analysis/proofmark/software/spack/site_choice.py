@@ -12,7 +12,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -150,8 +150,7 @@ def choose_blas(found: Sequence[SitePart], wanted: WantedBlas, choice: str) -> S
     if fitting:
         (part,) = fitting
         threads = "" if "threads=" in part.variants else f"threads={wanted.threads}"
-        variants = f"{threads} {part.variants}".strip()
-        return SitePart(part.package, part.version, part.prefix, variants, part.file)
+        return replace(part, variants=f"{threads} {part.variants}".strip())
     if choice:
         accepted = f"threads={wanted.threads}, which HPL of this environment needs"
         raise BadInput(
@@ -199,8 +198,7 @@ class SiteParts:
     @property
     def without_headers(self) -> list[str]:
         """The parallel file systems of the scratches whose headers the system lacks."""
-        with_headers = {each.package for each in self.file_systems}
-        return sorted(set(self.scratches) & set(PARALLEL) - with_headers)
+        return sorted({*self.scratches} & {*PARALLEL} - {*self.drivers})
 
 
 def site_environment(kit: Mapping[str, Any], parts: SiteParts) -> dict[str, Any]:
@@ -231,11 +229,11 @@ def site_environment(kit: Mapping[str, Any], parts: SiteParts) -> dict[str, Any]
 
 def _choose_drivers(packages: dict[str, Any], parts: SiteParts) -> None:
     """Give the kit's Open MPI the drivers for the scratches; the recipe of MPICH has no choice."""
-    drivers, variants = parts.drivers, ("romio", "romio-filesystem", *PARALLEL)
+    drivers = parts.drivers
     words = ["+romio", f"romio-filesystem={','.join(drivers)}"]
     words += [f"{'+' if name in drivers else '~'}{name}" for name in PARALLEL]
     required = packages["mpi"]["require"]
-    of_kit = re.compile(rf"[+~]?({'|'.join(variants)})(=\S*)?")
+    of_kit = re.compile(rf"[+~]?(romio|romio-filesystem|{'|'.join(PARALLEL)})(=\S*)?")
     packages["mpi"]["require"] = [
         " ".join([*(word for word in each.split() if not of_kit.fullmatch(word)), *words])
         if is_open_mpi(each)
@@ -337,10 +335,8 @@ def _archive_version() -> str:
         ["dpkg-query", "-W", "-f", "${Version}", "autoconf-archive"],
         ["rpm", "-q", "--qf", "%{VERSION}", "autoconf-archive"],
     ):
-        if shutil.which(command[0]):
-            done = run_command(command)
-            if done.returncode == 0:
-                return archive_version(done.stdout)
+        if shutil.which(command[0]) and not (done := run_command(command)).returncode:
+            return archive_version(done.stdout)
     return ""
 
 
