@@ -145,10 +145,10 @@ def collect(options: Namespace) -> int:
 
 def _read(run: Run) -> None:
     """Read the outputs of a sealed run, so that its verdict need not."""
-    from proofmark.records.stored_readings import read_and_store  # the other stages read none
+    from proofmark.records.stored_readings import store  # the other stages read none
 
     try:
-        read_and_store(run)
+        store(run)
     except BadInput as error:  # it ends the verdict, not the seal
         say(f"not read: {error}")
 

@@ -1,8 +1,9 @@
-"""Values by their keys."""
+"""Values by their keys, and in batches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TypeVar
 
 Key = TypeVar("Key")
@@ -15,3 +16,10 @@ def gathered(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found
+
+
+def batched(values: Iterable[Value], size: int) -> Iterator[list[Value]]:
+    """Yield `size` values at a time, and at last the rest (`itertools.batched` of Python 3.12)."""
+    left = iter(values)
+    while batch := [*islice(left, size)]:
+        yield batch

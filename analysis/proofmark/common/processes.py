@@ -16,10 +16,12 @@ import signal
 import subprocess
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from fnmatch import translate
 from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
@@ -365,28 +367,34 @@ def gc_paused() -> Iterator[None]:
             gc.enable()
 
 
-def parallel_map(
-    work: Callable[[Task], Output], tasks: Iterable[Task], *, large: bool
-) -> Iterator[Output]:
-    """Yield `work(task)` for each task, in order. It uses all processors if the work is `large`.
+def parallel_map(work: Callable[[Task], Output], tasks: Iterable[Task]) -> Iterator[Output]:
+    """Yield `work(task)` for each task, in order. Several tasks are done by all processors.
 
-    A worker starts no workers of its own.
+    A worker starts no workers of its own. Few results wait for the caller.
 
     Workers are forked, so `work` need not be picklable. Tasks and results must be picklable.
     """
     processors = len(os.sched_getaffinity(0))
     global _WORK
-    if not large or processors < 2 or _WORK is not None:
-        yield from map(work, tasks)
+    left = iter(tasks)
+    first = [*islice(left, 2)]
+    if len(first) < 2 or processors < 2 or _WORK is not None:
+        yield from map(work, chain(first, left))
         return
-    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures import Future, ProcessPoolExecutor
     from multiprocessing import get_context
 
     _WORK = work
     gc.freeze()  # the collector of a worker would copy the pages that it shares with its parent
     try:
         with ProcessPoolExecutor(processors, get_context("fork"), initializer=gc.disable) as pool:
-            yield from pool.map(_do, tasks)
+            waiting = deque[Future[Output]]()
+            for task in chain(first, left):
+                if len(waiting) == 2 * processors:
+                    yield waiting.popleft().result()
+                waiting.append(pool.submit(_do, task))
+            for each in waiting:
+                yield each.result()
     finally:
         gc.unfreeze()
         _WORK = None

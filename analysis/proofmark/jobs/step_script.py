@@ -15,6 +15,7 @@ from importlib.resources import files
 from proofmark.cases.case import Undisturbed
 from proofmark.cases.vocabulary import ALL_RAILS, RAIL
 from proofmark.common.errors import bad_input, nearest
+from proofmark.common.grouping import gathered
 from proofmark.common.message import Message
 from proofmark.jobs.launcher import Launch, Launcher, launcher, launchers_of_ranks
 from proofmark.plan.file_layout import FileLayout
@@ -391,9 +392,7 @@ def _rank_cpus_function(ranks: Sequence[RankCpus], host_cpus: HostCpus | None) -
     period = next(
         (n for n in range(1, count) if count % n == 0 and _repeats(cpus_of_ranks, n)), count
     )
-    by_cpus: dict[tuple[int, ...], list[str]] = {}
-    for number, cpus in enumerate(cpus_of_ranks[:period]):
-        by_cpus.setdefault(cpus, []).append(str(number))
+    by_cpus = gathered((cpus, f"{number}") for number, cpus in enumerate(cpus_of_ranks[:period]))
     comment = [f"# CPU n of node m: {[*host_cpus]}[n + m] of this machine"] if host_cpus else []
     return [
         *comment,

@@ -415,11 +415,12 @@ class AcceptedItem(ItemOutcome):
         """Why it has its outcome, each with the nodes, the worst first; empty for PASS."""
         if (word := self.outcome) == "PASS":
             return ()
-        found: dict[Message, list[JudgedFigure]] = {}
-        for each in sorted(self.deciding, key=_rank):
-            if each.figure.outcome == word:
-                why = each.figure.reason.without_nodes([each.figure.node])
-                found.setdefault(why, []).append(each.figure)
+        ordered = (each.figure for each in sorted(self.deciding, key=_rank))
+        found = gathered(
+            (each.reason.without_nodes([each.node]), each)
+            for each in ordered
+            if each.outcome == word
+        )
         groups = [(why, figures) for why, figures in found.items() if why]
         stated = [
             Message("limit-open-on", text=why, nodes=_nodes(figures))
@@ -863,12 +864,11 @@ class _Judged:
 
 def _others(replaced: Sequence[tuple[Deciding, bool]]) -> Iterator[OtherOutcome]:
     """Yield what was found and no longer decides, by run and outcome. A PASS is not listed."""
-    groups: dict[tuple[str, str, str, bool], list[JudgedFigure]] = {}
-    for each, later in replaced:
-        outcome = each.figure.outcome
-        if outcome in ("FAIL", "INVALID") or later:
-            key = (each.run.id, each.run.date, outcome, later)
-            groups.setdefault(key, []).append(each.figure)
+    groups = gathered(
+        ((each.run.id, each.run.date, each.figure.outcome, later), each.figure)
+        for each, later in replaced
+        if later or each.figure.outcome in ("FAIL", "INVALID")
+    )
     for (run, date, outcome, later), figures in groups.items():
         yield OtherOutcome(run, date, outcome, _nodes(figures), later=later)
 

@@ -13,6 +13,7 @@ from proofmark.cases.case import Case, SuiteUse
 from proofmark.cases.loading import reference_mistakes
 from proofmark.cases.suite import Benchmarks, members_from
 from proofmark.common.errors import BadInput, InputError, NothingToRun, bad_input
+from proofmark.common.grouping import batched
 from proofmark.common.input_limits import MAX_REPEATS, MAX_STEPS
 from proofmark.common.message import Message
 from proofmark.common.text import duration
@@ -277,8 +278,7 @@ def _chunks(step: Step, limit: int | None) -> list[list[str]]:
     if step.scope == "job" or limit is None or step.round:
         return [step.nodes]
     size = limit - limit % 2 if step.scope == "each-pair" else limit
-    ordered = step.nodes_in_order()
-    return [ordered[at : at + size] for at in range(0, len(ordered), size)]
+    return [*batched(step.nodes_in_order(), size)]
 
 
 def _jobs(steps: Sequence[Step], group: int, queue: Queue) -> list[Job]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 
+from proofmark.common.grouping import batched
 from proofmark.common.message import Message
 from proofmark.common.plugins import Plugins
 from proofmark.common.processes import parallel_map
@@ -20,11 +23,6 @@ from proofmark.runs.run import Run, read_decisions
 
 SLICE = 1000
 """The number of measurements that one process reads at a time."""
-ONE_PROCESS = 2000
-"""One process reads a run with at most this number of measurements: a second costs more time."""
-
-Instances = Sequence[tuple[StepInstance, Sequence[str]]]
-"""Measurements of a step with their nodes; without nodes for a step that is one measurement."""
 
 
 def read_run(parts: RunParts, steps: Collection[str] | None = None) -> Records:
@@ -35,10 +33,8 @@ def read_run(parts: RunParts, steps: Collection[str] | None = None) -> Records:
     A large run is read by one process per processor.
     """
     reader = _Reader(RunFacts(parts))
-    tasks = [*_tasks(parts.run, steps)]
-    sizes = (sum(len(instances) for _, _, instances in task) for task in tasks)
-    large = sum(sizes) > ONE_PROCESS
-    records = Records.joined(parts.run.id, parallel_map(reader.read, tasks, large=large))
+    read = parallel_map(reader.read, batched(reader.measurements(steps), SLICE))
+    records = Records.joined(parts.run.id, read)
     return without_disturbed(records, parts.benchmarks.cases)
 
 
@@ -54,40 +50,11 @@ def read_parts(run: Run, steps: Collection[str] | None = None) -> tuple[RunParts
 
 def not_run(folder: str, reason: Message) -> Attempt:
     """Return an execution that did not take place, for INVALID records with `reason`."""
-    return Attempt(
-        number=1,
-        path=folder,
-        rc=-1,
-        host="",
-        start="",
-        end="",
-        timed_out=False,
-        seconds=math.nan,
-        binding=b"[]",
-        damage=reason,
-    )
+    return Attempt(1, folder, -1, "", "", "", False, math.nan, b"[]", damage=reason)
 
 
-Task = list[tuple[str, Step, Instances]]
-"""Modes, a step that is planned in each, and the measurements of the step to read."""
-
-
-def _tasks(run: Run, steps: Collection[str] | None) -> Iterator[Task]:
-    """Yield about `SLICE` measurements at a time; a step may have one measurement."""
-    task: Task = []
-    size = 0
-    for group in run.plan.groups:
-        for step in group.steps():
-            if steps is not None and step.id not in steps:
-                continue
-            instances = [(each, on if each.name else []) for each, on in step.instances().items()]
-            for first in range(0, len(instances), SLICE):
-                task.append((group.mode, step, instances[first : first + SLICE]))
-                size += len(task[-1][2])
-                if size >= SLICE:
-                    yield task
-                    task, size = [], 0
-    yield task
+Measurement = tuple[str, Step, StepInstance, Sequence[str]]
+"""Mode and step of a measurement, and its nodes; none for a step that is one measurement."""
 
 
 class KindReader:
@@ -147,15 +114,26 @@ class _Reader:
         self._not_run = read_decisions(facts.run.files).not_run
         self._outputs = reader_of(facts.run)
 
-    def read(self, task: Task) -> Records:
-        """Return the records of all executions in the folders of `task`."""
+    def measurements(self, steps: Collection[str] | None) -> Iterator[Measurement]:
+        """Yield the measurements to read; a step that was not run is one."""
+        for group in self._facts.run.plan.groups:
+            for step in group.steps():
+                if steps is not None and step.id not in steps:
+                    continue
+                whole = {StepInstance(step.id): step.nodes}
+                every = whole if step.id in self._not_run else step.instances()
+                for instance, hosts in every.items():
+                    yield group.mode, step, instance, hosts if instance.name else ()
+
+    def read(self, measurements: Sequence[Measurement]) -> Records:
+        """Return the records of all executions of `measurements`."""
         shared, steps = SharedRecords(), self._facts.run.files.work.steps
-        for mode, step, instances in task:
+        for (mode, step), of_step in groupby(measurements, itemgetter(0, 1)):
             records = self._outputs.of_step(self._facts, mode, step, shared)
             if why := self._not_run.get(step.id):
                 records.take(step.id, [], not_run(f"{steps}/{step.id}", why))
                 continue
-            for instance, hosts in instances:
+            for _, _, instance, hosts in of_step:
                 name = f"{instance}"
                 for attempt in records.executions(f"{steps}/{name}"):
                     records.take(name, hosts, attempt)

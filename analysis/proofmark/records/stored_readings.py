@@ -75,25 +75,17 @@ def stored_or_read(run: Run, steps: Collection[str] | None = None) -> tuple[RunP
     return read_parts(run, steps)
 
 
-def read_and_store(run: Run) -> None:
-    """Read all executions of sealed evidence, and store their records, if they are not stored.
+def store(run: Run, records: Records | None = None) -> None:
+    """Store the records of sealed evidence, if they are not stored; None: they are read.
 
     Raises:
         BadInput: a file of the run is damaged, or the file cannot be written.
     """
-    if kind_of(run.plan).has_figures and not _is_stored(run):
-        with gc_paused():
-            store(run, read_parts(run)[1])
-
-
-def store(run: Run, records: Records) -> None:
-    """Store the records of sealed evidence, if they are not stored.
-
-    Raises:
-        BadInput: the file cannot be written.
-    """
     if run.seal is None or not kind_of(run.plan).has_figures or _is_stored(run):
         return
+    if records is None:
+        with gc_paused():
+            records = read_parts(run)[1]
     content = BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         archive.comment = _key(run)

@@ -18,7 +18,7 @@ import errno
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,6 +48,7 @@ from proofmark.common.files import (
     read_regular,
     write_atomic,
 )
+from proofmark.common.grouping import batched
 from proofmark.common.input_limits import (
     MAX_ARCHIVES,
     MAX_DEPTH,
@@ -56,6 +57,7 @@ from proofmark.common.input_limits import (
     MAX_OUTPUT_BYTES,
     MAX_SMALL_BYTES,
 )
+from proofmark.common.processes import parallel_map
 from proofmark.common.rights import rights_at, this_user
 from proofmark.common.text import size
 from proofmark.common.trust import refuse_untrusted
@@ -344,12 +346,19 @@ def _add_nodes(writer: ArchiveWriter, chain: Chain, folder: Path) -> None:
 _JOURNAL, _SCRIPTS, _WORK = (
     each.path for each in (RunFiles.journal, RunFiles.scripts_folder, RunFiles.work_folder)
 )
-_PART = 32 << 20
-"""Bytes of a folder that are in memory together."""
+_FOLDERS, _AHEAD = 500, 8 << 20
+"""The number of folders, and of the bytes in them, that a process reads at a time."""
+_Folder = tuple[str, Mapping[str, str]]
+"""A folder, and its entries that are no folders, each with the kind of its problem, or ""."""
+_Contents = dict[str, tuple[bytes | None, str]]
+"""The contents of files by name, or the kinds of their problems; neither if a file vanished."""
 
 
 class _Sealing:
-    """Adds what is new in the folder of a run to an archive."""
+    """Adds what is new in the folder of a run to an archive.
+
+    One process per processor reads the files of a large run; this one compares and writes them.
+    """
 
     def __init__(self, folder: Path, writer: ArchiveWriter, known: Chain) -> None:
         self._root, self._writer, self._known = folder, writer, known
@@ -369,21 +378,21 @@ class _Sealing:
         seen = {RunFiles.nodes.path}
         left_out = {name for name, rule in TOP_RULES.items() if rule is SealRule.UNSEALED}
         left_out |= {FACTS, _WORK} | ({_JOURNAL} if self._journals else set())
-        self._walk("", seen, left_out)
+        self._add(self._folders("", seen, left_out))
         # Nothing but this reads the work folder in a block: rights change for the whole process.
         with rights_at(RunFiles(self._root).work_folder):
-            self._walk(_WORK, seen, set())
+            self._add(self._folders(_WORK, seen, set()))
         self._keep_other_scripts()
         if self._journals:
             seen.add(_JOURNAL)
-            self._compare(_JOURNAL, _listing(self._journals))
+            self._compare(_JOURNAL, _listing(self._journals), {})
         for folder in self._known.folders.keys() - seen:
-            self._compare(folder, {})
+            self._compare(folder, {}, {})
 
-    def _walk(self, top: str, seen: set[str], left_out: Set[str]) -> None:
-        """Add the new files of the folder `top` and of all below it; add their paths to `seen`.
+    def _folders(self, top: str, seen: set[str], left_out: Set[str]) -> Iterator[_Folder]:
+        """Yield the folder `top` and all below it; add their paths to `seen`.
 
-        The entries `left_out` of `top` are not read.
+        The entries `left_out` of `top` are not there.
         """
         waiting = [top]
         while waiting:
@@ -402,7 +411,26 @@ class _Sealing:
                         del names[name]
                     else:  # a program may have left a folder that nobody can enter
                         names[name] = "unreadable"
-            self._compare(folder, names)
+            yield folder, names
+
+    def _add(self, folders: Iterable[_Folder]) -> None:
+        """Add what is new in `folders`."""
+        for read in parallel_map(self._read, batched(folders, _FOLDERS)):
+            for folder, names, contents in read:
+                self._compare(folder, names, contents)
+
+    def _read(self, folders: Sequence[_Folder]) -> list[tuple[str, Mapping[str, str], _Contents]]:
+        """Return the folders with the contents of their first files, of about `_AHEAD` bytes."""
+        read: list[tuple[str, Mapping[str, str], _Contents]] = []
+        held = 0
+        for folder, names in folders:
+            contents: _Contents = {}
+            for name in names:
+                if not names[name] and held < _AHEAD:
+                    contents[name] = _content(f"{self._place(folder)}/{name}")
+                    held += len(contents[name][0] or b"")
+            read.append((folder, names, contents))
+        return read
 
     def _place(self, folder: str) -> str:
         """Return the place of a folder of the run. Journals are those of the state."""
@@ -410,24 +438,24 @@ class _Sealing:
             return f"{self._journals}"
         return f"{self._root}/{folder}"  # a Path would take 5 µs for each of 200,000 folders
 
-    def _compare(self, folder: str, names: Mapping[str, str]) -> None:
+    def _compare(self, folder: str, names: Mapping[str, str], read: _Contents) -> None:
         """Add what is new in a folder; keep the sealed content of what must not change.
 
         Args:
             names: the entries that are no folders, each with the kind of its problem, or "".
+            read: files that were read already. Others are read here.
         """
         before, prefix = self._known.files(folder), f"{folder}/" if folder else ""
         place = self._place(folder)
-        files: dict[str, bytes] = {}
+        known = folder in self._known.folders
         unread: dict[str, str] = {}
         gone: list[str] = []
         kept: dict[str, Change] = {}
-        held = 0
         for name in sorted({*before, *names}):
             path = prefix + name
             content, problem = None, names.get(name, "")
             if name in names and not problem:
-                content, problem = _content(f"{place}/{name}")
+                content, problem = read.get(name) or _content(f"{place}/{name}")
             self._count(content)
             if self._is_script(path, content):
                 continue
@@ -447,15 +475,12 @@ class _Sealing:
             elif problem:
                 unread[name] = problem
             elif content is not None:
-                files[name] = content
-                held += len(content)
-                if held > _PART:
-                    self._writer.add(folder, files, {})
-                    files, held = {}, 0
+                self._writer.add(folder, {name: content}, {})
+                known = True
             elif name in before:
                 gone.append(path)
-        if files or unread or folder not in self._known.folders:
-            self._writer.add(folder, files, unread)
+        if unread or not known:
+            self._writer.add(folder, {}, unread)
         self._writer.remove(gone)
         self._writer.keep(kept)
 
@@ -506,7 +531,9 @@ def _listing(folder: Path | str) -> dict[str, str]:
     try:
         with os.scandir(folder) as entries:
             for each in entries:
-                name = os.fsencode(each.name).decode("utf-8", "backslashreplace")
+                name = each.name
+                if not name.isascii():
+                    name = os.fsencode(name).decode("utf-8", "backslashreplace")
                 if name != each.name:
                     kind = "name"
                 elif each.is_file(follow_symlinks=False):

@@ -12,11 +12,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 from proofmark.common.archive import found_in
 from proofmark.common.errors import BadInput
 from proofmark.common.files import paths_in, read_json, read_text, text_or_empty
+from proofmark.common.grouping import batched
 from proofmark.common.host_names import HostTable, ReportedNames
 from proofmark.common.input_limits import MAX_PROBE_BYTES, MAX_SMALL_BYTES
 from proofmark.common.message import Message
@@ -319,7 +320,6 @@ def _read(path: Path) -> str | _Unusable:
     return text
 
 
-Part = TypeVar("Part")
 _SLICE = 500
 """The number of nodes that one process reads at a time."""
 
@@ -388,8 +388,7 @@ def node_files(run: Run) -> Iterator[dict[str, bytes]]:
         known = [node for node in nodes if node.jobs or node.damaged]
         return {f"{each.host}.json": f"{each.model_dump_json()}\n".encode() for each in known}
 
-    slices = _slices(list(probes))
-    yield from parallel_map(contents, slices, large=len(slices) > 1)
+    yield from parallel_map(contents, batched(probes, _SLICE))
 
 
 def _probed(host: str, probes: Sequence[Probes], last: dict[str, JobOnNode]) -> Node:
@@ -422,10 +421,8 @@ def nodes_of(run: Run) -> dict[str, Node]:
 @lru_cache(maxsize=1)
 def _nodes(paths: tuple[Path, ...], steps: tuple[str, ...], state: object) -> dict[str, Node]:
     """Read the files once for judging and for the report; `state` changes if a file changes."""
-    slices = _slices(paths)
-    read = parallel_map(partial(_slice, steps), slices, large=len(slices) > 1)
     by_host: dict[str, Node] = {}
-    for nodes in read:
+    for nodes in parallel_map(partial(_slice, steps), batched(paths, _SLICE)):
         by_host |= {node.host: node for node in nodes}
     return by_host
 
@@ -437,10 +434,6 @@ def some_nodes(run: Run, hosts: Collection[str]) -> dict[str, Node]:
     paths = [path for path in paths_in(run.files.nodes, "*.json") if path.stem in hosts]
     steps = tuple(step.id for step in run.plan.steps())
     return {node.host: node for node in _slice(steps, paths)}
-
-
-def _slices(parts: Sequence[Part]) -> list[Sequence[Part]]:
-    return [parts[first : first + _SLICE] for first in range(0, len(parts), _SLICE)]
 
 
 def _slice(steps: tuple[str, ...], paths: Sequence[Path]) -> list[Node]:

@@ -138,24 +138,42 @@ def test_result_lines_from_a_template_equal_lines_made_one_by_one(tmp_path: Path
 
 def test_several_processes_read_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, alone, _ = judged(tmp_path)
-    monkeypatch.setattr(records, "ONE_PROCESS", 0)
     monkeypatch.setattr(records, "SLICE", 7)
     together, _ = read_and_judge(run)
     assert list(together) == list(alone)
 
 
 def test_parallel_tasks_run_in_other_processes_and_return_in_order() -> None:
-    made = list(parallel_map(lambda task: (task, os.getpid()), range(50), large=True))
+    made = list(parallel_map(lambda task: (task, os.getpid()), range(50)))
     assert [task for task, _ in made] == list(range(50))
     if len(os.sched_getaffinity(0)) > 1:
         assert os.getpid() not in {process for _, process in made}
 
 
+def test_one_task_is_done_by_this_process() -> None:
+    assert list(parallel_map(lambda _: os.getpid(), range(1))) == [os.getpid()]
+    assert list(parallel_map(lambda _: os.getpid(), ())) == []
+
+
+def test_few_results_wait_for_the_caller() -> None:
+    begun: list[int] = []
+
+    def tasks() -> Iterator[int]:
+        for each in range(1000):
+            begun.append(each)
+            yield each
+
+    work = parallel_map(lambda each: each, tasks())
+    assert [next(work), next(work)] == [0, 1]
+    assert len(begun) <= 4 + 2 * len(os.sched_getaffinity(0))
+    assert list(work) == list(range(2, 1000))
+
+
 def test_a_worker_starts_no_workers() -> None:
     def inner(_: int) -> set[tuple[int, int]]:
-        return set(parallel_map(lambda each: (os.getpid(), os.getppid()), range(3), large=True))
+        return set(parallel_map(lambda each: (os.getpid(), os.getppid()), range(3)))
 
-    groups = list(parallel_map(inner, range(6), large=True))
+    groups = list(parallel_map(inner, range(6)))
     assert all(len(group) == 1 for group in groups)
 
 

@@ -414,29 +414,33 @@ class TestCopies:
 
 
 class TestProcesses:
-    @pytest.mark.parametrize(("limit", "large"), [(2, True), (3, False), (4, False)])
-    def test_a_run_with_more_measurements_is_read_by_several_processes(
-        self, bench: Bench, monkeypatch: pytest.MonkeyPatch, limit: int, large: bool
+    @pytest.mark.parametrize(("size", "tasks"), [(1, [1, 1, 1]), (2, [2, 1]), (3, [3])])
+    def test_a_process_reads_some_measurements_at_a_time(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch, size: int, tasks: list[int]
     ) -> None:
-        seen: list[tuple[int, bool]] = []
+        seen: list[int] = []
 
-        def recorded(work: Any, tasks: Any, *, large: bool) -> Any:
-            seen.append((len(tasks), large))
-            return parallel_map(work, tasks, large=False)
+        def recorded(work: Any, tasks: Any) -> Any:
+            every = [*tasks]
+            seen.extend(map(len, every))
+            return parallel_map(work, every)
 
-        monkeypatch.setattr(read, "ONE_PROCESS", limit)
-        monkeypatch.setattr(read, "SLICE", 2)
+        monkeypatch.setattr(read, "SLICE", size)
         monkeypatch.setattr(read, "parallel_map", recorded)
         hosts = ["n1", "n2", "n3"]
         for host in hosts:
             bench.write(host=host, name=host)
         records = bench.records(step={"scope": "each-node", "nodes": hosts})
         assert [each.node for each in records] == hosts
-        assert seen == [(2, large)]
+        assert seen == tasks
 
 
-def test_a_step_that_was_not_run_is_invalid_for_its_reason(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [1, 1000])
+def test_a_step_that_was_not_run_is_invalid_once_for_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
     """The outputs in its folder are of no execution of the run."""
+    monkeypatch.setattr(read, "SLICE", size)
     run = fleet_run(tmp_path, RATES)
     add_decisions(run.files, not_run={"0001-fake": WHY})
     verdict = judge_run(run)

@@ -31,7 +31,6 @@ from proofmark.records.read import read_parts
 from proofmark.records.stored_readings import (
     PACKAGES,
     READERS,
-    read_and_store,
     store,
     stored_or_read,
 )
@@ -58,7 +57,7 @@ def run(tmp_path: Path, original: Path) -> Run:
     """Return a sealed run whose readings are stored."""
     folder = shutil.copytree(original, tmp_path / "runs" / original.name)
     made = seal(Path(folder)).run()
-    read_and_store(made)
+    store(made)
     return made
 
 
@@ -110,7 +109,7 @@ def test_the_verdicts_of_reference_runs_are_the_same(archive: Path, tmp_path: Pa
     unpack(archive, tmp_path)
     (folder,) = tmp_path.iterdir()
     run = seal(folder).run()
-    read_and_store(run)
+    store(run)
     stored = stored_readings._stored(run)
     assert isinstance(stored, Records)
     assert content(stored) == content(read_and_judge(run)[0])
@@ -283,7 +282,7 @@ def test_a_changed_output_is_read_again(
     folder = Path(shutil.copytree(original, tmp_path_factory.mktemp("changed") / original.name))
     step = folder / "workdir/steps/0001-fake-1"
     first = seal(folder).run()
-    read_and_store(first)
+    store(first)
     shutil.copytree(execution(step), step / "execution-2")
     output = step / "execution-2" / "stdout"
     old = output.read_bytes()
@@ -294,7 +293,7 @@ def test_a_changed_output_is_read_again(
     assert isinstance(why, Message)
     assert why.code == "readings-stale"
     assert verdict(again, stored_or_read) == verdict(again, read_parts)
-    read_and_store(again)
+    store(again)
     assert isinstance(stored_readings._stored(again), Records)
     assert verdict(again, stored_or_read) == verdict(again, read_parts)
 
@@ -334,7 +333,7 @@ def test_a_damaged_file_is_not_used(
 ) -> None:
     folder = Path(shutil.copytree(original, tmp_path_factory.mktemp("damaged") / original.name))
     run = seal(folder).run()
-    read_and_store(run)
+    store(run)
     path = run.products.readings
     damaged = change(path.read_bytes())
     path.unlink()

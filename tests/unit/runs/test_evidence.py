@@ -10,9 +10,10 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
+from datetime import datetime, tzinfo
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from hypothesis import given
@@ -429,17 +430,36 @@ def test_odd_names_are_sealed(run: Path, name: bytes) -> None:
     assert archives(run) == first
 
 
-def test_a_large_folder_is_written_in_parts(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    collect(run)
-    whole = read_evidence(run)
-    assert whole is not None
-    names = {folder: whole.chain.names(folder) for folder in whole.chain.folders}
-    shutil.rmtree(run / "evidence")
-    monkeypatch.setattr("proofmark.runs.evidence._PART", 10)
-    collect(run)
-    parts = read_evidence(run)
-    assert parts is not None
-    assert {folder: parts.chain.names(folder) for folder in parts.chain.folders} == names
+class Clock(datetime):
+    """A time that does not pass."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        return cls(2026, 11, 21, 8, tzinfo=tz)
+
+
+@pytest.mark.parametrize(("folders", "ahead"), [(1, 8 << 20), (3, 40), (2, 0), (500, 40)])
+def test_the_archive_has_the_same_bytes_whoever_reads_the_files(
+    run: Path, monkeypatch: pytest.MonkeyPatch, folders: int, ahead: int
+) -> None:
+    """Two archives: a second one states what was changed, removed and added after the first."""
+    monkeypatch.setattr(runs_evidence, "datetime", Clock)
+    monkeypatch.setattr("proofmark.runs.evidence.time.time", lambda: 1_800_000_000)
+    sealed = []
+    changed, added = _output(run), _output(run).with_name("added")
+    first = changed.read_bytes()
+    for number, size in ((500, 8 << 20), (folders, ahead)):
+        shutil.rmtree(run / "evidence", ignore_errors=True)
+        monkeypatch.setattr(runs_evidence, "_FOLDERS", number)
+        monkeypatch.setattr(runs_evidence, "_AHEAD", size)
+        changed.write_bytes(first)
+        added.unlink(missing_ok=True)
+        seal(run)
+        changed.write_bytes(b"other")
+        added.write_text("x")
+        sealed.append((*seal(run).digests, *seal(run).changes))
+        assert len(sealed[-1]) == 4
+    assert sealed[0] == sealed[1]
 
 
 SWAPS = """

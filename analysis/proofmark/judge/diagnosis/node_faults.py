@@ -226,11 +226,8 @@ def _compared(
     pools = gathered((each.alike, each) for each in _of_parts(figures, benchmarks))
     for pool in pools.values():
         about = compared_metric(benchmarks, pool[0].record.case, pool[0].record.metric)
-        of_node: dict[str, list[_Figure]] = {}
-        of_part: dict[str, list[float]] = {}
-        for each in pool:
-            of_node.setdefault(each.record.node, []).append(each)
-            of_part.setdefault(each.part, []).append(each.middle)
+        of_node = gathered((each.record.node, each) for each in pool)
+        of_part = gathered((each.part, each.middle) for each in pool)
         usual = _usual_of_parts(of_node.values())
         compared = [each for each in pool if id(each) in usual]
         ratios = np.array([each.middle / usual[id(each)] for each in compared])

@@ -13,6 +13,7 @@ from pathlib import Path
 from time import monotonic
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
+from proofmark.common.grouping import batched
 from proofmark.common.nodesets import folded, nodes_by
 from proofmark.machine.bmc.back_end import (
     BACK_ENDS,
@@ -253,8 +254,7 @@ class ModeRollout(Drains):
         arrived = {node: checked for node, checked in good.items() if self.arrived(checked)}
         results = dict(failed) | self._already_there(arrived, final_state)
         to_reset = [node for node in good if node not in arrived]
-        size = self.transition.firmware.batch_size
-        for batch in (to_reset[at : at + size] for at in range(0, len(to_reset), size)):
+        for batch in batched(to_reset, self.transition.firmware.batch_size):
             batch_results = self._batch({node: good[node] for node in batch}, final_state)
             results |= batch_results
             bad = sum(result.outcome is not Outcome.OK for result in batch_results.values())

@@ -14,6 +14,7 @@ from socket import getfqdn, gethostname
 from typing import Any
 
 from proofmark.common.files import parse_printed_json
+from proofmark.common.grouping import batched
 from proofmark.common.host_names import same_host
 from proofmark.common.nodesets import folded
 from proofmark.common.rights import starting_user
@@ -314,7 +315,7 @@ class Pbs(DrainingScheduler):
     def node_status(self, nodes: Sequence[str]) -> dict[str, NodeStatus]:
         """Return the status of each node: its states, its jobs and its comment."""
         found: Entries = {}
-        for names in _parts(nodes):
+        for names in batched(nodes, MAX_NAMES):
             found |= _pbsnodes("-F", "json", *names)
         found = _whole(found, nodes, lambda: _pbsnodes("-a", "-v", "-F", "json"))
         return {
@@ -337,12 +338,12 @@ class Pbs(DrainingScheduler):
         if unknown:
             found = f"pbsnodes does not list {folded(unknown)}; no node was changed"
             raise NodeError(Outcome.UNEXPECTED, found)
-        for names in _parts(nodes):
+        for names in batched(nodes, MAX_NAMES):
             ask_scheduler("pbsnodes", "-o", "-C", reason, *names, final=EVERY)
 
     def resume(self, nodes: Sequence[str]) -> None:
         """Clear the offline state and the comment of the nodes."""
-        for names in _parts(nodes):
+        for names in batched(nodes, MAX_NAMES):
             ask_scheduler("pbsnodes", "-r", "-C", "", *names, final=EVERY)
 
     def missing_permission(self, node: str) -> str:
@@ -498,10 +499,6 @@ def _server() -> dict[str, Any]:
     if len(servers) != 1:
         raise unreadable("qstat -B", "JSON of one server", text)
     return next(iter(servers.values()))
-
-
-def _parts(nodes: Sequence[str]) -> list[Sequence[str]]:
-    return [nodes[at : at + MAX_NAMES] for at in range(0, len(nodes), MAX_NAMES)]
 
 
 def _pbsnodes(*arguments: str) -> Entries:

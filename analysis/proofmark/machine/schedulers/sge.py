@@ -9,6 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
+from proofmark.common.grouping import gathered
 from proofmark.common.rights import starting_user
 from proofmark.machine.scheduler import (
     BUSY,
@@ -217,11 +218,10 @@ class GridEngine(Scheduler):
 
         A node is down if all its queue instances are, and busy if a slot of one is used.
         """
-        found: dict[str, list[NodeState]] = {}
-        # Not the table of qstat -f: it cuts long names.
-        for instance in _qstat("-f", "-u", "nobody").iter("Queue-List"):
-            node = instance.findtext("name", "").partition("@")[2]
-            found.setdefault(node, []).append(_instance(instance))
+        found = gathered(  # not from the table of qstat -f: it cuts long names
+            (each.findtext("name", "").partition("@")[2], _instance(each))
+            for each in _qstat("-f", "-u", "nobody").iter("Queue-List")
+        )
         order = (NodeUse.DOWN, NodeUse.RESERVED, NodeUse.IDLE, NodeUse.BUSY)
         return {
             name: max(found[name], key=lambda state: order.index(state.use))

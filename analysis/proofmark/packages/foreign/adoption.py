@@ -14,6 +14,7 @@ from pathlib import Path
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.files import write_atomic
+from proofmark.common.grouping import batched
 from proofmark.common.input_limits import MAX_RUN_FILE_BYTES
 from proofmark.common.nodesets import folded
 from proofmark.common.processes import parallel_map
@@ -46,10 +47,8 @@ from proofmark.site.partition import Partition
 _NUMBER = re.compile(r"(?<![\w.-])[-+]?\d[\d.:]*(?:[eE][-+]?\d+)?(?![\w.-])", re.ASCII)
 _FIGURE = re.compile(r"[-+]?(?=[\d.]{5})\d+\.\d+(?:[eE][-+]?\d+)?", re.ASCII)
 _MOMENT = re.compile(r"\d{1,2}:\d\d:\d\d(?:\.\d+)?", re.ASCII)
-BATCH = 250
+BATCH = 1000
 """The number of files that one process copies at a time."""
-ONE_PROCESS = 2000
-"""One process copies at most this number of files: a second costs more time."""
 
 Counted = Callable[[int, int], None]
 """Called with the number of copied files and the number of all files."""
@@ -128,14 +127,12 @@ def _copied(
     source: OutputFolder, files: RunFiles, folders: Mapping[str, Output], counted: Counted
 ) -> dict[str, AdoptedFile]:
     """Copy the outputs into the folders of their steps; return them by these folders."""
-    names = list(folders)
-    batches = [names[first : first + BATCH] for first in range(0, len(names), BATCH)]
     copied: dict[str, AdoptedFile] = {}
     work = partial(_copy, source, files, folders)
-    counted(0, len(names))
-    for part in parallel_map(work, batches, large=len(names) > ONE_PROCESS):
+    counted(0, len(folders))
+    for part in parallel_map(work, batched(folders, BATCH)):
         copied.update(part)
-        counted(len(copied), len(names))
+        counted(len(copied), len(folders))
     return copied
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from proofmark.cases.reader.reader import DOCUMENT, Reader
 from proofmark.cases.suite import Benchmarks
+from proofmark.common.grouping import batched
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.nodesets import folded, is_name, unfold
 from proofmark.common.processes import parallel_map
@@ -304,10 +305,8 @@ def _within(lines: Lines, begin: int, end: int | None) -> Lines:
     return tuple(found)
 
 
-BATCH = 500
+BATCH = 1000
 """The number of files that one process looks at at a time."""
-ONE_PROCESS = 2000
-"""One process looks at at most this number of files: a second costs more time."""
 _BEGIN, _LINES = 1 << 16, 1 << 12
 """The letters of a text of others in which nodes, and in which other programs are looked for."""
 _SCRIPT = re.compile(r"#!.*\n(?:.*\n)*?#(?:SBATCH|PBS|BSUB|\$|FLUX:|COBALT)[ \t]")
@@ -465,12 +464,9 @@ def _in_turn(
 def heads_of(outputs: OutputFolder, banners: Banners) -> dict[str, OutputHead]:
     """Return what the begin of each file shows, by path."""
     paths = list(outputs.paths)
-    batches = [paths[first : first + BATCH] for first in range(0, len(paths), BATCH)]
-    work = partial(_batch, outputs, banners)
-    heads = parallel_map(work, batches, large=len(paths) > ONE_PROCESS)
     every_head = []
-    for batch in heads:
-        every_head += batch
+    for heads in parallel_map(partial(_batch, outputs, banners), batched(paths, BATCH)):
+        every_head += heads
     return dict(zip(paths, every_head, strict=True))
 
 

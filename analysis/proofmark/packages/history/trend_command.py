@@ -20,6 +20,7 @@ from proofmark.cli.inputs import run_to_show
 from proofmark.cli.output import print_line, print_table
 from proofmark.common.errors import BadInput, bad_input
 from proofmark.common.files import write_atomic
+from proofmark.common.grouping import batched
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.processes import gc_paused, parallel_map
 from proofmark.common.progress_lines import say
@@ -269,8 +270,8 @@ def _interval(before: _Figure, after: _Figure) -> Interval | None:
     return ratios and Interval(ratios.low - 1, ratios.high - 1, ratios.confidence)
 
 
-MANY = 64
-"""From this number of runs on, they are read by several processes."""
+BATCH = 32
+"""The number of runs that one process reads at a time."""
 PROGRESS_S = 2.0
 """Seconds between two lines about the progress."""
 PAGE = "trend.html"
@@ -335,8 +336,9 @@ def _read(folders: list[Path]) -> tuple[list[PastRun], list[LeftOut]]:
     left_out: list[LeftOut] = []
     said = time.monotonic()
     with gc_paused():
-        work = parallel_map(read_past_run, folders, large=len(folders) >= MANY)
-        for number, (folder, each) in enumerate(zip(folders, work, strict=True), start=1):
+        work = parallel_map(lambda each: [*map(read_past_run, each)], batched(folders, BATCH))
+        read = chain.from_iterable(work)
+        for number, (folder, each) in enumerate(zip(folders, read, strict=True), start=1):
             if isinstance(each, LeftOut):
                 left_out.append(each)
             elif each.run in runs:
