@@ -136,6 +136,9 @@ class SchedulerWords(StrictModel):
             reason speaks of this job alone, and no waiting ends it. All other reasons are ordinary
             waiting: a limit that other jobs use up, a busy node. No reason speaks of nodes: a job
             that names its nodes has it also while these are busy.
+        of_node: the reasons that speak of the CPUs or the memory on one node.
+        of_groups: the reasons that speak of a limit for the jobs of a group together, each with
+            what states the limit, its column there, and the resource.
         final: the messages by which its commands refuse for good.
     """
 
@@ -146,6 +149,8 @@ class SchedulerWords(StrictModel):
     ends: dict[str, Annotated[State, _by_name(State)]] = {}
     exits: dict[int, tuple[str, str]] = {}
     waiting: dict[str, str] = {}
+    of_node: frozenset[str] = frozenset()
+    of_groups: dict[str, tuple[str, str, str]] = {}
     final: Refusals
 
 

@@ -62,13 +62,8 @@ _LIMITS_OF_JOBS = f"format=Account,User,{_PER_JOB}"
 _QOS_LIMITS = f"format=Name,{_PER_JOB},MinTRESPerJob,MaxTRESPU,MaxTRESPA"
 """What an administrator states for the jobs of a partition, an association and a QOS."""
 
-_OF_GROUP = re.compile(
-    r"(QOS|Assoc|)(Grp|Max)(Node|Cpu|Mem)(?:ory)?(PerUser|PerAccount|)(?:Limit)?"
-)
-"""A reason that speaks of the jobs of a group together."""
-_GROUP_LIMITS = {"": "GrpTRES", "PerUser": "MaxTRESPU", "PerAccount": "MaxTRESPA"}
 _NODES, _CPUS, _MEMORY = "partition.nodes_per_job", "queue.cpus_per_node", "queue.memory_per_node"
-_KEYS = {"Node": _NODES, "Cpu": _CPUS, "Mem": _MEMORY}
+_KEYS = {"node": _NODES, "cpu": _CPUS, "mem": _MEMORY}
 
 _NO_REASON = "none"
 """The reason that sinfo prints if there is none."""
@@ -294,7 +289,7 @@ class Slurm(ReservingScheduler):
         """Return the status of a job. A job of whole nodes does not request CPUs or memory."""
         status = self._shown(job)
         if self.queue.exclusive and status.key in (_CPUS, _MEMORY):
-            of_node = job.said.endswith(("PerNode", "PerLimit"))
+            of_node = job.said in words_of("slurm").of_node
             return replace(status, key="queue.exclusive" if of_node else _NODES)
         return status
 
@@ -304,25 +299,22 @@ class Slurm(ReservingScheduler):
         Else it waits for the other jobs of the group. Slurm is asked once for each reason.
         """
         status = status_of_job(job.state, job.said)
-        match = _OF_GROUP.fullmatch(job.said)
-        if status.state is not State.WAITING or match is None:
+        limit = words_of("slurm").of_groups.get(job.said)
+        if status.state is not State.WAITING or limit is None:
             return status
         asked = (job.id, job.said)
         if asked not in self._exceeding:
             try:
-                self._exceeding[asked] = self._exceeds(job.id, *match.groups())
+                self._exceeding[asked] = self._exceeds(job.id, *limit)
             except (SchedulerError, ValueError):
                 return status  # no answer that can be read
         never = self._exceeding[asked]
-        return replace(status, state=State.UNAVAILABLE, key=_KEYS[match[3]]) if never else status
+        return replace(status, state=State.UNAVAILABLE, key=_KEYS[limit[2]]) if never else status
 
-    def _exceeds(self, job: str, owner: str, kind: str, resource: str, of: str) -> bool:
+    def _exceeds(self, job: str, owner: str, column: str, name: str) -> bool:
         """Return whether a job needs more than a limit for all jobs of its group."""
-        if (kind, of) == ("Max", ""):
-            return False  # no limit of a group
         show = self._in_clusters("scontrol", "--oneliner", "show", "job", job)
         fields = fields_of(ask_scheduler(*show))
-        name, stated_by = resource.lower(), "association" if owner == "Assoc" else "qos"
         needed = _amount(fields.get("ReqTRES", fields.get("TRES", "")), name, 0.0)
         if (name, fields.get("OverSubscribe")) == ("cpu", "NO"):
             # Whole nodes: Slurm states one CPU of each before it starts the job.
@@ -331,7 +323,7 @@ class Slurm(ReservingScheduler):
             of_nodes = dict(line.split(maxsplit=1) for line in printed)
             needed = sum(map(int, of_nodes.values()))
         return any(
-            by == stated_by and needed > _amount(stated.get(_GROUP_LIMITS[of], ""), name, inf)
+            by == owner and needed > _amount(stated.get(column, ""), name, inf)
             for by, stated in self._limits_of(job)
         )
 
