@@ -349,7 +349,7 @@ class Case(Axes):
 
 NODE_CEILINGS = (
     *("cores", "clock", "core_flops", "flops", "core_cache", "cache", "memory", "link"),
-    "llc_bytes",
+    *("llc_bytes", "storage"),
 )
 """Ceilings of the nodes of a measurement, see `proofmark.site.ceilings.Ceilings`."""
 MESSAGE = "message_s"

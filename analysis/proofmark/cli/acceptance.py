@@ -28,7 +28,7 @@ from proofmark.common.message import Message, localized
 from proofmark.common.printed_command import PrintedCommand, of_person, setting
 from proofmark.common.processes import environment_of
 from proofmark.common.progress_lines import say
-from proofmark.common.text import one_line
+from proofmark.common.text import duration, one_line
 from proofmark.common.translation import _, in_language, translated
 from proofmark.common.trust import refuse_untrusted
 from proofmark.common.yaml_models import placed
@@ -48,7 +48,6 @@ from proofmark.plan.validation import CheckedSite, SiteChecks
 from proofmark.plan.validation import validate as check_site
 from proofmark.report.acceptance_page import (
     figure_text,
-    gap_text,
     item_limit,
     notes,
     phase_text,
@@ -512,7 +511,8 @@ def measure_acceptance(options: Namespace, asked: Question) -> int:
             break
         if not measured:
             for each in left:
-                say(f"acceptance: {each.suite}, {gap_text(each)}: items {', '.join(each.items)}")
+                named, takes = ", ".join(each.items), duration(each.seconds)
+                say(f"acceptance: {each.suite}, {takes}: items {named}")
         measured.add((left[0].partition, left[0].suite))
         before = {run.evidence for run in found.runs}
         repeats = max(each.repeats for each in left if each.suite == left[0].suite)
@@ -617,7 +617,7 @@ def _print(found: Acceptance, missing: Sequence[Gap]) -> None:
     for left_out in found.left_out:
         print_line(f"{_('Left out')}: {left_out.run}: {localized(left_out.reason)}")
     for gap in missing:
-        how = f"{gap.suite}, {gap_text(gap)}: {gap.command}"
+        how = f"{gap.suite}, {duration(gap.seconds)}: {gap.command}"
         line = f"{_('Still missing')}: {', '.join(gap.items)}: "
         print_line(line + (how if gap.suite else _("no suite of the site")))
     for phase in found.phases:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from itertools import chain
-from math import exp, log
 from typing import Any, get_args
 
 from proofmark.cases.vocabulary import MEASURED
@@ -25,6 +24,7 @@ from proofmark.common.text import measure
 from proofmark.judge.judging import judged
 from proofmark.judge.limit_outcomes import WORST, ItemOutcome, nodes_met
 from proofmark.judge.references.judgement import Bounds, FigureScope, JudgedFigure, Judgement
+from proofmark.judge.results import InvalidCause, invalid_cause
 from proofmark.judge.stated_parts import configuration
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.kinds import origin_of
@@ -439,6 +439,13 @@ class AcceptedItem(ItemOutcome):
             stated.append(Message("acceptance-not-seen" if seen else "acceptance-no-run"))
         return tuple(stated)
 
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to do before the next measurement of an INVALID item, for `translated`."""
+        invalid = (each.figure for each in self.deciding if each.figure.outcome == "INVALID")
+        causes = dict.fromkeys(invalid_cause(figure.reason) for figure in invalid)
+        return tuple(each.text for each in causes if each is not InvalidCause.DISTURBED)
+
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``acceptance.json``."""
         met, total = self.nodes
@@ -574,10 +581,7 @@ class Acceptance:
     @property
     def counts(self) -> dict[str, int]:
         """The numbers of items (all, met, waived, minor), of bad nodes and of missing evidence."""
-        hosts = set[str]()
-        for fault in self.faults:
-            if fault.stands:
-                hosts.update(fault.hosts)
+        hosts = set[str]().union(*(fault.hosts for fault in self.faults if fault.stands))
         return {
             "total": len(self.items),
             "met": sum(each.outcome == "PASS" for each in self.items),
@@ -802,22 +806,13 @@ def derived_value(item: DerivedItem, parts: Sequence[JudgedFigure]) -> float | N
 
     None if a value is of another kind, or none.
     """
-    weights = item.weights or [1.0] * len(parts)
-    of_time = item.derived == "throughput"
-    base, size = measure("s") if of_time else measure(item.unit)
     values = []
     for part in parts:
-        own, factor = measure(part.unit)
-        if own != base or not part.value or part.value < 0:
+        base, size = measure(part.unit)
+        if base != item.of_unit or not part.value or part.value < 0:
             return None
-        values.append(part.value * factor)
-    if of_time:
-        hour = 3600.0 if item.unit.endswith("/h") else 1.0
-        return hour * sum(weights) / sum(values)
-    pairs = [*zip(weights, values, strict=True)]
-    if item.derived == "sum":
-        return sum(weight * value for weight, value in pairs) / size
-    return exp(sum(weight * log(value) for weight, value in pairs) / sum(weights)) / size
+        values.append(part.value * size)
+    return item.of_values(values)
 
 
 def _figures(item: Item, verdict: Verdict) -> list[JudgedFigure]:

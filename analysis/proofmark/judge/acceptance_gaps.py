@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from proofmark.common.grouping import gathered
 from proofmark.common.nodesets import folded
 from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.judge.acceptance import AcceptedItem
@@ -51,41 +52,25 @@ def gaps(
     repeats, it needs more of them.
     """
     by_item = {(each.partition, each.item.number): each.repeats for each in planned}
-    found: dict[tuple[str, str, str, int], list[str]] = {}
-    for each in items:
+
+    def gap(each: AcceptedItem) -> Gap:
         partition = each.partition
         known = by_item.get((partition, each.item.number), {})
         able = (suite for of, suite in times if of == partition and suite in known)
-        suite = next(able, "")
-        few = bool(suite) and known[suite] < each.repeats_needed
-        nodes = folded(each.unmeasured) if each.unmeasured else partition
-        key = (partition, nodes, suite, each.repeats_needed if few else 0)
-        found.setdefault(key, []).append(each.item.number)
+        if not (suite := next(able, "")):
+            return Gap(partition, suite, (), 0, 0.0, "")
+        repeats = each.repeats_needed if known[suite] < each.repeats_needed else 0
+        command = PrintedCommand(
+            "ansible-playbook",
+            "acceptance.yml",
+            of_person(inventory, "SITE", "-i"),
+            of_person(folded(each.unmeasured) or partition, "NODES", "-l"),
+            of_person(f"suite={suite}", "SUITE", "-e"),
+            *([of_person(f"repeats={repeats}", "REPEATS", "-e")] if repeats else []),
+        )
+        return Gap(partition, suite, (), repeats, times[partition, suite], command)
+
     places = {key: place for place, key in enumerate(times)}
-
-    def place(key: tuple[str, str, str, int]) -> int:
-        return places.get((key[0], key[2]), len(places))
-
-    for partition, nodes, suite, repeats in sorted(found, key=place):
-        numbers = tuple(found[partition, nodes, suite, repeats])
-        seconds = times[partition, suite] if suite else 0.0
-        command = (
-            PrintedCommand(
-                "ansible-playbook",
-                "acceptance.yml",
-                of_person(inventory, "SITE", "-i"),
-                of_person(nodes, "NODES", "-l"),
-                of_person(f"suite={suite}", "SUITE", "-e"),
-                *([of_person(f"repeats={repeats}", "REPEATS", "-e")] if repeats else []),
-            )
-            if suite
-            else ""
-        )
-        yield Gap(
-            partition=partition,
-            suite=suite,
-            items=numbers,
-            repeats=repeats,
-            seconds=seconds,
-            command=command,
-        )
+    found = gathered((gap(each), each.item.number) for each in items)
+    for each in sorted(found, key=lambda of: places.get((of.partition, of.suite), len(places))):
+        yield replace(each, items=tuple(found[each]))

@@ -71,6 +71,14 @@ class InvalidCause(Enum):
         N_("The program did not end by itself. Read stderr of the step, then measure again"),
         Again.RERUN,
     )
+    TIME_LIMIT = (
+        N_(
+            "The program did not end within its time limit. If its output shows that it was only "
+            "slow, state a longer `timeout` in its case, and measure in a new run. Else remove "
+            "the cause and measure again"
+        ),
+        Again.RERUN,
+    )
     FILE_SYSTEM = (
         N_("Check the mounts of the scratch folder on the node. Then measure again"),
         Again.RERUN,

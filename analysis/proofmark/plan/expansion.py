@@ -20,6 +20,7 @@ from proofmark.common.text import duration
 from proofmark.common.yaml_models import placed
 from proofmark.plan.plan import Group, Job, Plan
 from proofmark.plan.selection import (
+    Reach,
     Suites,
     cases_of,
     figures_of_steps,
@@ -32,9 +33,10 @@ from proofmark.plan.suite_steps import SuiteSteps
 from proofmark.plan.sweep import assumed_rates, assumed_storage
 from proofmark.plan.totals import assumed, totals, within_limit
 from proofmark.site.ceilings import attainable
+from proofmark.site.contract_document import DerivedItem
 from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site, variable_files
-from proofmark.site.machines import Machine, Machines, counted_node
+from proofmark.site.machines import Machine, Machines, contradictions, counted_node
 
 PREINSTALLED = "preinstalled"
 """The value of ``partition.provision_from`` for programs that the inventory names."""
@@ -150,9 +152,7 @@ def make_plan(
         found = f"nothing that {site.partition_name} can run"
         accepted = "; ".join(expansion.left_out) or "steps"
         raise NothingToRun(InputError(str(benchmarks.folder), suite, found, accepted))
-    all_steps: list[Step] = []
-    for group in groups:
-        all_steps += group.steps()
+    all_steps = [*itertools.chain.from_iterable(group.steps() for group in groups)]
     digests = {name: content_digest(case.model_dump(mode="json")) for name, case in members.items()}
     cost, used = totals(groups), {step.case for step in all_steps}
     body = {
@@ -195,10 +195,11 @@ def _limited(drafts: Iterable[Draft], suite: str) -> list[Draft]:
 
 def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[InputError]:
     """Return the unknown names in the contract limits of `site`."""
-    mistakes: list[InputError] = []
-    for key, item in site.items.items():
-        mistakes += reference_mistakes(site.contract_file, key, item, item.case, benchmarks.cases)
-    return [located(site, mistake) for mistake in mistakes]
+    found = (
+        reference_mistakes(site.contract_file, key, item, item.case, benchmarks.cases)
+        for key, item in site.items.items()
+    )
+    return [located(site, mistake) for mistake in itertools.chain.from_iterable(found)]
 
 
 def located(site: Site, mistake: InputError) -> InputError:
@@ -218,14 +219,20 @@ def idle_limits(benchmarks: Benchmarks, site: Site, machines: Machines) -> list[
     """
     if limit_mistakes(benchmarks, site):
         return []
-    names = set[str]().union(*(cases_of(item, item.case) for item in site.items.values()))
+    node, limits, file = counted_node(site), site.items, f"{site.contract_file}"
+    names = set[str]().union(*(cases_of(item, item.case) for item in limits.values()))
     suites = all_suites(benchmarks, names, site, machines)
-    mistakes: list[InputError] = []
-    node = attainable(counted_node(site))
-    for key, item in site.items.items():
-        file = f"{site.contract_file}"
+    mistakes: list[InputError] = [*contradictions(site, node)]
+    ceilings = attainable(node, site.partition.scratch.bytes_per_s)
+    reach = Reach(suites, benchmarks, ceilings, node.rails.bytes_per_s)
+    for key, item in limits.items():
         mistakes += selection_mistakes(file, key, item, item.case, suites, benchmarks)
-        mistakes += unreachable(file, key, item, suites, benchmarks, node)
+        mistakes += unreachable(file, key, item, reach.of_item(item))
+    numbers = {item.number: item for item in limits.values()}
+    for place, each in enumerate(site.contract.items if site.contract else ()):
+        if isinstance(each, DerivedItem) and numbers.keys() >= {*each.items}:
+            parts = [numbers[number] for number in each.items]
+            mistakes += unreachable(file, f"items.{place}", each, reach.of_derived(each, parts))
     return [located(site, mistake) for mistake in mistakes]
 
 

@@ -53,10 +53,7 @@ class Group(StrictModel):
 
     def nodes(self) -> set[str]:
         """Return the nodes of all jobs."""
-        named = set()
-        for job in self.jobs:
-            named.update(job.nodes)
-        return named
+        return set[str]().union(*(job.nodes for job in self.jobs))
 
 
 class Totals(StrictModel):

@@ -12,8 +12,9 @@ import math
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cached_property, reduce
+from itertools import chain
+from typing import NamedTuple
 
 from proofmark.cases.case import MESSAGE, MESSAGE_S, TELEMETRY, Case
 from proofmark.cases.reader.reader import ParameterType
@@ -27,7 +28,7 @@ from proofmark.common.text import measure
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import COUNTED, Step
 from proofmark.site.ceilings import DIRECTIONS, Ceilings, of_nodes
-from proofmark.site.contract_document import CheckItem, Contract, ContractItem, Item
+from proofmark.site.contract_document import CheckItem, Contract, ContractItem, DerivedItem, Item
 from proofmark.site.hardware import UNRECORDED
 
 _TYPES: Mapping[ParameterType, str] = {
@@ -39,6 +40,7 @@ _TYPES: Mapping[ParameterType, str] = {
     "suffixed": "a whole number of bytes",
 }
 _MOST_LISTED = 12
+LINK = "link_bandwidth"
 ONE_WAY = 0.5
 """The floor of a rate in one direction as a share of that of the link; in both it is 1 or more."""
 
@@ -80,35 +82,6 @@ class Trait:
         more = len(ordered) - len(listed)
         words = [", ".join(listed) + (f" and {more} more" if more else "")] if listed else []
         return " or ".join([*words, *([_TYPES[self.kind]] if self.kind else [])])
-
-    def hint(self, wanted: Scalar) -> str:
-        """Return ``", did you mean x?"`` with the value nearest to `wanted`, or an empty text."""
-        near = self._nearest(wanted)
-        if near is None:
-            return ""
-        of = "" if isinstance(near, str) == isinstance(wanted, str) else f", {_type_of(near)}"
-        return f", did you mean {near!r}{of}?"
-
-    def _nearest(self, wanted: Scalar) -> Scalar | None:
-        by_text = {str(value): value for value in sorted(self.values, key=str)}
-        if str(wanted) in by_text:
-            return by_text[str(wanted)]
-        if self.kind is not None:
-            try:
-                converted = parameter(self.kind, str(wanted))
-            except ValueError:
-                converted = wanted
-            if converted != wanted:
-                return converted
-        numbers = [value for value in self.values if not isinstance(value, str)]
-        if not isinstance(wanted, str) and numbers:
-            return min(numbers, key=lambda value: (abs(value - wanted), value))
-        close = get_close_matches(str(wanted), by_text, n=1, cutoff=0.5)
-        return by_text[close[0]] if close else None
-
-
-def _type_of(value: Scalar) -> str:
-    return "a text" if isinstance(value, str) else "a number"
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +177,10 @@ class Suites:
     figures: Mapping[str, PlannedFigures]
     refused: Collection[str] = ()
 
+    def of(self, case: str) -> list[StepFigures]:
+        """Return the figures of a case in each suite."""
+        return [*chain.from_iterable(each.get(case, ()) for each in self.figures.values())]
+
 
 def figures_of_plan(
     plan: Plan, benchmarks: Benchmarks, cases: Collection[str] | None = None
@@ -278,9 +255,7 @@ def selection_mistakes(
 
     Its names must be known, see `proofmark.cases.loading.reference_mistakes`.
     """
-    figures: list[StepFigures] = []
-    for of_suite in suites.figures.values():
-        figures += of_suite.get(case, ())
+    figures = suites.of(case)
     check = _Check(file, key, suites.refused)
     if not figures:
         yield check.no_step(case, benchmarks, suites)
@@ -292,9 +267,7 @@ def selection_mistakes(
         return
     name = against.case or case
     check = _Check(file, f"{key}.against", suites.refused)
-    others: list[StepFigures] = []
-    for of_suite in suites.figures.values():
-        others += of_suite.get(name, ())
+    others = suites.of(name)
     if not others:
         yield check.no_step(name, benchmarks, suites)
         return
@@ -312,37 +285,77 @@ def selection_mistakes(
         yield check.mistake("", found, "a figure of the same suite, mode and nodes")
 
 
-def unreachable(
-    file: str, key: str, item: ContractItem, suites: Suites, benchmarks: Benchmarks, node: Ceilings
-) -> Iterator[InputError]:
-    """Yield the mistake of a limit that a figure of this hardware cannot meet.
+class Agreed(NamedTuple):
+    """The value of a limit with its unit, the bound of its figures in it, and the better side.
 
-    A figure whose bound is not known is left out.
-
-    Args:
-        node: what a node cannot exceed.
+    The bound is NaN if it is not known.
     """
-    case = benchmarks.cases[item.case]
-    if (metric := case.metrics.get(item.metric)) is None:
-        return
-    lower = metric.better == "lower"
+
+    value: float | None
+    unit: str
+    bound: float
+    lower: bool
+
+
+UNKNOWN = Agreed(None, "", math.nan, lower=False)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What the figures of limits can be on the hardware of a site.
+
+    Attributes:
+        node: what a node cannot exceed.
+        rate: what the rule ``link_bandwidth`` gives, byte/s; None if the site does not state it.
+    """
+
+    suites: Suites
+    benchmarks: Benchmarks
+    node: Ceilings
+    rate: float | None
+
+    def of_item(self, item: ContractItem) -> Agreed:
+        """Return the value and the bound of a limit; a figure without a bound is left out."""
+        case, node = self.benchmarks.cases[item.case], self.node
+        if (metric := case.metrics.get(item.metric)) is None:
+            return UNKNOWN
+        floors = [each.at_least or 0 for each in case.references if each.rule == LINK]
+        if not (floors and ONE_WAY <= min(floors) < 1):
+            node = replace(node, link=node.link._replace(value=DIRECTIONS * node.link.value))
+        figures = (each for each in self.suites.of(item.case) if selects(item, each))
+        bounds = [_bound(metric, each.step, node) for each in figures]
+        lower, unit = metric.better == "lower", item.unit or metric.unit
+        size, value = measure(unit)[1], item.value
+        if item.rule == LINK and self.rate:
+            value = self.rate / size
+        known = [bound / size for bound in bounds if math.isfinite(bound)]
+        return Agreed(value, unit, (max if lower else min)(known, default=math.nan), lower)
+
+    def of_derived(self, item: DerivedItem, parts: Sequence[ContractItem]) -> Agreed:
+        """Return the value of a derived item, and the bound that follows from those of `parts`."""
+        agreed = [each for each in map(self.of_item, parts) if each.bound > 0]
+        of_time = item.derived == "throughput"
+        sides = {each.lower for each in agreed}
+        alike = {measure(each.unit)[0] for each in agreed} == {item.of_unit}
+        if len(agreed) < len(parts) or len(sides) > 1 or (of_time and False in sides) or not alike:
+            return UNKNOWN
+        bound = item.of_values([each.bound * measure(each.unit)[1] for each in agreed])
+        return Agreed(item.value, item.unit, bound, not of_time and True in sides)
+
+
+def unreachable(
+    file: str, key: str, item: ContractItem | DerivedItem, agreed: Agreed
+) -> Iterator[InputError]:
+    """Yield the mistake of a limit that a figure of this hardware cannot meet."""
+    value, unit, bound, lower = agreed
     side, share = ("at_most", item.at_most) if lower else ("at_least", item.at_least)
-    if item.value is None or share is None:
+    if value is None or share is None:
         return
-    floors = [each.at_least or 0 for each in case.references if each.rule == "link_bandwidth"]
-    if not (floors and ONE_WAY <= min(floors) < 1):
-        node = replace(node, link=node.link._replace(value=DIRECTIONS * node.link.value))
-    bounds = []
-    for of_suite in suites.figures.values():
-        figures = of_suite.get(item.case, ())
-        bounds += [_bound(metric, each.step, node) for each in figures if selects(item, each)]
-    unit = item.unit or metric.unit
-    known = [bound / measure(unit)[1] for bound in bounds if math.isfinite(bound)]
-    bound, limit = (max if lower else min)(known, default=math.nan), item.value * share
+    limit = value * share
     if limit < bound if lower else limit > bound:
-        found = f"{item.value:g} × {share:g} = {limit:.6g} {unit}"
+        found = f"{value:g} × {share:g} = {limit:.6g} {unit}"
         above = "at least" if lower else "at most"
-        accepted = f"{above} {bound:.4g} {unit}, the bound of {item.metric} here"
+        accepted = f"{above} {bound:.6g} {unit}, the bound of {item.metric} here"
         yield InputError(file, f"{key}.{side}", found, accepted)
 
 
@@ -458,9 +471,7 @@ class _Check:
 
     def metric(self, metric: str, figures: Iterable[StepFigures]) -> Iterator[InputError]:
         """Yield a mistake if none of `figures` has `metric`."""
-        known: set[str] = set()
-        for each in figures:
-            known.update(each.metrics)
+        known = set[str]().union(*(each.metrics for each in figures))
         if metric not in known:
             found = f"{metric!r}, which no step of the case gives{nearest(metric, known)}"
             yield self.mistake("metric", found, ", ".join(sorted(known)))
@@ -470,14 +481,13 @@ class _Check:
         for name, value in where.items():
             traits = [each.traits[name] for each in figures if name in each.traits]
             if not traits:
-                known: set[str] = set()
-                for each in figures:
-                    known.update(each.traits)
+                known = set[str]().union(*(each.traits for each in figures))
                 found = f"{name!r}, which no figure has{nearest(name, known)}"
                 yield self.mistake(f"where.{name}", found, ", ".join(sorted(known)))
             elif not any(trait.allows(value) for trait in traits):
                 every = reduce(Trait.joined, traits)
-                found = f"{value!r}{every.hint(value)}"
+                texts = (each for each in every.values if isinstance(each, str))
+                found = f"{value!r}{nearest(value, texts) if isinstance(value, str) else ''}"
                 yield self.mistake(f"where.{name}", found, every.accepted())
 
     def _combination(self, reference: Reference, figures: Sequence[StepFigures]) -> InputError:

@@ -10,7 +10,7 @@ import ast
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from pathlib import PurePath
 from typing import Any
 
@@ -111,10 +111,7 @@ def _bound(program: Step, layouts: Layouts, sweep: Sweep) -> Step:
         key = f"suites.{sweep.suite}.load.case"
         found = f"{program.case}, which is one process, on {len(program.nodes)} nodes"
         raise bad_input(sweep.file, key, found, "a case with ranks (launch: mpi)")
-    every_pu: list[int] = []
-    for core in layouts.topology.cores:
-        every_pu += core.pus
-    pus = tuple(every_pu)
+    pus = tuple(chain.from_iterable(core.pus for core in layouts.topology.cores))
     return program.model_copy(update={"cpus": [RankCpus(0, pus)]})
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from proofmark.common.grouping import gathered
 from proofmark.common.message import localized
 from proofmark.common.nodesets import folded
-from proofmark.common.text import duration, percent
+from proofmark.common.text import percent
 from proofmark.common.translation import _, translated
 from proofmark.judge.acceptance import (
     Acceptance,
@@ -17,7 +17,6 @@ from proofmark.judge.acceptance import (
     Terms,
     nodes_by_value,
 )
-from proofmark.judge.acceptance_gaps import Gap
 from proofmark.report.page import Block, Cell, Cells, Section, Table, numeric, titled
 from proofmark.report.render import page
 from proofmark.report.sections.signed_sheets import signature_table
@@ -129,6 +128,7 @@ def runs_of(each: AcceptedItem) -> str:
 def notes(each: AcceptedItem) -> Iterator[str]:
     """Yield why an item has its outcome, its waiver, and what other runs found."""
     yield from map(localized, each.reasons)
+    yield from map(translated, each.advice)
     signed = _("{by} signed a waiver on {date}: {reason}")
     waived = _("waived by {by} on {date}: {reason}")
     for waiver in each.waivers:
@@ -152,11 +152,6 @@ def phase_text(phase: AcceptedPhase) -> str:
     if not phase.waived:
         return word
     return _("{word} with {count} waived").format(word=word, count=phase.waived)
-
-
-def gap_text(gap: Gap) -> str:
-    """Return how long a suite takes; – without a suite."""
-    return duration(gap.seconds) if gap.suite else "–"
 
 
 def _row(each: AcceptedItem) -> Cells:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from math import inf
 from typing import NamedTuple
 
 from proofmark.site.hardware import StatedNode
@@ -60,6 +61,9 @@ class Ceiling(NamedTuple):
     source: str
 
 
+UNSTATED = Ceiling(inf, "not stated")
+
+
 @dataclass(frozen=True)
 class Ceilings:
     """The ceilings of one node, or of several nodes together.
@@ -73,6 +77,8 @@ class Ceilings:
         memory: the memory of all nodes, byte/s. A part of the data may be in caches.
         link: all links of one node to other nodes, both directions, byte/s.
         llc_bytes: the caches of the last level together.
+        storage: all servers of the scratch directory, byte/s. It bounds only limits: a site that
+            states less than it has makes no measured value impossible.
     """
 
     cores: Ceiling
@@ -84,6 +90,7 @@ class Ceilings:
     memory: Ceiling
     link: Ceiling
     llc_bytes: Ceiling
+    storage: Ceiling = UNSTATED
 
 
 ADDED = ("cores", "flops", "cache", "memory", "llc_bytes")
@@ -285,14 +292,19 @@ def stated_ceilings(node: StatedNode) -> Ceilings:
     return replace(UNIVERSAL, **changes)
 
 
-def attainable(node: StatedNode) -> Ceilings:
+def attainable(node: StatedNode, storage: float | None) -> Ceilings:
     """Return the ceilings of a node that no limit can exceed.
 
     They are closer than those of a measured value: a link has its rate in one direction. The
     arithmetic of accelerators is not known.
+
+    Args:
+        storage: the peak rate of the servers of the scratch directory, byte/s.
     """
     found = stated_ceilings(node)
     changes = {"flops": _ANY_FLOPS, "core_flops": _ANY_FLOPS} if node.accelerators else {}
+    if storage:
+        changes["storage"] = Ceiling(NOMINAL * storage, "stated")
     if found.link != _ANY_LINK:
         rate = found.link.value * NOMINAL / (MARGIN * DIRECTIONS)
         changes["link"] = Ceiling(rate, f"{NOMINAL} × the rate of all ports, stated")

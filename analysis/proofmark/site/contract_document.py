@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from hashlib import sha256
 from itertools import chain
+from math import exp, inf, log
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -24,6 +25,9 @@ from proofmark.site.ceilings import NOMINAL
 
 MOST_OF_A_RULE = 2.0
 """The largest share of a nominal or agreed value: both directions of a link."""
+MOST_OF_A_FIGURE = 10.0
+"""The largest quotient of two figures of a metric that differ in no number: with another kernel,
+placement or layout."""
 NOMINAL_RULES = ("memory_bandwidth", "rpeak_nominal")
 """No figure exceeds what they give by more than `NOMINAL`."""
 CONTRACT = "contract.yml"
@@ -71,10 +75,9 @@ class ItemTerms(StrictModel):
     @model_validator(mode="after")
     def _is_a_range(self) -> Self:
         bounds = {key: getattr(self, key, None) or 0.0 for key in ("at_least", "at_most")}
-        shares = not isinstance(self, CheckItem) and getattr(self, "against", None) is None
         for key, bound in bounds.items():
-            if shares and bound > MOST_OF_A_RULE:
-                raise KeyMistake(f"a share, at most {MOST_OF_A_RULE:g}; 95 % is 0.95", key)
+            if bound > (most := getattr(self, "most", MOST_OF_A_RULE)):
+                raise KeyMistake(f"a share, at most {most:g}; 95 % is 0.95", key)
         if 0 < bounds["at_most"] < bounds["at_least"]:
             raise KeyMistake(f"at least {bounds['at_least']:g}, as at_least", "at_most")
         return self
@@ -115,6 +118,15 @@ class ContractItem(Reference, ItemTerms):
         if self.of != "median" and self.at_least is not None and self.at_most is not None:
             raise KeyMistake("with at_least and at_most only median", "of")
         return self
+
+    @property
+    def most(self) -> float:
+        """The largest share. A figure of another size can be any multiple of its reference."""
+        if self.against is None or isinstance(self.against.times, str):
+            return MOST_OF_A_RULE
+        numbers = any(not isinstance(each, str) for each in self.against.where.values())
+        same = (self.against.metric, self.against.case or self.case) == (self.metric, self.case)
+        return MOST_OF_A_FIGURE if same and not numbers else inf
 
     @property
     def runs_needed(self) -> int:
@@ -187,6 +199,7 @@ class CheckItem(FunctionalItem):
     value: float | Text | None = None
     at_least: NotNegative | None = None
     at_most: NotNegative | None = None
+    most: ClassVar[float] = inf
 
     @model_validator(mode="after")
     def _has_a_rule(self) -> Self:
@@ -269,6 +282,17 @@ class DerivedItem(OtherItem, AgreedNumber):
     def metric(self) -> str:
         """What is computed."""
         return f"{self.derived}: {', '.join(self.items)}"
+
+    def of_values(self, values: Sequence[float]) -> float:
+        """Return what follows from `values`, in base units and one for each of `items`."""
+        weights = self.weights or [1.0] * len(values)
+        if self.derived == "throughput":
+            hour = 3600.0 if self.unit.endswith("/h") else 1.0
+            return hour * sum(weights) / sum(values)
+        pairs, size = [*zip(weights, values, strict=True)], measure(self.unit)[1]
+        if self.derived == "sum":
+            return sum(weight * value for weight, value in pairs) / size
+        return exp(sum(weight * log(value) for weight, value in pairs) / sum(weights)) / size
 
     @property
     def of_unit(self) -> str:

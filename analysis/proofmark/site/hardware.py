@@ -92,7 +92,7 @@ class StatedMemory(StrictModel):
     modules: Count | None = None
     module_bytes: Size | None = None
     mt_per_s: Annotated[int, between(100, 50_000, 1e-6)] | None = None
-    channels: Count | None = None
+    channels: Annotated[int, between(1, 256)] | None = None
     fast_bytes_per_s: Annotated[float, between(1e9, 1e15, 1e9)] | None = None
 
     @model_validator(mode="after")

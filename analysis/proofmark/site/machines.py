@@ -5,7 +5,7 @@ Its topology and values come from a probe of this machine, or from the inventory
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import as_file, files
@@ -13,10 +13,12 @@ from typing import Any
 
 from archspec.cpu import TARGETS
 
-from proofmark.common.errors import BadInput, bad_input, nearest
+from proofmark.common.errors import BadInput, InputError, bad_input, nearest
 from proofmark.common.expressions import ranks_inside
 from proofmark.common.files import is_regular, read_text
 from proofmark.common.processes import run_command
+from proofmark.common.text import size
+from proofmark.site.contract_document import CheckItem
 from proofmark.site.hardware import NODE, StatedNode
 from proofmark.site.hardware_limits import ETHERNET, SLINGSHOT, processor
 from proofmark.site.inventory import Site
@@ -134,6 +136,9 @@ SHARED_L3 = 4
 has an L3 cache for each pair of cores: a rank in each is no usual layout of HPL."""
 IDLE_SHARE = 0.1
 """Share of the cores that ranks inside domains of unequal size may leave idle."""
+LIKE_MEMORY = 2.5
+"""The largest quotient of the bought memory and that of a topology: mirrored memory shows a half,
+and a mode can show that in the packages too."""
 
 
 def machines_of(site: Site) -> tuple[Callable[[str], Machine], str]:
@@ -201,6 +206,42 @@ def counted_node(site: Site) -> StatedNode:
             found = f"{stated}, and {number} in the topology"
             raise bad_input(site.facts, f"partition.{NODE}.{key}", found, "the same number")
     return node.model_copy(update=counted)
+
+
+def contradictions(site: Site, node: StatedNode) -> Iterator[InputError]:
+    """Yield what the site states about its nodes and its processors or topology contradict.
+
+    Args:
+        node: the stated node with its counts, see `counted_node`.
+    """
+    row, memory, file = processor(node.cpu_model), node.memory, f"{site.facts}"
+    most = row and row.channels and node.sockets and row.channels * node.sockets
+    if most and (memory.channels or 0) > most:
+        accepted = f"at most {most}, those of the processors"
+        yield InputError(file, f"partition.{NODE}.memory.channels", f"{memory.channels}", accepted)
+    stated, found = memory.all_bytes, 0
+    if node.topology:
+        found = topology_of_mode(site, site.partition.current_mode).memory_bytes
+    if stated and found and not 1 / LIKE_MEMORY <= stated / found <= LIKE_MEMORY:
+        key = "module_bytes" if memory.module_bytes else "bytes"
+        accepted = f"{size(found)}, as in the topology"
+        yield InputError(file, f"partition.{NODE}.memory.{key}", size(stated), accepted)
+    numbers = {
+        "nodes": len(site.partition_hosts or site.hosts),
+        "sockets": node.sockets,
+        "cores": node.cores,
+        "memory": stated and stated / 2**30,
+        "modules": memory.modules,
+        "ports": node.rails.number,
+        "accelerators": node.accelerators and node.accelerators.count,
+    }
+    for place, item in enumerate(site.contract.items if site.contract else ()):
+        number = numbers.get(item.check) if isinstance(item, CheckItem) else None
+        key = "value" if getattr(item, "value", None) else "at_least"
+        least = getattr(item, key, None)
+        if number and least and least > number and item.system in (None, site.partition_name):
+            key, accepted = f"items.{place}.{key}", f"at most {number:g}, as the site states"
+            yield InputError(f"{site.contract_file}", key, f"{least:g}", accepted)
 
 
 def topology_of_mode(site: Site, mode: str) -> Topology:

@@ -207,6 +207,24 @@ def test_what_is_missing_has_its_suite_time_and_command(
     assert "missing" not in site.written(), "no other machine can make it again"
 
 
+def test_a_step_that_ended_at_its_time_limit_says_what_helps(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The control is a step that ended with exit code 3: a longer limit does not help it."""
+    for code, late, helps in ((124, True, "a longer `timeout`"), (3, False, "Read stderr")):
+        run = site.measured(f"of-{code}")
+        for folder in steps_of(run):
+            write_execution(folder, "n1", exit_code=code, seconds=60, timed_out=late)
+        sealed(run)
+        assert site.judge() == 2
+        printed = capsys.readouterr().out
+        assert ("1.1: timed out after 60 s (limit " in printed) is late
+        (line,) = [each for each in printed.splitlines() if helps in each]
+        assert line.startswith("1.1: The program did not end ")
+        page = (site.runs / "acceptance-here/acceptance.html").read_text(encoding="utf-8")
+        assert helps in page
+
+
 def test_a_fail_before_is_printed_and_on_the_page_in_korean(
     site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,7 +23,7 @@ TWICE = Message("rank-twice", rank=1, times=2)
         ),
         (Message("counter-rose", text="x", counter="edac/ue", rise=1), InvalidCause.ERROR_COUNTERS),
         (Message("no-program", code=127, program="xhpl"), InvalidCause.NO_PROGRAM),
-        (Message("timed-out", seconds="60", limit=60), InvalidCause.NO_END),
+        (Message("timed-out", seconds="60", limit=60), InvalidCause.TIME_LIMIT),
         (Message("scratch-empty", folder="/s"), InvalidCause.FILE_SYSTEM),
         (Message("mode-without-boot", node="n1", mode="snc4"), InvalidCause.MODE),
         (TWICE, InvalidCause.BINDING),

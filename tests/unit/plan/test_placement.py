@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.fixtures.topologies import read_topology
 from tests.folders import ROOT
 
 from proofmark.common.errors import BadInput
@@ -24,7 +25,7 @@ from proofmark.plan.rank_cpus import PlacedRanks
 from proofmark.site.node.topology import Core, NumaDomain, Topology
 
 HWLOC = ROOT / "tests" / "data" / "hwloc"
-NODES = {file.stem: Topology.from_file(file) for file in HWLOC.glob("*.xml")}
+NODES = {file.stem: read_topology(file) for file in HWLOC.glob("*.xml")}
 KNL = NODES["knl_quad_flat"]
 SNC4 = NODES["knl_snc4_flat_uneven"]
 SKL = NODES["skl"]

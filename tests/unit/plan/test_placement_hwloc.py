@@ -7,12 +7,12 @@ from collections import Counter
 from functools import cache
 
 import pytest
+from tests.fixtures.topologies import read_topology
 from tests.folders import HWLOC
 
 from proofmark.plan.placement import PlacementRequest, place
-from proofmark.site.node.topology import Topology
 
-NODES = {file.stem: Topology.from_file(file) for file in sorted(HWLOC.glob("*.xml"))}
+NODES = {file.stem: read_topology(file) for file in sorted(HWLOC.glob("*.xml"))}
 LEVELS = ("book", "socket", "numa", "tile")
 # Every object of a level has as many cores as its siblings.
 EVEN = [name for name in NODES if name != "knl_snc4_flat_uneven"]

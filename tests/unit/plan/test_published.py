@@ -57,9 +57,9 @@ def test_the_references_of_the_kit_select_figures(
 WRONG: list[tuple[dict[str, Any], str]] = [
     (
         {"where": {"threads": 41}},
-        "where.threads: found 41, did you mean 40?; accepted: 1, 2, 3, ",
+        "where.threads: found 41; accepted: 1, 2, 3, ",
     ),
-    ({"where": {"threads": "40"}}, "where.threads: found '40', did you mean 40, a number?"),
+    ({"where": {"threads": "40"}}, "where.threads: found '40'; accepted: "),
     ({"where": {"memory": "mcdram"}}, "where.memory: found 'mcdram'; accepted: 'ddr'"),
     ({"mode": "quadrant-flat"}, "mode: found 'quadrant-flat'; accepted: current"),
     (

@@ -80,11 +80,11 @@ ACCEPTED: list[dict[str, Any]] = [
 
 REFUSED = [
     ({"where": {"memory_kind": "ddrr"}}, "limit.where.memory_kind: found 'ddrr', did you mean 'd"),
-    ({"where": {"size": "1"}}, "limit.where.size: found '1', did you mean 1, a number?; accepted"),
-    ({"where": {"size": 4}}, "limit.where.size: found 4, did you mean 3?; accepted: 1, 3, 2048"),
-    ({"where": {"printed": "17"}}, "limit.where.printed: found '17', did you mean 17, a number?"),
+    ({"where": {"size": "1"}}, "limit.where.size: found '1'; accepted: 1, 3, 2048"),
+    ({"where": {"size": 4}}, "limit.where.size: found 4; accepted: 1, 3, 2048"),
+    ({"where": {"printed": "17"}}, "limit.where.printed: found '17'; accepted: a whole number"),
     ({"where": {"printed": 1.5}}, "limit.where.printed: found 1.5; accepted: a whole number"),
-    ({"where": {"label": "Any"}}, "limit.where.label: found 'Any', did you mean 'any'?"),
+    ({"where": {"label": "Any"}}, "limit.where.label: found 'Any'; accepted: a word in lower case"),
     ({"where": {"benchmark": "fake"}}, "limit.where.benchmark: found 'fake'; accepted: 'FAKE'"),
     ({"where": {"threads": 1}}, "limit.where.threads: found 'threads', which no figure has"),
     ({"mode": "curent"}, "limit.mode: found 'curent', did you mean 'current'?; accepted: current"),
@@ -218,7 +218,7 @@ def test_a_limit_on_more_nodes_than_selected_is_of_the_whole_partition(kit: Kit)
     assert idle_limits(kit.benchmarks(), some, MACHINE) == []
     three = kit.site(limits({"where": {"nodes": 3}}), hosts=hosts)
     (mistake,) = idle_limits(kit.benchmarks(), three, MACHINE)
-    assert (mistake.found, mistake.accepted) == ("3, did you mean 2?", "1, 2")
+    assert (mistake.found, mistake.accepted) == ("3", "1, 2")
 
 
 def test_a_suite_that_cannot_run_is_named(kit: Kit) -> None:

@@ -696,6 +696,8 @@ TRIAD = "case: stream, metric: triad, unit: GB/s"
 BOUND = "GB/s, the bound of triad here"
 SHARE = "a share, at most 2; 95 % is 0.95"
 MEMORY = r"^    memory: \{"
+LATENCY = "case: osu-latency, metric: latency, unit: us"
+CORES = "case: hpl, metric: rmax, against: {metric: rmax,"
 POSSIBLE = """value: 640, at_least: 1, at_most: 1.5}
   - {number: D, text: d, derived: sum, items: ['1'], unit: MB/s, value: 640000, at_least: 1"""
 IMPOSSIBLE: dict[str, tuple[str, Edits, str]] = {
@@ -707,12 +709,12 @@ IMPOSSIBLE: dict[str, tuple[str, Edits, str]] = {
     "megabytes": (
         "value: 320000, at_least: 0.95",
         {},
-        f"items.0.at_least: found 320000 × 0.95 = 304000 GB/s; accepted: at most 675.8 {BOUND}",
+        f"items.0.at_least: found 320000 × 0.95 = 304000 GB/s; accepted: at most 675.84 {BOUND}",
     ),
     "above-the-bound": (
         "value: 700, at_least: 1",
         {},
-        f"items.0.at_least: found 700 × 1 = 700 GB/s; accepted: at most 675.8 {BOUND}",
+        f"items.0.at_least: found 700 × 1 = 700 GB/s; accepted: at most 675.84 {BOUND}",
     ),
     "gigabits": (
         "case: osu-bw, metric: bandwidth, unit: GB/s, value: 400, at_least: 0.95",
@@ -721,13 +723,13 @@ IMPOSSIBLE: dict[str, tuple[str, Edits, str]] = {
         "the bound of bandwidth here",
     ),
     "milliseconds": (
-        "case: osu-latency, metric: latency, unit: us, value: 0.0014, at_most: 1",
+        f"{LATENCY}, value: 0.0014, at_most: 1",
         {},
         "items.0.at_most: found 0.0014 × 1 = 0.0014 us; accepted: at least 0.01 us, "
         "the bound of latency here",
     ),
     "percent-of-a-latency": (
-        "case: osu-latency, metric: latency, unit: us, value: 1.4, at_most: 105",
+        f"{LATENCY}, value: 1.4, at_most: 105",
         {},
         f"items.0.at_most: found 105; accepted: {SHARE}",
     ),
@@ -779,6 +781,75 @@ IMPOSSIBLE: dict[str, tuple[str, Edits, str]] = {
         "partition.node.clock_hz: found 2000; accepted: a number from 1e+08 to 1e+10; "
         "did you mean 2000000000?",
     ),
+    "percent-of-a-figure": (
+        f"{CORES} where: {{blas_kernel: as-installed}}}}, at_least: 50",
+        {},
+        "items.0.at_least: found 50; accepted: a share, at most 10; 95 % is 0.95",
+    ),
+    "percent-of-the-cores": (
+        f"{CORES} times: '{{ranks * threads}}'}}, at_least: 50",
+        {},
+        f"items.0.at_least: found 50; accepted: {SHARE}",
+    ),
+    "more-than-one-direction": (
+        "case: osu-bw, metric: bandwidth, rule: link_bandwidth, at_least: 1.2",
+        {},
+        "items.0.at_least: found 50000 × 1.2 = 60000 MB/s; accepted: at most 55000 MB/s, "
+        "the bound of bandwidth here",
+    ),
+    **{
+        derived: (
+            f"{item}}}\n  - {{number: D, text: d, derived: {derived}, items: ['1'], "
+            f"value: {value}, unit: {unit}, at_least: 1",
+            {},
+            f"items.1.at_least: found {value} × 1 = {value} {unit}; accepted: at most {bound} "
+            f"{unit}, the bound of {derived}: 1 here",
+        )
+        for derived, item, value, unit, bound in (
+            ("sum", f"{TRIAD}, value: 320, at_least: 1", "700000", "MB/s", "675840"),
+            ("geometric-mean", f"{TRIAD}, value: 320, at_least: 1", "700", "GB/s", "675.84"),
+            ("throughput", f"{LATENCY}, value: 1.4, at_most: 1", "2e+08", "jobs/s", "1e+08"),
+        )
+    },
+    "above-the-servers": (
+        "case: ior-easy, metric: write, unit: GB/s, value: 130, at_least: 0.9",
+        {},
+        "items.0.at_least: found 130 × 0.9 = 117 GB/s; accepted: at most 110 GB/s, "
+        "the bound of write here",
+    ),
+    "above-the-servers-around-the-caches": (
+        "case: ior, metric: read, where: {cache: cold}, unit: GB/s, value: 130, at_least: 0.9",
+        {},
+        "items.0.at_least: found 130 × 0.9 = 117 GB/s; accepted: at most 110 GB/s, "
+        "the bound of read here",
+    ),
+    "channels": (
+        "",
+        {"channels: 16": "channels: 160"},
+        "partition.node.memory.channels: found 160; accepted: at most 16, those of the processors",
+    ),
+    "many-channels": (
+        "",
+        {"channels: 16": "channels: 1600"},
+        "partition.node.memory.channels: found 1600; accepted: a number from 1 to 256",
+    ),
+    "memory": (
+        "",
+        {"channels: 16": "channels: 16, bytes: 10995116277760"},
+        "partition.node.memory.bytes: found 10.0 TiB; accepted: 512.0 GiB, as in the topology",
+    ),
+    **{
+        f"check-of-{check}": (
+            f"check: {check}, {key}: {wanted}",
+            {},
+            f"items.0.{key}: found {wanted}; accepted: at most {number}, as the site states",
+        )
+        for check, key, wanted, number in (
+            ("nodes", "at_least", 65, 64),
+            ("cores", "value", 128, 112),
+            ("sockets", "at_least", 4, 2),
+        )
+    },
     "cores": (
         "",
         {

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.fixtures.machine_probe import Node, topology
+from tests.fixtures.topologies import read_topology
 from tests.folders import HWLOC
 
 from proofmark.common.errors import BadInput
@@ -21,7 +22,7 @@ GIB = 1 << 30
 
 
 def read(name: str) -> Topology:
-    return Topology.from_file(HWLOC / f"{name}.xml")
+    return read_topology(HWLOC / f"{name}.xml")
 
 
 def run(*command: str) -> str:
@@ -51,7 +52,7 @@ def calc_each(file: Path, places: Sequence[str], *arguments: str) -> list[list[i
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_cores_are_those_of_hwloc_calc(file: Path) -> None:
-    topology = Topology.from_file(file)
+    topology = read_topology(file)
     assert [len(topology.cores)] == calc(file, "--number-of", "core", "all")
     places = [f"core:{core.index}" for core in topology.cores]
     expected = calc_each(file, places, "--physical-output", "--intersect", "pu")
@@ -65,7 +66,7 @@ def test_cores_are_those_of_hwloc_calc(file: Path) -> None:
 def test_packages_and_caches_of_cores_are_those_of_hwloc_calc(
     file: Path, kind: str, attribute: str
 ) -> None:
-    topology = Topology.from_file(file)
+    topology = read_topology(file)
     actual: dict[int, list[int]] = {}
     for core in topology.cores:
         if (index := getattr(core, attribute)) is not None:
@@ -79,7 +80,7 @@ def test_packages_and_caches_of_cores_are_those_of_hwloc_calc(
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_numa_domains_are_those_of_hwloc_calc(file: Path) -> None:
-    topology = Topology.from_file(file)
+    topology = read_topology(file)
     nodes = calc(file, "--physical-output", "--intersect", "numanode", "all")
     assert [domain.os_index for domain in topology.numa_domains] == sorted(nodes)
     places = [f"numanode:{domain.os_index}" for domain in topology.numa_domains]
@@ -89,7 +90,7 @@ def test_numa_domains_are_those_of_hwloc_calc(file: Path) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_every_core_has_one_domain_and_domains_agree(file: Path) -> None:
-    topology = Topology.from_file(file)
+    topology = read_topology(file)
     owners = {index: domain for domain in topology.numa_domains for index in domain.cores}
     assert sorted(owners) == [core.index for core in topology.cores]
     for core in topology.cores:
@@ -140,7 +141,7 @@ def test_the_kind_of_memory_is_that_of_the_topology(
     for index, subtype in enumerate(subtypes):
         if subtype:
             run("hwloc-annotate", file, file, f"numanode:{index}", "subtype", subtype)
-    topology = Topology.from_file(Path(file))
+    topology = read_topology(Path(file))
     assert tuple(domain.kind for domain in topology.numa_domains) == kinds
     main = kinds.index("ddr") if "ddr" in kinds else kinds.index("hbm")
     assert {core.numa for core in topology.cores} == {main}
@@ -221,7 +222,7 @@ def test_distances_that_the_firmware_lacks_can_be_added(tmp_path: Path) -> None:
     run("lstopo-no-graphics", "-i", str(HWLOC / "tachyon2.xml"), "--of", "xml", file)
     matrix.write_text("name=NUMALatency\n6\n2\nnumanode:0\nnumanode:1\n10\n33\n34\n10\n")
     run("hwloc-annotate", file, file, "root", "distances", str(matrix))
-    assert Topology.from_file(Path(file)).distances[0, 1] == 33
+    assert read_topology(Path(file)).distances[0, 1] == 33
 
 
 def test_cores_that_may_not_be_used_are_left_out() -> None:
@@ -241,7 +242,7 @@ def test_a_machine_without_cores_has_one_for_each_hardware_thread(tmp_path: Path
     file = tmp_path / "vm.xml"
     synthetic = ("--input-format", "synthetic", "-i", "pack:2 core:2 pu:2", "--filter", "core:none")
     run("lstopo-no-graphics", *synthetic, "--of", "xml", str(file))
-    topology = Topology.from_file(file)
+    topology = read_topology(file)
     assert [core.pus for core in topology.cores] == [(n,) for n in range(8)]
     assert [core.socket for core in topology.cores] == [0] * 4 + [1] * 4
 
@@ -257,9 +258,9 @@ def test_the_format_of_hwloc_1_is_refused_and_can_be_converted(tmp_path: Path) -
     arguments = ("-i", str(HWLOC / "tachyon2.xml"), "--export-xml-flags", "1", "--of", "xml")
     run("lstopo-no-graphics", *arguments, str(old))
     with pytest.raises(BadInput, match=r"old\.xml: found the XML of hwloc 1; .*converts it"):
-        Topology.from_file(old)
+        read_topology(old)
     run("lstopo-no-graphics", "-i", str(old), "--of", "xml", str(new))
-    assert Topology.from_file(new).cores == read("tachyon2").cores
+    assert read_topology(new).cores == read("tachyon2").cores
 
 
 @pytest.mark.parametrize(
@@ -321,7 +322,7 @@ def test_memory_to_which_linux_states_no_cores_stays_another_memory() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_linux_states_the_same_cores_where_hwloc_knows_them(file: Path) -> None:
-    topology = Topology.from_file(file)
+    topology = read_topology(file)
     stated = {
         domain.os_index: tuple(pu for index in domain.cores for pu in topology.cores[index].pus)
         for domain in topology.numa_domains

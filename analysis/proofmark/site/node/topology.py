@@ -12,11 +12,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import permutations
-from pathlib import Path
 
 from proofmark.cases.vocabulary import MemoryKind
 from proofmark.common.errors import bad_input
-from proofmark.common.files import read_text
 from proofmark.site.hardware_limits import ALL_OF_IT, processor
 from proofmark.site.node import hwloc
 
@@ -131,11 +129,6 @@ class Topology:
             source=file,
             unread=document.unread,
         )
-
-    @classmethod
-    def from_file(cls, path: Path) -> Topology:
-        """Return the topology in a file of hwloc's XML."""
-        return cls.from_xml(read_text(path), str(path))
 
     @classmethod
     def from_lstopo(cls, synthetic: str | None = None) -> Topology:
