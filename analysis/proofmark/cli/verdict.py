@@ -16,16 +16,16 @@ from proofmark.common.progress_lines import say
 from proofmark.common.text import one_line
 from proofmark.common.translation import _, in_language, translated
 from proofmark.judge.ending import (
-    counts_line,
     ending,
     failed_nodes,
     faults,
+    judged_line,
     next_command,
     open_points,
     worst_results,
 )
 from proofmark.judge.judging import judge_run
-from proofmark.judge.verdict import WORDS, Result, Verdict, write_verdict
+from proofmark.judge.verdict import Result, Verdict, write_verdict
 from proofmark.records.read import files_of_executions
 from proofmark.records.stored_readings import stored_or_read
 from proofmark.report.products import write_products
@@ -56,7 +56,6 @@ def verdict(options: Namespace) -> int:
 
 def _print_short(answer: Verdict, run: Run, folder: Path, *, strict: bool) -> None:
     """Print the worst five, and last the word, what judged, and the next command."""
-    first, coverage = answer.headline(strict=strict), answer.coverage
     worst = [*worst_results(answer)]
     reasons = [*faults(answer), *open_points(answer, whole=True)]
     if worst:
@@ -65,12 +64,6 @@ def _print_short(answer: Verdict, run: Run, folder: Path, *, strict: bool) -> No
         print_line(line)
     if (left := len(worst) + len(reasons) - len(worst[:WORST]) - len(reasons[:WORST])) > 0:
         print_line(_("and {count} more").format(count=left))
-    for steps, text in (
-        (coverage.not_run, _("steps of another mode: {count}")),
-        (coverage.not_needed, _("steps that are not needed: {count}")),
-    ):
-        if steps:
-            print_line(text.format(count=len(steps)))
     named = of_person(f"{folder}", "RUN")
     every = PrintedCommand("proofmark", "verdict", named, "--all")
     again = PrintedCommand()
@@ -80,20 +73,9 @@ def _print_short(answer: Verdict, run: Run, folder: Path, *, strict: bool) -> No
     command = next_command(answer, code, f"{folder}", again, every)
     if command is not every and (left > 0 or answer.counts["PASS"]):
         print_line(_("every judged figure: {command}").format(command=every))
-    print_line(f"{translated(first.word)}: {localized(first.text)}")
-    _print_counts(answer)
+    word = translated(answer.headline(strict=strict).word)
+    print_line(f"{word}: {judged_line(answer, strict=strict)}")
     print_line(_("next: {command}").format(command=command))
-
-
-def _print_counts(answer: Verdict) -> None:
-    """Print the number of figures of each verdict, and the number of measured steps."""
-    print_line(counts_line({word: answer.counts[word] for word in WORDS}))
-    coverage = answer.coverage
-    print_line(
-        _("{measured} of {expected} steps measured, {twice} results twice").format(
-            measured=coverage.measured, expected=coverage.expected, twice=coverage.duplicate
-        )
-    )
 
 
 def _print_figures(results: Iterable[Result], file: Callable[[str, int], str]) -> None:
@@ -119,20 +101,10 @@ def _print_figures(results: Iterable[Result], file: Callable[[str, int], str]) -
 def _print_all(answer: Verdict, file: Callable[[str, int], str]) -> None:
     """Print every judged and every INVALID figure, and what else the verdict states."""
     _print_figures(answer.of("FAIL", "INVALID", "PASS"), file)
-    _print_counts(answer)
+    print_line(judged_line(answer))
     coverage = answer.coverage
-    notes = [
-        *map(str, answer.conditions.stage_faults),
-        *(
-            _("not judged: {requirement}").format(requirement=localized(line))
-            for line in answer.unmet
-        ),
-        *map(localized, answer.excused),
-        *(each.message for each in coverage.missing),
-        *map(localized, coverage.stopped),
-        *(localized(each.message) for each in (*coverage.not_run, *coverage.not_needed)),
-    ]
-    for line in notes:
+    left = (localized(each.message) for each in (*coverage.not_run, *coverage.not_needed))
+    for line in (*faults(answer), *open_points(answer, whole=True), *left):
         print_line(line)
 
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from statistics import median
 from typing import Annotated, Any, Literal
 
 import polars as pl
@@ -213,6 +212,10 @@ LARGEST_TOLERANCE = 0.15
 """An accepted figure may be worse by the least change that matters, and by no more than 15 %."""
 
 
+LEVEL = ("case", "metric", "unit", "benchmark", "placement", "mode", "parameters")
+"""What the accepted values have in common that are one item of a contract."""
+
+
 def contract_items(
     baseline: Baseline, figures: pl.DataFrame, benchmarks: Benchmarks
 ) -> list[dict[str, Any]]:
@@ -224,34 +227,31 @@ def contract_items(
     Raises:
         BadInput: no figure is left.
     """
-    accepted: dict[tuple[str, str, str], dict[str, dict[str, list[float]]]] = {}
-    for row in figures.iter_rows(named=True):
-        case = benchmarks.cases.get(row["case"])
-        site_only = OF_THE_SITE & json.loads(row["parameters"]).keys()
-        if case is None or case.writes is not None or site_only or row["metric"] in TELEMETRY:
+    median_of = pl.col("value").median()
+    nodes = figures.group_by(*LEVEL, "node", maintain_order=True).agg(median_of)
+    accepted: dict[tuple[str, str, str], list[tuple[dict[str, Any], float]]] = {}
+    for *key, parameters, value in nodes.group_by(LEVEL, maintain_order=True).agg(median_of).rows():
+        name, metric, unit, *others = key
+        case, traits = benchmarks.cases.get(name), json.loads(parameters)
+        about = case.metrics.get(metric) if case and case.writes is None else None
+        if about is None or about.same_digits or OF_THE_SITE & traits.keys() or metric in TELEMETRY:
             continue
-        if (about := case.metrics.get(row["metric"])) is None or about.same_digits:
-            continue
-        of_metric = accepted.setdefault((row["case"], row["metric"], row["unit"]), {})
-        traits = {**json.loads(row["parameters"]), "benchmark": row["benchmark"]}
-        traits |= {"placement": row["placement"], "mode": row["mode"]}
-        nodes = of_metric.setdefault(json.dumps(traits, sort_keys=True), {})
-        nodes.setdefault(row["node"], []).append(row["value"])
+        traits |= dict(zip(LEVEL[3:], others, strict=False))
+        accepted.setdefault((name, metric, unit), []).append((traits, value))
     newest = baseline.runs[-1]
     source = f"baseline {baseline.name}, accepted {newest.accepted:%Y-%m-%d}"
     items: list[dict[str, Any]] = []
-    for (name, metric, unit), of_traits in accepted.items():
-        read = {text: json.loads(text) for text in of_traits}
+    for (name, metric, unit), figures_of in accepted.items():
         varied = set[str]()
-        for trait in set().union(*read.values()):
-            if len({each.get(trait) for each in read.values()}) > 1:
+        for trait in set[str]().union(*(traits for traits, _ in figures_of)):
+            if len({traits.get(trait) for traits, _ in figures_of}) > 1:
                 varied.add(trait)
         about = benchmarks.cases[name].metrics[metric]
         tolerance = min(about.material_change, LARGEST_TOLERANCE)
         higher = about.better == "higher"
         limit = {"at_least": 1 - tolerance} if higher else {"at_most": 1 + tolerance}
-        for text, nodes in of_traits.items():
-            where = {key: value for key, value in read[text].items() if key in varied}
+        for traits, value in figures_of:
+            where = {key: traits[key] for key in sorted(traits) if key in varied}
             mode = {"mode": where.pop("mode")} if "mode" in varied else {}
             item = {
                 "number": f"accepted-{len(items) + 1}",
@@ -261,7 +261,7 @@ def contract_items(
                 "metric": metric,
                 "where": where,
                 **mode,
-                "value": median(median(each) for each in nodes.values()),
+                "value": value,
                 "unit": unit,
                 **limit,
             }

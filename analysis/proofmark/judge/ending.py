@@ -34,6 +34,7 @@ from proofmark.judge.next_steps import (
     measured_again_first,
     of_stages,
     open_advice,
+    shortened,
 )
 from proofmark.judge.results import Again, InvalidCause, Result
 from proofmark.judge.verdict import Verdict
@@ -81,14 +82,10 @@ def named_steps(steps: Iterable[str]) -> str:
 
 UNKNOWN = PrintedCommand()
 """Stands for a command that is not known."""
-OF_THE_KIT = ("local", "local-spack")
-"""The sites of any machine, which have no contract and no baseline."""
 MAX_FIGURES_NAMED = 3
 """The number of figures that the second line names."""
 MOST_FAILED = 5
 """The number of FAIL figures that stand before the other reasons."""
-LINE_CHARACTERS = 160
-"""Characters of a reason that are printed; the report has the whole reason."""
 
 
 def ending(
@@ -106,26 +103,30 @@ def ending(
         again: the command of the acceptance that continues the run; empty if it is not known.
         strict: whether UNJUDGED figures are refused.
     """
-    code, first = verdict.exit_code(strict=strict), verdict.headline(strict=strict)
-    counts = counts_line(verdict.counts)
-    coverage = verdict.coverage
-    steps = _("{measured} of {expected} steps measured").format(
-        measured=coverage.measured, expected=coverage.expected
-    )
     several = len(verdict.measured()) > 1
     figures = _of_each_kind(verdict, several=several)
     every = chain(faults(verdict), figures, open_points(verdict))
-    worst = " | ".join(islice(every, MAX_FIGURES_NAMED)) or _nothing_worse(verdict)
+    none = _("no figure failed") if verdict.headline().kinds else _("no figure was judged")
+    worst = " | ".join(islice(every, MAX_FIGURES_NAMED)) or none
     labels = [verdict.of_kind.last_line] if verdict.of_kind else []
     labels += [verdict.degraded.label] if verdict.degraded else []
     lacking = "".join(f", {localized(label)}" for label in labels if label)
+    command = next_command(verdict, verdict.exit_code(strict=strict), folder, again)
+    word = translated(verdict.headline(strict=strict).word)
     return (
-        f"{translated(first.word)}{lacking}: {localized(first.text)}; {counts}; {steps}",
+        f"{word}{lacking}: {judged_line(verdict, strict=strict)}",
         _("worst: {figures}").format(figures=worst),
-        _("report: {report}; next: {command}").format(
-            report=report, command=next_command(verdict, code, folder, again)
-        ),
+        _("report: {report}; next: {command}").format(report=report, command=command),
     )
+
+
+def judged_line(verdict: Verdict, *, strict: bool = False) -> str:
+    """Return what stands behind the word of a verdict: what judged, the figures and the steps."""
+    judged, coverage = localized(verdict.headline(strict=strict).text), verdict.coverage
+    steps = _("{measured} of {expected} steps measured").format(
+        measured=coverage.measured, expected=coverage.expected
+    )
+    return f"{judged}; {counts_line(verdict.counts)}; {steps}"
 
 
 def counts_line(counts: Mapping[str, int]) -> str:
@@ -180,21 +181,18 @@ def next_command(
         action, fresh = open_advice(verdict)
         repeats = f" -e repeats={verdict.results.repeats_needed}"
         return f"{action} (-e fresh=true{repeats if fresh is Again.REPEATS else ''})"
-    if verdict.headline().word == SANITY and verdict.conditions.site in OF_THE_KIT:
-        return PrintedCommand("proofmark", "init", "inventory/mysite")
-    if verdict.headline().word == SANITY and any(each.item for each in verdict.limits):
-        return PrintedCommand("proofmark", "acceptance", "check", "-i", _inventory(known))
+    if verdict.headline().word == SANITY:
+        if any(each.item for each in verdict.limits):
+            return PrintedCommand("proofmark", "acceptance", "check", "-i", _inventory(known))
+        if verdict.conditions.any_node:
+            return PrintedCommand("proofmark", "init", "inventory/mysite")
     return _sign(run)  # a signed run can become the baseline of its site
 
 
 def _with_all_steps(invalid: Sequence[NextStep]) -> NextStep:
     """Return the first next step, with the steps of all others of its cause."""
-    first = invalid[0]
-    steps: dict[str, None] = {}
-    for each in invalid:
-        if each.cause is first.cause:
-            steps |= dict.fromkeys(each.steps)
-    return replace(first, steps=tuple(steps))
+    same = (each.steps for each in invalid if each.cause is invalid[0].cause)
+    return replace(invalid[0], steps=tuple(dict.fromkeys(chain.from_iterable(same))))
 
 
 def _advised(
@@ -262,35 +260,35 @@ def _of_each_kind(verdict: Verdict, *, several: bool) -> Iterator[str]:
         more = _(" and {count} more").format(count=len(others)) if others else ""
         hosts = {host for each in others for host in hosts_of(each.record.node)}
         if further := sorted(hosts - {*hosts_of(first.record.node)}):
-            more += f" ({_short(named_nodes(further))})"
+            more += f" ({shortened(named_nodes(further))})"
         yield _described(first, several=several) + more
 
 
 def faults(verdict: Verdict) -> Iterator[str]:
     """Yield the faults of stages and of nodes that no figure has; like nodes have one."""
-    yield from (_short(str(fault)) for fault in verdict.conditions.stage_faults)
+    yield from (shortened(str(fault)) for fault in verdict.conditions.stage_faults)
     found = of_like_nodes((fault.node, fault.reason) for fault in verdict.faults)
-    yield from (_short(f"{named_nodes(nodes)}: {localized(why)}") for why, nodes in found.items())
+    for why, nodes in found.items():
+        yield shortened(f"{named_nodes(nodes)}: {localized(why)}")
 
 
 def open_points(verdict: Verdict, *, whole: bool = False) -> Iterator[str]:
     """Yield what is missing, not judged, excused, unlike, replaced, added or too noisy.
 
     Args:
-        whole: whether excuses and levels of nodes are not cut at `LINE_CHARACTERS`.
+        whole: whether reasons are not shortened.
     """
     several = len(verdict.measured()) > 1
-    coverage = verdict.coverage
+    coverage, shown = verdict.coverage, str if whole else shortened
     for line in coverage.stopped or [each.message for each in coverage.missing]:
-        yield _("not measured: {step}").format(step=_short(localized(line)))
+        yield _("not measured: {step}").format(step=shown(localized(line)))
     if coverage.duplicate:
         yield _("duplicate figures of one step: {count}").format(count=coverage.duplicate)
     for line in verdict.unmet:
-        yield _("not judged: {requirement}").format(requirement=_short(localized(line)))
-    for line in verdict.excused:
-        yield localized(line) if whole else _short(localized(line))
+        yield _("not judged: {requirement}").format(requirement=shown(localized(line)))
+    yield from (shown(localized(line)) for line in verdict.excused)
     for figure, apart in verdict.fleet.apart.items():
-        yield f"{figure}: {localized(apart) if whole else _short(localized(apart))}"
+        yield f"{figure}: {shown(localized(apart))}"
     yield from (f"{each.hosts}: {localized(each.message)}" for each in verdict.bad.drift)
     yield from map(localized, verdict.conditions.replaced)
     if added := verdict.executions.added:
@@ -299,17 +297,6 @@ def open_points(verdict: Verdict, *, whole: bool = False) -> Iterator[str]:
         )
     for result, noise in verdict.results.too_noisy():
         yield _described(replace(result, reason=noise), several=several)
-
-
-def _nothing_worse(verdict: Verdict) -> str:
-    left = len(verdict.coverage.not_run)
-    unjudged = verdict.counts["UNJUDGED"]
-    parts = [
-        _("no figure failed") if verdict.headline().kinds else _("no figure was judged"),
-        *([_("UNJUDGED figures: {count}").format(count=unjudged)] if unjudged else []),
-        *([_("steps of another mode: {count}").format(count=left)] if left else []),
-    ]
-    return "; ".join(parts)
 
 
 def _miss(result: Result) -> float:
@@ -325,19 +312,9 @@ def _described(result: Result, *, several: bool) -> str:
     value = _("no value") if record.value is None else f"{record.value:.4g} {record.unit}"
     place = _(" on {node}").format(node=record.node) if several else ""
     given = " ".join(f"{key}={each}" for key, each in record.parameters.items())
-    which = f" ({_short(given)})" if given else ""
+    which = f" ({shortened(given)})" if given else ""
     figure = f"{record.case} {record.metric}{which} {value}{place}"
-    return f"{translated(result.verdict)} {figure}: {_short(localized(result.reason))}"
-
-
-def _short(text: str) -> str:
-    """Return `text` as one printable line, cut at a blank if it is too long."""
-    line = one_line(text)
-    return (
-        line
-        if len(line) <= LINE_CHARACTERS
-        else f"{line[:LINE_CHARACTERS].rpartition(' ')[0]} {_('(and more)')}"
-    )
+    return f"{translated(result.verdict)} {figure}: {shortened(localized(result.reason))}"
 
 
 REASON_CHARACTERS = 300

@@ -20,6 +20,7 @@ from proofmark.common.nodesets import hosts_of
 from proofmark.judge.aggregate import counting, disturbed_records
 from proofmark.judge.evidence import Evidence
 from proofmark.judge.fleet.fleet import Fleet
+from proofmark.judge.references.derived import ANY_NODE
 from proofmark.plan.kinds import kind_of
 from proofmark.records.columns import EMULATED, Records
 from proofmark.runs.run import SetAside
@@ -250,7 +251,7 @@ class RunConditions:
     """How a run was made.
 
     Attributes:
-        site: the name of the site.
+        any_node: whether the site states nothing about its nodes, as a site of any machine.
         executed: whether the kit started the programs. If not, no step can run.
         fixed: the steps that cannot run again, because two steps use the same files in scratch.
         sanity: whether the suite only looks for faults, so that floors and peers suffice.
@@ -260,7 +261,7 @@ class RunConditions:
             that lack a record because of it are missing in the coverage.
     """
 
-    site: str = ""
+    any_node: bool = False
     executed: bool = True
     fixed: frozenset[str] = frozenset()
     sanity: bool = False
@@ -279,7 +280,7 @@ def run_conditions(evidence: Evidence, fleet: Fleet) -> RunConditions:
     plan = evidence.plan
     suite = evidence.benchmarks.suites.get(plan.suite)
     return RunConditions(
-        site=plan.site,
+        any_node=evidence.node == ANY_NODE,
         executed=kind_of(plan).executed,
         fixed=frozenset(step.id for step in plan.steps() if step.reads or step.kept),
         sanity=bool(suite and suite.kind == "sanity"),

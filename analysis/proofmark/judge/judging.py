@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 from proofmark.common.archive import Change
 from proofmark.common.errors import bad_input
 from proofmark.common.files import is_folder, replacing, write_atomic, write_atomic_bytes
-from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.nodesets import folded, hosts_of_nodes
 from proofmark.common.plugins import Plugins
 from proofmark.common.processes import gc_paused
 from proofmark.common.text import one_line
@@ -334,10 +334,7 @@ def _stage_faults(run: Run) -> Iterator[StageFault]:
     """Yield the faults of stages, and the nodes whose restore never ended, by their journals."""
     noted = read_stage_faults(run)
     yield from noted
-    known = set[str]()
-    for each in noted:
-        if each.stage == RESTORE:
-            known.update(hosts_of(each.nodes))
+    known = set(hosts_of_nodes(each.nodes for each in noted if each.stage == RESTORE))
     waiting = [each.node for each in journals(run.folder) if each.waits]
     if left := [node for node in waiting if node not in known]:
         text = "the run changed the nodes, and their journals have no restore"

@@ -19,8 +19,8 @@ from proofmark.runs.samples import Shares, disturbers
 from proofmark.runs.stage_faults import NOT_PROBED, RESTORES
 from proofmark.site.installed_parts import By
 
-LONGEST_REASON = 240
-"""Characters of a reason; the table of issues has the whole reason."""
+LONGEST_REASON = 160
+"""Characters of a reason in a line; the report has the whole reason."""
 FAIL, INVALID, OPEN = "FAIL", "INVALID", "UNJUDGED"
 NOTHING_JUDGED = 4
 """The exit code of a verdict without a requirement that is open, and without a judged figure."""
@@ -80,7 +80,7 @@ def invalid_steps(verdict: Verdict) -> list[NextStep]:
     groups: dict[tuple[str, InvalidCause], list[Result]] = {}
     for result in verdict.of(INVALID):
         cause = result.cause or InvalidCause.OTHER
-        problem = f"{result.record.case}: {_short(_without_node(result))}"
+        problem = f"{result.record.case}: {shortened(_without_node(result))}"
         disturbed = cause is InvalidCause.DISTURBED
         groups.setdefault(("" if disturbed else problem, cause), []).append(result)
     processes = named(verdict.results.disturbers())
@@ -88,7 +88,7 @@ def invalid_steps(verdict: Verdict) -> list[NextStep]:
     for (problem, cause), results in groups.items():
         if cause is InvalidCause.DISTURBED:
             cases = ", ".join(dict.fromkeys(result.record.case for result in results))
-            problem = _short(
+            problem = shortened(
                 _("Figures of {cases} were disturbed by {processes}").format(
                     cases=cases, processes=processes
                 )
@@ -203,9 +203,7 @@ def _of_nodes(verdict: Verdict) -> Iterator[NextStep]:
     groups = gathered((node_advice(node), node) for node in verdict.bad.nodes)
     most = sorted(groups.items(), key=lambda group: -sum(len(n.results) or 1 for n in group[1]))
     for (problem, action), nodes in most:
-        results: list[Result] = []
-        for node in nodes:
-            results += node.results
+        results = [*chain.from_iterable(node.results for node in nodes)]
         where = folded(node.host for node in nodes)
         yield NextStep(
             FAIL,
@@ -263,10 +261,8 @@ def _failed(verdict: Verdict) -> Iterator[NextStep]:
 def _explained(verdict: Verdict) -> set[tuple[str, str]]:
     """Return step and node of the FAIL figures that have a next step already."""
     shown = [slow.result for _pair, slow in verdict.bad.links]
-    for node in verdict.bad.nodes:
-        shown += node.results
-    for target in verdict.storage.targets:
-        shown += target.results
+    shown += chain.from_iterable(node.results for node in verdict.bad.nodes)
+    shown += chain.from_iterable(target.results for target in verdict.storage.targets)
     explained = {(result.record.step, result.record.node) for result in shown}
     suspected = set(chain.from_iterable(each.measured for each in verdict.suspects()))
     for result in verdict.of(FAIL) if suspected else ():
@@ -281,9 +277,12 @@ def _without_node(result: Result) -> str:
     return localized(result.reason.without_nodes(names))
 
 
-def _short(text: str) -> str:
+def shortened(text: str) -> str:
+    """Return `text` as one printable line, cut at a blank if it is too long."""
     line = one_line(text)
-    return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 1]}…"
+    if len(line) <= LONGEST_REASON:
+        return line
+    return f"{line[:LONGEST_REASON].rpartition(' ')[0]} {_('(and more)')}"
 
 
 def _group(
@@ -322,7 +321,7 @@ def _steps(results: Iterable[Result], *, every: bool = False) -> tuple[str, ...]
 def of_stages(verdict: Verdict) -> Iterator[NextStep]:
     """Yield what failed in the stages that start no job."""
     for fault in verdict.conditions.stage_faults:
-        problem, again = _short(f"{fault.reason}"), Again.CONTINUE
+        problem, again = shortened(f"{fault.reason}"), Again.CONTINUE
         action = _("Solve the cause on these nodes. Then run the same command again")
         if fault.stage in RESTORES:
             again = Again.RESTORE
@@ -379,7 +378,7 @@ def _measure_again(verdict: Verdict) -> Iterator[NextStep]:
 def _apart(verdict: Verdict) -> Iterator[NextStep]:
     """Yield how like nodes lie apart: more repeats show nothing else."""
     for figure, apart in verdict.fleet.apart.items():
-        problem = _short(f"{figure}: {localized(apart)}")
+        problem = shortened(f"{figure}: {localized(apart)}")
         action = _("Compare cooling, power, parts, firmware and settings there. Measure after that")
         yield NextStep(OPEN, problem, "", action)
 
@@ -388,7 +387,7 @@ def _not_judged(verdict: Verdict) -> Iterator[NextStep]:
     left = [each for each in verdict.unmet if each.code != NODES_AGAIN]
     if left:
         problem = _("{count} requirements were not judged: {first}").format(
-            count=len(left), first=_short(localized(left[0]))
+            count=len(left), first=shortened(localized(left[0]))
         )
     elif verdict.again:
         return

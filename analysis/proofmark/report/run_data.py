@@ -175,9 +175,7 @@ def drivers_that_wrote(
             continue
         if not (texts := _printed(run, step)):
             continue
-        printed: set[str] = set()
-        for text in texts:
-            printed.update(reported_drivers(text))
+        printed = set[str]().union(*map(reported_drivers, texts))
         wrote = writing_drivers(sorted(printed), program.mpi.drivers)
         drivers.setdefault(step.case, set()).update(wrote)
     return {case: tuple(sorted(names)) for case, names in drivers.items()}

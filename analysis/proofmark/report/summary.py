@@ -10,13 +10,14 @@ from itertools import chain
 from proofmark import __version__
 from proofmark.common.host_names import HostTable
 from proofmark.common.message import Message, localized
-from proofmark.common.nodesets import folded, hosts_of
+from proofmark.common.nodesets import folded, hosts_of_nodes
 from proofmark.common.text import duration
 from proofmark.common.translation import N_, _, translated
+from proofmark.judge.ending import judged_line
 from proofmark.judge.verdict import WORDS, Verdict
 from proofmark.plan.kinds import origin_of
 from proofmark.report.run_data import RunData
-from proofmark.report.words import count, grouped, sentence, size_4_digits
+from proofmark.report.words import count, grouped, size_4_digits
 
 MEANINGS = {
     "PASS": N_("measured, judged, and within every limit"),
@@ -58,11 +59,8 @@ def summary(run_data: RunData) -> Summary:
     twice = count(coverage.duplicate, "figure") if coverage.duplicate else _("no figure")
     skipped = len(coverage.not_needed)
     not_needed = _(", {steps} not needed").format(steps=count(skipped, "step")) if skipped else ""
-    hosts = set()
-    for step in run_data.run.plan.steps():
-        hosts.update(step.nodes)
     return Summary(
-        overall(verdict),
+        verdict.headline().word,
         headline(verdict),
         tuple(tallies),
         (
@@ -71,7 +69,9 @@ def summary(run_data: RunData) -> Summary:
                 (
                     _("Site"),
                     _("{site}, partition {partition}, {nodes}").format(
-                        site=plan.site, partition=plan.partition, nodes=count(len(hosts), "node")
+                        site=plan.site,
+                        partition=plan.partition,
+                        nodes=count(len(plan.nodes()), "node"),
                     ),
                 ),
                 (_("Suite"), f"{plan.suite} – {translated(suite.title)}" if suite else plan.suite),
@@ -117,59 +117,17 @@ def title(run_data: RunData) -> str:
     return _("Sanity check of {system}").format(system=system)
 
 
-def overall(verdict: Verdict) -> str:
-    """Return the verdict of the whole run, which corresponds to the exit code."""
-    return verdict.headline().word
-
-
 def headline(verdict: Verdict) -> str:
-    """Return the reason for the verdict of the whole run, in one sentence."""
-    counts, coverage = verdict.counts, verdict.coverage
-    judged = counts["PASS"] + counts["FAIL"]
-    invalid, failed = counts["INVALID"], counts["FAIL"]
-    gap = coverage.expected - coverage.measured
-    labelled = (verdict.of_kind, verdict.degraded)
-    parts = [localized(each.label) for each in labelled if each]
-    if gap:
-        parts.append(
-            _("{missing} of {steps} not measured").format(
-                missing=grouped(gap), steps=count(coverage.expected, "step")
-            )
-        )
-    if coverage.duplicate:
-        parts.append(
-            _("{figures} measured twice by one step").format(
-                figures=count(coverage.duplicate, "figure")
-            )
-        )
-    if invalid:
-        parts.append(
-            _("{figures} INVALID (not a measurement of what was requested)").format(
-                figures=count(invalid, "figure")
-            )
-        )
-    if failed:
-        parts.append(
-            _("{failed} of {figures} outside the limits").format(
-                failed=failed, figures=count(judged, "judged figure")
-            )
-        )
-    parts.append(localized(verdict.headline().text))
+    """Return the labels of a run, what the terminal prints after its word, and what is open."""
+    labels = [each.label for each in (verdict.of_kind, verdict.degraded) if each and each.label]
+    parts = [*map(localized, labels), judged_line(verdict)]
     if verdict.faults:
-        parts.append(
-            _("{nodes} with a fault that no figure has").format(
-                nodes=count(len(verdict.faulty_hosts), "node")
-            )
-        )
+        nodes = count(len(verdict.faulty_hosts), "node")
+        parts.append(_("{nodes} with a fault that no figure has").format(nodes=nodes))
     if verdict.unmet:
-        parts.append(
-            _("{requirements} not judged").format(
-                requirements=count(len(verdict.unmet), "requirement")
-            )
-        )
-    if counts["UNJUDGED"]:
-        parts.append(_("{figures} UNJUDGED").format(figures=count(counts["UNJUDGED"], "figure")))
-    return sentence(parts)
+        open_ = count(len(verdict.unmet), "requirement")
+        parts.append(_("{requirements} not judged").format(requirements=open_))
+    return "; ".join(parts)
 
 
 MOST_NAMED = 12
@@ -209,16 +167,10 @@ def _bad(verdict: Verdict) -> tuple[tuple[str, str], ...]:
 
 def _nodes(run_data: RunData) -> str:
     """Return how many of the planned nodes were measured; nothing for a run on a single node."""
-    wanted = set()
-    for step in run_data.run.plan.steps_to_run():
-        wanted.update(step.nodes)
+    wanted = set[str]().union(*(step.nodes for step in run_data.run.plan.steps_to_run()))
     if len(wanted) < 2:
         return ""
-    names = run_data.verdict.measured()
-    hosts: list[str] = []
-    for name in names:
-        hosts += hosts_of(name)
-    measured = HostTable.of(wanted).found(hosts)
+    measured = HostTable.of(wanted).found(hosts_of_nodes(run_data.verdict.measured()))
     return _("{measured} of {nodes}, ").format(
         measured=grouped(len(measured)), nodes=count(len(wanted), "node")
     )

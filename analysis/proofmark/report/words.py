@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from proofmark.cases.reference import Reference
 from proofmark.common.translation import _, counted
@@ -92,12 +92,6 @@ def count(amount: int, one: str, many: str = "") -> str:
     `one` and `many` must be literals, because the catalogue is extracted from the calls.
     """
     return counted(one, many or f"{one}s", amount).format(count=grouped(amount))
-
-
-def sentence(parts: Iterable[str], between: str = "; ") -> str:
-    """Return the parts that are not empty as one sentence with a full stop."""
-    text = between.join(filter(None, parts))
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def sealing(seal: Seal) -> str:

@@ -225,6 +225,13 @@ class TestReading:
         assert isinstance(run, PastRun)
         assert (len(run.value), run.invalid) == (1, 1)
 
+    def test_a_run_without_a_valid_figure_is_not_called_damaged(self, tmp_path: Path) -> None:
+        invalid = {"verdict": "INVALID"}
+        figures = [Value(name, (1.0,), about=invalid) for name in ("copy", "scale")]
+        found = read_past_run(write_past_run(tmp_path, 0, figures))
+        assert isinstance(found, LeftOut)
+        assert found.reason == "verdict.json has no valid figure: each one is INVALID"
+
     @pytest.mark.fault("history-unfinished-run")
     def test_an_unfinished_run_is_left_out(self, tmp_path: Path) -> None:
         folder = write_past_run(tmp_path, 0, [Value("copy", (1.0,))])
@@ -234,7 +241,7 @@ class TestReading:
         assert found.reason == "unfinished: it has no verdict.json"
 
     @pytest.mark.fault("history-damaged-run")
-    @pytest.mark.parametrize("damage", ["cut", "word", "link", "nothing", "time"])
+    @pytest.mark.parametrize("damage", ["cut", "word", "link", "time"])
     def test_a_damaged_run_is_left_out(self, tmp_path: Path, damage: str) -> None:
         folder = write_past_run(tmp_path, 0, [Value("copy", (1.0,))])
         path = folder / "verdict.json"
@@ -247,19 +254,13 @@ class TestReading:
         damaged = {
             "cut": text[: len(text) // 2],
             "word": text.replace("UNJUDGED", "GREAT").replace('"GREAT": 1', '"UNJUDGED": 1'),
-            "nothing": text.replace('"verdict": "UNJUDGED"', '"verdict": "INVALID"'),
             "time": text.replace(run_id(0), "mine"),
         }
         if damage in damaged:
             path.write_text(damaged[damage])
         found = read_past_run(folder)
         assert isinstance(found, LeftOut)
-        words = {
-            "cut": "not end",
-            "word": "verdict",
-            "link": "link",
-            "nothing": "no valid figure",
-        }
+        words = {"cut": "not end", "word": "verdict", "link": "link"}
         assert words.get(damage, "time") in found.reason
 
     def test_a_damaged_node_leaves_the_figures(self, tmp_path: Path) -> None:
@@ -339,4 +340,4 @@ class TestPredictedRuns:
         folder = write_past_run(tmp_path, 0, both)
         found = read_past_run(folder)
         assert not isinstance(found, PastRun)
-        assert found.reason == "damaged verdict.json: it has figures of several origins"
+        assert found.reason == "verdict.json has figures of several origins"

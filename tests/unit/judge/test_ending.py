@@ -14,9 +14,9 @@ from proofmark.common.message import NOTHING, Message
 from proofmark.common.printed_command import PrintedCommand
 from proofmark.judge.coverage import Coverage, Uncovered
 from proofmark.judge.diagnosis.bad_nodes import BadNode, BadNodes, SlowFigure
-from proofmark.judge.ending import LINE_CHARACTERS, ending
+from proofmark.judge.ending import ending
 from proofmark.judge.executions import RunConditions
-from proofmark.judge.next_steps import named, next_steps
+from proofmark.judge.next_steps import LONGEST_REASON, named, next_steps
 from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.results import NOT_BY_RERUN, WORDS, Again, InvalidCause, Result
 from proofmark.judge.verdict import Verdict
@@ -280,7 +280,7 @@ def test_duplicate_figures_are_counted() -> None:
 @pytest.mark.parametrize("strict", [True, False])
 def test_unjudged_figures_need_limits_if_strict(strict: bool) -> None:
     worst, command = lines(verdict(figure("PASS"), figure("UNJUDGED")), strict=strict)
-    assert worst == "no figure was judged; UNJUDGED figures: 1"
+    assert worst == "no figure was judged"
     assert command == (
         "Add items to contract.yml, then start a new run (-e fresh=true)"
         if strict
@@ -290,7 +290,7 @@ def test_unjudged_figures_need_limits_if_strict(strict: bool) -> None:
 
 def test_steps_of_another_mode_need_a_confirmed_reboot() -> None:
     worst, command = lines(verdict(figure("PASS"), not_run=("0005-fake: NOT RUN",)))
-    assert worst == "no figure was judged; steps of another mode: 1"
+    assert worst == "no figure was judged"
     assert "-e confirm_reboot=true" in command
 
 
@@ -299,7 +299,7 @@ def test_reasons_with_control_characters_or_excess_length_become_one_line() -> N
     worst, _ = lines(verdict(figure("INVALID", None, why=reason)))
     assert worst.startswith("INVALID fake rate no value: [31mred worst: w w")
     assert worst.endswith("w (and more)")
-    assert len(worst) < LINE_CHARACTERS + 60
+    assert len(worst) < LONGEST_REASON + 60
 
 
 def test_a_sentence_is_said_once() -> None:

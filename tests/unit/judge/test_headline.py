@@ -21,6 +21,7 @@ from proofmark.judge.judging import judge
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
 from proofmark.records.columns import Record, Records
+from proofmark.site.hardware import StatedNode
 from proofmark.site.partition import JudgeExpected
 
 KINDS = ("contract", "expected", "baseline", "floor", "peers")
@@ -166,16 +167,18 @@ class TestKinds:
         assert found.as_json()["headline"]["word"] == word
 
     @pytest.mark.parametrize(
-        ("site", "action"),
-        [("local", "proofmark init inventory/mysite"), ("mysite", "proofmark sign runs/r")],
+        ("node", "action"),
+        [
+            (StatedNode(), "proofmark init inventory/mysite"),
+            (StatedNode(architecture="zen4"), "proofmark sign runs/r"),
+        ],
     )
     def test_a_sanity_check_leads_to_a_site_or_to_its_baseline(
-        self, known: tuple[Plan, Benchmarks], site: str, action: str
+        self, known: tuple[Plan, Benchmarks], node: StatedNode, action: str
     ) -> None:
         floors = [of_kind("floor")]
-        found = verdict(known, both(), floors, sanity=True, required=["rate"])
+        found = verdict(known, both(), floors, sanity=True, required=["rate"], node=node)
         assert (found.headline().word, found.exit_code()) == (SANITY, 0)
-        found = replace(found, conditions=replace(found.conditions, site=site))
         assert action in ending(found, "report.html", "runs/r")[2]
         agreed = verdict(known, both(), floors, sanity=True, required=["rate"], limits=[LIMIT])
         assert "proofmark sign runs/r" in ending(agreed, "report.html", "runs/r")[2]

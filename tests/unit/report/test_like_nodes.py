@@ -79,7 +79,7 @@ def test_a_verdict_prints_the_worst_five_and_the_next_command(
     run = fleet_run(tmp_path, {**RATES, **slow}, more=2, items=(limit,))
     assert main(["verdict", f"{run.folder}"]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-4].startswith("FAIL: 0 of 1 contract limits")
+    assert lines[-2].startswith("FAIL: 0 of 1 contract limits")
     assert sum(line.startswith("FAIL  ") for line in lines) == 5
     assert lines[-1].startswith("next: ") and len(lines) < 20
     assert any(line.startswith("every judged figure: ") or "--all" in line for line in lines)

@@ -30,7 +30,7 @@ from proofmark.cli.main import main
 from proofmark.judge.verdict import WORDS, Coverage, Verdict
 from proofmark.report.run_data import drivers_that_wrote, gather
 from proofmark.report.sections import issues, node_provenance
-from proofmark.report.summary import headline, overall, summary
+from proofmark.report.summary import headline, summary
 from proofmark.runs.nodes import nodes_of
 from proofmark.runs.run import Run, benchmarks_of
 from proofmark.software.installed import Provided
@@ -89,7 +89,7 @@ def test_the_sections_and_the_head_of_the_report(good: tuple[Run, Verdict, str])
     assert len(page.of("nav")) == 1
     assert [each["id"] for each in page.of("section")] == SECTIONS
     head = page.words.partition("Issues")[0]
-    assert "NO FAULT FOUND 3 of 3 floors; no contract, no expected value; 430 figures" in head
+    assert "NO FAULT FOUND 3 of 3 floors; no contract, no expected value; 0 PASS, " in head
     figures = section(text, "key-figures")
     assert "HPL hpcc, close blas_kernel right" in figures
     assert "≥ 24.30 GFlop/s floor" in figures
@@ -191,9 +191,10 @@ def test_a_judged_figure_has_reference_ratio_limit_and_source(
 def test_failures_are_listed_first(troubled: tuple[Run, Verdict, str]) -> None:
     run, verdict, text = troubled
     page = assert_sound(text)
-    assert overall(verdict) == "INVALID"
+    assert verdict.headline().word == "INVALID"
     assert (
-        "INVALID 2 of 16 steps not measured; 15 figures INVALID (not a measurement of" in page.words
+        f" {verdict.counts['FAIL']} FAIL, 15 INVALID, {verdict.counts['UNJUDGED']} UNJUDGED; "
+        "14 of 16 steps measured" in page.words
     )
     words = section(text, "attention")
     failed = "FAIL imb-pingpong PingPong bandwidth payload moved per second"
@@ -389,8 +390,8 @@ def test_an_unfinished_run_has_a_report(tmp_path: Path) -> None:
         path.unlink()
     verdict, text = reported(run)
     page = assert_sound(text)
-    assert overall(verdict) == "INVALID"
-    assert "16 of 16 steps not measured; nothing was judged." in page.words
+    assert verdict.headline().word == "INVALID"
+    assert "; 0 of 16 steps measured" in page.words
     assert "unknown: no provenance was collected" in page.words
     assert "1 of 1 node without provenance in nodes/." in page.words
 
@@ -428,32 +429,23 @@ def verdict_of(**counts: int) -> Verdict:
 @pytest.mark.parametrize(
     ("counts", "word", "sentence"),
     [
-        ({"PASS": 1}, "UNJUDGED", "Nothing was judged."),
-        (
-            {"PASS": 3, "FAIL": 1},
-            "FAIL",
-            "1 of 4 judged figures outside the limits; nothing was judged.",
-        ),
-        (
-            {"PASS": 1, "INVALID": 1},
-            "INVALID",
-            "1 figure INVALID (not a measurement of what was requested); nothing was judged.",
-        ),
-        ({"UNJUDGED": 2}, "UNJUDGED", "Nothing was judged; 2 figures UNJUDGED."),
+        ({"PASS": 1}, "UNJUDGED", "1 PASS, 0 FAIL, 0 INVALID, 0 UNJUDGED"),
+        ({"PASS": 3, "FAIL": 1}, "FAIL", "3 PASS, 1 FAIL, 0 INVALID, 0 UNJUDGED"),
+        ({"PASS": 1, "INVALID": 1}, "INVALID", "1 PASS, 0 FAIL, 1 INVALID, 0 UNJUDGED"),
+        ({"UNJUDGED": 2}, "UNJUDGED", "0 PASS, 0 FAIL, 0 INVALID, 2 UNJUDGED"),
     ],
 )
 def test_the_headline_gives_the_reason_for_the_verdict(
     counts: dict[str, int], word: str, sentence: str
 ) -> None:
     verdict = verdict_of(**counts)
-    assert overall(verdict) == word
-    assert headline(verdict) == sentence
+    assert verdict.headline().word == word
+    assert headline(verdict) == f"nothing was judged; {sentence}; 4 of 4 steps measured"
 
 
 def test_figures_measured_twice_are_in_the_headline() -> None:
     twice = replace(verdict_of(PASS=2), coverage=Coverage(4, 4, 2, ()))
-    assert overall(twice) == "INVALID"
-    assert headline(twice).startswith("2 figures measured twice by one step; ")
+    assert twice.headline().word == "INVALID"
 
 
 def test_the_command_line_does_not_load_matplotlib() -> None:

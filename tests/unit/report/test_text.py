@@ -16,7 +16,6 @@ from proofmark.report.words import (
     LONGEST,
     count,
     number,
-    sentence,
     size_4_digits,
     visible,
 )
@@ -78,14 +77,12 @@ def test_sizes_have_binary_units_and_up_to_four_digits(bytes_: int | None, shown
     assert size_4_digits(bytes_) == shown
 
 
-def test_plurals_and_sentences() -> None:
+def test_plurals() -> None:
     assert [count(1, "step"), count(2, "step"), count(0, "entry", "entries")] == [
         "1 step",
         "2 steps",
         "0 entries",
     ]
-    assert sentence(["one", "", "two"]) == "One; two."
-    assert sentence([]) == ""
 
 
 def test_a_long_table_is_cut_and_the_rest_is_counted() -> None:

@@ -486,23 +486,17 @@ def bad_nodes(
     if len(hosts) < 2 and not (known or against_baseline):
         return BadNodes(measured=len(hosts))
     measured_traits = {host: of_host for host, of_host in traits.items() if host in hosts}
-    for host in digits:
-        by_node.setdefault(host, [])
-    for host, changes in counters.items():
-        if any(change.is_fault for change in changes):
-            by_node.setdefault(host, [])
+    counted = {host for host, of in counters.items() if any(each.is_fault for each in of)}
     lossy = losses({host: segments_of(node) for host, node in nodes.items() if host in hosts})
-    for host in (*lossy, *known):
+    faulty = {*digits, *counted, *lossy, *known}
+    for host in faulty:
         by_node.setdefault(host, [])
     shared = causes(by_node, measured_traits)
     bad = [
         BadNode(
             host=host,
             slow=tuple(sorted(slow, key=lambda figure: -abs(figure.deviation))),
-            retest=bool(slow)
-            and host not in (*digits, *lossy, *known)
-            and not any(change.is_fault for change in counters.get(host, ()))
-            and not confirmed(slow),
+            retest=bool(slow) and host not in faulty and not confirmed(slow),
             causes=tuple(cause for cause in shared if host in cause.members),
             counters=counters.get(host, ()),
             digits=tuple(digits.get(host, ())),

@@ -158,8 +158,8 @@ class LeftOut:
     reason: Message
 
 
-class _DamagedVerdict(ProofmarkError):
-    """``verdict.json`` is none of a finished run; `reason` states why."""
+class _LeftOutVerdict(ProofmarkError):
+    """``verdict.json`` has no history that can be compared; `reason` states why."""
 
     def __init__(self, code: str, **fields: str) -> None:
         self.reason = Message(code, file=RunFiles.verdict.path, **fields)
@@ -215,7 +215,7 @@ def read_past_run(folder: Path) -> PastRun | LeftOut:
         (first, *_) = error.errors(include_url=False, include_input=False)
         where = ".".join(map(str, first["loc"]))
         problem = one_line(f"{where} {first['msg']}")
-    except _DamagedVerdict as error:
+    except _LeftOutVerdict as error:
         return LeftOut(folder, error.reason)
     except ValueError as error:
         problem = one_line(f"{error}")
@@ -225,7 +225,7 @@ def read_past_run(folder: Path) -> PastRun | LeftOut:
 def _past_run(folder: Path, content: bytes, files: RunFiles) -> PastRun:
     head, found, rest = content.partition(_RESULTS)
     if not found or not rest.endswith(_END):
-        raise _DamagedVerdict("past-cut")
+        raise _LeftOutVerdict("past-cut")
     written = WrittenVerdict.model_validate_json(head + b"\n}")
     columns = _Columns()
     for line in rest[: -len(_END)].split(b"\n"):
@@ -235,9 +235,9 @@ def _past_run(folder: Path, content: bytes, files: RunFiles) -> PastRun:
         for unlisted in _unlisted(folder, columns.listed, written.unlisted):
             columns.add(unlisted)
     if not columns.value:
-        raise _DamagedVerdict("past-empty")
+        raise _LeftOutVerdict("past-empty")
     if len({each.origin for each in columns.figures}) > 1:
-        raise _DamagedVerdict("past-origins")
+        raise _LeftOutVerdict("past-origins")
     hosts, dates, notes = _hosts(files)
     started = _started(written.run, dates)
     software, damaged = _software(files)
@@ -267,7 +267,7 @@ def _unlisted(folder: Path, listed: Collection[tuple[str, ...]], number: int) ->
     """Yield the results that only ``records.parquet`` has.
 
     Raises:
-        _DamagedVerdict: it is missing, damaged, or has not `number` results that are not `listed`.
+        _LeftOutVerdict: it is missing, damaged, or has not `number` results that are not `listed`.
     """
     path = RunFiles(folder.resolve()).records
     try:
@@ -278,7 +278,7 @@ def _unlisted(folder: Path, listed: Collection[tuple[str, ...]], number: int) ->
             .agg(pl.col("value").alias("values"))
         )
     except (OSError, pl.exceptions.PolarsError):
-        raise _DamagedVerdict("past-records") from None
+        raise _LeftOutVerdict("past-records") from None
     found = 0
     for row in figures.iter_rows(named=True):
         if tuple(row[name] for name in _IDENTITY) in listed:
@@ -293,7 +293,7 @@ def _unlisted(folder: Path, listed: Collection[tuple[str, ...]], number: int) ->
             verdict="UNJUDGED",
         )
     if found != number:
-        raise _DamagedVerdict("past-records")
+        raise _LeftOutVerdict("past-records")
 
 
 class _Columns:
@@ -346,12 +346,12 @@ def _started(run: str, dates: list[str]) -> datetime:
     The id is by one clock, the probes by the clocks of the nodes.
 
     Raises:
-        _DamagedVerdict: neither has a time.
+        _LeftOutVerdict: neither has a time.
     """
     if match := _STARTED.match(run):
         return moment_of(match[1])
     if not dates:
-        raise _DamagedVerdict("past-time", run=run)
+        raise _LeftOutVerdict("past-time", run=run)
     return min(map(moment_of, dates))
 
 

@@ -103,13 +103,10 @@ def section(run_data: RunData) -> Section:
         *chain.from_iterable(each.issues() for each in run_data.additions),
         *_crashes(run_data),
         *added_executions(run_data),
-        *_file_systems(run_data),
         *_before_jobs(run_data),
-        *_unmet(run_data),
-        *_excused(run_data),
+        *_stated(run_data.verdict),
         *fleet_blocks(run_data),
         *_not_run(run_data),
-        *_stopped(run_data),
         *_counters(run_data, invalid=True),
     ]
     none = Block(paragraphs=(_("None."),))
@@ -198,12 +195,6 @@ def _crashes(run_data: RunData) -> Iterator[Block]:
         yield tabled(caption, columns, rows, rest=translated(REST))
 
 
-def _file_systems(run_data: RunData) -> Iterator[Block]:
-    """Yield the faults of file systems, each with its likely cause."""
-    if faults := run_data.verdict.storage.file_systems:
-        yield listed(_("File systems that failed"), (localized(fault.message) for fault in faults))
-
-
 def _before_jobs(run_data: RunData) -> Iterator[Block]:
     """Yield what failed in the stages that start no job: modes, scratch, programs, restore."""
     if faults := run_data.verdict.conditions.stage_faults:
@@ -213,21 +204,21 @@ def _before_jobs(run_data: RunData) -> Iterator[Block]:
         yield tabled(caption, columns, rows, rest=translated(REST))
 
 
-def _unmet(run_data: RunData) -> Iterator[Block]:
-    """Yield the limits and required metrics that were not judged."""
-    if unmet := run_data.verdict.unmet:
-        why = _(
-            "A limit of the contract for a planned figure, and each required metric of the suite, "
-            "must be judged on each class of nodes. These were not judged, so the run is not "
-            "accepted."
-        )
-        yield listed(_("Required, but not judged"), map(localized, unmet), why)
-
-
-def _excused(run_data: RunData) -> Iterator[Block]:
-    """Yield what missed a limit or crashed, and fails no acceptance."""
-    if found := run_data.verdict.excused:
-        yield listed(_("Missed, but excused"), map(localized, found))
+def _stated(verdict: Verdict) -> Iterator[Block]:
+    """Yield what the verdict states in messages."""
+    why = _(
+        "A limit of the contract for a planned figure, and each required metric of the suite, must "
+        "be judged on each class of nodes. These were not judged, so the run is not accepted."
+    )
+    stopped = _("Jobs that ended before all of their steps, or ran without a node")
+    for caption, messages, *reason in (
+        (_("File systems that failed"), [each.message for each in verdict.storage.file_systems]),
+        (_("Required, but not judged"), verdict.unmet, why),
+        (_("Missed, but excused"), verdict.excused),
+        (stopped, verdict.coverage.stopped),
+    ):
+        if messages:
+            yield listed(caption, map(localized, messages), *reason)
 
 
 def _figures(run_data: RunData, results: Sequence[Result]) -> Cell:
@@ -283,12 +274,6 @@ def _not_run(run_data: RunData) -> Iterator[Block]:
     again = _("To run them, repeat the command that started the run.")
     columns = (_("Step"), _("Nodes"), _("State"))
     yield tabled(caption, columns, rows, again, rest=_("The complete list is in plan.json."))
-
-
-def _stopped(run_data: RunData) -> Iterator[Block]:
-    if stopped := run_data.verdict.coverage.stopped:
-        caption = _("Jobs that ended before all of their steps, or ran without a node")
-        yield listed(caption, map(localized, stopped))
 
 
 def _findings(run_data: RunData) -> Iterator[Block]:
@@ -370,19 +355,14 @@ def _of_one_cause(found: Sequence[Execution]) -> str:
 
 
 def _disturbances(run_data: RunData) -> Iterator[Block]:
-    every: list[Message] = []
-    for node in run_data.nodes:
-        for job in node.jobs:
-            every += job.provenance.disturbances
-    disturbances = tuple(dict.fromkeys(every))
-    if disturbances:
-        yield listed(_("Nodes that were not idle"), map(localized, disturbances))
+    jobs = chain.from_iterable(node.jobs for node in run_data.nodes)
+    every = dict.fromkeys(chain.from_iterable(job.provenance.disturbances for job in jobs))
+    if every:
+        yield listed(_("Nodes that were not idle"), map(localized, every))
 
 
 def _no_provenance(run_data: RunData) -> Iterator[Block]:
-    planned = set()
-    for step in run_data.run.plan.steps():
-        planned.update(step.nodes)
+    planned = run_data.run.plan.nodes()
     gap = len(planned) - len(run_data.nodes)
     if gap > 0:
         missing = _("{missing} of {nodes} without provenance in nodes/.").format(

@@ -223,14 +223,11 @@ def described(node: NodeFacts, stated: StatedNode) -> Facts:
             _("not reported ({reason})").format(reason=localized(why)) if why else _("not reported")
         )
 
-    firmware = node.firmware
-    board = " ".join(
-        firmware[key] for key in ("board_vendor", "board_name", "board_version") if key in firmware
-    )
-    bios = " ".join(
-        firmware[key] for key in ("bios_vendor", "bios_version", "bios_date") if key in firmware
-    )
-    system = " ".join(firmware[key] for key in ("sys_vendor", "product_name") if key in firmware)
+    def firmware(*keys: str) -> str:
+        return " ".join(node.firmware[key] for key in keys if key in node.firmware)
+
+    bios = firmware("bios_vendor", "bios_version", "bios_date")
+    board = firmware("board_vendor", "board_name", "board_version")
     ids = _("family {family}, model {model}, stepping {stepping}").format(
         family=node.family, model=node.model, stepping=reported(node.stepping)
     )
@@ -287,7 +284,7 @@ def described(node: NodeFacts, stated: StatedNode) -> Facts:
         ),
         ("BIOS", reported(bios, "dmi", "dmi.bios_version")),
         (_("Board"), reported(board, "dmi", "dmi.board_name")),
-        (_("System"), reported(system, "dmi", "dmi.product_name")),
+        (_("System"), reported(firmware("sys_vendor", "product_name"), "dmi", "dmi.product_name")),
         (_("Network"), reported(_nics(node.nics, node.ports), "nics")),
         (
             _("File systems"),

@@ -199,9 +199,7 @@ def exceptions(run_data: RunData) -> Iterator[Row]:
 
 
 def _provenance(run_data: RunData) -> Iterator[Row]:
-    planned = set()
-    for step in run_data.run.plan.steps_to_run():
-        planned.update(step.nodes)
+    planned = set[str]().union(*(step.nodes for step in run_data.run.plan.steps_to_run()))
     gap = len(planned) - len(run_data.nodes)
     if gap > 0:
         text = _("{count} of {all} nodes without provenance")
