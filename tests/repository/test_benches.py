@@ -57,10 +57,12 @@ def test_the_overhead_of_steps(
 
 
 @pytest.mark.slow
-@pytest.mark.soak  # tests/e2e and tests/roles run its playbooks
-def test_an_acceptance_without_measurements(tmp_path: Path) -> None:
+def test_an_acceptance_starts_a_node_once_in_each_stage(tmp_path: Path) -> None:
+    """The stages build, scratch and run; in scratch the first node is started three times more."""
     log = tmp_path / "log"
-    acceptance.main(["--nodes=2", f"--log={log}"])
+    nodes = 6
+    cost = acceptance.measure(nodes, log)
+    assert cost.starts == 3 * nodes + 3, acceptance.sentence(cost)
     assert "PLAY [Nodes that failed]" in log.read_text()
 
 

@@ -229,17 +229,14 @@ def refuse_scratch(
         BadInput: the run must not start; every reason is named.
     """
     mistakes = judge_scratch(facts, demand, peak_bytes, may_create=False)
+    readers = [] if mistakes else facts  # the file of another node is not there for the same reason
 
     def refuse(found: Mapping[str, str], accepted: str) -> None:
         for text, nodes in nodes_by(found).items():
             mistakes.append(InputError(demand.path, "", text, accepted, nodes=folded(nodes)))
 
-    if any(node.written is None for node in facts):
-        refuse({"": "a probe that did not write"}, "one that did (-w)")
     if user is not None and (others := sorted({node.user for node in facts} - {user})):
         refuse({"": f"written by {', '.join(others)}"}, f"by {user}")
-    # Without write permission there is no file of another node.
-    readers = [] if any(node.written not in (None, "ok") for node in facts) else facts
     refuse(
         {
             node.node: (node.shared or "nothing").replace(token, "the run's token")

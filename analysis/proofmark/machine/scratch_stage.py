@@ -249,20 +249,15 @@ def check(nodes: ScratchTarget) -> list[str]:
     Returns:
         The nodes on which something would be mounted.
     """
-    if not nodes.names:
-        return []
-    outputs, failed = _report(nodes, "look")
-    nodes.check_budget(failed)
-    would_mount = _nodes_with(outputs, "would mount")
-    if not would_mount:
+    for target in (nodes, *nodes.others) if nodes.names else ():
+        outputs, failed = _report(target, target.names, "look")
+        target.check_budget(failed)
         # The directory below a mount point cannot be checked before the mount.
-        for target in (nodes, *nodes.others):
-            if target is not nodes:
-                outputs, failed = _report(target, "look")
-                target.check_budget(failed)
-            _refuse(target, outputs.values(), may_create=nodes.use.may_create)
-            say(f"{target.demand.path}: no problem found; writing was not tried")
-    return would_mount
+        if would_mount := _nodes_with(outputs, "would mount"):
+            return would_mount
+        _refuse(target, outputs.values())
+        say(f"{target.demand.path}: no problem found; writing was not tried")
+    return []
 
 
 def verify(nodes: ScratchTarget) -> list[str]:
@@ -274,58 +269,57 @@ def verify(nodes: ScratchTarget) -> list[str]:
     if not nodes.names:
         say("no node waits for it")
         return []
-    kept = nodes.kept_for_others() if nodes.demand.mount else {}
-    free = replace(nodes, names=[node for node in nodes.names if node not in kept])
+    failed = nodes.kept_for_others() if nodes.demand.mount else {}
     if nodes.demand.mount:
-        write_mounted(nodes.state, [*read_mounted(nodes.state), *free.names])
-    outputs, failed = _report(free, "mount")
-    failed |= kept
-    nodes.check_budget(failed)
-    changed = _nodes_with(outputs, "mounted")
+        free = [node for node in nodes.names if node not in failed]
+        write_mounted(nodes.state, [*read_mounted(nodes.state), *free])
+    changed: list[str] = []
     reports: list[str] = []
     for target in (nodes, *nodes.others):
-        if target is not nodes:
-            outputs, further = _report(target, "look")
-            failed |= further
-            target.check_budget(failed)
-        changed += _verify_one(target, outputs, failed, reports)
+        changed += _verify_one(target, failed, reports)
     write_atomic(nodes.run.files.scratch_probe, "".join(reports))
     _journal(nodes, failed)
     return changed
 
 
 def _verify_one(
-    nodes: ScratchTarget,
-    outputs: Mapping[str, str],
-    failed: dict[str, NodeError],
-    reports: list[str],
+    nodes: ScratchTarget, failed: dict[str, NodeError], reports: list[str]
 ) -> list[str]:
-    """Verify one directory on the nodes of `outputs`; return the nodes on which it changed.
+    """Verify one directory on its nodes without those of `failed`; return where it changed.
+
+    If it is ready on the first node, each node is started once: it looks, reads the file of the
+    first node, and then writes. Else nothing is made before all nodes have looked.
 
     Nodes that fail are added to `failed`, and the reports of the others to `reports`.
     """
-    _refuse(nodes, outputs.values(), may_create=nodes.use.may_create)
+    names, create = [node for node in nodes.names if node not in failed], list[str]()
+    looked, _ = _report(nodes, names[:1], "mount")
+    changed = _changes(looked)
+    if not _is_ready(nodes, looked):
+        looked, lost = _report(nodes, names, "mount")
+        changed += _changes(looked)
+        failed |= lost
+        nodes.check_budget(failed)
+        _refuse(nodes, looked.values())
+        names, create = list(looked), ["-c"] if nodes.use.may_create else []
     # The tool of GPFS needs the name of the device, which the site need not declare.
-    (source,) = {each.same_source for each in _facts(outputs.values())}
+    (source,) = {each.same_source for each in _facts(looked.values())}
     demand = nodes.demand.model_copy(update={"source": nodes.demand.source or source or None})
     nodes = replace(nodes, demand=demand)
 
     # A new name each time: a node may have cached the content of a file that was removed.
-    first, token = next(iter(outputs)), f"{nodes.run.id}-{secrets.token_hex(16)}"
-    set_layout = ("-s", nodes.commands["set"]) if nodes.commands["set"] else ()
-    get_layout = ("-g", nodes.commands["get"]) if nodes.commands["get"] else ()
-    create = ("-c",) if nodes.use.may_create else ()
-    made, failed_to_make = run_on_nodes(
-        nodes.site, [first], nodes.probe(*create, "-k", token, *set_layout, *get_layout)
-    )
-    changed = _nodes_with(made, "created") + _nodes_with(made, "set")
-    _refuse(nodes, made.values(), may_create=False)
-    written, failed_to_write = run_on_nodes(
-        nodes.site, list(outputs), nodes.probe("-w", *create, "-r", token, *get_layout)
-    )
-    changed += _nodes_with(written, "created")
-    run_on_nodes(nodes.site, [first], nodes.probe("-d", token))
-    failed |= failed_to_make | failed_to_write
+    token = f"{nodes.run.id}-{secrets.token_hex(16)}"
+    layout, read = ["-g", nodes.commands["get"]], ["-r", token]
+    keep = [*create, *layout, "-s", nodes.commands["set"], "-k", token]
+    made, lost = _report(nodes, names[:1], "mount", *keep)
+    changed += _changes(made)
+    failed |= lost
+    if any(each.shared != token for each in _facts(made.values())):
+        names, read = names[:1], []  # the first node says why it cannot write
+    written, lost = _report(nodes, names, "mount", *create, *layout, "-w", *read)
+    changed += _changes(written)
+    failed |= lost
+    _report(nodes, names[:1], "mount", "-d", token)
     nodes.check_budget(failed)
     user = nodes.site.partition.run_user
     refuse_scratch(
@@ -336,9 +330,17 @@ def _verify_one(
         token,
         block_bytes=nodes.block_bytes,
     )
-    reports += written.values()
+    reports += map(_probe_in, written.values())
     say(f"{demand.path}: verified on {len(written)} of {len(nodes.names)} nodes")
     return changed
+
+
+def _is_ready(nodes: ScratchTarget, looked: Mapping[str, str]) -> bool:
+    """Return whether nothing has to be made: the directory, or a layout that was never verified."""
+    peak, facts = nodes.run.plan.totals.scratch_peak_bytes, _facts(looked.values())
+    set_before = not nodes.demand.layout or nodes.run.files.scratch_probe.exists()
+    wrong = judge_scratch(facts, nodes.demand, peak, may_create=False)
+    return bool(facts) and set_before and not wrong
 
 
 def unmount(state: Path, site: Site) -> list[str]:
@@ -364,10 +366,20 @@ def unmount(state: Path, site: Site) -> list[str]:
     return _nodes_with(outputs, "unmounted")
 
 
-def _report(nodes: ScratchTarget, verb: str) -> tuple[dict[str, str], dict[str, NodeError]]:
-    """Mount the file system or only look, then report on the directory."""
+def _report(
+    nodes: ScratchTarget, names: Sequence[str], verb: str, *words: str
+) -> tuple[dict[str, str], dict[str, NodeError]]:
+    """Mount the file system on `names` or only look, then report on the directory."""
     first = [mount_script(nodes.demand, verb)] if nodes.demand.mount else []
-    return run_on_nodes(nodes.site, nodes.names, *first, nodes.probe())
+    return run_on_nodes(nodes.site, names, *first, nodes.probe(*words))
+
+
+def _changes(outputs: Mapping[str, str]) -> list[str]:
+    """Print what the nodes changed, and return their names."""
+    changed: list[str] = []
+    for fact in ("mounted", "created", "set"):
+        changed += _nodes_with(outputs, fact)
+    return changed
 
 
 def _nodes_with(outputs: Mapping[str, str], fact: str) -> list[str]:
@@ -382,19 +394,22 @@ def _nodes_with(outputs: Mapping[str, str], fact: str) -> list[str]:
     return sorted(set(chain.from_iterable(nodes_by_line.values())))
 
 
-def _refuse(nodes: ScratchTarget, texts: Iterable[str], *, may_create: bool) -> None:
-    peak = nodes.run.plan.totals.scratch_peak_bytes
+def _refuse(nodes: ScratchTarget, texts: Iterable[str]) -> None:
+    peak, may_create = nodes.run.plan.totals.scratch_peak_bytes, nodes.use.may_create
     if problems := judge_scratch(_facts(texts), nodes.demand, peak, may_create=may_create):
         raise BadInput(*problems)
 
 
 def _facts(texts: Iterable[str]) -> list[ScratchFacts]:
-    """Read the reports on the directory; the lines of the mount are before them."""
     probed: list[ScratchFacts] = []
     for text in texts:
-        begin = text.index("proofmark-probe")
-        probed += read_scratch(text[begin:], "scratch-probe.sh")
+        probed += read_scratch(_probe_in(text), "scratch-probe.sh")
     return probed
+
+
+def _probe_in(text: str) -> str:
+    """Return the report on the directory; the lines of the mount are before it."""
+    return text[text.index("proofmark-probe") :]
 
 
 def _journal(nodes: ScratchTarget, failed: Mapping[str, NodeError]) -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -39,6 +40,7 @@ REACH = """#!/bin/sh
 pid=$(cat {folder}/$1.pid) && [ -d /proc/$pid ] || {{ echo "no route to host" >&2; exit 255; }}
 export PATH={folder}/bin:$PATH PROOFMARK_NOTES={folder}/notes-$1 NODE=$1
 [ ! -e {folder}/$1.mounts ] || export PROOFMARK_MOUNTS={folder}/$1.mounts
+echo $1 >>{folder}/starts
 exec nsenter --mount --uts --net -t $pid {squash} sh -s
 """
 SQUASHED = "setpriv --bounding-set=-dac_override,-dac_read_search,-chown,-fowner"
@@ -80,6 +82,13 @@ class World:
     def on(self, node: str, *command: str) -> None:
         enter = ["nsenter", "--mount", "--uts", "-t", f"{self.holders[node].pid}"]
         subprocess.run([*enter, *command], check=True)
+
+    def starts(self) -> Counter[str]:
+        """Return how often each node was started since the last call."""
+        log = self.folder / "starts"
+        counted = Counter(log.read_text().split())
+        log.write_text("")
+        return counted
 
     def kill(self, node: str) -> None:
         holder = self.holders.pop(node)
@@ -140,6 +149,41 @@ def test_a_directory_is_verified_on_all_nodes_and_left_empty(world: World) -> No
     assert act("verify", run) == []
     text = run.files.scratch_probe.read_text()
     assert [f"| hostname: {node}" in text for node in NODES] == [True] * 3
+
+
+@pytest.mark.core("the starts of nodes are the time of a large play")
+def test_a_directory_that_is_ready_needs_one_start_of_each_node(world: World) -> None:
+    """One that is not ready needs two: nothing is made before all nodes have looked."""
+    world.start()
+    scratch = world.folder / "scratch"
+    run = world.run({"path": f"{scratch}"}, max_failures=1)
+    act("verify", run)
+    made = world.starts()
+    assert (made["n2"], made["n3"]) == (2, 2)
+    scratch.chmod(0o755)  # as a site that has made it
+    act("verify", run)
+    ready = world.starts()
+    assert (ready["n2"], ready["n3"]) == (1, 1)
+    assert ready["n1"] <= 4, "it also writes the file that the others read, and removes it"
+    world.kill("n1")
+    assert act("verify", run) == []
+    assert world.starts()["n3"] == 2, "the first node has failed, so all look"
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.fault("another-file-system")
+def test_a_node_of_another_file_system_writes_nothing(world: World) -> None:
+    """It also starts once if the directory is ready on the first node."""
+    world.start()
+    point = world.folder / "scratch"
+    point.mkdir()
+    run = world.run({"path": f"{point}"})
+    world.on("n3", "mount", "-t", "tmpfs", "none", f"{point}")
+    world.on("n3", "mount", "-o", "remount,ro", f"{point}")
+    text = refusal(run)
+    assert "one file system on all nodes" in text
+    assert "Read-only" not in text, "it has not tried"
+    assert world.starts()["n3"] == 1
 
 
 def refusal(run: Run, **more: Any) -> str:
@@ -267,7 +311,9 @@ def test_lustre_is_mounted_striped_and_unmounted(world: World) -> None:
     assert tables(world) == [True] * 3
     reports = run.files.scratch_probe.read_text()
     assert reports.count("| stripe_count: 8 stripe_size: 1M") == 3
+    assert world.starts()["n3"] == 3, "check, and a look before the layout is set"
     assert act("verify", run) == []
+    assert world.starts()["n3"] == 1, "the layout is set"
     assert act("unmount", run) == ["n[1-2]"], "on n3 another user had mounted it"
     assert tables(world) == [False, False, True]
     assert act("unmount", run) == []

@@ -194,6 +194,20 @@ def test_the_probe_reports_makes_and_writes(tmp_path: Path, shell: list[str]) ->
     assert wrote.available == pytest.approx(free.f_bavail * free.f_frsize, rel=0.2)
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_the_probe_writes_only_where_the_file_of_the_first_node_is(
+    tmp_path: Path, there: bool
+) -> None:
+    if there:
+        (tmp_path / ".proofmark-token").write_text("token\n")
+    os.utime(tmp_path, (0, 0))
+    words = ["sh", f"{PROBE}", "-w", "-r", "token", f"{tmp_path}"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    (facts,) = read_scratch(done.stdout, "scratch-probe.sh")
+    assert (facts.written, facts.shared == "token") == (("ok", True) if there else (None, False))
+    assert (tmp_path.stat().st_mtime > 0) is there, "nothing was written"
+
+
 def test_the_probe_reports_an_unknown_user_and_makes_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "scratch"
     command = ["sh", str(PROBE), "-c", "-w", "-u", "no-such-user", str(folder)]

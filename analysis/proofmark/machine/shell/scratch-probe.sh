@@ -6,9 +6,10 @@
 #
 # Without options it changes nothing. -c makes the directory if its parent exists. -w writes, reads and
 # removes a small file. SET and GET are commands as sh text: one sets the layout of new files, the
-# other prints it. -k writes a file that other nodes read by -r; -d removes it. USER, who will run the
-# benchmarks, does all of this (default: the user of this process). The section source repeats SOURCE if the
-# file system of DIRECTORY has it, perhaps by the addresses of its hosts.
+# other prints it. -k writes a file that other nodes read by -r; -d removes it. With -r, -w writes only
+# where this file is. USER, who will run the benchmarks, does all of this (default: the user of this
+# process). The section source repeats SOURCE if the file system of DIRECTORY has it, perhaps by the
+# addresses of its hosts.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -136,6 +137,7 @@ else as_user 'quota -w -p' | sed 's/^/| /'; fi
 section write
 if [ -n "$barred" ]; then fact result "$barred"
 elif [ -z "$write" ]; then absent write 'not tried'
+elif [ "$shared" = r ] && ! as_user "$read_text" >/dev/null; then absent write 'the file of the first node is not here'
 elif [ ! -d "$path" ]; then fact result 'no such directory'
 else try_to_write; fi
 [ -z "$get" ] || [ -n "$barred" ] || report layout "$get"
