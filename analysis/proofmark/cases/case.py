@@ -285,7 +285,7 @@ class Case(Axes):
         told = any("scratch" in names_in([text]) for text in texts)
         return "{scratch}" if self.writes and not told else ""
 
-    def used_names(self) -> set[str]:
+    def used_names(self) -> frozenset[str]:
         """Return every name that a template, an expression or a variant of the case uses."""
         texts: list[Any] = [
             self.program,

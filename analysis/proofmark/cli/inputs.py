@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -31,8 +31,6 @@ from proofmark.plan.kinds import PlanRequest, kind_of, plan_asked
 from proofmark.plan.lacking import Available, refuse_lacking
 from proofmark.plan.plan import Plan
 from proofmark.plan.validation import fact_mistakes
-from proofmark.runs.acceptance import OWN, STATEMENT, CheckedStatement, check, signed_folders
-from proofmark.runs.evidence import open_evidence, seal
 from proofmark.runs.node_locks import reservation_of
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.start import RunInputs, start_or_continue
@@ -43,6 +41,9 @@ from proofmark.site.inventory import Inventory, Site, choose_inventory, load_sit
 from proofmark.site.machines import Machine, machines_of
 from proofmark.site.partition import untried
 from proofmark.software.provider import check_provider, packages_at
+
+if TYPE_CHECKING:
+    from proofmark.runs.acceptance import CheckedStatement
 
 Content = TypeVar("Content")
 
@@ -347,6 +348,8 @@ def evidence_of(folder: Path) -> Run:
     Raises:
         BadInput: the evidence is damaged, or as `seal`.
     """
+    from proofmark.runs.evidence import open_evidence, seal
+
     return open_evidence(folder) or seal(folder).run()
 
 
@@ -356,6 +359,8 @@ def run_to_show(folder: Path) -> Run:
     Raises:
         BadInput: the evidence is damaged, or the folder is no run.
     """
+    from proofmark.runs.evidence import open_evidence
+
     if sealed := open_evidence(folder):
         return sealed
     run = open_run(folder)
@@ -372,6 +377,8 @@ def checked_folder(folder: Path, signers: Path, revoked: Path | None = None) -> 
     Raises:
         BadInput: nothing is signed, no signature is accepted, or another user can change a file.
     """
+    from proofmark.runs.acceptance import OWN, STATEMENT, check, signed_folders
+
     refuse_untrusted(folder, OWN)
     resolved = folder.resolve()
     found = [resolved] if (resolved / STATEMENT).exists() else signed_folders(resolved)

@@ -291,17 +291,16 @@ def render(value: Any, names: Mapping[str, Any], *, file: object, key: str) -> A
     return _BRACES.sub(text, value)
 
 
-def names_in(value: Any) -> set[str]:
+def names_in(value: Any) -> frozenset[str]:
     """Return the identifiers in the expressions of `value`."""
     if isinstance(value, list):
-        return set().union(*map(names_in, value)) if value else set()
-    if not isinstance(value, str):
-        return set()
-    expressions = _BRACES.findall(value)
-    names = set()
-    for each in expressions:
-        names.update(re.findall(r"[A-Za-z_]\w*", each))
-    return names
+        return frozenset().union(*map(names_in, value))
+    return _identifiers(value) if isinstance(value, str) else frozenset()
+
+
+@lru_cache(maxsize=4096)
+def _identifiers(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[A-Za-z_]\w*", " ".join(_BRACES.findall(text))))
 
 
 def flaws(value: str) -> Iterator[tuple[str, str]]:

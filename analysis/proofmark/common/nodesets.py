@@ -65,10 +65,7 @@ def unfold(sets: Iterable[str]) -> list[str]:
         ValueError: an entry is not a node set, has a name that is no host name, or stands for more
             than `MAX_NODES` names.
     """
-    names: list[str] = []
-    for each in sets:
-        names += _unfold(each)
-    return names
+    return list(chain.from_iterable(map(_unfold, sets)))
 
 
 def folded(names: Iterable[str]) -> str:
@@ -155,7 +152,7 @@ def _length(text: str) -> int:
 def _listed(given: Any) -> Any:
     if not isinstance(given, (list, tuple)):
         return given
-    if not all(isinstance(each, str) for each in given):
+    if not all(issubclass(kind, str) for kind in {*map(type, given)}):
         raise ValueError("a node set is a text")
     names = unfold(given)
     if len(names) > MAX_NODES:

@@ -16,7 +16,7 @@ from proofmark.common.plugins import installed
 class StrictModel(BaseModel):
     """A frozen model that refuses unknown keys, and numbers that are infinite or NaN."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 PACKAGE_KEYS = "proofmark.common.package_keys"

@@ -364,7 +364,7 @@ class RepeatedStep:
     @property
     def folders(self) -> list[str]:
         """The folders of its instances below ``steps/``."""
-        return self.step.folders_of(self.instance)
+        return [str(self.instance)] if self.instance.name else self.step.folders()
 
     def attempts(self, run: Run) -> list[Attempt]:
         """Return all its finished executions."""
@@ -453,10 +453,8 @@ def _jobs(
             for step in planned_job.steps:
                 group_and_job[step.id] = planned_group, planned_job
 
-    def job_and_nodes(each: RepeatedStep) -> tuple[str, list[str]]:
-        return group_and_job[each.step.id][1].id, each.nodes
-
-    for (_, nodes), series in groupby(executions, job_and_nodes):
+    of_job = groupby(executions, lambda each: (group_and_job[each.step.id][1].id, each.nodes))
+    for (_, nodes), series in of_job:
         together = list(series)
         group, job = group_and_job[together[0].step.id]
         steps = [each.step for each in together]

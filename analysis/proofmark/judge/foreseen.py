@@ -41,7 +41,7 @@ from proofmark.site.contract_document import CONTRACT
 from proofmark.site.installed_parts import declared_parts
 from proofmark.site.inventory import Site
 from proofmark.site.machines import Machine, declared_node
-from proofmark.site.node.facts import HostFacts, NodeFacts, parse_probe
+from proofmark.site.node.facts import HostFacts, parse_probe
 
 Kind = Literal["required", "limit", "reference"]
 """A required metric, a limit of the contract, or a reference of a case, which only informs."""
@@ -123,7 +123,8 @@ def unjudged_of(
     plan = kind_of(plan).judged(plan)
     if site.partition.origin != "measured":
         return []
-    facts = facts_of_modes(plan, site, machines, probe)
+    here = None if site.partition.node.topology else parse_probe(probe, "probe of this machine")
+    facts = {each.mode: here or declared_node(site, machines(each.mode)) for each in plan.groups}
     outlook = PlannedJudgements(plan, benchmarks, site, facts)
     found: list[Unjudged] = []
     if chosen_baseline(site.inventory, site.partition_name, baseline) is None:
@@ -133,22 +134,6 @@ def unjudged_of(
     for case in outlook.figures:
         found += outlook.of_references(case)
     return list(dict.fromkeys(found))
-
-
-def facts_of_modes(
-    plan: Plan, site: Site, machines: Callable[[str], Machine], probe: str
-) -> dict[str, NodeFacts]:
-    """Return the facts of a node in each mode of a plan.
-
-    Args:
-        probe: the output of the probe of a node; empty if the hardware is declared.
-    """
-    return {
-        group.mode: parse_probe(probe, "probe of this machine")
-        if not site.partition.node.topology
-        else declared_node(site, machines(group.mode))
-        for group in plan.groups
-    }
 
 
 @dataclass(frozen=True)

@@ -214,26 +214,31 @@ def _crossing(
     Returns:
         The pairs; and the hosts without one, which are those with the smallest `missed`.
     """
-    pairs: list[Numbers] = [_NO_PAIRS]
-    left_out: list[Numbers] = [np.empty(0, dtype=np.int64)]
-    by_group = np.argsort(outer, kind="stable")
-    borders = np.flatnonzero(np.diff(outer[by_group])) + 1
-    for hosts in np.split(by_group, borders):
-        of_hosts, sizes = np.unique(inner[hosts], return_inverse=True, return_counts=True)[1:]
-        largest = int(sizes.argmax())
-        half = min(len(hosts) // 2, len(hosts) - int(sizes[largest]))
-        # Of an inner group that is larger than all others together only its hosts are left out.
-        choice = hosts if sizes[largest] <= half else hosts[of_hosts == largest]
-        without = choice[np.argsort(missed[choice], kind="stable")][: len(hosts) - 2 * half]
-        rest = ~np.isin(hosts, without)
-        kept, groups = hosts[rest], of_hosts[rest]
-        ordered = kept[np.lexsort((np.arange(len(kept)), groups, groups != largest))]
-        size = int(sizes[largest])
-        turned = np.roll(ordered[half:], -shift * (1 + (size if size > 1 else 0)))
-        both = np.stack([ordered[:half], turned], axis=1)
-        pairs.append(both[inner[both[:, 0]] != inner[both[:, 1]]])
-        left_out.append(without)
-    return np.concatenate(pairs), np.concatenate(left_out)
+    hosts, of_inner = np.bincount(outer), np.bincount(inner)[inner]
+    # The largest inner group of each outer one; of equal ones that with the smallest number.
+    size_first, best = of_inner * len(outer) - inner, np.zeros_like(hosts)
+    np.maximum.at(best, outer, size_first)
+    is_first, largest = size_first == best[outer], -(-best // len(outer))
+    half = np.minimum(hosts // 2, hosts - largest)
+    # Of an inner group that is larger than all others together only its hosts are left out.
+    may_stay = ~is_first & (largest > half)[outer]
+    order = np.lexsort((missed, may_stay, outer))
+    out = _places(hosts, outer[order]) < (hosts - 2 * half)[outer[order]]
+    kept = np.sort(order[~out])
+    ordered = kept[np.lexsort((inner[kept], ~is_first[kept], outer[kept]))]
+    group = outer[ordered]
+    place = _places(2 * half, group)
+    first = place < half[group]
+    group, place = group[first], place[first]
+    turn = shift * (1 + np.where(largest > 1, largest, 0))
+    turned = (place + turn[group]) % half[group] + half[group] - place
+    both = np.stack([ordered[first], ordered[np.flatnonzero(first) + turned]], axis=1)
+    return both[inner[both[:, 0]] != inner[both[:, 1]]], order[out]
+
+
+def _places(sizes: Numbers, groups: Numbers) -> Numbers:
+    """Return the places of members inside of their groups; those of one group are successive."""
+    return np.arange(len(groups)) - (np.cumsum(sizes) - sizes)[groups]
 
 
 def _alternating(pairs: Numbers, first: int = 1) -> Numbers:

@@ -7,34 +7,38 @@ pairs: a round of 8,305 nodes has 4,152 of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Iterable, Sequence
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BeforeValidator, Field, PlainSerializer
-
-from proofmark.cases.vocabulary import ALONE, BLAS_KERNEL, Measured, Slug
-from proofmark.common.input_limits import MAX_NODES
-from proofmark.common.shared_models import StrictModel
-
-if TYPE_CHECKING:
-    from proofmark.plan.pairings import Numbers
-from collections.abc import Iterable
-from itertools import chain
-from typing import NamedTuple, Self
-
-from pydantic import model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
 from proofmark.cases.case import Scope
-from proofmark.cases.vocabulary import AXES, DISTANCE, FILE_SYSTEM, MEASURED, Parameters, Scalar
+from proofmark.cases.vocabulary import (
+    ALONE,
+    AXES,
+    BLAS_KERNEL,
+    DISTANCE,
+    FILE_SYSTEM,
+    MEASURED,
+    Measured,
+    Parameters,
+    Scalar,
+    Slug,
+)
 from proofmark.common.errors import bad_input
 from proofmark.common.expressions import render
+from proofmark.common.input_limits import MAX_NODES
 from proofmark.common.nodesets import Nodes
+from proofmark.common.shared_models import StrictModel
 from proofmark.plan.file_layout import FileLayout, driver_environment
 from proofmark.plan.rank_cpus import RankCpusList
 from proofmark.plan.sweep import Point, Sweep, count, number
 from proofmark.site.execution import of_mpi
 from proofmark.site.inventory import Site
+
+if TYPE_CHECKING:
+    from proofmark.plan.pairings import Numbers
 
 _RUN = re.compile(r"(?:(\d{1,7})\*)?(\d{1,7})")
 
@@ -357,10 +361,6 @@ class Step(StrictModel):
     def nodes_of(self, instance: StepInstance) -> list[str]:
         """Return the nodes of an instance; all nodes of the step if it is the whole step."""
         return self.instances()[instance] if instance.name else self.nodes
-
-    def folders_of(self, instance: StepInstance) -> list[str]:
-        """Return the folder of an instance; all folders of the step if it is the whole step."""
-        return [str(instance)] if instance.name else self.folders()
 
 
 def step_of(name: str, sweep: Sweep, point: Point) -> Step:

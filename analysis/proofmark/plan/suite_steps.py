@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from itertools import chain, groupby, pairwise
 from pathlib import PurePath
 from typing import Any
@@ -37,6 +38,7 @@ from proofmark.plan.step_draft import (
 )
 from proofmark.plan.sweep import Layouts, Sweep, rate_symbols, storage_symbols
 from proofmark.plan.totals import endless_steps
+from proofmark.site.fabric import Fabric
 from proofmark.site.inventory import Site
 from proofmark.site.machines import Machine, Machines
 
@@ -167,7 +169,13 @@ def linked(
             continue
         if draft.number not in common:
             common[draft.number] = _common_axes(drafts, draft.number)
-        writers = [each for each in drafts if _same_point(each, draft, common[draft.number])]
+        writers = [
+            each
+            for each in drafts
+            if each.number == draft.number - 1
+            and each.step.repeat == draft.step.repeat
+            and all(each.axes[axis] == draft.axes[axis] for axis in common[draft.number])
+        ]
         point = ", ".join(f"{axis} {value}" for axis, value in draft.axes.items())
         if len(writers) > 1:
             found = f"{len(writers)} steps of the use before for {point}"
@@ -206,14 +214,6 @@ def _common_axes(drafts: Sequence[Draft], reading: int) -> set[str]:
             for axis, value in draft.axes.items():
                 values.setdefault(axis, set()).add(value)
     return {axis for axis, values in own.items() if values & other.get(axis, set())}
-
-
-def _same_point(writer: Draft, reader: Draft, common: Collection[str]) -> bool:
-    return (
-        writer.number == reader.number - 1
-        and writer.step.repeat == reader.step.repeat
-        and all(writer.axes[axis] == reader.axes[axis] for axis in common)
-    )
 
 
 NAMES = {
@@ -304,6 +304,7 @@ class SuiteSteps:
         self._cases = benchmarks.cases
         self._machine = (lambda _: machines) if isinstance(machines, Machine) else machines
         self._layouts: dict[str, Layouts] = {}
+        self._rounds = cache(partial(rounds_of_jobs, site))
 
     def uses(self, name: str, case: Case, mode: str) -> list[tuple[SuiteUse, list[Draft]]]:
         """Return each use of `case` with its steps in `mode`.
@@ -333,9 +334,10 @@ class SuiteSteps:
     def _drafts(self, name: str, case: Case, number: int, mode: str) -> list[Draft]:
         use = case.suites[self._suite][number]
         partition = self._site.partition
-        if mode not in modes_of(use, partition.modes, partition.current_mode):
+        modes = [each for each in use.modes if each in partition.modes]
+        if mode not in (modes or [partition.current_mode]):
             return []
-        for missing in (each for each in use.modes if each not in partition.modes):
+        for missing in (each for each in use.modes if each not in modes):
             where = {"mode": missing, "partition": self._site.partition_name}
             self._leave_out(Message("left-mode", case=name, **where))
         sweep = self._sweep(name, case, use, mode)
@@ -356,26 +358,24 @@ class SuiteSteps:
             found = f"a condition that no point of the sweep of {self._suite} satisfies"
             raise bad_input(sweep.file, "where", found, accepted)
         steps = labelled(name, points, [step_of(name, sweep, point) for point in points])
-        drafts = list(zip(points, steps, strict=True))
+        beside_load = list(zip(points, steps, strict=True))
         if use.load:
             load, of_load = use.load, self._cases[use.load.case]
-            drafts = [
+            beside_load = [
                 (point, step)
-                for point, each in drafts
+                for point, each in beside_load
                 for step in beside(each, load, of_load, sweep)
             ]
-            if not drafts:
+            if not beside_load:
                 self._leave_out(Message("left-load", case=name, load=load.case))
-        planned = [step for _, step in drafts]
+        planned = [step for _, step in beside_load]
         if endless := list(endless_steps(sweep.file, planned, partition.queue)):
             raise BadInput(*endless)
-        spread = []
-        for point, draft in drafts:
-            spread += [
-                Draft(step, use, number, axes_of(sweep, point))
-                for step in self._spread_out(draft, use)
-            ]
-        return spread
+        drafts = []
+        for point, each in beside_load:
+            axes = axes_of(sweep, point)
+            drafts += [Draft(step, use, number, axes) for step in self._spread_out(each, use)]
+        return drafts
 
     def _spread_out(self, step: Step, use: SuiteUse) -> list[Step]:
         """Give a step of the scope each-node or each-pair all nodes."""
@@ -392,12 +392,39 @@ class SuiteSteps:
         if scope == "job" or len(hosts) == needed:
             return [step]  # a site of this many nodes has one instance: an ordinary step
         if use.in_rounds:
-            return steps_of_rounds(step, use, self._site, self._leave_out)
+            return self._steps_of_rounds(step, use)
         pairings = [1] if scope == "each-node" else [1, 2, 3] if len(hosts) % 2 else [1, 2]
         update: dict[str, Any] = {"scope": scope, "nodes": hosts}
         if step.load:
             update["load"] = step.load.of_instances(scope)
         return [step.model_copy(update={**update, "pairing": pairing}) for pairing in pairings]
+
+    def _steps_of_rounds(self, step: Step, use: SuiteUse) -> list[Step]:
+        """Return one step for each round of pairs of all hosts, of which there are more than two.
+
+        All rounds of the same hosts are one job, because they have the same nodes.
+        """
+        jobs = self._rounds(use.rounds, ALONE if use.pairs == "alone" else TOGETHER)
+        if len(jobs) > 1:
+            cut = {"limit": self._site.partition.nodes_per_job or 0, "jobs": len(jobs)}
+            self._leave_out(Message("left-pairs", case=step.case, **cut))
+        steps = []
+        idle = 0
+        for hosts, rounds in jobs:
+            changes = {
+                "scope": use.scope,
+                "nodes": hosts,
+                "seconds": step.seconds + everywhere_s(len(hosts)),
+            }
+            for each in rounds:
+                named = {"id": f"{step.id}-{each.slug}", "round": each}
+                steps.append(step.model_copy(update=changes | named))
+            pairs = [each.pairs(len(hosts)) for each in rounds]
+            idle += len(hosts) - len(np.unique(np.concatenate(pairs)))
+        if idle:
+            code = "left-waves" if use.pairs == "alone" else "left-rounds"
+            self._leave_out(Message(code, case=step.case, nodes=idle, rounds=use.rounds))
+        return steps
 
     def _leave_out(self, reason: Message) -> None:
         self.left_out[reason] = None
@@ -445,77 +472,43 @@ def _agreed(site: Site, case: str, scope: Scope) -> Iterator[Parameters]:
             yield item.where
 
 
-def modes_of(use: SuiteUse, available: Collection[str], current: str) -> list[str]:
-    """Return the modes in which `use` runs on a partition with the modes `available`."""
-    return [mode for mode in use.modes if mode in available] or [current]
+def rounds_of_jobs(
+    site: Site, most: int, measured: Measured
+) -> list[tuple[list[str], list[PairRound]]]:
+    """Return the hosts of each job that measures pairs of `site`, and the rounds of their pairs."""
+    return [
+        (hosts, pair_rounds(site.partition.fabric, groups, most, measured))
+        for hosts, groups in node_groups(site, site.partition.nodes_per_job)
+    ]
 
 
-def steps_of_rounds(
-    step: Step, use: SuiteUse, site: Site, leave_out: Callable[[Message], None]
-) -> list[Step]:
-    """Return one step for each round of pairs of the hosts of `site`.
-
-    All rounds of the same hosts are one job, because they have the same nodes.
-
-    Args:
-        use: its use, with ``pairs: rounds``.
-        site: the site, with more than two hosts.
-        leave_out: called with what the rounds do not measure.
-    """
-    steps = []
-    limit = site.partition.nodes_per_job
-    groups = node_groups(site, limit)
-    if len(groups) > 1:
-        cut = {"limit": limit or 0, "jobs": len(groups)}
-        leave_out(Message("left-pairs", case=step.case, **cut))
-    how = ALONE if use.pairs == "alone" else TOGETHER
-    idle = 0
-    for hosts in groups:
-        measured = np.zeros(len(hosts), dtype=bool)
-        for each in pair_rounds(site, hosts, use.rounds, how):
-            changes = {
-                "id": f"{step.id}-{each.slug}",
-                "scope": use.scope,
-                "round": each,
-                "nodes": hosts,
-                "seconds": step.seconds + everywhere_s(len(hosts)),
-            }
-            steps.append(step.model_copy(update=changes))
-            measured[each.pairs(len(hosts))] = True
-        idle += int((~measured).sum())
-    if idle:
-        code = "left-waves" if use.pairs == "alone" else "left-rounds"
-        leave_out(Message(code, case=step.case, nodes=idle, rounds=use.rounds))
-    return steps
-
-
-def node_groups(site: Site, limit: int | None) -> list[list[str]]:
+def node_groups(site: Site, limit: int | None) -> list[tuple[list[str], Numbers]]:
     """Return the hosts of `site`, those of a switch one after the other, in one group for each job.
 
-    A group has at most `limit` hosts. A last host that would be alone is paired with the host
-    before it, which is then in two groups.
+    A group has at most `limit` hosts, and the numbers of their switches, of shape (levels, hosts).
+    A last host that would be alone is paired with the host before it, which is then in two groups.
     """
-    groups = nested(_switches(site, site.hosts))[1:-1]
-    order = np.lexsort((np.arange(len(site.hosts)), *groups))
-    ordered = [site.hosts[place] for place in order.tolist()]
-    number = -(-len(ordered) // limit) if limit else 1
-    borders = [-(-len(ordered) * each // number) for each in range(number + 1)]
-    return [ordered[max(0, min(first, last - 2)) : last] for first, last in pairwise(borders)]
+    switches = nested(_switches(site))[1:-1]
+    order = np.lexsort((np.arange(len(site.hosts)), *switches))
+    number = -(-len(order) // limit) if limit else 1
+    borders = [-(-len(order) * each // number) for each in range(number + 1)]
+    groups = [order[max(0, min(first, last - 2)) : last] for first, last in pairwise(borders)]
+    return [([site.hosts[place] for place in group], switches[:, group]) for group in groups]
 
 
-def pair_rounds(site: Site, hosts: Sequence[str], most: int, measured: Measured) -> list[PairRound]:
-    """Return the rounds of the pairs of `hosts`, which `node_groups` has ordered.
+def pair_rounds(
+    fabric: Fabric, switches: Numbers, most: int, measured: Measured
+) -> list[PairRound]:
+    """Return the rounds of the pairs of at least two hosts.
 
     Args:
-        hosts: at least two hosts.
+        switches: the numbers of their switches, as `node_groups` has ordered them.
     """
-    fabric = site.partition.fabric
-    groups = nested(_switches(site, hosts))[1:-1]
     sizes = {
         level.name: tuple(len(list(same)) for _, same in groupby(of_level.tolist()))
-        for level, of_level in zip(fabric.levels, groups, strict=True)
+        for level, of_level in zip(fabric.levels, switches, strict=True)
     }
-    made = schedule(tuple(sizes.values()), len(hosts), most, measured)
+    made = schedule(tuple(sizes.values()), switches.shape[1], most, measured)
     return [
         PairRound(
             measured=measured,
@@ -529,16 +522,13 @@ def pair_rounds(site: Site, hosts: Sequence[str], most: int, measured: Measured)
     ]
 
 
-def _switches(site: Site, hosts: Sequence[str]) -> Numbers:
-    """Return the numbers of the switches of `hosts`, of shape (levels, hosts).
+def _switches(site: Site) -> Numbers:
+    """Return the numbers of the switches of the hosts of `site`, of shape (levels, hosts).
 
     A host without a declared switch has one for itself.
     """
+    known: dict[str, int] = {}
+    names = [[switch or f"host {host}" for switch in site.switches(host)] for host in site.hosts]
+    numbers = [[known.setdefault(name, len(known)) for name in of_host] for of_host in names]
     levels = len(site.partition.fabric.levels)
-    numbers = np.empty((levels, len(hosts)), dtype=np.int64)
-    known: dict[tuple[int, str], int] = {}
-    for place, host in enumerate(hosts):
-        for level, switch in enumerate(site.switches(host)):
-            name = f"switch {switch}" if switch else f"host {host}"
-            numbers[level, place] = known.setdefault((level, name), len(known))
-    return numbers
+    return np.array(numbers, dtype=np.int64).reshape(len(names), levels).T

@@ -41,7 +41,7 @@ class Layouts:
 
     def __init__(self, topology: Topology, rails: Mapping[str, int | None] | None = None) -> None:
         self.topology, self.rails = topology, rails or {}
-        self._placements: dict[tuple[object, ...], PlacedRanks | PlacementError] = {}
+        self._placements: dict[tuple[object, ...], PlacedRanks] = {}
 
     @property
     def parts(self) -> list[str]:
@@ -88,25 +88,18 @@ class Layouts:
         part = (point.get(DOMAIN), point.get(RAIL))
         key = (point["placement"], *counts.values(), point.get("pus_per_core", 1), *part, file)
         if key not in self._placements:
-            try:
-                self._placements[key] = place(
-                    PlacementRequest(
-                        self.of_part(point),
-                        str(point["placement"]),
-                        counts["ranks"],
-                        nodes=counts["nodes"],
-                        threads=counts["threads"],
-                        pus_per_core=int(point.get("pus_per_core", 1)),
-                        adapter=self._adapter(point),
-                        asked_in=file,
-                    )
-                )
-            except PlacementError as error:
-                self._placements[key] = error
-        placement = self._placements[key]
-        if isinstance(placement, PlacementError):
-            raise placement
-        return placement
+            request = PlacementRequest(
+                self.of_part(point),
+                str(point["placement"]),
+                counts["ranks"],
+                nodes=counts["nodes"],
+                threads=counts["threads"],
+                pus_per_core=int(point.get("pus_per_core", 1)),
+                adapter=self._adapter(point),
+                asked_in=file,
+            )
+            self._placements[key] = place(request)
+        return self._placements[key]
 
     def memory(self, kind: str, placement: PlacedRanks | None, file: str) -> list[NumaDomain]:
         """Return the NUMA domains with memory of `kind` next to the cores of `placement`.

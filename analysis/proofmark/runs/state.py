@@ -25,7 +25,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -135,16 +135,6 @@ def state_lock(path: Path, name: str) -> Iterator[None]:
         os.close(number)
 
 
-def state_of_root(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder of the state of root."""
-    return Path(environment.get(VARIABLE) or STATE_OF_ROOT)
-
-
-def state_of_user(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder of the state of a user other than root."""
-    return Path(environment.get(XDG_STATE) or Path.home() / ".local/state") / "proofmark"
-
-
 def site_folder(site: str) -> Path:
     """Return the folder of the state of a site.
 
@@ -155,8 +145,10 @@ def site_folder(site: str) -> Path:
 
 
 def _base() -> Path:
-    base = state_of_root() if os.geteuid() == 0 else state_of_user()
-    return Path(os.path.realpath(base))
+    if os.geteuid() == 0:
+        return Path(os.path.realpath(os.environ.get(VARIABLE) or STATE_OF_ROOT))
+    of_user = os.environ.get(XDG_STATE) or Path.home() / ".local/state"
+    return Path(os.path.realpath(of_user)) / "proofmark"
 
 
 def begin(run: Run) -> RunState:

@@ -55,18 +55,6 @@ def moment(text: str) -> datetime | None:
 MOMENT = "a time with its zone, 2026-12-01T18:00:00Z"
 
 
-def _no_language(text: str) -> str:
-    return "" if text in LANGUAGES else ", ".join(LANGUAGES)
-
-
-def _no_moment(text: str) -> str:
-    return "" if moment(text) else MOMENT
-
-
-def _no_file(text: str) -> str:
-    return "" if Path(text).expanduser().is_file() else "a file that exists"
-
-
 _OWN: Mapping[str, CallVariable] = {
     "suite": CallVariable("str", NAME),
     "repeats": CallVariable("int", re.compile(r"[0-9]{1,6}"), of_plan=True),
@@ -74,17 +62,22 @@ _OWN: Mapping[str, CallVariable] = {
     "fresh": CallVariable("bool", _BOOL),
     "fail_fast": CallVariable("bool"),
     "strict": CallVariable("bool"),
-    "language": CallVariable("str", mistake=_no_language),
+    "language": CallVariable(
+        "str", mistake=lambda text: "" if text in LANGUAGES else ", ".join(LANGUAGES)
+    ),
     "provision_from": CallVariable("str", NAME, of_plan=True),
     "scratch_dir": CallVariable("path", PATH, of_plan=True),
     "baseline": CallVariable("str", NAME, of_plan=True),
     "accept_unjudged": CallVariable("bool", _BOOL, of_plan=True),
-    "signing_key": CallVariable("path", mistake=_no_file),
+    "signing_key": CallVariable(
+        "path",
+        mistake=lambda text: "" if Path(text).expanduser().is_file() else "a file that exists",
+    ),
     "proofmark_runs": CallVariable("path"),
     "confirm_reboot": CallVariable("bool", _BOOL),
     "mode": CallVariable("str"),
     "take_over": CallVariable("bool"),
-    "window_ends": CallVariable("str", mistake=_no_moment),
+    "window_ends": CallVariable("str", mistake=lambda text: "" if moment(text) else MOMENT),
     "bmc_user": CallVariable("str"),
     "bmc_password": CallVariable("str"),
 }

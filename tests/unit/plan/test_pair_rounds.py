@@ -116,8 +116,8 @@ def test_a_limit_of_nodes_per_job_divides_the_pairs(kit: Kit) -> None:
 def test_each_node_is_in_a_group_of_at_most_the_limit(count: int, limit: int) -> None:
     kit = Kit(Path("/nowhere"), mcdram=False)
     groups = node_groups(site_of(kit, names(count), LEAF), limit)
-    assert {host for group in groups for host in group} == {*names(count)}
-    assert all(2 <= len(group) <= limit for group in groups)
+    assert {host for group, _ in groups for host in group} == {*names(count)}
+    assert all(2 <= len(group) <= limit for group, _ in groups)
 
 
 def test_the_hosts_of_a_switch_follow_each_other(kit: Kit) -> None:
@@ -198,7 +198,9 @@ def test_a_reference_without_the_parameter_judges_no_pairs_that_share_links(kit:
 
 def test_rules_of_equal_hosts_share_their_pairs(kit: Kit) -> None:
     site = site_of(kit, names(32), LEAF)
-    one, again = (pair_rounds(site, site.hosts, 16, "together") for _ in range(2))
+    ((_, switches),) = node_groups(site, None)
+    fabric = site.partition.fabric
+    one, again = (pair_rounds(fabric, switches, 16, "together") for _ in range(2))
     assert one == again
     assert all(isinstance(each, PairRound) for each in one)
     assert one[0].pairs(32) is again[0].pairs(32)

@@ -79,5 +79,5 @@ def test_each_condition_of_the_kit_has_words() -> None:
 def test_validate_prints_no_expression(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "-i", f"{ROOT / 'inventory/local'}"]) == 0
     printed = capsys.readouterr().out
-    assert "not here: local: rehearsal-links: imb-links: the number of nodes is 1" in printed
+    assert "not here: local: links: imb-congestion: the number of nodes is 1" in printed
     assert not re.search(r"[{}]", printed)

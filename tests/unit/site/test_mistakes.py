@@ -235,6 +235,12 @@ def test_the_list_of_suites_shows_what_each_one_lacks(
         assert lacks() == spack
 
 
+WITNESSED = """
+title: Acceptance
+parties: {buyer: the buyer, supplier: the supplier}
+items:
+  - {number: "1", text: The racks have labels, witnessed: the label of each rack}
+"""
 TOPOLOGY = r"topology: >-\n.*"
 SMALL = "topology: 'pack:1 [numa(memory=8GiB)] l3:1(size=8MiB) core:{cores} pu:1'"
 
@@ -257,6 +263,10 @@ def test_a_suite_that_does_not_fit_the_nodes_does_not_end_the_list(
     edit(inventory, {TOPOLOGY: SMALL.format(cores=cores)})
     suites, printed = listed(capsys, inventory)
     assert suites == every >= {"quick", "full", "io"}
+    assert "p3" not in printed, "without a contract, only what is listed is planned"
+    (inventory / "contract.yml").write_text(WITNESSED)
+    suites, printed = listed(capsys, inventory)
+    assert suites == every
     assert ("not here: cluster: p3: " in printed) == (cores == 1)
     alone = mistakes(capsys, inventory, "--suite", "p3")
     assert any("two cores of one socket" in line for line in alone) == (cores == 1)

@@ -115,11 +115,6 @@ def flop_per_cycle(facts: NodeFacts, node: StatedNode = ANY_NODE) -> tuple[int, 
     return core.flop_per_cycle, f"{core.name}; {core.source}"
 
 
-def nominal_hz(facts: NodeFacts, node: StatedNode = ANY_NODE) -> float | None:
-    """Return the nominal frequency of a node in Hz; None if it is not known, or is virtual."""
-    return node.clock_hz or _unless_virtual(facts, facts.base_hz)
-
-
 def peak(facts: NodeFacts, node: StatedNode = ANY_NODE) -> float | None:
     """Return Rpeak nominal of a node in GFlop/s, as `derive` does; None if a fact is not known."""
     limit = _of_node("rpeak_nominal", facts, DDR, node, NOTHING_STATED)
@@ -189,7 +184,8 @@ def _of_node(
 ) -> Derived | Message:
     facts = as_ordered(facts, nominal)
     if rule == "rpeak_nominal":
-        return _rpeak(rule, facts, node, nominal_hz(facts, node), nominal)
+        hertz = node.clock_hz or _unless_virtual(facts, facts.base_hz)
+        return _rpeak(rule, facts, node, hertz, nominal)
     if rule == "rpeak_avx":
         row = processor(facts.cpu_model)
         hertz = _unless_virtual(facts, row.avx_hz if row else None)

@@ -406,17 +406,17 @@ def hosts_of(site: Site, firmware: Firmware) -> dict[str, Host]:
     """
     hosts: dict[str, Host] = {}
     owners: dict[tuple[str, str], str] = {}
-    used = BACK_ENDS.get(firmware.back_end).uses_bmcs
+    used, facts = BACK_ENDS.get(firmware.back_end).uses_bmcs, site.facts
     for number, node in enumerate(site.partition_hosts or site.hosts):
-        address = address_of(firmware.bmc, number, node, site.facts)
-        system = address_of(firmware.system, number, node, site.facts, "system")
+        address = address_of(firmware.bmc, number, node, facts)
+        system = address_of(firmware.system, number, node, facts, "system")
         hosts[node] = Host(node, address, system)
         owner = owners.setdefault((address, system), node)
         if used and owner != node:
             of_system = f", system {system}" if system else ""
             found = f"the BMC {address}{of_system} for {owner} and for {node}"
             accepted = 'a system for each node, with firmware.system such as "Node{number % 2}"'
-            raise bad_input(site.facts, "partition.firmware.bmc", found, accepted)
+            raise bad_input(facts, "partition.firmware.bmc", found, accepted)
     return hosts
 
 

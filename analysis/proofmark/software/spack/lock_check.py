@@ -252,13 +252,18 @@ def read_environment(
         environment = read_spack_yaml(site)
     scopes = [environment, *_included(source, environment, operating_system)]
     definitions = _definitions(scopes)
+    beside = asked_beside(site.parent) if site else {}
+    prefixes = {
+        name: tuple(str(each["prefix"]) for each in entry.get("externals", ()))
+        for name, entry in beside.items()
+    }
     # Spack itself has compared the lock of a site with all that the site asks.
     return LockedEnvironment(
         versions={} if site else _versions([each.get("packages", {}) for each in scopes]),
         system=operating_system,
         roots=root_names(environment, definitions),
         target=read_target(directory),
-        externals=declared_externals(asked_beside(site.parent)) if site else {},
+        externals={name: each for name, each in prefixes.items() if each},
     )
 
 
@@ -291,15 +296,6 @@ def external_mistakes(source: Path, merged: Mapping[str, Json]) -> Iterator[Inpu
             accepted = f'"@VERSION" of the external ({", ".join(labels)}), or `--find` again'
             key = f"packages.{name}.require"
             yield InputError(str(source), key, f"@{versions[name]}", accepted)
-
-
-def declared_externals(packages: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:
-    """Return the prefixes of the externals of a configuration of packages, by package."""
-    return {
-        name: tuple(str(each["prefix"]) for each in entry.get("externals", ()))
-        for name, entry in packages.items()
-        if entry.get("externals")
-    }
 
 
 def read_target(directory: Path) -> str:
