@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +14,7 @@ from tests.fixtures.messages import disturbed, said
 
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.printed_command import PrintedCommand
+from proofmark.judge.additions import Finding, Suspect
 from proofmark.judge.coverage import Coverage, Uncovered
 from proofmark.judge.diagnosis.bad_nodes import BadNode, BadNodes, SlowFigure
 from proofmark.judge.ending import ending
@@ -92,6 +95,33 @@ def test_the_failed_figure_furthest_from_its_limit_is_first() -> None:
         "FAIL fake a 80 MB/s: 80.0 is not enough"
     )
     assert lines(verdict(*failed))[1] == "proofmark verdict runs/r"
+
+
+@pytest.mark.parametrize(("word", "more"), [("FAIL", [1, 0]), ("INVALID", [2])])
+def test_figures_with_other_reasons_are_other_kinds(word: str, more: list[int]) -> None:
+    """A kind of FAIL has the code of a reason, one of INVALID a cause."""
+    cause = InvalidCause.NO_END if word == "INVALID" else None
+    reasons = [Message("no-row"), Message("killed", signal="SIGKILL"), Message("no-row")]
+    given = [replace(figure(word), reason=reason, cause=cause) for reason in reasons]
+    worst, _ = lines(verdict(*given))
+    counted = [re.search(r" and (\d) more$", each) for each in worst.split(" | ")]
+    assert [int(each[1]) if each else 0 for each in counted] == more
+
+
+class SlowPort(Finding):
+    """A finding of another package."""
+
+    def suspects(self) -> Iterator[Suspect]:
+        yield Suspect("port 7 is slow", "replace it", "n[1-2]", 3, ("n[1-2]",))
+
+
+def test_a_suspect_of_a_package_is_the_step_for_what_it_explains() -> None:
+    slow = [figure("FAIL", 50.0, node=node) for node in ("n[1-2]", "n[3-4]")]
+    found = replace(verdict(*slow), added={"fabric": SlowPort()})
+    suspect, other = next_steps(found)
+    assert (suspect.word, suspect.problem, suspect.nodes) == ("FAIL", "port 7 is slow", "n[1-2]")
+    assert (suspect.action, suspect.figures) == ("replace it", 3)
+    assert (other.nodes, other.figures) == ("n[3-4]", 1)
 
 
 def test_the_node_is_named_if_several_were_measured() -> None:

@@ -16,7 +16,7 @@ from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks, Required
 from proofmark.judge.ending import ending
 from proofmark.judge.evidence import Evidence
-from proofmark.judge.headline import PASSING, SANITY, Judged, headline
+from proofmark.judge.headline import PASSING, SANITY, Judged, headline, line_of
 from proofmark.judge.judging import judge
 from proofmark.judge.verdict import Verdict
 from proofmark.plan.plan import Plan
@@ -68,6 +68,14 @@ class TestWord:
         written = found.as_json()
         assert (written["word"], written["judged"]) == (word, text)
         assert written["kinds"].keys() == kinds.keys()
+
+    def test_the_line_has_each_number_under_its_word(self) -> None:
+        counts = {**{"PASS": 11, "FAIL": 12, "INVALID": 13, "UNJUDGED": 14}, "measured": 15}
+        line = line_of("FAIL", judged(contract=(3, 2, 1)), {**counts, "expected": 16})
+        assert str(line) == (
+            "FAIL: 2 of 3 contract limits; 11 PASS, 12 FAIL, 13 INVALID, 14 UNJUDGED; "
+            "15 of 16 steps measured"
+        )
 
     @given(
         st.sampled_from([0, 1, 2, 4]),
@@ -211,6 +219,14 @@ class TestKinds:
             assert (found.headline().word, found.exit_code()) == ("UNJUDGED", 4)
             assert "too noisy: a difference of up to" in found.unmet[0]
             assert found.headline().text.startswith("0 of 1 contract limits")
+
+    def test_the_head_of_a_verdict_without_findings_has_no_key_of_a_finding(
+        self, known: tuple[Plan, Benchmarks]
+    ) -> None:
+        head = verdict(known, both(), [of_kind("expected")]).head()
+        always = {"run", "headline", "counts", "single_runs", "coverage", "degraded", "unmet"}
+        always |= {"faults", "rehearsed", "limits", "retest", "file_systems", "fleet"}
+        assert head.keys() == {*always, "storage_targets"}
 
     def test_without_a_limit_nothing_was_judged(self, known: tuple[Plan, Benchmarks]) -> None:
         found = verdict(known, both())

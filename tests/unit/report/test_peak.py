@@ -11,6 +11,7 @@ from proofmark.common.message import Message
 from proofmark.report.sections.node_provenance import described
 from proofmark.site.hardware import StatedNode
 from proofmark.site.node.facts import NodeFacts, parse_probe
+from proofmark.site.node.parts import Dimm
 
 FUTURE = {"cpu_model": "AMD EPYC of tomorrow", "architecture": "zen4", "base_hz": 2.4e9}
 
@@ -34,6 +35,14 @@ def test_the_page_states_what_the_judge_knows(
     node: NodeFacts, stated: StatedNode, rate: str | None
 ) -> None:
     assert dict(described(node, stated)).get("Rpeak nominal") == rate
+
+
+def test_empty_slots_are_counted_behind_modules() -> None:
+    """Without a module the slots say nothing: the node did not report its memory."""
+    module = Dimm(locator="A1", bytes=2**34, rated=2666, configured=2666)
+    for dimms, shown in (((module, module), "; 4 slots empty"), ((), "not reported")):
+        node = facts(dimms=dimms, dimm_slots_empty=4, absent={})
+        assert dict(described(node, StatedNode()))["Memory modules"].endswith(shown)
 
 
 def test_a_fact_that_a_node_did_not_report_is_said() -> None:

@@ -15,6 +15,10 @@ from tests.fixtures.pages import plain
 from tests.fixtures.report_run import made_run, reported, troubled_run
 
 from proofmark.cli.main import main
+from proofmark.judge import next_steps as advice
+from proofmark.judge.judging import read_and_judge
+from proofmark.judge.next_steps import NextStep
+from proofmark.judge.results import Again
 from proofmark.report.run_data import gather
 from proofmark.report.sections.signed_sheets import exceptions, next_steps
 from proofmark.runs.run import Run
@@ -103,6 +107,29 @@ def test_the_exceptions_are_those_of_the_run(tmp_path: Path) -> None:
     assert ("1 of 8 nodes without provenance", "") in rows
     assert ("2 figures were measured once: their noise is not known", "") in rows
     assert not any("without provenance" in text for _, text, _ in exceptions(data))
+
+
+@pytest.mark.parametrize(
+    ("again", "words"),
+    [
+        (Again.NOTHING, ()),
+        (Again.CONTINUE, ("ansible-playbook acceptance.yml", "run_id=")),
+        (Again.FRESH, ("ansible-playbook acceptance.yml", "fresh=true")),
+        (Again.REPEATS, ("fresh=true", "repeats=")),
+        (Again.RESTORE, ("restore",)),
+        (Again.COMPARE, ("proofmark init", "--diff")),
+    ],
+)
+def test_each_advice_has_its_command(
+    accepted: Run, monkeypatch: pytest.MonkeyPatch, again: Again, words: tuple[str, ...]
+) -> None:
+    given = NextStep("FAIL", "a problem", "n1", "do this", again=again)
+    monkeypatch.setattr(advice, "next_steps", lambda _verdict: (given,))
+    (step,) = next_steps(gather(accepted, read_and_judge(accepted)[1]))
+    assert step.action == "do this."
+    assert bool(step.command) is bool(words)
+    assert all(word in step.command for word in words)
+    assert ("run_id=" in step.command) is (again in (Again.CONTINUE, Again.RESTORE))
 
 
 def test_a_run_without_problems_has_no_next_step(tmp_path: Path) -> None:
