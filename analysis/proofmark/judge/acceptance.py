@@ -753,7 +753,7 @@ def _witnessed(
     """
     newest = {each.by: each for each in sorted(seen, key=_time) if each.item == item.number}
     lacking = [sorted(each) for each in groups if each.isdisjoint(newest)]
-    met = bool(groups) and all(groups) and not lacking
+    met = bool(groups) and not lacking
     deciding = []
     for each in newest.values():
         outcome = each.outcome if met or each.outcome == "FAIL" else "UNJUDGED"
