@@ -26,7 +26,7 @@ from proofmark.common.progress_lines import say
 from proofmark.common.text import size
 from proofmark.common.trust import refuse_untrusted
 from proofmark.machine.bmc.back_end import Credentials, credentials
-from proofmark.plan.expansion import located
+from proofmark.plan.expansion import IdleLimits, located
 from proofmark.plan.kinds import PlanRequest, kind_of, plan_asked
 from proofmark.plan.lacking import Available, refuse_lacking
 from proofmark.plan.plan import Plan
@@ -165,6 +165,8 @@ def plan_of(
         machines, probe = machines_of(site)
         try:
             made = plan_asked(PlanRequest(options, benchmarks, site, machines, shown=shown))
+        except IdleLimits:
+            raise
         except BadInput:
             modes = map(machines, site.partition.modes)
             facts = (fact_mistakes(benchmarks, site, each, None) for each in modes)

@@ -14,11 +14,13 @@ from pydantic import ConfigDict, PlainSerializer, PlainValidator
 from proofmark.cases.case import TELEMETRY
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import (
+    ALONE,
     DATE,
     DISTANCE,
     FILE_SYSTEM,
     LAYOUT_AXES,
     LOAD,
+    MEASURED,
     NAMING_AXES,
     PART_AXES,
 )
@@ -221,8 +223,8 @@ def contract_items(
 ) -> list[dict[str, Any]]:
     """Return an item of a contract for each accepted figure that names no part of its site.
 
-    ``where`` has the parameters in which the figures of a metric differ: a size that follows from
-    the memory of a node is in none of them.
+    ``where`` has the parameters in which the figures of a metric differ, and those that an item of
+    the metric would have otherwise (`judged_with`): a size that follows from the memory is in none.
 
     Raises:
         BadInput: no figure is left.
@@ -248,10 +250,15 @@ def contract_items(
                 varied.add(trait)
         about = benchmarks.cases[name].metrics[metric]
         tolerance = min(about.material_change, LARGEST_TOLERANCE)
-        higher = about.better == "higher"
-        limit = {"at_least": 1 - tolerance} if higher else {"at_most": 1 + tolerance}
+        limit = {"at_most": 1 + tolerance}
+        if about.better == "higher":
+            limit = {"at_least": 1 - tolerance}
+        usual = {MEASURED: ALONE, **about.judged_with}
         for traits, value in figures_of:
-            where = {key: traits[key] for key in sorted(traits) if key in varied}
+            where: dict[str, Any] = {}
+            for trait, each in sorted(traits.items()):
+                if trait in varied or usual.get(trait, each) != each:
+                    where[trait] = each
             mode = {"mode": where.pop("mode")} if "mode" in varied else {}
             item = {
                 "number": f"accepted-{len(items) + 1}",

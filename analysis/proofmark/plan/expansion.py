@@ -42,6 +42,10 @@ PREINSTALLED = "preinstalled"
 """The value of ``partition.provision_from`` for programs that the inventory names."""
 
 
+class IdleLimits(BadInput):
+    """Limits of a contract that no figure of any suite can meet."""
+
+
 def members_at(benchmarks: Benchmarks, suite: str, site: Site) -> dict[str, Case]:
     """Return the cases of `suite` for the origin of the programs of the partition, by id.
 
@@ -105,7 +109,7 @@ def make_plan(
     """
     mistakes = limit_mistakes(benchmarks, site) or idle_limits(benchmarks, site, machines)
     if mistakes:
-        raise BadInput(*mistakes)
+        raise IdleLimits(*mistakes)
     if repeats is not None and not 1 <= repeats <= MAX_REPEATS:
         raise bad_input("repeats", "", f"{repeats}", f"a whole number from 1 to {MAX_REPEATS}")
     repeats = repeats or benchmarks.suite(suite).repeats

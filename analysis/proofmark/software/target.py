@@ -69,20 +69,17 @@ def controller_gcc() -> str:
 
 
 INSTRUCTIONS = {
-    name: re.compile(rule, re.MULTILINE)
-    for name, rule in {
-        "avx": r"\bv[a-z]\w+\s.*%[xyz]mm",
-        "fma": r"\bvfn?m(?:add|sub)\w*\d{3}[ps][ds]\b",
-        "avx2": r"\bvp(?:add|sub|and|or|xor|mul|s[lr]l)\w*\s.*%ymm|\bvperm(?:q|d|p[ds])\s",
-        "bmi2": r"\b(?:s[ah][lr]x|rorx|bzhi|mulx|pdep|pext)[lq]?\s",
-        "avx512f": r"\bv\w+\s.*%zmm",
-        "avx512vl": r"\bv\w+\s.*%ymm(?:1[6-9]|2\d|3[01]|\d+\{%k)",
-        "avx512dq": r"\bv(?:andn?|x?or)p[ds]\s.*%zmm|\bv(?:extract|insert)[fi](?:64x2|32x8)\s"
-        r"|\bvcvtt?(?:p[ds]2u?qq|u?qq2p[ds])\s|\bkmovb\s",
-        "avx512bw": r"\bkmov[dq]\s|\bvmovdqu(?:8|16)\s|\bvp(?:add|sub)[bw]\s.*%zmm",
-        "avx512er": r"\bv(?:exp2|rcp28|rsqrt28)[ps][sd]\b",
-        "avx512pf": r"\bv(?:gather|scatter)pf[01][dq]p[sd]\b",
-    }.items()
+    "avx": r"\bv[a-z]\w+\s.*%[xyz]mm",
+    "fma": r"\bvfn?m(?:add|sub)\w*\d{3}[ps][ds]\b",
+    "avx2": r"\bvp(?:add|sub|and|or|xor|mul|s[lr]l)\w*\s.*%ymm|\bvperm(?:q|d|p[ds])\s",
+    "bmi2": r"\b(?:s[ah][lr]x|rorx|bzhi|mulx|pdep|pext)[lq]?\s",
+    "avx512f": r"\bv\w+\s.*%zmm",
+    "avx512vl": r"\bv\w+\s.*%ymm(?:1[6-9]|2\d|3[01]|\d+\{%k)",
+    "avx512dq": r"\bv(?:andn?|x?or)p[ds]\s.*%zmm|\bv(?:extract|insert)[fi](?:64x2|32x8)\s"
+    r"|\bvcvtt?(?:p[ds]2u?qq|u?qq2p[ds])\s|\bkmovb\s",
+    "avx512bw": r"\bkmov[dq]\s|\bvmovdqu(?:8|16)\s|\bvp(?:add|sub)[bw]\s.*%zmm",
+    "avx512er": r"\bv(?:exp2|rcp28|rsqrt28)[ps][sd]\b",
+    "avx512pf": r"\bv(?:gather|scatter)pf[01][dq]p[sd]\b",
 }
 """Instructions that gcc gives a program, by the CPU feature of archspec (Intel SDM, volume 2).
 
@@ -131,11 +128,11 @@ def signs_of_another(disassembly: str, features: frozenset[str]) -> Iterator[str
     """
     if re.search(r"\bcpuid\b", disassembly):
         return
-    used = {name: rule.search(disassembly) for name, rule in INSTRUCTIONS.items()}
+    used = {name: re.search(rule, disassembly, re.M) for name, rule in INSTRUCTIONS.items()}
     for name, found in used.items():
         if found and name not in features:
             yield f"{found[0].split()[0]} of {name}"
-    wide, widest = re.search("%[yz]mm", disassembly), re.findall("%zmm", disassembly)
+    wide, widest = re.search("%[yz]mm", disassembly), disassembly.count("%zmm")
     plain = _CALCULATION.findall(disassembly)
     if "avx" in features and not used["avx"] and ("p" in plain or len(plain) >= ENOUGH):
         yield f"{len(plain)} calculations of SSE, and nothing of AVX"
@@ -143,5 +140,5 @@ def signs_of_another(disassembly: str, features: frozenset[str]) -> Iterator[str
         return
     if "vzeroupper" not in disassembly:
         yield "wide registers without vzeroupper, as gcc writes only for mic_knl"
-    elif features >= BEYOND_PHI and len(widest) >= ENOUGH and not any(map(used.get, BEYOND_PHI)):
+    elif features >= BEYOND_PHI and widest >= ENOUGH and not any(map(used.get, BEYOND_PHI)):
         yield f"zmm registers, and nothing of {', '.join(sorted(BEYOND_PHI))}: as for mic_knl"

@@ -16,7 +16,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput
 from proofmark.judge.baseline_files import contract_items
 from proofmark.site.accepted_baseline import COLUMNS, AcceptedRun, Baseline
-from proofmark.site.contract_document import Contract
+from proofmark.site.contract_document import Contract, ContractItem
 
 
 def items(*rows: dict[str, Any], **case: Any) -> list[dict[str, Any]]:
@@ -62,6 +62,27 @@ def test_where_has_what_differs_between_the_figures_of_a_metric() -> None:
     wanted = [({"size": 1}, "current"), ({"size": 2}, "current"), ({"size": 2}, "flat")]
     assert [(each["where"], each["mode"]) for each in found] == wanted
     assert [each["value"] for each in found] == [100.0, 50.0, 60.0]
+
+
+@pytest.mark.parametrize(
+    ("traits", "where"),
+    [
+        ({"solve": "short"}, {"solve": "short"}),
+        ({"solve": "steady"}, {}),
+        ({"measured": "together"}, {"measured": "together"}),
+        ({"measured": "alone"}, {}),
+    ],
+)
+def test_an_item_selects_the_figure_that_it_is_made_from(
+    traits: dict[str, str], where: dict[str, str]
+) -> None:
+    """A quick HPL is short, and an item without ``solve`` is for a steady one alone."""
+    rate = {**FAKE["metrics"]["rate"], "judged_with": {"solve": "steady"}}
+    case = {"labels": {"solve": "{'steady'}"}, "metrics": {"rate": rate}}
+    (item,) = items({"parameters": json.dumps({"size": 1, **traits})}, **case)
+    assert item["where"] == where
+    reference = ContractItem.model_validate(item)
+    assert reference.accepts({"size": 1, **traits}, {"solve": "steady"})
 
 
 @pytest.mark.parametrize(

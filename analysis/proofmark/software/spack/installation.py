@@ -305,12 +305,8 @@ def unmarked(configuration: Json) -> Json:
 def installation_in(prefixes: Path, sources: Sources) -> SpackInstallation:
     """Return the installation under `prefixes`; create no file."""
     root = prefixes / "spack"
-    return SpackInstallation(
-        root,
-        sources.spack or root / "spack",
-        sources.packages or root / "packages",
-        sources.offline,
-    )
+    spack, packages = sources.spack or root / "spack", sources.packages or root / "packages"
+    return SpackInstallation(root, spack, packages, sources.offline)
 
 
 def bootstrap(

@@ -144,12 +144,11 @@ def check_lock(
 
     if text != canonicalise(lock):
         wrong("", "a lock that is not canonical", "the text that `make lock` writes")
-    digest = overlay_digest(overlay)
+    digest, commit = overlay_digest(overlay), pins["spack"]["commit"]
     if recorded.strip() != digest:
         wrong("overlay.sha256", recorded.strip(), f"{digest} (recipes changed: make lock)")
-    commit = lock.get("spack", {}).get("commit")
-    if commit != pins["spack"]["commit"]:
-        wrong("spack.commit", commit, pins["spack"]["commit"])
+    if (found := lock.get("spack", {}).get("commit")) != commit:
+        wrong("spack.commit", found, commit)
     specs = lock["concrete_specs"]
     locked = {specs[root["hash"]]["name"] for root in lock["roots"]}
     if locked != environment.roots:
@@ -167,29 +166,27 @@ def _spec_mistakes(
     spec: Mapping[str, Json], environment: LockedEnvironment, overlay_names: set[str]
 ) -> Iterator[tuple[str, object, str]]:
     """Yield key, found and accepted for each error of one concrete spec."""
-    arch = spec["arch"]
+    arch, namespace = spec["arch"], "proofmark" if spec["name"] in overlay_names else "builtin"
     found_target = arch["target"] if isinstance(arch["target"], str) else arch["target"]["name"]
+    version, external = spec.get("version"), (spec.get("external") or {}).get("path")
     for key, found, accepted in (
         ("arch.platform", arch["platform"], "linux"),
         ("arch.platform_os", arch["platform_os"], environment.system),
         ("arch.target", found_target, environment.target),
+        ("namespace", spec.get("namespace"), namespace),
     ):
         if found != accepted:
             yield key, found, accepted
-    if not re.fullmatch(r"[\w.+-]+", str(spec.get("version", ""))):
-        yield "version", spec.get("version"), "one version"
+    if not re.fullmatch(r"[\w.+-]+", str(version or "")):
+        yield "version", version, "one version"
     wanted = environment.versions.get(spec["name"])
     # `@2.3` of Spack also means 2.3.7 and 2.3-1.
-    if wanted and not re.match(rf"{re.escape(wanted)}($|[.-])", str(spec.get("version"))):
-        yield "version", spec.get("version"), f"{wanted}, which packages require"
+    if wanted and not re.match(rf"{re.escape(wanted)}($|[.-])", str(version)):
+        yield "version", version, f"{wanted}, which packages require"
     if not (spec.get("external") or spec.get("package_hash")):
         yield "package_hash", None, "the hash of the recipe"
-    namespace = "proofmark" if spec["name"] in overlay_names else "builtin"
-    if spec.get("namespace") != namespace:
-        yield "namespace", spec.get("namespace"), namespace
     if "dev_path" in spec.get("parameters", {}):
         yield "parameters.dev_path", spec["parameters"]["dev_path"], "no development source"
-    external = spec["external"].get("path") if spec.get("external") else None
     if external in environment.externals.get(spec["name"], ()):
         return  # the site answers for the paths of its own parts
     if external and spec["name"] not in ("gcc", "glibc"):

@@ -232,13 +232,12 @@ def _choose_drivers(packages: dict[str, Any], parts: SiteParts) -> None:
     drivers = parts.drivers
     words = ["+romio", f"romio-filesystem={','.join(drivers)}"]
     words += [f"{'+' if name in drivers else '~'}{name}" for name in PARALLEL]
-    required = packages["mpi"]["require"]
     of_kit = re.compile(rf"[+~]?(romio|romio-filesystem|{'|'.join(PARALLEL)})(=\S*)?")
     packages["mpi"]["require"] = [
         " ".join([*(word for word in each.split() if not of_kit.fullmatch(word)), *words])
         if is_open_mpi(each)
         else each
-        for each in required
+        for each in packages["mpi"]["require"]
     ]
     for each in parts.file_systems:
         if each.package == "lustre" and "lustre" in drivers:
@@ -247,7 +246,7 @@ def _choose_drivers(packages: dict[str, Any], parts: SiteParts) -> None:
 
 def is_open_mpi(requirement: str) -> bool:
     """Return whether a requirement is of Open MPI, whose recipe has variants for drivers."""
-    return re.split(r"[^a-z0-9-]", requirement, maxsplit=1)[0] == "openmpi"
+    return bool(re.match("openmpi(?![a-z0-9-])", requirement))
 
 
 def _external(part: SitePart) -> dict[str, Any]:
@@ -290,7 +289,6 @@ def find_tools(spack: SpackInstallation, folders: Sequence[str]) -> FoundTools:
     """
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        (folder / "system").mkdir()
         own = {**lock_variables(spack, folder), "PATH": ":".join(folders)}
         variables = environment_of("spack", own)
         words = ["external", "find", "gcc", *TOOLS]
