@@ -80,10 +80,11 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible ships no types
         """Return one host of the limit; fail with a message for each refused input."""
         if only_lists():
             return ["all"]
+        stages = [str(term) for term in terms]
         refused = [
-            *refused_options([str(term) for term in terms], context.CLIARGS),
+            *refused_options(stages, context.CLIARGS),
             *refused_settings(),
-            *self._refused_input(variables),
+            *self._refused_input(variables, stages),
         ]
         if refused:
             refuse("; ".join(refused))
@@ -95,7 +96,7 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible ships no types
         hosts: list[str] = variables["ansible_play_hosts_all"]
         return hosts[:1] or ["localhost"]
 
-    def _refused_input(self, variables: Mapping[str, Any]) -> Iterator[str]:
+    def _refused_input(self, variables: Mapping[str, Any], stages: Sequence[str]) -> Iterator[str]:
         """Yield why the extra variables and the inventory are refused."""
         try:
             from proofmark.api import (
@@ -109,7 +110,8 @@ class LookupModule(LookupBase):  # type: ignore[misc]  # Ansible ships no types
             message += f"with it; `pip install {KIT}`, in a checkout `make .venv`, installs it"
             refuse(message)
         extra = load_extra_vars(self._loader)
-        yield from map(str, refused_extra_variables(extra, connection_variables(), KIT))
+        known = connection_variables()
+        yield from map(str, refused_extra_variables(extra, known, KIT, stages))
         sources = variables.get("ansible_inventory_sources") or ()
         config = str(variables.get("ansible_config_file") or "")
         try:

@@ -116,7 +116,7 @@ def test_nothing_from_outside_replaces_the_verdict(failed: Kit, name: str) -> No
 
 @pytest.mark.parametrize("name", VARIABLES)
 def test_each_variable_alone_is_refused(name: str) -> None:
-    assert [*refused_extra_variables({name: VARIABLES[name]}, connection_variables(), ROOT)]
+    assert [*refused_extra_variables({name: VARIABLES[name]}, connection_variables(), ROOT, ())]
 
 
 HARMLESS = {
@@ -231,7 +231,7 @@ def test_each_name_of_the_playbooks_and_roles_is_documented_or_refused() -> None
     for name in names:
         assert [*refused_of_inventory([name], ROOT)], name
     for name in names | options_of_roles() - call_variables().keys():
-        assert [*refused_extra_variables({name: ""}, connection_variables(), ROOT)], name
+        assert [*refused_extra_variables({name: ""}, connection_variables(), ROOT, ())], name
 
 
 def test_the_inventory_may_set_options_of_roles_that_are_not_those_of_the_play() -> None:
@@ -247,9 +247,11 @@ def test_documented_variables_and_those_of_connections_are_accepted() -> None:
     values = {"bool": True, "int": 3, "float": 3.5}
     given = {name: values.get(each.type, "text") for name, each in call_variables().items()}
     own = {"language": "ko", "window_ends": "2026-12-01T18:00:00+09:00", "signing_key": __file__}
-    given |= own
+    given |= own | {"rolling": "node", "stability_days": "36h", "scratch_dir": "/scratch"}
     settings = dict.fromkeys(("ansible_user", "ansible_become", "ansible_ssh_common_args"), "x")
-    assert [*refused_extra_variables({**given, **settings}, connection_variables(), ROOT)] == []
+    every = {**given, **settings}
+    stages = ("mode", "gate")
+    assert [*refused_extra_variables(every, connection_variables(), ROOT, stages)] == []
     assert [*refused_of_inventory([*given, "ansible_user", "partition", "our_own"], ROOT)] == []
 
 
@@ -263,19 +265,35 @@ def test_documented_variables_and_those_of_connections_are_accepted() -> None:
         ("window_ends", "tomorrow", "a time with its zone, 2026-12-01T18:00:00Z"),
         ("window_ends", "2026-12-01T18:00:00", "a time with its zone, 2026-12-01T18:00:00Z"),
         ("signing_key", "/no/such/key", "a file that exists"),
+        ("rolling", "nodes", "true, false, node or rack"),
+        ("stability_days", "2weeks", "days, or a number with h, min or s: 14, 36h, 20min"),
+        ("scratch_dir", "tmp/x", "an absolute path"),
     ],
 )
 def test_a_wrong_value_of_a_documented_variable_is_refused_before_the_run(
     name: str, value: str, accepted: str
 ) -> None:
     """A language, the end of a window or a key was first read after hours of measurements."""
-    (mistake,) = refused_extra_variables({name: value}, (), ROOT)
+    (mistake,) = refused_extra_variables({name: value}, (), ROOT, ())
     assert f"{mistake}" == f"-e {name}: found {value!r}; accepted: {accepted}"
 
 
 def test_the_variable_that_names_a_case_is_that_of_the_suite() -> None:
-    (mistake,) = refused_extra_variables({"cases": "stream"}, (), ROOT)
-    assert f"{mistake}".startswith("-e cases: found an unknown variable, did you mean 'suite'?")
+    (mistake,) = refused_extra_variables({"cases": "stream"}, (), ROOT, ())
+    assert f"{mistake}" == (
+        "-e cases: found 'stream'; accepted: -e suite=stream: each case is a suite of its name"
+    )
+
+
+@pytest.mark.parametrize(("name", "playbook"), [("mode", "mode"), ("gate_whole_partition", "gate")])
+def test_a_variable_that_the_playbook_does_not_read_names_the_one_that_does(
+    name: str, playbook: str
+) -> None:
+    """`-e mode=quad` of an acceptance was passed over. The control is the playbook itself."""
+    (mistake,) = refused_extra_variables({name: "true"}, (), ROOT, ("plan", "run"))
+    accepted = f"playbooks/{playbook}.yml, which alone reads it"
+    assert f"{mistake}" == f"-e {name}: found 'true' for another playbook; accepted: {accepted}"
+    assert [*refused_extra_variables({name: "true"}, (), ROOT, (playbook,))] == []
 
 
 @pytest.mark.parametrize(
@@ -286,7 +304,7 @@ def test_the_variable_that_names_a_case_is_that_of_the_suite() -> None:
     ],
 )
 def test_a_setting_of_the_site_has_its_place(found: str, accepted: str, name: str) -> None:
-    (mistake,) = refused_extra_variables({name: "1"}, (), ROOT)
+    (mistake,) = refused_extra_variables({name: "1"}, (), ROOT, ())
     assert f"{mistake}".startswith(f"-e {name}: found {found}; accepted: {accepted}")
 
 

@@ -79,7 +79,7 @@ def load_benchmarks(folder: Path, *, former: bool = False) -> Benchmarks:
         mistakes += _alternative_mistakes(folder / SUITES_FILE, name, suite, cases)
         mistakes += _required_mistakes(folder / SUITES_FILE, name, suite, cases)
     if mistakes:
-        raise BadInput(*map(_with_line, mistakes))
+        raise BadInput(*map(with_line, mistakes))
     resolved = {name: _resolve_reader(case, cases) for name, case in cases.items()}
     alike = {name: case.read for name, case in cases.items() if isinstance(case.read, SameAs)}
     own_lines = {name: read.own_line.pattern for name, read in alike.items() if read.own_line}
@@ -104,7 +104,7 @@ def load_benchmarks(folder: Path, *, former: bool = False) -> Benchmarks:
     )
 
 
-def _with_line(mistake: InputError) -> InputError:
+def with_line(mistake: InputError) -> InputError:
     """Return a mistake in a key of a file with the line of the key."""
     parts = [int(part) if part.isdigit() else part for part in mistake.key.split(".")]
     path = Path(mistake.file)
@@ -123,6 +123,9 @@ def _cross_checks(
     axes = sorted({*common, *case.used_names()})
     for axis in case.sweep:
         yield from _unknown(path, f"sweep.{axis}", axis, axes, "an axis that nothing uses:")
+    for name in case.defaults:
+        known = sorted(case.used_names())
+        yield from _unknown(path, f"defaults.{name}", name, known, "a default that nothing uses:")
     for suite, uses in case.suites.items():
         yield from _unknown(path, f"suites.{suite}", suite, suites, "unknown suite")
         for use in uses:

@@ -22,6 +22,7 @@ from proofmark.cli.inputs import (
     kit_benchmarks,
     packages_of_kit,
     place,
+    unprovided_at,
 )
 from proofmark.cli.output import print_json, print_line, print_table
 from proofmark.common.errors import BadInput, NodeFailure, bad_input, nearest, note_failed_nodes
@@ -49,7 +50,7 @@ from proofmark.machine.scheduler import SCHEDULERS
 from proofmark.machine.scratch_stage import mount_commands
 from proofmark.plan.lacking import Lacked, in_words
 from proofmark.plan.plan import Plan
-from proofmark.plan.validation import Check, CheckedSite, SiteChecks, system_mistakes
+from proofmark.plan.validation import Check, CheckedSite, SiteChecks, sites_in, system_mistakes
 from proofmark.plan.validation import validate as check_site
 from proofmark.site.choice import choose_site, chosen_site
 from proofmark.site.extra_vars import MOMENT, moment
@@ -72,8 +73,8 @@ def check(options: Namespace) -> int:
     )
     suite = options.suite or (DEFAULT_SUITE if options.nodes else None)
     checked = check_site(inventory, options.limit, benchmarks, checks, suite, options.repeats)
-    if checked.mistakes:
-        raise BadInput(*checked.mistakes)
+    if wrong := checked.mistakes or unprovided_at(benchmarks, checked.sites):
+        raise BadInput(*wrong)
     virtual = {site.partition_name for site in checked.sites if site.partition.origin != "measured"}
     shown = [
         (made, missing)
@@ -264,7 +265,9 @@ def cases(options: Namespace) -> int:
         return 0
     benchmarks = kit_benchmarks()
     if options.check:
-        if mistakes := system_mistakes(benchmarks, kit_folder() / "inventory"):
+        sites, wrong = sites_in(kit_folder() / "inventory")
+        mistakes = unprovided_at(benchmarks, sites)
+        if mistakes := [*system_mistakes(benchmarks, sites, wrong), *mistakes]:
             raise BadInput(*mistakes)
         return 0
     members, listed = benchmarks.cases, {*benchmarks.listed(), options.suite}

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, TypeVar
@@ -18,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from proofmark.cases.loading import load_benchmarks
 from proofmark.cases.suite import Benchmarks
 from proofmark.cli.command import SECRETS
-from proofmark.common.errors import BadInput, bad_input
+from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.input_limits import MAX_RUN_FILE_BYTES, MAX_SMALL_BYTES
 from proofmark.common.kit import kit_folder, result_folder
 from proofmark.common.nodesets import folded, unfold
@@ -26,11 +25,11 @@ from proofmark.common.progress_lines import say
 from proofmark.common.text import size
 from proofmark.common.trust import refuse_untrusted
 from proofmark.machine.bmc.back_end import Credentials, credentials
-from proofmark.plan.expansion import IdleLimits, located
+from proofmark.plan.expansion import located
 from proofmark.plan.kinds import PlanRequest, kind_of, plan_asked
-from proofmark.plan.lacking import Available, refuse_lacking
+from proofmark.plan.lacking import Available, available_at, refuse_lacking
 from proofmark.plan.plan import Plan
-from proofmark.plan.validation import fact_mistakes
+from proofmark.plan.validation import broken_rules, unprovided
 from proofmark.runs.node_locks import reservation_of
 from proofmark.runs.run import Run, open_run, site_of
 from proofmark.runs.start import RunInputs, start_or_continue
@@ -151,6 +150,24 @@ def packages_of_kit(site: Site) -> Available | None:
     return packages_at(kit_folder(), site)
 
 
+def unprovided_at(benchmarks: Benchmarks, sites: Iterable[Site]) -> list[InputError]:
+    """Return the packages and programs of cases that neither the kit nor one of `sites` provides.
+
+    A provider that cannot list its packages may have each.
+    """
+    from proofmark.software.environments import provided  # its models take time to import
+
+    known = provided(kit_folder() / "environments")
+    for site in sites:
+        packages, mistakes = available_at(site, packages_of_kit)
+        if packages is None and not mistakes:
+            return []
+        known = {**dict.fromkeys(packages or (), ()), **known}
+        for name, entry in site.partition.preinstalled.items():
+            known[name] = known[name] and {*known[name], *entry.programs}
+    return unprovided(benchmarks, known) if known else []
+
+
 def plan_of(
     options: Namespace, benchmarks: Benchmarks, site: Site, *, shown: bool = False
 ) -> tuple[Plan, Callable[[str], Machine], str]:
@@ -163,16 +180,11 @@ def plan_of(
     """
     try:
         machines, probe = machines_of(site)
-        try:
-            made = plan_asked(PlanRequest(options, benchmarks, site, machines, shown=shown))
-        except IdleLimits:
-            raise
-        except BadInput:
-            modes = map(machines, site.partition.modes)
-            facts = (fact_mistakes(benchmarks, site, each, None) for each in modes)
-            if wrong := dict.fromkeys(chain.from_iterable(facts)):
-                raise BadInput(*wrong) from None
-            raise
+        of_modes = {mode: machines(mode) for mode in site.partition.modes}
+        packages, _ = available_at(site, packages_of_kit)
+        if wrong := dict.fromkeys(broken_rules(benchmarks, site, of_modes, packages)):
+            raise BadInput(*wrong)
+        made = plan_asked(PlanRequest(options, benchmarks, site, machines, shown=shown))
     except BadInput as error:
         raise type(error)(*(located(site, each) for each in error.mistakes)) from None
     return made, machines, probe

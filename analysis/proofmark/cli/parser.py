@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import chain, zip_longest
+from itertools import chain, pairwise, zip_longest
 from pathlib import Path
 from textwrap import fill
 from typing import Any, NoReturn
@@ -17,6 +17,7 @@ from proofmark.cli.command import AddedCommand, ArgumentUse, Command, whole
 from proofmark.cli.commands import OF_VERBS, OWN, STAGES
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.plugins import installed
+from proofmark.common.printed_command import PrintedCommand, of_person
 from proofmark.common.progress_lines import say
 from proofmark.common.text import one_line
 
@@ -32,13 +33,10 @@ FIRST_COLUMN = ("site", "before a run", "run")
 STAGE = "stage"
 """The command that has the commands of playbooks; ``--help`` does not have it."""
 MEANT = {
-    "list": "proofmark cases",
-    "ls": "proofmark cases",
-    "run": "ansible-playbook acceptance.yml -l PARTITION -e suite=SUITE",
-    "start": "ansible-playbook acceptance.yml -l PARTITION -e suite=SUITE",
-    "suites": "proofmark cases",
+    **dict.fromkeys(("list", "ls", "suites"), "proofmark cases"),
+    **dict.fromkeys(("run", "start"), ""),
 }
-"""Words that people try, each with the command that does the same."""
+"""Words that people try, each with the command that does the same; empty: `measuring`."""
 Known = Command | AddedCommand
 
 
@@ -106,15 +104,33 @@ class Called:
         return getattr(self.options, "folder", None)
 
 
+def measuring(words: Sequence[str]) -> PrintedCommand:
+    """Return the command that measures what `words` name: a suite or a case, a site, nodes."""
+    given = dict(pairwise(["CASE", *words]))
+    first = "SUITE" if given.get("CASE", "-").startswith("-") else given["CASE"]
+    suite = of_person(f"suite={given.get('--suite', first)}", "suite=SUITE", "-e")
+    limit = of_person(given.get("-l", "PARTITION"), "PARTITION", "-l")
+    site = [of_person(given["-i"], "inventory/SITE", "-i")] if "-i" in given else []
+    return PrintedCommand("ansible-playbook", "acceptance.yml", *site, limit, suite)
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser with exit code 3 for wrong usage. argparse has 2, which means INVALID here."""
+
+    _words: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse the words, and keep them for the message about an unknown command."""
+        self._words = args or ()
+        return super().parse_known_args(args, namespace)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Name the command that is nearest to one that does not exist."""
         known = [name for name in action.choices or () if name != STAGE]
         if isinstance(action, argparse._SubParsersAction) and value not in (*known, STAGE):
             if value in MEANT:
-                self.error(f"found the command {value!r}; accepted: {MEANT[value]}")
+                same = MEANT[value] or measuring([*self._words][[*self._words].index(value) + 1 :])
+                self.error(f"found the command {value!r}; accepted: {same}")
             hint = nearest(value, known)
             self.error(f"found the command {value!r}{hint}; accepted: {', '.join(known)}")
         super()._check_value(action, value)

@@ -44,12 +44,14 @@ class CallVariable(NamedTuple):
         of_plan: whether ``proofmark plan`` has an option of the same name, and a run keeps its
             value.
         mistake: returns what is accepted in place of a value; empty if it may be right.
+        stage: the only stage that reads it, that of a playbook of its own; empty: any may.
     """
 
     type: str
     literal: re.Pattern[str] | None = None
     of_plan: bool = False
     mistake: Callable[[str], str] = lambda _: ""
+    stage: str = ""
 
 
 @dataclass(frozen=True)

@@ -447,7 +447,7 @@ def of_kind(chosen: Scheduler, name: str, kind: type[Kind], verb: str) -> Kind:
         return chosen
     accepted = (other for other in SCHEDULERS.names() if issubclass(SCHEDULERS.get(other), kind))
     found = f"{name!r}, whose nodes the kit cannot {verb}"
-    raise bad_input("partition", "scheduler", found, ", ".join(accepted))
+    raise bad_input("", "partition.scheduler", found, ", ".join(accepted))
 
 
 def present(run: Run, site: Site, nodes: Sequence[str], begun: Collection[str] = ()) -> list[str]:

@@ -16,6 +16,7 @@ from proofmark.common.errors import BadInput, InputError, NothingToRun, bad_inpu
 from proofmark.common.grouping import batched
 from proofmark.common.input_limits import MAX_REPEATS, MAX_STEPS
 from proofmark.common.message import Message
+from proofmark.common.printed_command import option_of
 from proofmark.common.text import duration
 from proofmark.common.yaml_models import placed
 from proofmark.plan.plan import Group, Job, Plan
@@ -208,6 +209,9 @@ def limit_mistakes(benchmarks: Benchmarks, site: Site) -> list[InputError]:
 
 def located(site: Site, mistake: InputError) -> InputError:
     """Return a mistake in the facts of the partition, or in an item, with its file and line."""
+    option = mistake.key.removeprefix("partition.")
+    if not mistake.file and option in site.replaced:
+        return replace(mistake, file=option_of(option), key="")
     facts = variable_files(site.facts)
     files = {"": facts, f"{site.facts}": facts, f"{site.contract_file}": [site.contract_file]}
     parts = [int(part) if part.isdecimal() else part for part in mistake.key.split(".")]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from proofmark.cases.case import Case
+from proofmark.cases.loading import with_line
 from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks
 from proofmark.common.errors import BadInput, InputError, NothingToRun, nearest
@@ -43,86 +43,69 @@ from proofmark.plan.selection import (
     selection,
     selection_mistakes,
 )
+from proofmark.plan.step import COUNTED
 from proofmark.site.contract_document import ContractItem
 from proofmark.site.groups import COMPUTE
+from proofmark.site.hardware import NODE, StatedNode
 from proofmark.site.inventory import Inventory, Site, read_sites
 from proofmark.site.machines import Machine, Machines, machines_of
 from proofmark.site.node.probe_text import unread_lines
+from proofmark.site.partition import Partition
 
 
-def system_mistakes(benchmarks: Benchmarks, inventories: Path) -> list[InputError]:
+def sites_in(inventories: Path) -> tuple[list[Site], list[InputError]]:
+    """Return the partitions of all inventories below a folder, and the mistakes in the others."""
+    sites, mistakes = list[Site](), list[InputError]()
+    for folder in sorted(inventories.iterdir()):
+        try:
+            read, wrong = read_sites(folder, COMPUTE)
+        except BadInput as error:
+            read, wrong = [], [*error.mistakes]
+        sites += read
+        mistakes += wrong
+    return sites, mistakes
+
+
+def system_mistakes(
+    benchmarks: Benchmarks, sites: Sequence[Site], wrong: Sequence[InputError]
+) -> list[InputError]:
     """Return the mistakes in references that select no figure of their own system.
 
-    A system is a partition with a stated topology in one of the inventories. No node is probed.
+    A system is a real partition with a stated topology. No node is probed.
 
     Args:
-        inventories: the folder with a folder for each site.
+        sites: the partitions of all inventories.
+        wrong: the mistakes because of which a partition is not one of `sites`.
     """
-    references = []
+    named: dict[str, list[_Named]] = {}
     for name, case in benchmarks.cases.items():
         for index, reference in enumerate(case.references):
             if reference.system is not None:
-                references.append((name, index, reference))
-    mistakes: list[InputError] = []
-
-    @cache  # an inventory has several systems, and may have thousands of hosts
-    def read(folder: Path) -> tuple[list[Site], list[InputError]]:
-        return read_sites(folder, COMPUTE)
-
-    for system in dict.fromkeys(reference.system for _, _, reference in references):
-        named = [each for each in references if each[2].system == system]
-        try:
-            sites = _sites(inventories, str(system), read)
-        except BadInput as error:
-            mistakes += error.mistakes
+                named.setdefault(reference.system, []).append((name, index, reference))
+    declared: dict[str, list[Site]] = {}
+    for site in sites:
+        if site.partition.origin == "measured" and site.partition.node.topology:
+            declared.setdefault(site.partition_name, []).append(site)
+    mistakes = [*wrong] if named.keys() - declared.keys() else []
+    for system, references in named.items():
+        if system in declared:
+            mistakes += _mistakes_on(declared[system], references, benchmarks)
             continue
-        if not sites:
-            known = sorted({path.stem for path in inventories.glob(f"*/{VARIABLES}/*")} - {"all"})
-            found = f"{system!r}, which no inventory declares{nearest(str(system), known)}"
-            accepted = f"a partition with node.topology in {inventories.name}/"
-            mistakes += (
-                InputError(_file(benchmarks, case), f"references.{index}.system", found, accepted)
-                for case, index, _ in named
-            )
-            continue
-        mistakes += _mistakes_on(sites, named, benchmarks)
+        found = f"{system!r}, which no inventory declares{nearest(system, declared)}"
+        accepted = "a partition with node.topology in inventory/"
+        mistakes += (
+            InputError(_file(benchmarks, case), f"references.{index}.system", found, accepted)
+            for case, index, _ in references
+        )
     return mistakes
 
 
-VARIABLES = "group_vars"
 _Named = tuple[str, int, Reference]
 """A case, the index of one of its references, and the reference."""
 
 
 def _file(benchmarks: Benchmarks, case: str) -> str:
     return str(benchmarks.folder / f"{case}.yml")
-
-
-def _sites(
-    inventories: Path,
-    system: str,
-    read: Callable[[Path], tuple[list[Site], list[InputError]]],
-) -> list[Site]:
-    """Return the real partitions with the name `system` whose topology the inventory states.
-
-    Raises:
-        BadInput: the facts of such a partition are wrong.
-    """
-    folders = {path.parents[1] for path in inventories.glob(f"*/{VARIABLES}/{system}")}
-    folders |= {path.parents[1] for path in inventories.glob(f"*/{VARIABLES}/{system}.yml")}
-    found: list[Site] = []
-    for folder in sorted(folders):
-        sites, mistakes = read(folder)
-        if mistakes:
-            raise BadInput(*mistakes)
-        found += (
-            site
-            for site in sites
-            if site.partition_name == system
-            and site.partition.origin == "measured"
-            and site.partition.node.topology
-        )
-    return found
 
 
 def _mistakes_on(
@@ -287,7 +270,7 @@ def validate(
             found += package_mistakes
         whole = any(site is each for each in sites)
         machines, more = _machines(site, whole=whole)
-        wrong_facts = _broken_rules(benchmarks, site, machines, known)
+        wrong_facts = broken_rules(benchmarks, site, machines, known)
         found += [*more, *wrong_facts]
         facts: dict[str, str] = {}
         for each in machines.values():
@@ -336,6 +319,7 @@ def _wrong_facts(
     yield from _duplicates(site)
     yield from preinstalled_mistakes(benchmarks, site)
     yield from _unread_facts(benchmarks, site)
+    yield from _of_nothing(site)
     yield from limit_mistakes(benchmarks, site)
 
 
@@ -359,6 +343,18 @@ def _unread_facts(benchmarks: Benchmarks, site: Site) -> Iterator[InputError]:
             yield InputError("", f"partition.facts.{fact}", found, "a name in the cases")
 
 
+def _of_nothing(site: Site) -> Iterator[InputError]:
+    """Yield the keys of ``sources`` and ``assumed`` that nothing of the partition has."""
+    partition = site.partition
+    for part in ("sources", "assumed"):
+        for key in getattr(partition.node, part):
+            known = [*StatedNode.model_fields, *Partition.model_fields, *partition.facts]
+            if key not in known:
+                found = f"a fact that nothing has{nearest(key, known)}"
+                accepted = "a key of partition.node, of partition or of partition.facts"
+                yield InputError("", f"partition.{NODE}.{part}.{key}", found, accepted)
+
+
 def _machines(site: Site, *, whole: bool) -> tuple[dict[str, Machine], list[InputError]]:
     """Return the machine of the site in each mode, or the mistakes in their declarations.
 
@@ -378,18 +374,6 @@ def _machines(site: Site, *, whole: bool) -> tuple[dict[str, Machine], list[Inpu
         except BadInput as error:
             mistakes += error.mistakes
     return ({}, mistakes) if mistakes else (of_modes, [])
-
-
-def _broken_rules(
-    benchmarks: Benchmarks,
-    site: Site,
-    machines: Mapping[str, Machine],
-    packages: Collection[str] | None,
-) -> list[InputError]:
-    found: list[InputError] = []
-    for machine in machines.values():
-        found += fact_mistakes(benchmarks, site, machine, packages)
-    return found
 
 
 def _plans(
@@ -435,23 +419,26 @@ def _plans(
     return plans, mistakes, idle
 
 
-def fact_mistakes(
-    benchmarks: Benchmarks, site: Site, machine: Machine, packages: Collection[str] | None
-) -> Iterator[InputError]:
-    """Yield the mistakes in facts of the partition on which cases have a condition.
+def broken_rules(
+    benchmarks: Benchmarks,
+    site: Site,
+    machines: Mapping[str, Machine],
+    packages: Collection[str] | None,
+) -> list[InputError]:
+    """Return the mistakes in facts of the partition on which cases have a condition, in each mode.
 
     All facts are accepted if nothing is measured on real nodes. An inventory without a topology is
     used on different machines: there only the cases whose package is in `packages` count.
     """
-    partition = site.partition
-    if partition.origin != "measured":
-        return
-    for name, case in benchmarks.cases.items():
-        elsewhere = packages is not None and case.package not in packages
-        if not partition.node.topology and elsewhere:
-            continue
-        for fact in case.facts.keys() & partition.facts.keys():
-            yield from _broken_rule(f"{benchmarks.folder / name}.yml", case, fact, site, machine)
+    partition, found = site.partition, list[InputError]()
+    stated = bool(partition.node.topology) or packages is None
+    for name, case in benchmarks.cases.items() if partition.origin == "measured" else ():
+        if stated or case.package in (packages or ()):
+            file = f"{benchmarks.folder / name}.yml"
+            for fact in case.facts.keys() & partition.facts.keys():
+                for machine in machines.values():
+                    found += _broken_rule(file, case, fact, site, machine)
+    return found
 
 
 def _broken_rule(
@@ -468,6 +455,26 @@ def _broken_rule(
         if not right:
             accepted = render(text, names, file=file, key=key)
             yield InputError("", f"partition.{key}", shown(site.partition.facts[fact]), accepted)
+
+
+def unprovided(benchmarks: Benchmarks, known: Mapping[str, Collection[str]]) -> list[InputError]:
+    """Return the packages and programs of cases that no environment and no site provides.
+
+    Args:
+        known: the programs by package; empty if the programs of a package are not listed.
+    """
+    mistakes = []
+    for name, case in benchmarks.cases.items():
+        programs = known.get(case.package) or (case.program,)
+        for key, word, words in (
+            ("package", case.package, known),
+            ("program", case.program, programs),
+        ):
+            if case.launch != COUNTED and word not in words and "{" not in word:
+                found = f"{word!r}, which nothing provides{nearest(word, words)}"
+                accepted = ", ".join(sorted(words))
+                mistakes.append(InputError(_file(benchmarks, name), key, found, accepted))
+    return [*map(with_line, mistakes)]
 
 
 def preinstalled_mistakes(benchmarks: Benchmarks, site: Site) -> Iterator[InputError]:

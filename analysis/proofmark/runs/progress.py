@@ -131,7 +131,7 @@ class Progress:
             parts.append(f"{self.failed} failed (exit code not 0)")
         parts += [f"running {step.step.id}" for step in self.running]
         parts += self._repeat_parts()
-        if self.disturbed_by and (before is None or self.repeats != before.repeats):
+        if self.disturbed_by and not (before and before.disturbed_by):
             parts.append(f"disturbed by {self.disturbed_by}")
         if self.done < len(self.steps):
             parts.append(f"{self.steps_per_hour:.0f} steps/h" if self.done else "no rate yet")

@@ -34,6 +34,7 @@ from proofmark.common.printed_command import (
     PATH,
     CallVariable,
     Part,
+    setting,
     without,
 )
 from proofmark.common.translation import LANGUAGES
@@ -66,7 +67,12 @@ _OWN: Mapping[str, CallVariable] = {
         "str", mistake=lambda text: "" if text in LANGUAGES else ", ".join(LANGUAGES)
     ),
     "provision_from": CallVariable("str", NAME, of_plan=True),
-    "scratch_dir": CallVariable("path", PATH, of_plan=True),
+    "scratch_dir": CallVariable(
+        "path",
+        PATH,
+        of_plan=True,
+        mistake=lambda text: "" if text.startswith(("/", "~")) else "an absolute path",
+    ),
     "baseline": CallVariable("str", NAME, of_plan=True),
     "accept_unjudged": CallVariable("bool", _BOOL, of_plan=True),
     "signing_key": CallVariable(
@@ -75,7 +81,7 @@ _OWN: Mapping[str, CallVariable] = {
     ),
     "proofmark_runs": CallVariable("path"),
     "confirm_reboot": CallVariable("bool", _BOOL),
-    "mode": CallVariable("str"),
+    "mode": CallVariable("str", stage="mode"),
     "take_over": CallVariable("bool"),
     "window_ends": CallVariable("str", mistake=lambda text: "" if moment(text) else MOMENT),
     "bmc_user": CallVariable("str"),
@@ -101,8 +107,8 @@ def call_variables() -> Mapping[str, CallVariable]:
     return variables
 
 
-_MEANT = {"case": "suite", "cases": "suite"}
-"""Names that people try for another one: a case is measured as a suite of its own."""
+_MEANT = ("case", "cases")
+"""Names that people try: a case is measured as a suite of its own."""
 TRUTH = "true, false, yes, no, on, off, 1 or 0"
 KINDS = {
     "bool": TRUTH,
@@ -115,6 +121,7 @@ KINDS = {
     "string": "a text",
 }
 """The types of Ansible's argument specs and options in words."""
+PORT = "a port: a whole number from 1 to 65535"
 OF_ONE_HOST = frozenset({"ansible_host", "ansible_ssh_host", "inventory_hostname"})
 """Variables that would give every node the address of one."""
 INTERPRETER = "ansible_python_interpreter"
@@ -140,12 +147,13 @@ def literal_variable(name: str, value: str) -> Part:
 
 
 def refused_extra_variables(
-    given: Mapping[str, Any], connection: Collection[str], kit: Path
+    given: Mapping[str, Any], connection: Collection[str], kit: Path, stages: Collection[str]
 ) -> Iterator[InputError]:
     """Yield a mistake for each extra variable that is not documented, or has another type.
 
     Args:
         kit: the folder whose `roles/` have the options that an inventory may set.
+        stages: those of the playbook, which reads no variable of another playbook alone.
     """
     from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
@@ -153,7 +161,10 @@ def refused_extra_variables(
     known = {*variables, *connection, INTERPRETER} - OF_ONE_HOST
     names = sorted(map(str, given))
     for name in filter(variables.__contains__, names):
-        kind, value = variables[name].type, given[name]
+        kind, value, stage = variables[name].type, given[name], variables[name].stage
+        if stage and stage not in stages:
+            accepted = f"playbooks/{stage}.yml, which alone reads it"
+            yield InputError(f"-e {name}", "", f"{value!r} for another playbook", accepted)
         checked = ArgumentSpecValidator({name: {"type": kind}}).validate({name: value})
         accepted = KINDS[kind] if checked.error_messages else variables[name].mistake(f"{value}")
         if accepted and value != "":
@@ -163,12 +174,16 @@ def refused_extra_variables(
     unknown = [name for name in names if name not in known and name != _WITHOUT_NAME]
     settings = _options_of_roles(kit) if unknown else {}
     for name in [*unknown]:
-        if name in settings:
-            accepted = "this name in the inventory, for example in group_vars/<partition>/"
-            yield InputError(f"-e {name}", "", "a setting of the site", accepted)
+        found, accepted = "a setting of the site", "this name in the inventory, for example in "
+        accepted += "group_vars/<partition>/"
+        if name in _MEANT:
+            found = repr(given[name])
+            accepted = f"{setting('suite', given[name])}: each case is a suite of its name"
+        if name in settings or name in _MEANT:
+            yield InputError(f"-e {name}", "", found, accepted)
             unknown.remove(name)
     if unknown:
-        hint = nearest(_MEANT.get(unknown[0], unknown[0]), variables)
+        hint = nearest(unknown[0], variables)
         found = f"{'an unknown variable' if len(unknown) == 1 else 'unknown variables'}{hint}"
         accepted = f"{', '.join(variables)}, and variables of connections (ansible_user)"
         yield InputError(f"-e {', '.join(unknown)}", "", found, accepted)
@@ -370,6 +385,7 @@ def _stated(inventory: Path) -> Iterator[Variable | InputError]:
             yield from _of_ini(file)
 
 
+_NO_HOST = re.compile(r",|:$")
 _SECTION = re.compile(r"\[([^\]\s:]+)(?::(\w+))?\]")
 _OF_INI = re.compile(r"(\w+)\s*=\s*('[^']*'|\"[^\"]*\"|\S*)")
 
@@ -394,7 +410,7 @@ def _of_ini(file: Path) -> Iterator[Variable | InputError]:
             yield InputError(
                 place, f"{name}.children", found, f"a group: {', '.join(sorted(groups))}"
             )
-        elif kind == "hosts" and "," in re.sub(r"\[[^\]]*\]", "", line.split()[0]):
+        elif kind == "hosts" and _NO_HOST.search(re.sub(r"\[[^\]]*\]", "", line.split()[0])):
             yield InputError(place, f"{name}.hosts", repr(line), ONE_HOST)
         else:
             for key, value in _OF_INI.findall(line):
@@ -456,6 +472,9 @@ def mistakes_in(inventory: Path, types: Mapping[str, str]) -> Iterator[InputErro
     for each in _stated(inventory):
         if isinstance(each, InputError):
             yield each
+        elif each.name == "partition" and each.folder == OF_VARIABLES[1]:
+            accepted = "group_vars/PARTITION: a partition is what its nodes have in common"
+            yield InputError(each.place, each.name, "facts of one host", accepted)
         elif accepted := _accepted(each.value, every, each.name):
             found = _OF_NODES.get(type(each.value)) or repr(each.value.value)
             yield InputError(each.place, each.name, found, accepted)
@@ -471,10 +490,11 @@ def _accepted(node: yaml.Node, types: Mapping[str, str], name: str) -> str:
     if kind in ("bool", "boolean"):
         return "" if node.value.lower() in re.split(r", | or ", TRUTH) else TRUTH
     try:
-        _NUMBERS.get(kind, str)(node.value)
+        number = _NUMBERS.get(kind, str)(node.value)
     except ValueError:
         return KINDS[kind]
-    return ""
+    is_port = kind in _NUMBERS and name.endswith("_port")
+    return PORT if is_port and number not in range(1, 65536) else ""
 
 
 def near_variables(inventory: Path, known: Collection[str]) -> Iterator[InputError]:

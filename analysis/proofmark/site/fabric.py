@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import pairwise
 from typing import Literal
 
 from pydantic import model_validator
@@ -99,9 +98,15 @@ class Fabric(StrictModel):
 
     @model_validator(mode="after")
     def _nested(self) -> Fabric:
-        sizes = [level.hosts_per_switch for level in self.levels if level.hosts_per_switch]
-        if any(outer % inner for inner, outer in pairwise(sizes)):
-            raise KeyMistake("a switch of whole switches of the level before it", "levels")
+        inner = 1
+        for place, level in enumerate(self.levels):
+            key, outer = ("levels", place), level.hosts_per_switch
+            if outer and outer % inner:
+                words = f"a multiple of {inner}, of the level before it: whole switches"
+                raise KeyMistake(words, *key, "hosts_per_switch")
+            if level.name in self.names[place + 1 :]:
+                raise KeyMistake("a name of no other level, and not that of top", *key, "name")
+            inner = outer or inner
         return self
 
     @property

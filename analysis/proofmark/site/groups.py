@@ -559,14 +559,19 @@ def _group(
     settings = {}
     aliases = {}
     of_this_machine = []
+    owners: dict[Any, str] = {}
     for host in selected:
         values = values_of(host)
         own = _aliases(values.pop(ALIASES, []))
         if named:
             local = values.get(CONNECTION) == "local"
         else:
-            settings[host] = reader.of(host, values)
-            local = settings[host].local
+            settings[host] = way = reader.of(host, values)
+            local = way.local
+            owner = owners.setdefault((way.host_name or host, way.port, way.options), host)
+            if owner != host and not local:
+                found = f"{way.host_name!r}, by which {owner} is reached too"
+                raise bad_input(f"host {host}", "ansible_host", found, "another address")
         if local:
             of_this_machine.append(host)
             own.append(os.uname().nodename)

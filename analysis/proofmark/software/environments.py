@@ -21,8 +21,8 @@ from pydantic import Field, model_validator
 from proofmark.common.errors import bad_input
 from proofmark.common.processes import run_command
 from proofmark.common.shared_models import StrictModel
-from proofmark.common.yaml_models import load
-from proofmark.software.installed import Installed, Provided
+from proofmark.common.yaml_models import load, parse_yaml
+from proofmark.software.installed import Installed, Provided, spellings
 from proofmark.software.spack.lock_check import similar_environment
 
 FILES = ("spack.yaml", "system.yml")
@@ -61,6 +61,8 @@ def file_of_system(folder: Path, name: str) -> Path:
     return own if own.is_file() else folder / GENERIC / "system.yml"
 
 
+SUITE = Path("common/suite.yaml")
+"""In ``environments/``: the packages of Spack and their versions."""
 SOURCES = Path("common/sources")
 """In ``environments/``: a folder for each package, with the C file of its program."""
 COMPILE = ("gcc", "-std=c11", "-O2", "-fopenmp")
@@ -258,6 +260,23 @@ def programs_of_system(environments: Path, name: str) -> Mapping[str, Collection
     """
     packages = load(file_of_system(environments, name), System).packages
     return {package: source.programs.keys() for package, source in packages.items()}
+
+
+def provided(environments: Path) -> dict[str, Collection[str]]:
+    """Return all packages of `environments`, each with its programs; empty if they are not listed.
+
+    A checkout without the list of the packages has none.
+
+    Raises:
+        BadInput: a file is wrong.
+    """
+    if not (environments / SUITE).is_file():
+        return {}
+    every = parse_yaml((environments / SUITE).read_text(encoding="utf-8"), SUITE)["packages"]
+    known: dict[str, Collection[str]] = dict.fromkeys((*every, *own_packages(environments)), ())
+    for name in environments_with(environments, "system.yml"):
+        known |= programs_of_system(environments, name)
+    return known | spellings(environments).programs
 
 
 def sources_of(file: Path, packages: Iterable[str]) -> dict[str, Source]:

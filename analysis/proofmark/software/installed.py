@@ -95,9 +95,11 @@ class Spelling(StrictModel):
 class Spellings(StrictModel):
     """The file ``environments/common/programs.yml``.
 
-    `easybuild_gcc` is the version of gcc in the toolchain of the easystack.
+    `easybuild_gcc` is the version of gcc in the toolchain of the easystack. `programs` are all
+    programs of a package, by package.
     """
 
+    programs: dict[str, tuple[str, ...]]
     easybuild_gcc: str
     spack: dict[str, Spelling]
     easybuild: dict[str, Spelling]

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -120,9 +121,27 @@ class TestUsage:
         with pytest.raises(SystemExit) as stopped:
             main([word])
         assert stopped.value.code == 3
-        assert f"accepted: {MEANT[word]}\n" in capsys.readouterr().err
+        usual = "ansible-playbook acceptance.yml -l PARTITION -e suite=SUITE"
+        assert f"accepted: {MEANT[word] or usual}\n" in capsys.readouterr().err
         for name in re.findall(r"proofmark (\w+)", MEANT[word]):
             assert name in COMMANDS
+
+    @pytest.mark.parametrize(
+        ("line", "same"),
+        [
+            ("run stream -l node0042", "-l node0042 -e suite=stream"),
+            ("run --suite quick -i inventory/x", "-i inventory/x -l PARTITION -e suite=quick"),
+            ("-v start hpl -l 'knl[1-2]' --now", "-l 'knl[1-2]' -e suite=hpl"),
+            ("run -l", "-l PARTITION -e suite=SUITE"),
+        ],
+    )
+    def test_a_command_that_people_try_leads_to_the_whole_right_one(
+        self, capsys: pytest.CaptureFixture[str], line: str, same: str
+    ) -> None:
+        with pytest.raises(SystemExit):
+            main(shlex.split(line))
+        said = capsys.readouterr().err
+        assert f"accepted: ansible-playbook acceptance.yml {same}\n" in said
 
     def test_help_is_a_word(self, capsys: pytest.CaptureFixture[str]) -> None:
         printed = []

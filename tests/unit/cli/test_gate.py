@@ -48,7 +48,9 @@ def test_a_gate_that_cannot_be_made_is_refused(
 def test_a_scheduler_without_reservations_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     site = ROOT / "inventory/local"
     assert main(["gate", "hold", "-i", f"{site}", "-l", "local"]) == BAD_INPUT
-    assert "'none', whose nodes the kit cannot reserve; accepted: slurm" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "partition.yml:" in said and ": partition.scheduler: found" in said
+    assert "'none', whose nodes the kit cannot reserve; accepted: slurm" in said
 
 
 SILENT = "slurm_load_node: Unable to contact slurm controller (connect failure)"

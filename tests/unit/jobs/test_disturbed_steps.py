@@ -110,8 +110,9 @@ def test_a_step_that_stays_disturbed_is_named_at_the_end(
 
     execute(run, "none", told)
     assert any("repeating 0001-fake (execution 3 of 3)" in line for line in lines), lines
-    assert "1 step disturbed in all executions · disturbed by " in lines[-1]
-    assert "backup (45 % of a CPU)" in lines[-1]
+    assert "1 step disturbed in all executions" in lines[-1]
+    (said,) = (line for line in lines if "disturbed by " in line)
+    assert "backup (45 % of a CPU)" in said
     assert [(each.execution, each.state) for each in now(run).repeats] == [(3, GAVE_UP)]
     assert main(["status", str(run.folder)]) == 0
     text = capsys.readouterr().out

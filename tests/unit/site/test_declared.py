@@ -115,7 +115,10 @@ def test_the_distance_of_two_hosts_is_their_nearest_common_switch() -> None:
     assert distances == ["chip", "card", "card", "switch"]
     assert fabric.location(5) == {"chip": "chip-003", "card": "card-002", "rack": "rack-001"}
     levels[1]["hosts_per_switch"] = 3
-    with pytest.raises(ValidationError, match="levels: a switch of whole switches of the level"):
+    with pytest.raises(ValidationError, match=r"levels\.1\.hosts_per_switch: a multiple of"):
+        Fabric.model_validate({"levels": levels})
+    levels[1] = {"name": "chip", "hosts_per_switch": 4}
+    with pytest.raises(ValidationError, match=r"levels\.0\.name: a name of no other level"):
         Fabric.model_validate({"levels": levels})
 
 

@@ -96,6 +96,21 @@ WRONG: dict[str, tuple[Edits, str, str]] = {
         "partition.firmware.bmc: found 'nod', which is not defined, did you mean 'node'?",
         "accepted: node, number, KiB",
     ),
+    "open-brace-of-a-bmc": (
+        add(f"{REDFISH}bmc: '{{node-idrac'}}\n"),
+        "partition.firmware.bmc: found '{node-idrac'; accepted: a closing brace for each op",
+        "",
+    ),
+    "source-of-nothing": (
+        {"topology: the offer": "topologi: the offer"},
+        "partition.node.sources.topologi: found a fact that nothing has, did you mean 'topology'?",
+        "accepted: a key of partition.node, of partition or of partition.facts",
+    ),
+    "assumption-about-nothing": (
+        {"cpu_model: an example": "cpu_modl: an example"},
+        "partition.node.assumed.cpu_modl: found a fact that nothing has, did you mean 'cpu_model'?",
+        "accepted: a key of partition.node, of partition or of partition.facts",
+    ),
     "address-of-no-function": (
         add(f"{REDFISH}bmc: '{{host}}-bmc'}}\n"),
         "partition.firmware.bmc: found 'host', which is not defined; accepted: node, number, KiB",
@@ -505,6 +520,16 @@ MISSPELLED = {
         "[cluster]\nn1,n2\n[compute:children]\ncluster\n",
         ":2: cluster.hosts: found 'n1,n2'; accepted: one host on a line, or a range",
     ),
+    "colon-after-a-host": (
+        "hosts",
+        "[cluster]\nn1:\n[compute:children]\ncluster\n",
+        ":2: cluster.hosts: found 'n1:'; accepted: one host on a line, or a range",
+    ),
+    "empty-file": (
+        "hosts",
+        "\n",
+        ": all.children.compute: found no such group; accepted: host",
+    ),
     "template": (
         "group_vars/all.yml",
         "our_own: {{ other }}\n",
@@ -606,9 +631,8 @@ def test_a_wrong_fact_is_named_where_it_stands(
     assert re.match(rf"{inventory / FACTS}:\d+: partition.facts.hpl_nb: found ", nb)
     assert nb.endswith("; accepted: a whole number from 1")
     edit(inventory, {"stream_array_size: .*": "stream_array_size: 64000000"})
-    if "auto" in key:
-        assert main(["plan", "-i", f"{inventory}", "-l", "cluster", "--suite", "full"]) == 3
-        assert nb in capsys.readouterr().err
+    assert main(["plan", "-i", f"{inventory}", "-l", "cluster", "--suite", "quick"]) == 3
+    assert nb in capsys.readouterr().err
 
 
 def test_a_wrong_fact_does_not_hide_what_a_contract_cannot_judge(
@@ -927,3 +951,92 @@ def test_what_no_machine_can_have_is_refused(
     for line in said:
         assert re.fullmatch(rf"{re.escape(str(file))}:\d+: {re.escape(expected)}", line), line
     assert len(said) <= 1
+
+
+OF_CASES = {
+    "package": (
+        "package: steam",
+        ":2: package: found 'steam', which nothing provides, did you mean 'stream'?; accepted: ",
+    ),
+    "program": (
+        "program: streem_c",
+        ":3: program: found 'streem_c', which nothing provides, did you mean 'stream_c'?",
+    ),
+    "defaults": (
+        "defaults:\n  thread: 1\npackage: stream",
+        ":3: defaults.thread: found a default that nothing uses: 'thread', did you mean 'threads'?",
+    ),
+}
+
+
+@pytest.mark.fault("mistake-in-a-site")
+@pytest.mark.parametrize("key", OF_CASES)
+def test_a_name_in_a_case_that_nothing_has_is_refused(
+    inventory: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    key: str,
+) -> None:
+    """A package that a site has by itself is right."""
+    for name in ("benchmarks", "environments"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("samples"))
+    monkeypatch.setenv("PROOFMARK_KIT", f"{tmp_path}")
+    (tmp_path / "inventory").mkdir()
+    case = tmp_path / "benchmarks/stream.yml"
+    edit(tmp_path, {f"^{'package' if key == 'defaults' else key}: .*": OF_CASES[key][0]}, case)
+    expected = f"proofmark: {case}{OF_CASES[key][1]}"
+    for command in (["cases", "--check"], ["check", "-i", f"{inventory}", "--suite", "quick"]):
+        assert main(command) == 3
+        said = capsys.readouterr().err.splitlines()
+        assert [line for line in said if line.startswith(expected)], said
+    if key == "package":
+        edit(inventory, add("  preinstalled: {steam: {prefix: /apps, version: '5'}}\n"))
+        edit(inventory, {"provision_from: .*": "provision_from: preinstalled"})
+        shutil.copytree(inventory, tmp_path / "inventory/mysite")
+        main(["cases", "--check"])  # this folder has no site with the systems of references
+        assert ": package: " not in capsys.readouterr().err
+
+
+ON_HOSTS = {
+    "facts-of-a-host": (
+        {"node001.yml": "partition: {scheduler: slurm}\n"},
+        "node001.yml:1: partition: found facts of one host; accepted: group_vars/PARTITION",
+    ),
+    "port": (
+        {"node001.yml": "ansible_port: 99999\n"},
+        "node001.yml:1: ansible_port: found '99999'; accepted: a port: a whole number from 1",
+    ),
+    "one-address": (
+        {name: "ansible_host: 10.0.0.1\n" for name in ("node001.yml", "node002.yml")},
+        "node001.yml:1: host node002: ansible_host: found '10.0.0.1', by which node001 is reached",
+    ),
+    "two-addresses": (
+        {f"node00{n}.yml": f"ansible_host: 10.0.0.{n}\nour_port: 0\n" for n in (1, 2)},
+        "",
+    ),
+}
+
+
+@pytest.mark.fault("mistake-in-a-site")
+@pytest.mark.parametrize("name", ON_HOSTS)
+def test_a_slip_in_the_variables_of_a_host_is_named(
+    inventory: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The control has two addresses."""
+    files, expected = ON_HOSTS[name]
+    (inventory / "host_vars").mkdir()
+    for file, text in files.items():
+        (inventory / "host_vars" / file).write_text(text)
+    said = mistakes(capsys, inventory)
+    assert [each.startswith(f"{inventory}/host_vars/{expected}") for each in said] == (
+        [True] * bool(expected)
+    )
+
+
+def test_a_wrong_value_of_an_option_names_the_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """It was named as a key of the inventory, which has another value."""
+    site = ["-i", f"{ROOT}/inventory/template", "-l", "cluster"]
+    assert main(["plan", *site, "--provision-from", "sytem"]) == 3
+    expected = "proofmark: --provision-from: found 'sytem', did you mean 'system'?; accepted: "
+    assert capsys.readouterr().err.startswith(expected)

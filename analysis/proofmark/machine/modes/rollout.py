@@ -13,6 +13,7 @@ from pathlib import Path
 from time import monotonic
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
+from proofmark.common.expressions import flaws
 from proofmark.common.grouping import batched
 from proofmark.common.nodesets import folded, nodes_by
 from proofmark.machine.bmc.back_end import (
@@ -407,6 +408,9 @@ def hosts_of(site: Site, firmware: Firmware) -> dict[str, Host]:
     hosts: dict[str, Host] = {}
     owners: dict[tuple[str, str], str] = {}
     used, facts = BACK_ENDS.get(firmware.back_end).uses_bmcs, site.facts
+    for key in ("bmc", "system"):
+        for found, accepted in flaws(getattr(firmware, key)):
+            raise bad_input(facts, f"partition.firmware.{key}", found, accepted)
     for number, node in enumerate(site.partition_hosts or site.hosts):
         address = address_of(firmware.bmc, number, node, facts)
         system = address_of(firmware.system, number, node, facts, "system")

@@ -26,10 +26,17 @@ MESSAGES: Mapping[str, str] = {
 }
 """The messages of the package: the code of each, and its English template."""
 
+_ROLLS = re.compile(r"(?i:true|false|node|rack)")
+
+
+def _no_rolling(text: str) -> str:
+    return "" if _ROLLS.fullmatch(text) else "true, false, node or rack"
+
+
 VARIABLES: Mapping[str, CallVariable] = {
-    "rolling": CallVariable("str", re.compile(r"(?i:true|false|node|rack)"), of_plan=True),
-    "gate_accept_unjudged": CallVariable("bool"),
-    "gate_whole_partition": CallVariable("bool"),
+    "rolling": CallVariable("str", _ROLLS, of_plan=True, mistake=_no_rolling),
+    "gate_accept_unjudged": CallVariable("bool", stage="gate"),
+    "gate_whole_partition": CallVariable("bool", stage="gate"),
     "gate_node_hours": CallVariable("float"),
 }
 """The variables of a call that the package adds."""

@@ -56,11 +56,10 @@ from proofmark.packages.service.gates import (
     unnamed_gate,
 )
 from proofmark.packages.service.rolling_nodes import decisions_of
-from proofmark.plan.expansion import make_plan
+from proofmark.plan.expansion import located, make_plan
 from proofmark.records.stored_readings import stored_or_read
 from proofmark.runs.run import benchmarks_of
 from proofmark.runs.state import is_locked, site_folder
-from proofmark.site.execution import Queue
 from proofmark.site.inventory import Site, load_site
 from proofmark.site.machines import machines_of
 
@@ -453,9 +452,7 @@ def _drained(site: Site) -> dict[str, str]:
 
 
 def _actions(state: GateState, site: Site) -> NodeGate:
-    return NodeGate(
-        state, reserving(site.partition.scheduler, site.partition.queue), say, threading.Event()
-    )
+    return NodeGate(state, reserving(site), say, threading.Event())
 
 
 @contextmanager
@@ -522,10 +519,15 @@ COMMANDS = {
 }
 
 
-def reserving(name: str, queue: Queue | None = None) -> ReservingScheduler:
-    """Return the scheduler `name` if it is a `ReservingScheduler`.
+def reserving(site: Site) -> ReservingScheduler:
+    """Return the scheduler of `site` if it is a `ReservingScheduler`.
 
     Raises:
-        BadInput: there is no such scheduler, or the kit cannot reserve its nodes.
+        BadInput: the kit cannot reserve its nodes.
     """
-    return of_kind(scheduler(name, queue), name, ReservingScheduler, "reserve")
+    name = site.partition.scheduler
+    chosen = scheduler(name, site.partition.queue)
+    try:
+        return of_kind(chosen, name, ReservingScheduler, "reserve")
+    except BadInput as error:
+        raise BadInput(*(located(site, each) for each in error.mistakes)) from None

@@ -16,8 +16,15 @@ from proofmark.common.printed_command import CallVariable
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(|d|h|min|s)", re.ASCII)
 _PER_DAY = {"": 1, "d": 1, "h": 24, "min": 1440, "s": 86400}
 _NUMBER = r"[0-9]{1,6}(?:\.[0-9]{1,20})?"
+_LASTS = re.compile(rf"{_NUMBER}(?:d|h|min|s)?")
+
+
+def _no_days(text: str) -> str:
+    return "" if _LASTS.fullmatch(text) else "days, or a number with h, min or s: 14, 36h, 20min"
+
+
 VARIABLES: Mapping[str, CallVariable] = {
-    "stability_days": CallVariable("str", re.compile(rf"{_NUMBER}(?:d|h|min|s)?"), of_plan=True),
+    "stability_days": CallVariable("str", _LASTS, of_plan=True, mistake=_no_days),
     "stability_load": CallVariable("float", re.compile(_NUMBER), of_plan=True),
 }
 """The variables of a call that the package adds."""
