@@ -25,7 +25,7 @@ from proofmark.common.progress_lines import say
 from proofmark.common.text import size
 from proofmark.common.trust import refuse_untrusted
 from proofmark.machine.bmc.back_end import Credentials, credentials
-from proofmark.plan.expansion import located
+from proofmark.plan.expansion import IdleLimits, located
 from proofmark.plan.kinds import PlanRequest, kind_of, plan_asked
 from proofmark.plan.lacking import Available, available_at, refuse_lacking
 from proofmark.plan.plan import Plan
@@ -182,9 +182,17 @@ def plan_of(
         machines, probe = machines_of(site)
         of_modes = {mode: machines(mode) for mode in site.partition.modes}
         packages, _ = available_at(site, packages_of_kit)
-        if wrong := dict.fromkeys(broken_rules(benchmarks, site, of_modes, packages)):
+        wrong = dict.fromkeys(broken_rules(benchmarks, site, of_modes, packages))
+        try:
+            made = plan_asked(PlanRequest(options, benchmarks, site, machines, shown=shown))
+        except BadInput as error:
+            if not wrong:
+                raise
+            raise BadInput(
+                *wrong, *(error.mistakes if isinstance(error, IdleLimits) else ())
+            ) from None
+        if wrong:
             raise BadInput(*wrong)
-        made = plan_asked(PlanRequest(options, benchmarks, site, machines, shown=shown))
     except BadInput as error:
         raise type(error)(*(located(site, each) for each in error.mistakes)) from None
     return made, machines, probe

@@ -638,7 +638,7 @@ def test_a_wrong_fact_is_named_where_it_stands(
 def test_a_wrong_fact_does_not_hide_what_a_contract_cannot_judge(
     inventory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An array of the size of the caches refuses no plan."""
+    """`plan` names both, as `check` does."""
     edit(inventory, WRONG["small-array"][0])
     words = ["plan", "-i", f"{inventory}", "-l", "cluster", "--suite", "full"]
     item = "{number: A, text: t, case: stream, metric: triad, where: {threads: 99999}"
@@ -649,7 +649,7 @@ def test_a_wrong_fact_does_not_hide_what_a_contract_cannot_judge(
     assert main(words) == 3
     said = capsys.readouterr().err
     assert "contract.yml:" in said and "99999" in said, said
-    assert "stream_array_size" not in said
+    assert "partition.facts.stream_array_size: found 33554431" in said, said
 
 
 def test_a_wrong_back_end_does_not_blame_the_vendor(
