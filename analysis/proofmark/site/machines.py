@@ -137,8 +137,8 @@ has an L3 cache for each pair of cores: a rank in each is no usual layout of HPL
 IDLE_SHARE = 0.1
 """Share of the cores that ranks inside domains of unequal size may leave idle."""
 LIKE_MEMORY = 2.5
-"""The largest quotient of the bought memory and that of a topology: mirrored memory shows a half,
-and a mode can show that in the packages too."""
+"""The largest quotient of the bought memory and that of a topology: mirrored memory shows a half. A
+virtual node has any part of the memory of the topology."""
 
 
 def machines_of(site: Site) -> tuple[Callable[[str], Machine], str]:
@@ -222,7 +222,7 @@ def contradictions(site: Site, node: StatedNode) -> Iterator[InputError]:
     stated, found = memory.all_bytes, 0
     if node.topology:
         found = topology_of_mode(site, site.partition.current_mode).memory_bytes
-    if stated and found and not 1 / LIKE_MEMORY <= stated / found <= LIKE_MEMORY:
+    if stated and found and stated > LIKE_MEMORY * found:
         key = "module_bytes" if memory.module_bytes else "bytes"
         accepted = f"{size(found)}, as in the topology"
         yield InputError(file, f"partition.{NODE}.memory.{key}", size(stated), accepted)
