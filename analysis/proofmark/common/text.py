@@ -43,6 +43,11 @@ def by_number(name: str) -> list[tuple[int, str]]:
     return [(int(digits or 0), text) for text, digits in re.findall(r"(\D*)(\d*)", name)]
 
 
+def whole_number(text: str) -> int | None:
+    """Return a number in at most 20 digits, as a counter of 64 bits has; None for another text."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 20 else None
+
+
 def one_line(text: str) -> str:
     """Return `text` in one line without control characters, at its ends without blanks.
 

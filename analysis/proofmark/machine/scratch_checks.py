@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.nodesets import folded, nodes_by
 from proofmark.common.progress_lines import say
-from proofmark.common.text import size
+from proofmark.common.text import size, whole_number
 from proofmark.machine.node_commands import check_failure_budget, run_on_nodes
 from proofmark.runs.job_folder import JobFolder
 from proofmark.runs.run import Run
@@ -124,10 +124,9 @@ def _quota(lines: Iterable[str], source: str) -> list[int]:
     hard limit, …; a limit of 0 means no limit.
     """
     rows = (line.split() for line in lines)
-    limits = [(row[1], row[3]) for row in rows if len(row) > 4 and row[0] == source]
-    return [
-        max(0, int(hard) - int(used.rstrip("*"))) * 1024 for used, hard in limits if int(hard) > 0
-    ]
+    found = [(row[1], row[3]) for row in rows if len(row) > 4 and row[0] == source]
+    limits = [(whole_number(used.rstrip("*")) or 0, whole_number(hard)) for used, hard in found]
+    return [max(0, hard - used) * 1024 for used, hard in limits if hard]
 
 
 def judge_scratch(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +148,28 @@ def test_no_listing_raises_another_exception(name: str, data: st.DataObject) -> 
             question(ask)
         except NodeError:
             continue
+
+
+HUGE = "9" * 5000
+"""Python refuses to convert so many digits, with a ValueError."""
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_a_number_of_any_length_is_no_other_exception(name: str) -> None:
+    listing = LISTINGS.get(name)()
+    for file in LISTED[name]:
+        text = (DATA / file).read_text(encoding="utf-8")
+        for number in list(re.finditer(r"[0-9]+", text))[:200]:
+            long = text[: number.start()] + HUGE + text[number.end() :]
+            for question in (listing.nodes, SCHEDULERS.get(name)().queue_limits, listing.fabric):
+                with suppress(NodeError):
+                    question(lambda *command, answer=long: answer)
+
+
+def test_limits_of_flux_of_any_length_are_no_other_exception() -> None:
+    for line in (f"q|enabled|enabled|{HUGE}|2", f"q|enabled|enabled|60|{HUGE}"):
+        limits = SCHEDULERS.get("flux")().queue_limits(lambda *command, answer=line: answer)
+        assert None in (limits["q"].max_walltime_s, limits["q"].max_nodes)
 
 
 OLD = """{{

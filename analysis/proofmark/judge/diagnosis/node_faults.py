@@ -21,6 +21,7 @@ from proofmark.common.files import moment_of
 from proofmark.common.grouping import gathered
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of, hosts_of_nodes
+from proofmark.common.text import whole_number
 from proofmark.judge.aggregate import Aggregates
 from proofmark.judge.change_limits import compared_metric
 from proofmark.judge.diagnosis.copied_outputs import copied_outputs
@@ -320,8 +321,8 @@ def _events(rule: ErrorRule, change: CounterChange) -> int:
     """Return the number of errors; 0 if the counter was reset or is gone."""
     if not rule.falls:
         return change.difference or 0
-    numbers = change.before.isdecimal() and change.after.isdecimal()
-    return int(change.before) - int(change.after) if numbers else 0
+    before, after = whole_number(change.before), whole_number(change.after)
+    return 0 if before is None or after is None else before - after
 
 
 def _hours(job: NodeProvenance) -> float:
@@ -339,12 +340,13 @@ def _before(node: Node) -> Iterator[Message]:
     reading = node.jobs[0].provenance.before
     for name, value in reading.values.items():
         rule = rule_of(name)
-        if rule is None or not rule.before or not value.isdecimal():
+        count = whole_number(value)
+        if rule is None or not rule.before or count is None:
             continue
         if reading.uptime_s is None and rule.hours:
             continue  # a number without a time is no rate
         hours = (reading.uptime_s or 0.0) / 3600
-        if int(value) > (limit := rule.limit(hours, 0.0)):
+        if count > (limit := rule.limit(hours, 0.0)):
             place = reading.places.get(name.rpartition("/")[0], "")
             yield Message(
                 "errors-before",

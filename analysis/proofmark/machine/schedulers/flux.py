@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import hostlist, unfold
-from proofmark.common.text import one_line
+from proofmark.common.text import one_line, whole_number
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
     BUSY,
@@ -116,12 +116,12 @@ class Flux(Scheduler):
             if line.count("|") != 4:
                 raise NodeError(Outcome.UNEXPECTED, f"flux queue list: {line[:200]}")
             name, submission, scheduling, longest, most = line.split("|")
-            seconds = float(longest) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", longest) else 0
+            seconds = float(longest) if re.fullmatch(r"[0-9]{1,15}(\.[0-9]+)?", longest) else 0
             closed = [word for word in (submission, scheduling) if word in ("disabled", "stopped")]
             limits[name.removesuffix("*")] = QueueLimits(
                 default=not name or name.endswith("*"),
                 max_walltime_s=int(seconds) or None,
-                max_nodes=int(most) if most.isdecimal() else None,
+                max_nodes=whole_number(most),
                 closed=", ".join(closed),
                 source="flux queue list",
             )

@@ -20,7 +20,7 @@ from time import monotonic, sleep
 from proofmark.common.errors import bad_input
 from proofmark.common.nodesets import folded, unfold
 from proofmark.common.rights import starting_user
-from proofmark.common.text import one_line
+from proofmark.common.text import one_line, whole_number
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import (
     NO_SUCH_JOB,
@@ -141,7 +141,7 @@ def _amount(resources: str, name: str, absent: float) -> float:
 
 def _number(text: str) -> int | None:
     """Return a number, None for UNLIMITED and 0, which cannot be a limit."""
-    return int(text) if text.isdecimal() and int(text) else None
+    return whole_number(text) or None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from proofmark.common.files import parse_json
 from proofmark.common.host_names import HostTable
 from proofmark.common.nodesets import unfold
 from proofmark.common.plugins import Plugins
-from proofmark.common.text import one_line
+from proofmark.common.text import one_line, whole_number
 from proofmark.machine.outcome import NodeError, Outcome
 from proofmark.machine.scheduler import Ask
 from proofmark.machine.schedulers import pbs, sge, slurm
@@ -190,7 +190,7 @@ def _lsf_host(
         kind=tuple(f"{key}={row[key]}" for key in _LSF_KIND if row.get(key, "-") != "-"),
         memory_bytes=round(float(memory[1]) * 1024 ** _LSF_UNITS.index(memory[2])) if memory else 0,
         groups=(*groups.get(name, ()), *groups.get("all", ())),  # bmgroup writes "all"
-        cpus=int(slots) if slots.isdecimal() else 0,
+        cpus=whole_number(slots) or 0,
     )
 
 
@@ -228,7 +228,7 @@ def vnode_of(name: str, fields: Mapping[str, Any]) -> Vnode:
     cpus = str(resources.get("ncpus", ""))
     return (
         str(resources.get("host") or name),
-        int(cpus) if re.fullmatch("[0-9]{1,6}", cpus) else 0,
+        whole_number(cpus) or 0,
         _pbs_bytes(str(resources.get("mem", ""))),
         frozenset(queue.strip() for queue in queues if queue.strip()),
         str(resources.get("ngpus", "")),
@@ -354,7 +354,7 @@ def _slurm_node(fields: dict[str, str]) -> ListedNode:
     return ListedNode(
         name=name,
         kind=tuple(f"{key}={fields[key]}" for key in _SLURM_KIND if key in fields),
-        memory_bytes=int(memory) * slurm.MIB if memory.isdecimal() else 0,
+        memory_bytes=(whole_number(memory) or 0) * slurm.MIB,
         groups=tuple(partition for partition in partitions if partition),
         alias=reported if reported != name else "",
     )

@@ -14,6 +14,7 @@ from proofmark.common.errors import bad_input
 from proofmark.common.files import Moment
 from proofmark.common.message import NOTHING, Message
 from proofmark.common.shared_models import StrictModel
+from proofmark.common.text import whole_number
 from proofmark.common.yaml_models import shipped_data
 from proofmark.site.hardware_limits import shown_gbit
 from proofmark.site.node.facts import NodeFacts
@@ -205,20 +206,23 @@ def tcp_segments(before: Counters, after: Counters) -> tuple[int, int] | None:
 
     None: the node does not have these counters, or it reset them.
     """
-    values = []
-    for name in (RESENT, SENT):
-        values += [at.values.get(name, "") for at in (before, after)]
-    if not all(value.isdecimal() for value in values):
+    again, all_sent = (
+        _rise(before.values.get(name, ""), after.values.get(name, "")) for name in (RESENT, SENT)
+    )
+    if again is None or all_sent is None or min(again, all_sent) < 0:
         return None
-    resent, resent_after, sent, sent_after = map(int, values)
-    again, all_sent = resent_after - resent, sent_after - sent
-    return (again, all_sent) if again >= 0 and all_sent >= 0 else None
+    return again, all_sent
+
+
+def _rise(before: str, after: str) -> int | None:
+    first, last = whole_number(before), whole_number(after)
+    return None if first is None or last is None else last - first
 
 
 def _change(name: str, first: Counters, last: Counters) -> CounterChange:
     before, after = (each.values.get(name, ABSENT) for each in (first, last))
     invalid, meaning = _meaning(name)
-    rise = int(after) - int(before) if before.isdecimal() and after.isdecimal() else None
+    rise = _rise(before, after)
     backwards = rise is not None and rise < 0
     if after == ABSENT:
         meaning = Message(_GONE)
@@ -309,9 +313,9 @@ def bits_per_s(counter: str, facts: NodeFacts, values: Mapping[str, str]) -> flo
         speed = re.match(
             r"(\d{1,3}(?:\.\d)?) GT/s", values.get(f"pcie/{device}/current_link_speed", "")
         )
-        width = values.get(f"pcie/{device}/current_link_width", "")
-        known = speed is not None and width.isdecimal() and float(speed[1]) <= FASTEST_GT
-        return 1e9 * float(speed[1]) * int(width) if speed and known else 0.0
+        width = whole_number(values.get(f"pcie/{device}/current_link_width", ""))
+        known = speed is not None and width is not None and float(speed[1]) <= FASTEST_GT
+        return 1e9 * float(speed[1]) * width if speed and width and known else 0.0
     port = _PORT.match(counter)
     rates = (
         shown_gbit(each.rate or "")

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from proofmark.common.files import seconds_of
+from proofmark.common.text import whole_number
 from proofmark.site.fabric import Network
 from proofmark.site.node.probe_text import NO_COUNT
 
@@ -120,10 +121,13 @@ def _layer_kind(layer: str) -> Kind:
 
 
 def _total(sent: str, received: str, unit: int) -> int | None:
+    total = 0
     for text in (sent, received):
-        if not text.isdecimal() or NO_COUNT.fullmatch(text):
+        count = whole_number(text)
+        if count is None or NO_COUNT.fullmatch(text):
             return None
-    return unit * (int(sent) + int(received))
+        total += unit * count
+    return total
 
 
 def carried(before: Sequence[CounterSample], after: CounterSample) -> list[Carried]:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from proofmark.cases.vocabulary import MemoryKind
 from proofmark.common.shared_models import StrictModel
+from proofmark.common.text import whole_number
 from proofmark.site.node.cpu import cpu_list
 from proofmark.site.node.probe_text import Unread
 
@@ -197,7 +198,7 @@ def read_numa(
             return unread.read(f"numa.{of} {key}", nodes[of].get(key), reader)
 
         number = name.removeprefix("node")
-        index = int(number) if number.isdecimal() and len(number) < 8 else None
+        index = whole_number(number) if len(number) < 8 else None
         if index is None:
             unread.refuse("numa", number)
         cpus = value("cpulist", cpu_list) if "cpulist" in values else frozenset()
@@ -343,8 +344,7 @@ def _stated(text: str | None) -> str | None:
 
 def _numa_domain(values: Mapping[str, str]) -> int | None:
     """Return the NUMA domain of an adapter; None if Linux does not know it (-1)."""
-    text = values.get("numa_node", "")
-    return int(text) if text.isdecimal() else None
+    return whole_number(values.get("numa_node", ""))
 
 
 def mount_text(kind: str, source: str) -> str:
