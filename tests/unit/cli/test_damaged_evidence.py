@@ -245,11 +245,15 @@ LISTS = {
 @pytest.mark.parametrize("text", LISTS.values(), ids=LISTS)
 def test_a_damaged_list_of_archives_is_bad_input(signed: Signed, text: bytes) -> None:
     signed.restore()
-    (signed.folder / "evidence/SHA256SUMS").write_bytes(text)
+    sums = signed.folder / "evidence/SHA256SUMS"
+    sums.write_bytes(text)
     for name in ("verdict", "collect"):
         code, printed = called(signed.readers()[name])
         assert code == BAD_INPUT
-        assert "SHA256SUMS" in printed
+        assert re.search(rf"{re.escape(f'{sums}')}(:1)?: found ", printed)
+        if text == LISTS["one too many"]:
+            found = f"found {MAX_ARCHIVES + 1} archives; accepted: at most {MAX_ARCHIVES}"
+            assert f"{sums}: {found}" in printed
 
 
 FILES = [

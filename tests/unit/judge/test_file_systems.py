@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.fixtures.kit import examples
+from tests.fixtures.kit import examples, make_kit
+from tests.unit.judge.test_stated_parts import facts
 from tests.unit.judge.test_verdict import record
 
 from proofmark.common.message import NOTHING
+from proofmark.judge.baseline import Circumstances
 from proofmark.judge.diagnosis.storage_faults import (
     failed_access,
     of_servers,
@@ -21,6 +23,8 @@ from proofmark.judge.references.judgement import Judgement
 from proofmark.judge.results import Result
 from proofmark.records.execution_checks import file_system_reason
 from proofmark.runs.attempts import FilesReport, read_files_report, read_files_reports
+from proofmark.site.node.parts import MountedFileSystem
+from proofmark.software.software import Software
 
 FULL = "dd: error writing 'x': No space left on device"
 HOSTS = [f"n{number}" for number in range(1, 5)]
@@ -170,3 +174,34 @@ def test_a_damaged_report_counts_as_none(tmp_path: Path, content: str) -> None:
     path = tmp_path / "n1"
     path.write_text(content)
     assert read_files_reports([path, tmp_path / "missing"]) == {}
+
+
+def mounts(*targets: str) -> tuple[MountedFileSystem, ...]:
+    """Return a mount at each place; its source and its options name the place."""
+    return tuple(
+        MountedFileSystem(source=f"on{target}", target=target, kind="ext4", options=f"rw,{target}")
+        for target in targets
+    )
+
+
+@pytest.mark.parametrize(
+    ("targets", "place"),
+    [
+        (("/", "/pfs", "/pfs/scratch/other", "/pfs/scratch2"), "/pfs"),
+        (("/pfs/scratch", "/pfs", "/"), "/pfs/scratch"),
+        (("/", "/pfs/scratch2"), "/"),
+        (("/pfs/scratch/below",), ""),
+        ((), ""),
+    ],
+)
+def test_the_scratch_of_a_node_is_its_nearest_mount(
+    tmp_path: Path, targets: tuple[str, ...], place: str
+) -> None:
+    """It is a trait of the node, which two runs compare."""
+    site = make_kit(tmp_path).site(hosts=("n1",))
+    scratch = site.partition.scratch.model_copy(update={"path": "/pfs/scratch"})
+    partition = site.partition.model_copy(update={"scratch": scratch})
+    site = site.model_copy(update={"partition": partition})
+    about = Circumstances(site, {"n1": facts(mounts=mounts(*targets))}, Software(packages={}))
+    wanted = f"ext4 on{place} at {place} (rw,{place})" if place else None
+    assert about.traits()["n1"].get("scratch") == wanted

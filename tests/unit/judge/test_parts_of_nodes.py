@@ -135,6 +135,23 @@ def test_alike_rails_are_no_fault() -> None:
     assert not faults(measured(judge(replace(evidence(pairs(half, HOSTS)), facts={}))))
 
 
+@pytest.mark.parametrize(("nodes", "usual"), [(12, True), (4, True), (3, False)])
+def test_four_pairs_show_what_is_usual_for_a_rail(nodes: int, usual: bool) -> None:
+    """With fewer, a rail that is slow on all of them is a fault."""
+    hosts = HOSTS[:nodes]
+    half = {(host, "mlx5_3:1"): 0.4 for host in hosts}
+    found = faults(measured(judge(replace(evidence(pairs(half, hosts)), facts={}))))
+    assert bool(found) is not usual
+    assert all("rail mlx5_3:1" in text for text in found.values())
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-6, 1e6])
+def test_a_slow_part_is_named_in_any_unit(unit: float) -> None:
+    rates = {(host, part): 30e3 * unit for host in HOSTS for part in DOMAINS}
+    rates |= {("skl0012", "numa-3"): 20e3 * unit}
+    assert list(named(stream(DOMAINS, rates, HOSTS))) == ["skl0012"]
+
+
 def test_noise_is_no_fault() -> None:
     """A noise of 8 % in single measurements of 1,600 domains."""
     random = np.random.default_rng(1)

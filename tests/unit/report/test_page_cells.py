@@ -48,7 +48,7 @@ def test_an_acceptance_with_each_word(machine: Machine) -> None:  # noqa: F811
         agreed("2", value=600),
         agreed("3", value=600, severity="minor"),
         agreed("4", metric="other"),
-        agreed("5", value=300),
+        agreed("5", value=300, where={"size": 1}),
         agreed("6", value=600, phase="functionality"),
     )
     runs = [
@@ -65,7 +65,15 @@ def test_an_acceptance_with_each_word(machine: Machine) -> None:  # noqa: F811
     waived = found.items[1].waiver(document, "ida@buyer", "a cable is ordered")
     with_waiver = replace(found.items[1], waivers=(waived,))
     found = replace(found, items=(found.items[0], with_waiver, *found.items[2:]))
-    assert assert_acceptance(*page_and_json(found)) >= 12
+    page, stored = page_and_json(found)
+    assert assert_acceptance(page, stored) >= 12
+    rows = Tables(page).named("Items of the contract")
+    settings = [" ".join(f"{pair[0]} {pair[1]}" for pair in each.where.items()) for each in items]
+    assert [row["Item"][-1] for row in rows] == [
+        " ".join(filter(None, (each.case, each.metric, where)))
+        for each, where in zip(items, settings, strict=True)
+    ]
+    assert any(settings)
 
 
 def test_an_acceptance_that_passes_with_its_visible_change(machine: Machine) -> None:  # noqa: F811

@@ -19,7 +19,7 @@ from tests.unit.records.test_records import HOST, write
 
 from proofmark.cli.main import main
 from proofmark.judge.verdict import Verdict
-from proofmark.runs.job_folder import JobFolder, JobStatus, State
+from proofmark.runs.job_folder import JobFolder, JobStatus, State, last_state
 from proofmark.runs.nodes import nodes_of, probed_nodes
 from proofmark.runs.run import Run
 
@@ -237,6 +237,23 @@ def test_a_damaged_line_of_the_history_is_left_out(run: Run, middle: bytes) -> N
     verdict = judged(run)
     assert reasons(verdict) == ["", ""]
     assert any("history.jsonl: damaged lines" in line for line in verdict.coverage.stopped)
+
+
+def test_the_last_state_of_a_job_is_its_newest(run: Run) -> None:
+    """Each line has its own state and reason; a state without a reason is the state alone."""
+    folder = folder_of(run)
+    assert last_state(folder) == ""
+    submission = folder.create("none", "p1")
+    for state, why in (
+        (State.WAITING, "Priority"),
+        (State.RUNNING, ""),
+        (State.CANCELLED, "by the operator"),
+    ):
+        folder.append_event(submission, JobStatus(state, why))
+        assert last_state(folder) == (f"{state.value}: {why}" if why else state.value)
+        newest = folder.history()[-1]
+        assert (newest["state"], newest["reason"]) == (state.name, why)
+        assert newest["job"] == "p1"
 
 
 @pytest.mark.fault("ticket-damaged")

@@ -16,6 +16,8 @@ from proofmark.common.text import duration, size
 from proofmark.packages.twin.simulated_jobs import divided
 from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run
+from proofmark.runs.run_files import StepFiles
+from proofmark.runs.step_state import EXECUTIONS, WAITING
 from proofmark.site.node.cpu import cpu_list
 
 
@@ -87,6 +89,22 @@ def test_the_line_says_how_far_what_runs_and_how_long(run: Run) -> None:
     for step in steps_of(run):
         finish(step)
     assert progress(run, active=False).line() == "4/4 steps"
+
+
+@pytest.mark.parametrize("executions", range(EXECUTIONS + 1))
+def test_a_disturbed_step_waits_for_its_next_execution(run: Run, executions: int) -> None:
+    """No job has noted it. No execution is after the last one; the other steps wait for none."""
+    first, second, *_ = steps_of(run)
+    finish(second)
+    for number in range(1, executions + 1):
+        write_execution(first, "", number=number)
+        StepFiles(execution(first, number)).disturbed.touch()
+    repeats = [
+        (each.step, each.execution, each.state, each.folder)
+        for each in progress(run, active=False).repeats
+    ]
+    following = min(EXECUTIONS, executions + 1)
+    assert repeats == ([(first.name, following, WAITING, first.name)] if executions else [])
 
 
 @pytest.mark.parametrize("name", ["rc", "when.json"])

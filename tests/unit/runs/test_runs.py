@@ -20,6 +20,7 @@ from proofmark.runs import start
 from proofmark.runs.identity import FORMAT, identity_of, write_identity
 from proofmark.runs.run import Run, benchmarks_of, open_run, site_of
 from proofmark.runs.start import RunInputs, start_or_continue
+from proofmark.runs.state import made
 
 
 @pytest.fixture
@@ -238,3 +239,27 @@ class TestFormat:
         assert (identity["run"], identity["format"]) == (run.id, FORMAT)
         assert identity["inputs"].keys() == names
         assert identity_of(run.folder).format == FORMAT
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("new/folder/below", ""),
+        ("file/below", "Not a directory"),
+        ("dangling/below", "No such file or directory"),
+    ],
+)
+def test_a_folder_of_the_state_is_made_or_says_why_not(
+    tmp_path: Path, path: str, problem: str
+) -> None:
+    """The reason is that of the folder itself, not that an earlier part of its path exists."""
+    (tmp_path / "file").touch()
+    (tmp_path / "dangling").symlink_to("missing")
+    if not problem:
+        assert made(tmp_path / path) == tmp_path / path
+        assert (tmp_path / path).is_dir()
+        assert made(tmp_path / path) == tmp_path / path
+        return
+    with pytest.raises(BadInput) as refused:
+        made(tmp_path / path)
+    assert str(refused.value).startswith(f"{tmp_path / path}: found cannot be created: {problem};")
