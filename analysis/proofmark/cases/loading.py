@@ -21,7 +21,7 @@ from proofmark.cases.vocabulary import (
     SUITES_FILE,
     Slug,
 )
-from proofmark.common.errors import BadInput, InputError, nearest
+from proofmark.common.errors import BadInput, InputError, nearest, refuse
 from proofmark.common.expressions import FUNCTIONS, UNITS, flaws, names_in, variables_in
 from proofmark.common.files import paths_in
 from proofmark.common.shared_models import StrictModel
@@ -78,8 +78,7 @@ def load_benchmarks(folder: Path, *, former: bool = False) -> Benchmarks:
     for name, suite in suites.items() if not mistakes else ():
         mistakes += _alternative_mistakes(folder / SUITES_FILE, name, suite, cases)
         mistakes += _required_mistakes(folder / SUITES_FILE, name, suite, cases)
-    if mistakes:
-        raise BadInput(*map(with_line, mistakes))
+    refuse(map(with_line, mistakes))
     resolved = {name: _resolve_reader(case, cases) for name, case in cases.items()}
     alike = {name: case.read for name, case in cases.items() if isinstance(case.read, SameAs)}
     own_lines = {name: read.own_line.pattern for name, read in alike.items() if read.own_line}

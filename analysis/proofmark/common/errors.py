@@ -99,6 +99,12 @@ def bad_input(file: object, key: str, found: str, accepted: str) -> BadInput:
     return BadInput(InputError(str(file), key, found, accepted))
 
 
+def refuse(mistakes: Iterable[InputError]) -> None:
+    """Raise a `BadInput` with all of `mistakes`, if there are any."""
+    if found := [*mistakes]:
+        raise BadInput(*found)
+
+
 class OutsideError(ProofmarkError):
     """A program or a machine outside of the kit refused, or did not answer. Exit code 3."""
 

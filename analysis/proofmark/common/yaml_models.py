@@ -15,7 +15,15 @@ import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from proofmark.common.errors import BadInput, InputError, KeyMistake, bad_input, closest, nearest
+from proofmark.common.errors import (
+    BadInput,
+    InputError,
+    KeyMistake,
+    bad_input,
+    closest,
+    nearest,
+    refuse,
+)
 from proofmark.common.files import read_bytes
 from proofmark.common.input_limits import MAX_DEPTH, MAX_YAML_BYTES, MAX_YAML_NODES
 from proofmark.common.text import size
@@ -45,8 +53,7 @@ def load(path: Path, model: type[Model]) -> Model:
         raise BadInput(_not_yaml(path, error, "a YAML mapping")) from None
     if not isinstance(node, yaml.MappingNode):
         raise bad_input(path, "", "a file without a mapping at the top", "a YAML mapping")
-    if repeated:
-        raise BadInput(*repeated)
+    refuse(repeated)
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -171,8 +178,7 @@ def check_files(folder: Path) -> None:
                 mistakes.append(InputError(f"{path}", "", found, "a readable file"))
             except (ValueError, yaml.YAMLError) as error:
                 mistakes.append(_not_yaml(path, error, "YAML"))
-    if mistakes:
-        raise BadInput(*mistakes)
+    refuse(mistakes)
 
 
 def key_at(path: Path, line: int) -> str:
@@ -376,7 +382,8 @@ class _Schema:
             found, of = ("a list", ": each ") if kind == "array" else ("a mapping", ": each value ")
             return f"{found}{of * bool(each)}{each}"
         if "pattern" in schema:
-            return _of_pattern(schema["pattern"])
+            pattern = schema["pattern"]
+            return FORMS.get(pattern, f"a text of the form {pattern.strip('^$')}")
         ranges = [f"{sign} {schema[name]:g}" for name, sign in RANGES.items() if name in schema]
         return " ".join([KINDS.get(f"{kind}", ""), ", ".join(ranges)]).strip()
 
@@ -413,10 +420,6 @@ FORMS = {
     r"^/.": "an absolute path below /",
 }
 """The patterns of several keys, in words."""
-
-
-def _of_pattern(pattern: str) -> str:
-    return FORMS.get(pattern, f"a text of the form {pattern.strip('^$')}")
 
 
 def shown(given: Any) -> str:

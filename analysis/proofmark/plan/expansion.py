@@ -13,7 +13,7 @@ from proofmark.cases.case import Case, SuiteUse
 from proofmark.cases.loading import reference_mistakes
 from proofmark.cases.suite import Benchmarks, members_from
 from proofmark.common.errors import BadInput, InputError, NothingToRun, bad_input
-from proofmark.common.grouping import batched
+from proofmark.common.grouping import batched, gathered
 from proofmark.common.input_limits import MAX_REPEATS, MAX_STEPS
 from proofmark.common.message import Message
 from proofmark.common.printed_command import option_of
@@ -125,22 +125,9 @@ def make_plan(
         every = []
         for name, case in members.items():
             every += expansion.uses(name, case, mode)
-        uses = within(
-            benchmarks.suite(suite).within_s,
-            every,
-            lambda reason: expansion.left_out.update({reason: None}),
-        )
+        uses = within(benchmarks.suite(suite).within_s, every, expansion.leave_out)
         planned = (
-            replace(
-                draft,
-                step=draft.step.model_copy(
-                    update={
-                        "id": f"{next(numbers):04d}-{draft.step.id}",
-                        "repeat": repeat,
-                        "nodes": nodes,
-                    }
-                ),
-            )
+            draft.changed(id=f"{next(numbers):04d}-{draft.step.id}", repeat=repeat, nodes=nodes)
             for earlier in range(repeats)
             for use, drafts in uses
             for repeat in range(earlier * use.repeats + 1, (earlier + 1) * use.repeats + 1)
@@ -298,11 +285,8 @@ def _chunks(step: Step, limit: int | None) -> list[list[str]]:
 
 def _jobs(steps: Sequence[Step], group: int, queue: Queue) -> list[Job]:
     """Put all steps with the same nodes into one job, or into several that the queue accepts."""
-    by_nodes: dict[tuple[str, ...], list[Step]] = {}
-    for step in steps:
-        by_nodes.setdefault(tuple(step.nodes), []).append(step)
     parts = []
-    for nodes, members in by_nodes.items():
+    for nodes, members in gathered((tuple(step.nodes), step) for step in steps).items():
         parts += [(nodes, part) for part in within_limit(members, queue)]
     return [
         Job(id=f"{group:02d}-{number:04d}", nodes=list(nodes), steps=part)

@@ -17,7 +17,7 @@ from typing import ClassVar, TypeVar
 from pydantic import ValidationError
 
 from proofmark.cases.suite import Benchmarks
-from proofmark.common.errors import BadInput, InputError, bad_input
+from proofmark.common.errors import InputError, bad_input, refuse
 from proofmark.common.plugins import Plugins
 from proofmark.common.shared_models import StrictModel
 from proofmark.plan.expansion import make_plan
@@ -173,8 +173,7 @@ def plan_asked(request: PlanRequest) -> Plan:
         for option in kind.options if name != made.kind else ():
             if getattr(request.options, option) not in (None, "", "false"):
                 mistakes.append(InputError(option, "", found, kind.needs))
-    if mistakes:
-        raise BadInput(*mistakes)
+    refuse(mistakes)
     return made
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from proofmark.common.errors import BadInput, InputError
+from proofmark.common.errors import BadInput, InputError, refuse
 from proofmark.common.kit import DEFAULT_SUITE
 from proofmark.plan.plan import Plan
 from proofmark.site.inventory import Site
@@ -154,5 +154,4 @@ def refuse_lacking(
     available, mistakes = available_at(site, packages)
     if found := refusal(suite, needed, site, available):
         mistakes.append(found.mistake())
-    if mistakes:
-        raise BadInput(*(replace(mistake, file=f"{site.facts}") for mistake in mistakes))
+    refuse(replace(mistake, file=f"{site.facts}") for mistake in mistakes)

@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import TypeVar
 
 from proofmark.common.errors import BadInput, InputError, bad_input, nearest
+from proofmark.common.grouping import gathered
 from proofmark.plan.rank_cpus import NodeRange, PlacedRanks
 from proofmark.site.node.topology import Core, NumaDomain, Topology
 
@@ -276,10 +277,7 @@ def _groups(cores: Sequence[Core], width: int, wanted: int) -> list[Cores]:
 
 
 def _divide(things: Iterable[Thing], level: Callable[[Thing], Hashable]) -> list[list[Thing]]:
-    parts: dict[Hashable, list[Thing]] = {}
-    for thing in things:
-        parts.setdefault(level(thing), []).append(thing)
-    return list(parts.values())
+    return [*gathered((level(thing), thing) for thing in things).values()]
 
 
 def _deal(groups: list[Cores], levels: Sequence[Level]) -> list[Cores]:

@@ -12,7 +12,7 @@ import math
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from itertools import chain
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from proofmark.cases.suite import Benchmarks, Required
 from proofmark.cases.vocabulary import MEASURED, SENSOR, Parameters, Scalar
 from proofmark.common.errors import BadInput, InputError, nearest
 from proofmark.common.expressions import render
+from proofmark.common.grouping import gathered
 from proofmark.common.text import measure
 from proofmark.plan.plan import Plan
 from proofmark.plan.step import COUNTED, Step
@@ -201,11 +202,10 @@ def figures_of_steps(
     steps: Iterable[tuple[str, Step]], system: str, benchmarks: Benchmarks
 ) -> PlannedFigures:
     """Return the figures that `steps`, each with its mode, can give on `system`."""
-    by_case: dict[str, list[StepFigures]] = {}
-    for mode, step in steps:
-        figures = figures_of(step, benchmarks.cases[step.case], system, mode)
-        by_case.setdefault(step.case, []).append(figures)
-    return by_case
+    return gathered(
+        (step.case, figures_of(step, benchmarks.cases[step.case], system, mode))
+        for mode, step in steps
+    )
 
 
 def selection(reference: Reference, case: str, figures: PlannedFigures) -> Selection:
@@ -236,11 +236,11 @@ def possible_steps(
 
 def selecting_suites(reference: Reference, case: str, suites: Suites) -> list[str]:
     """Return the suites with a figure that `reference` can select."""
-    selecting = []
-    for suite, figures in suites.figures.items():
-        if any(selects(reference, each) for each in figures.get(case, ())):
-            selecting.append(suite)
-    return selecting
+    return [
+        suite
+        for suite, figures in suites.figures.items()
+        if any(selects(reference, each) for each in figures.get(case, ()))
+    ]
 
 
 def selection_mistakes(
@@ -378,19 +378,15 @@ def cases_of(reference: Reference, case: str) -> set[str]:
     return {case, reference.against.case or case} if reference.against else {case}
 
 
-def _has(figures: StepFigures, name: str, value: str | int | float) -> bool:
+def _has(name: str, value: Scalar, figures: StepFigures) -> bool:
     return name in figures.traits and figures.traits[name].allows(value)
 
 
 def _conditions(reference: Reference) -> dict[str, Condition]:
     """Return each condition of `reference` for its figures, by the key of the file."""
-
-    def has(name: str) -> Condition:
-        return lambda figures: _has(figures, name, reference.where[name])
-
     conditions: dict[str, Condition] = {
         "metric": lambda figures: reference.metric in figures.metrics,
-        **{f"where.{name}": has(name) for name in reference.where},
+        **{f"where.{key}": partial(_has, key, value) for key, value in reference.where.items()},
     }
     conditions[_COMPARED] = lambda figures: reference.accepts(
         figures.step.recorded, figures.judged_with.get(reference.metric, {})
@@ -421,7 +417,7 @@ def _comparable(against: Against, figures: StepFigures, other: StepFigures) -> b
     if figures.step is not other.step and not figures.nodes & other.nodes:
         return False
     traits, where = other.traits, against.where
-    if not all(_has(other, name, value) for name, value in where.items() if name in traits):
+    if not all(_has(name, value, other) for name, value in where.items() if name in traits):
         return False
     if figures.step.case != other.step.case:
         return True
@@ -458,12 +454,8 @@ class _Check:
     def unselected(self, reference: Reference, figures: Sequence[StepFigures]) -> list[InputError]:
         """Return the mistakes of a reference that selects none of `figures`."""
         mistakes = [*self.metric(reference.metric, figures), *self.where(reference.where, figures)]
-        modes = {each.mode for each in figures}
-        systems = {each.system for each in figures}
-        for key, value, known in (
-            ("system", reference.system, systems),
-            ("mode", reference.mode, modes),
-        ):
+        for key in ("system", "mode"):
+            value, known = getattr(reference, key), {getattr(each, key) for each in figures}
             if value is not None and value not in known:
                 found = f"{value!r}{nearest(value, known)}"
                 mistakes.append(self.mistake(key, found, ", ".join(sorted(known))))
@@ -529,7 +521,7 @@ def _trait_text(figures: StepFigures, key: str, metric: str) -> str:
     if key == "metric":
         return f"{name} {', '.join(sorted(figures.metrics))}"
     if key in ("system", "mode"):
-        return f"{name} {figures.system if key == 'system' else figures.mode}"
+        return f"{name} {getattr(figures, key)}"
     trait = figures.traits.get(name)
     return f"{name} {trait.accepted()}" if trait else f"no {name}"
 

@@ -8,7 +8,8 @@ partition (docs/design/cases.md).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from proofmark.cases.case import Scope, SuiteUse
 from proofmark.cases.vocabulary import Scalar
@@ -32,6 +33,10 @@ class Draft:
     use: SuiteUse
     number: int
     axes: Mapping[str, Scalar]
+
+    def changed(self, **keys: Any) -> Draft:
+        """Return the draft with other values of these keys of its step."""
+        return replace(self, step=self.step.model_copy(update=keys))
 
 
 def axes_of(sweep: Sweep, point: Point) -> dict[str, Scalar]:

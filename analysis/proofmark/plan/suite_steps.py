@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from itertools import chain, groupby, pairwise
 from pathlib import PurePath
@@ -22,6 +21,7 @@ from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import ALONE, LOAD, TOGETHER, Measured, Parameters, Scalar
 from proofmark.common.errors import BadInput, InputError, bad_input
 from proofmark.common.expressions import evaluate, names_in, render, variables_in
+from proofmark.common.grouping import gathered
 from proofmark.common.message import Message, joined
 from proofmark.common.network_time import everywhere_s
 from proofmark.plan.pairings import Numbers, nested, schedule
@@ -190,30 +190,18 @@ def linked(
         else:
             writer = writers[0].step
             kept.add(writer.id)
-            changes = {
-                "nodes": free[:needed],
-                "reads": writer.id,
-                "file_system": writer.file_system,
-            }
-            result.append(replace(draft, step=draft.step.model_copy(update=changes)))
-    return [
-        replace(draft, step=draft.step.model_copy(update={"kept": True}))
-        if draft.step.id in kept
-        else draft
-        for draft in result
-    ]
+            place = {"nodes": free[:needed], "file_system": writer.file_system}
+            result.append(draft.changed(reads=writer.id, **place))
+    return [draft.changed(kept=True) if draft.step.id in kept else draft for draft in result]
 
 
 def _common_axes(drafts: Sequence[Draft], reading: int) -> set[str]:
     """Return the axes for which a use and the use before it have a value in common."""
-    own: dict[str, set[Scalar]] = {}
-    other: dict[str, set[Scalar]] = {}
-    for draft in drafts:
-        if draft.number in (reading, reading - 1):
-            values = own if draft.number == reading else other
-            for axis, value in draft.axes.items():
-                values.setdefault(axis, set()).add(value)
-    return {axis for axis, values in own.items() if values & other.get(axis, set())}
+
+    def values(use: int) -> set[tuple[str, Scalar]]:
+        return set().union(*(draft.axes.items() for draft in drafts if draft.number == use))
+
+    return {axis for axis, _ in values(reading) & values(reading - 1)}
 
 
 NAMES = {
@@ -318,17 +306,11 @@ class SuiteSteps:
         """Return `drafts` in their order; those that read files are related to those that write."""
         if not any(draft.use.reads for draft in drafts):
             return list(drafts)
-        of_case: dict[str, list[Draft]] = {}
-        for draft in drafts:
-            of_case.setdefault(draft.step.case, []).append(draft)
         related: dict[str, Draft] = {}
-        for name, members in of_case.items():
-            related |= {
-                draft.step.id: draft
-                for draft in linked(
-                    members, self._site.hosts, f"{self._folder / name}.yml", self._leave_out
-                )
-            }
+        for name, members in gathered((draft.step.case, draft) for draft in drafts).items():
+            file = f"{self._folder / name}.yml"
+            found = linked(members, self._site.hosts, file, self.leave_out)
+            related |= {draft.step.id: draft for draft in found}
         return [related[draft.step.id] for draft in drafts if draft.step.id in related]
 
     def _drafts(self, name: str, case: Case, number: int, mode: str) -> list[Draft]:
@@ -339,18 +321,18 @@ class SuiteSteps:
             return []
         for missing in (each for each in use.modes if each not in modes):
             where = {"mode": missing, "partition": self._site.partition_name}
-            self._leave_out(Message("left-mode", case=name, **where))
+            self.leave_out(Message("left-mode", case=name, **where))
         sweep = self._sweep(name, case, use, mode)
         if not sweep.applies():
             conditions = unmet(use.when or "", sweep.symbols, sweep.file)
-            self._leave_out(Message("left-unmet", case=name, conditions=conditions))
+            self.leave_out(Message("left-unmet", case=name, conditions=conditions))
             return []
         key = (name, use.scope)
         self.intended_nodes[key] = max(intended_nodes(sweep), self.intended_nodes.get(key, 0))
         points = of_a_job(sweep)
         for reason, times in sweep.left_out.items():
             where = {"case": name, "mode": mode}
-            self._leave_out(Message("left-points", reason=reason, points=times, **where))
+            self.leave_out(Message("left-points", reason=reason, points=times, **where))
         if not points:
             accepted = "at least one point"
             if reasons := "; ".join(sweep.left_out):
@@ -367,7 +349,7 @@ class SuiteSteps:
                 for step in beside(each, load, of_load, sweep)
             ]
             if not beside_load:
-                self._leave_out(Message("left-load", case=name, load=load.case))
+                self.leave_out(Message("left-load", case=name, load=load.case))
         planned = [step for _, step in beside_load]
         if endless := list(endless_steps(sweep.file, planned, partition.queue)):
             raise BadInput(*endless)
@@ -407,7 +389,7 @@ class SuiteSteps:
         jobs = self._rounds(use.rounds, ALONE if use.pairs == "alone" else TOGETHER)
         if len(jobs) > 1:
             cut = {"limit": self._site.partition.nodes_per_job or 0, "jobs": len(jobs)}
-            self._leave_out(Message("left-pairs", case=step.case, **cut))
+            self.leave_out(Message("left-pairs", case=step.case, **cut))
         steps = []
         idle = 0
         for hosts, rounds in jobs:
@@ -423,10 +405,11 @@ class SuiteSteps:
             idle += len(hosts) - len(np.unique(np.concatenate(pairs)))
         if idle:
             code = "left-waves" if use.pairs == "alone" else "left-rounds"
-            self._leave_out(Message(code, case=step.case, nodes=idle, rounds=use.rounds))
+            self.leave_out(Message(code, case=step.case, nodes=idle, rounds=use.rounds))
         return steps
 
-    def _leave_out(self, reason: Message) -> None:
+    def leave_out(self, reason: Message) -> None:
+        """Note why something of the suite is not measured."""
         self.left_out[reason] = None
 
     def _sweep(self, name: str, case: Case, use: SuiteUse, mode: str) -> Sweep:
@@ -460,7 +443,7 @@ class SuiteSteps:
             # Nodes that run together are one job; per-node steps are divided into several jobs.
             symbols["nodes"] = limit
             if "nodes" in names_in(nodes):
-                self._leave_out(Message("left-larger", case=name, nodes=limit))
+                self.leave_out(Message("left-larger", case=name, nodes=limit))
         return Sweep(file, case, use, self._suite, symbols, layouts, self._site)
 
 

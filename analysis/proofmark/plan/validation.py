@@ -12,8 +12,9 @@ from proofmark.cases.case import Case
 from proofmark.cases.loading import with_line
 from proofmark.cases.reference import Reference
 from proofmark.cases.suite import Benchmarks
-from proofmark.common.errors import BadInput, InputError, NothingToRun, nearest
+from proofmark.common.errors import BadInput, InputError, NothingToRun, nearest, refuse
 from proofmark.common.expressions import names_in, render
+from proofmark.common.grouping import gathered
 from proofmark.common.kit import DEFAULT_SUITE
 from proofmark.common.yaml_models import shown
 from proofmark.plan.expansion import (
@@ -82,10 +83,11 @@ def system_mistakes(
         for index, reference in enumerate(case.references):
             if reference.system is not None:
                 named.setdefault(reference.system, []).append((name, index, reference))
-    declared: dict[str, list[Site]] = {}
-    for site in sites:
-        if site.partition.origin == "measured" and site.partition.node.topology:
-            declared.setdefault(site.partition_name, []).append(site)
+    declared = gathered(
+        (site.partition_name, site)
+        for site in sites
+        if site.partition.origin == "measured" and site.partition.node.topology
+    )
     mistakes = [*wrong] if named.keys() - declared.keys() else []
     for system, references in named.items():
         if system in declared:
@@ -303,8 +305,7 @@ def refuse_wrong_facts(site: Site, benchmarks: Benchmarks, checks: Mapping[str, 
     Raises:
         BadInput: it has each of them, with file and line.
     """
-    if found := [*_wrong_facts(site, benchmarks, checks)]:
-        raise BadInput(*(located(site, each) for each in found))
+    refuse(located(site, each) for each in _wrong_facts(site, benchmarks, checks))
 
 
 def _wrong_facts(
@@ -479,16 +480,14 @@ def unprovided(benchmarks: Benchmarks, known: Mapping[str, Collection[str]]) -> 
 
 def preinstalled_mistakes(benchmarks: Benchmarks, site: Site) -> Iterator[InputError]:
     """Yield the names in ``partition.preinstalled`` that no case has: packages and programs."""
-    programs: dict[str, set[str]] = {}
-    for case in benchmarks.cases.values():
-        programs.setdefault(case.package, set()).add(case.program)
+    programs = gathered((case.package, case.program) for case in benchmarks.cases.values())
     for package, entry in site.partition.preinstalled.items():
         key = f"partition.preinstalled.{package}"
         if package not in programs:
             found = f"a package that no case uses{nearest(package, programs)}"
             yield InputError("", key, found, ", ".join(sorted(programs)))
             continue
-        known = programs[package]
+        known = {*programs[package]}
         if any("{" in program for program in known):
             continue  # The names depend on the parameters of the steps.
         for program in sorted(entry.programs.keys() - known):

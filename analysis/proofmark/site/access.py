@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import Field, SecretStr
 
-from proofmark.common.errors import BadInput, InputError, nearest
+from proofmark.common.errors import InputError, nearest, refuse
 from proofmark.common.input_limits import MAX_WAIT_S
 from proofmark.common.shared_models import StrictModel
 
@@ -152,9 +152,7 @@ class AnsibleAccess:
         address = next((str(variables[key]) for key in _ADDRESS if variables.get(key)), "")
         key = tuple(sorted((k, repr(v)) for k, v in variables.items() if k not in _ADDRESS))
         if key not in self._known:
-            mistakes = [InputError(f"host {host}", *words) for words in self._refused(variables)]
-            if mistakes:
-                raise BadInput(*mistakes)
+            refuse(InputError(f"host {host}", *words) for words in self._refused(variables))
             self._known[key] = self._access(variables)
         known = self._known[key]
         return known if known.local else known.model_copy(update={"host_name": address})

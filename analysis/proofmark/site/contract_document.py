@@ -425,11 +425,13 @@ class Contract(StrictModel):
                 accepted = f"each number once: the number {item.number} is there twice"
                 raise KeyMistake(accepted, "items", place, "number")
             seen.add(item.number)
-            if isinstance(item, DerivedItem) and not limits.keys() >= {*item.items}:
+            if not isinstance(item, DerivedItem):
+                continue
+            if not limits.keys() >= {*item.items}:
                 accepted = f"items that limit figures: {', '.join(sorted(limits)) or 'none'}"
                 raise KeyMistake(accepted, "items", place, "items")
-            units = {limits[of].unit or "" for of in getattr(item, "items", ())} - {""}
-            if isinstance(item, DerivedItem) and any(measure(u)[0] != item.of_unit for u in units):
+            units = {unit for of in item.items if (unit := limits[of].unit)}
+            if any(measure(unit)[0] != item.of_unit for unit in units):
                 raise KeyMistake(f"a unit of its items: {', '.join(units)}", "items", place, "unit")
         return self
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 from pydantic import Field, SecretStr, TypeAdapter
 
-from proofmark.common.errors import BadInput, InputError, bad_input, nearest
+from proofmark.common.errors import BadInput, InputError, bad_input, nearest, refuse
 from proofmark.common.files import text_or_empty
 from proofmark.common.input_limits import MAX_YAML_BYTES
 from proofmark.common.kit import ansible_constants, kit_folder
@@ -346,9 +346,7 @@ def _place_of(error: Any, inventory: Path) -> tuple[str, str, str]:
 
 
 def _refuse_misnamed(inventory: Path) -> None:
-    wrong = mistakes_in(inventory, AnsibleAccess({}).types)
-    if mistakes := [*misnamed(inventory), *wrong]:
-        raise BadInput(*mistakes)
+    refuse([*misnamed(inventory), *mistakes_in(inventory, AnsibleAccess({}).types)])
 
 
 def unread_group_vars() -> list[InputError]:
@@ -392,12 +390,11 @@ def _refuse_skipped(manager: Any) -> None:
         names = {"group_vars": manager.groups, "host_vars": manager.hosts}
         folder = source if source.is_dir() else source.parent
         mistakes += of_nothing(folder, names)
-    if mistakes:
-        raise BadInput(*mistakes)
-    if unread := [file for file in files if f"{file}" not in read]:
-        accepted = "an inventory; the warnings of Ansible state the reason"
-        found = "a file that Ansible cannot read"
-        raise BadInput(*(InputError(f"{file}", "", found, accepted) for file in unread))
+    refuse(mistakes)
+    found = "a file that Ansible cannot read"
+    accepted = "an inventory; the warnings of Ansible state the reason"
+    unread = (file for file in files if f"{file}" not in read)
+    refuse(InputError(f"{file}", "", found, accepted) for file in unread)
     group = manager.groups.get(COMPUTE)
     if group is None or not group.get_hosts():
         about = f"{files[0] if files else manager._sources[0]}"
@@ -409,8 +406,7 @@ def _refuse_skipped(manager: Any) -> None:
         key = f"all.children.{COMPUTE}"
         about = placed(files, key.split("."))[0] or f"{[*files, source][0]}"
         raise BadInput(*(InputError(about, key, *each) for each in shared))
-    if split := [*split_facts(manager, PARTITION, COMPUTE)]:
-        raise BadInput(*split)
+    refuse(split_facts(manager, PARTITION, COMPUTE))
 
 
 def _not_in_one_partition(compute: Any) -> Iterator[tuple[str, str]]:
@@ -488,8 +484,7 @@ def apply_limit(manager: Any, limit: str) -> None:
             mistakes += (replace(each, accepted=each.accepted + about) for each in error.mistakes)
             continue
         matches.append((part, names(pattern) if named is None else named))
-    if mistakes:
-        raise BadInput(*mistakes)
+    refuse(mistakes)
     manager.subset(",".join(selected(matches, names("all"))) or NO_HOST)
 
 
@@ -520,28 +515,25 @@ def resolved_groups(
     reader = AnsibleAccess(keywords)
     wanted = (*reader.names, ALIASES)
     compute = manager.groups.get(COMPUTE)
+    partitions = compute.child_groups if compute else []
     # Not only the hosts of the running play.
-    hosts_under_limit = manager.get_hosts(COMPUTE, ignore_restrictions=True) if compute else ()
-    chosen = {host.name: host for host in hosts_under_limit}
+    under_limit = manager.get_hosts(COMPUTE, ignore_restrictions=True) if compute else ()
+    chosen = {host.name: host for host in under_limit}
     read = HostVariables(manager, variables, loader)
 
-    def values_of(host: str, names: tuple[str, ...]) -> dict[str, Any]:
-        return read.of(chosen[host], names)
-
     groups = {}
-    partitions = compute.child_groups if compute else []
-    siblings = tuple(group.name for group in partitions)
     for group in partitions:
         hosts = tuple(host.name for host in group.get_hosts())
         selected = tuple(host for host in hosts if host in chosen)
         if selected:
-            own = values_of(selected[0], (PARTITION, TOOLCHAIN))
-            facts = own.get(PARTITION)
+            own = read.of(chosen[selected[0]], (PARTITION, TOOLCHAIN))
+            values = ((host, read.of(chosen[host], wanted)) for host in selected)
             try:
-                made = _group(hosts, selected, facts, reader, lambda host: values_of(host, wanted))
+                made = _group(hosts, selected, own.get(PARTITION), reader, values)
             except BadInput as error:
                 source = Path(manager._sources[0])
                 raise BadInput(*at_variables(source, error.mistakes)) from None
+            siblings = tuple(each.name for each in partitions)
             further = {"toolchain": own.get(TOOLCHAIN), "siblings": siblings}
             groups[group.name] = made.model_copy(update=further)
     return groups
@@ -552,7 +544,7 @@ def _group(
     selected: tuple[str, ...],
     facts: Any,
     reader: AnsibleAccess,
-    values_of: Callable[[str], dict[str, Any]],
+    variables: Iterable[tuple[str, dict[str, Any]]],
 ) -> PartitionGroup:
     firmware = facts.get("firmware") if isinstance(facts, Mapping) else None
     named = isinstance(firmware, Mapping) and "remote_shell" in firmware
@@ -560,9 +552,9 @@ def _group(
     aliases = {}
     of_this_machine = []
     owners: dict[Any, str] = {}
-    for host in selected:
-        values = values_of(host)
-        own = _aliases(values.pop(ALIASES, []))
+    for host, values in variables:
+        given = values.pop(ALIASES, [])
+        own = [str(each) for each in (given if isinstance(given, list) else [given])]
         if named:
             local = values.get(CONNECTION) == "local"
         else:
@@ -590,7 +582,3 @@ def _group(
         },
         aliases=aliases,
     )
-
-
-def _aliases(given: Any) -> list[str]:
-    return [str(each) for each in given] if isinstance(given, list) else [str(given)]

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from proofmark.common.errors import BadInput, InputError, bad_input, nearest
+from proofmark.common.errors import BadInput, InputError, bad_input, nearest, refuse
 from proofmark.common.host_names import HostTable, alike_error, canonical, clashes
 from proofmark.common.nodesets import ACCEPTED, HostName, Nodes, is_name
 from proofmark.common.shared_models import StrictModel
@@ -334,8 +334,7 @@ def load_sites(
             mistakes of all partitions.
     """
     sites, mistakes = read_sites(inventory, limit, overrides)
-    if mistakes:
-        raise BadInput(*mistakes)
+    refuse(mistakes)
     if not sites:
         raise bad_input("-l", "", f"{limit!r}: no host", "hosts of a partition")
     return sites

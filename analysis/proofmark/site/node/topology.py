@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import permutations
+from itertools import permutations, product
 
 from proofmark.cases.vocabulary import MemoryKind
 from proofmark.common.errors import bad_input
+from proofmark.common.grouping import gathered
 from proofmark.site.hardware_limits import ALL_OF_IT, processor
 from proofmark.site.node import hwloc
 
@@ -255,27 +256,24 @@ class Topology:
 
         Sockets that share a NUMA domain, and sockets of unknown latency, are left out.
         """
-        domains: dict[int, set[int]] = {}
-        for core in self.cores:
-            domains.setdefault(core.socket, set()).add(core.numa)
+        domains = gathered({(core.socket, core.numa) for core in self.cores})
         latency = {}
         for one, other in permutations(domains, 2):
-            between = []
-            for a in domains[one]:
-                between += [(a, b) for b in domains[other]]
+            between = product(domains[one], domains[other])
             known = [self.distances[pair] for pair in between if pair in self.distances]
-            if known and not domains[one] & domains[other]:
+            if known and {*domains[one]}.isdisjoint(domains[other]):
                 latency[one, other] = min(known)
         levels = sorted(set(latency.values()))
         return {pair: levels.index(value) + 1 for pair, value in latency.items()}
 
 
 def _cores(document: hwloc.Document, file: str) -> tuple[Core, ...]:
-    threads: dict[hwloc.Item, list[int]] = {}
-    for pu in document.of("PU"):
-        if document.allowed_cpus >> pu.os_index & 1:
-            # Some virtual machines have hardware threads without cores: each counts as a core.
-            threads.setdefault(pu.over("Core") or pu, []).append(pu.os_index)
+    threads = gathered(
+        # Some virtual machines have hardware threads without cores: each counts as a core.
+        (pu.over("Core") or pu, pu.os_index)
+        for pu in document.of("PU")
+        if document.allowed_cpus >> pu.os_index & 1
+    )
     memories = _usable_memories(document)
     if not threads or not memories:
         missing = "NUMA node" if threads else "hardware thread"

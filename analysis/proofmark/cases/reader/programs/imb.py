@@ -6,6 +6,7 @@ from proofmark.cases.reader.agreement import Agreement, row_missing
 from proofmark.cases.reader.builder import ReadingBuilder
 from proofmark.cases.reader.reader import Reader, TextRun, any_of, line, words
 from proofmark.cases.reader.table import Table
+from proofmark.common.grouping import gathered
 
 # Below: Calling sequence was
 _COMMAND = line(r"# (?P<command>(?:\S*/)?IMB-\w+(?: .*)?)")
@@ -78,11 +79,11 @@ def read(run: TextRun) -> None:
             run.other(text, _TABLE)
     if run.request and "-msglen" in run.request.arguments:  # the sizes are in a file
         return
-    tables: dict[tuple[object, ...], list[ReadingBuilder]] = {}
-    for each in run.builders:
-        table = (each.parameters[name] for name in each.parameters if name != "bytes")
-        tables.setdefault((each.benchmark, *table), []).append(each)
-    for rows in tables.values():
+
+    def table(row: ReadingBuilder) -> tuple[object, ...]:
+        return row.benchmark, *(row.parameters[name] for name in row.parameters if name != "bytes")
+
+    for rows in gathered((table(each), each) for each in run.builders).values():
         problem = row_missing(rows)
         for each in rows if problem else ():
             each.problems.append(problem)
