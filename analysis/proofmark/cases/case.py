@@ -134,14 +134,13 @@ class SuiteUse(Axes):
         return self
 
 
-def _as_list(given: Any) -> Any:
-    return [given] if isinstance(given, dict) else given
-
-
 Uses = Annotated[
     list[SuiteUse],
     Field(min_length=1),
-    BeforeValidator(_as_list, json_schema_input_type=SuiteUse | list[SuiteUse]),
+    BeforeValidator(
+        lambda given: [given] if isinstance(given, dict) else given,
+        json_schema_input_type=SuiteUse | list[SuiteUse],
+    ),
 ]
 """One use, or several uses that differ in more than one sweep can express."""
 
@@ -281,29 +280,21 @@ class Case(Axes):
     @cached_property
     def directory(self) -> str:
         """The working directory of every rank; empty: the folder of the step."""
-        texts = (self.program, *self.arguments, *self.inputs.values(), *self.environment.values())
-        told = any("scratch" in names_in([text]) for text in texts)
-        return "{scratch}" if self.writes and not told else ""
+        return "{scratch}" if self.writes and "scratch" not in names_in(self._texts) else ""
+
+    @property
+    def _texts(self) -> list[Scalar]:
+        """The texts of the command and of its files."""
+        environment = self.environment.values()
+        return [self.program, *self.arguments, *self.inputs.values(), *environment]
 
     def used_names(self) -> frozenset[str]:
         """Return every name that a template, an expression or a variant of the case uses."""
-        texts: list[Any] = [
-            self.program,
-            *self.arguments,
-            *self.inputs.values(),
-            *self.environment.values(),
-        ]
+        texts: list[Any] = [*self._texts, *self.let.values(), *self.labels.values()]
         texts += [self.cost.seconds, self.cost.bytes, self.timeout, self.where]
+        texts += [self.copies, self.stagger, self.network_bytes, *self.constraints]
         if self.writes:
             texts += [self.writes.bytes, self.writes.files]
-        texts += [
-            self.copies,
-            self.stagger,
-            self.network_bytes,
-            *self.let.values(),
-            *self.labels.values(),
-        ]
-        texts += self.constraints
         for use in self.uses():
             texts += [use.where, *use.let.values()]
         return names_in(texts) | {BLAS_KERNEL}

@@ -76,8 +76,7 @@ def load_benchmarks(folder: Path, *, former: bool = False) -> Benchmarks:
             accepted = "program, same_as, or the keys of docs/case-keys.md"
             mistakes.append(InputError(f"{path}", "read", "rules of a program", accepted))
     for name, suite in suites.items() if not mistakes else ():
-        mistakes += _alternative_mistakes(folder / SUITES_FILE, name, suite, cases)
-        mistakes += _required_mistakes(folder / SUITES_FILE, name, suite, cases)
+        mistakes += _suite_mistakes(folder / SUITES_FILE, f"suites.{name}", suite, cases)
     refuse(map(with_line, mistakes))
     resolved = {name: _resolve_reader(case, cases) for name, case in cases.items()}
     alike = {name: case.read for name, case in cases.items() if isinstance(case.read, SameAs)}
@@ -187,34 +186,28 @@ def _load_mistakes(
             yield from _unknown(path, f"{key}.sweep.{axis}", axis, names, problem)
 
 
-def _alternative_mistakes(
-    path: Path, name: str, suite: Suite, cases: Mapping[str, Case]
+def _suite_mistakes(
+    path: Path, key: str, suite: Suite, cases: Mapping[str, Case]
 ) -> Iterator[InputError]:
-    """Yield the names in the alternatives of a suite that are not cases of the suite."""
+    """Yield the names in the alternatives and the required metrics of a suite that it lacks."""
+    name = key.removeprefix("suites.")
     members = [case for case in cases if name in cases[case].suites]
+    problem = "no case of the suite:"
     for index, each in enumerate(suite.alternatives):
-        for place, case in enumerate(each.cases):
-            key = f"suites.{name}.alternatives.{index}.cases.{place}"
-            yield from _unknown(path, key, case, members, "no case of the suite:")
-
-
-def _required_mistakes(
-    path: Path, name: str, suite: Suite, cases: Mapping[str, Case]
-) -> Iterator[InputError]:
-    """Yield the unknown names in the required metrics of a suite; they would require nothing."""
-    members = [case for case in cases if name in cases[case].suites]
+        for place, named in enumerate(each.cases):
+            at = f"{key}.alternatives.{index}.cases.{place}"
+            yield from _unknown(path, at, named, members, problem)
     for index, required in enumerate(suite.required_metrics):
-        key = f"suites.{name}.required_metrics.{index}"
-        yield from _unknown(path, f"{key}.case", required.case, members, "no case of the suite:")
-        if required.case not in members:
-            continue
-        case = _resolve_reader(cases[required.case], cases)
-        for metric in required.metrics:
+        at = f"{key}.required_metrics.{index}"
+        yield from _unknown(path, f"{at}.case", required.case, members, problem)
+        if required.case in members:
+            case = _resolve_reader(cases[required.case], cases)
             known = metrics_of(case)
-            yield from _unknown(path, f"{key}.metrics", metric, known, "unknown metric")
-        for parameter in required.where:
+            for metric in required.metrics:
+                yield from _unknown(path, f"{at}.metrics", metric, known, "unknown metric")
             names = case.parameter_names()
-            yield from _unknown(path, f"{key}.where", parameter, names, "unknown parameter")
+            for parameter in required.where:
+                yield from _unknown(path, f"{at}.where", parameter, names, "unknown parameter")
 
 
 def _bound_mistakes(
@@ -315,19 +308,15 @@ def schema() -> dict[str, Any]:
 def _reading_mistakes(file: Path, key: str, uses: Sequence[SuiteUse]) -> Iterator[InputError]:
     """Yield why a use that reads files cannot read those of the use before it."""
     for number, use in enumerate(uses):
-        if use.reads:
-            writer = uses[number - 1] if number else None
-            yield from _reader_mistakes(f"{file}", f"{key}.{number}", use, writer)
-
-
-def _reader_mistakes(
-    file: str, key: str, use: SuiteUse, writer: SuiteUse | None
-) -> Iterator[InputError]:
-    if writer is None or writer.reads:
-        yield InputError(file, f"{key}.reads", "no use before it", "a use that writes the files")
-        return
-    for same in ("repeats", "modes"):
-        own, other = getattr(use, same), getattr(writer, same)
-        if own != other:
-            accepted = f"{other!r}, as the use before it has"
-            yield InputError(file, f"{key}.{same}", f"{own!r}", accepted)
+        if not use.reads:
+            continue
+        writer, at = uses[max(0, number - 1)], f"{key}.{number}"
+        if writer.reads:  # the first use has none before it
+            accepted = "a use that writes the files"
+            yield InputError(f"{file}", f"{at}.reads", "no use before it", accepted)
+            continue
+        for same in ("repeats", "modes"):
+            own, other = getattr(use, same), getattr(writer, same)
+            if own != other:
+                accepted = f"{other!r}, as the use before it has"
+                yield InputError(f"{file}", f"{at}.{same}", f"{own!r}", accepted)

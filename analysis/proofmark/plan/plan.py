@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from proofmark.common.errors import bad_input, nearest
+from proofmark.common.grouping import gathered
 from proofmark.common.message import Message
 from proofmark.common.nodesets import Nodes
 from proofmark.common.printed_command import NAME, PrintedCommand, of_run
@@ -67,11 +68,12 @@ class Totals(StrictModel):
     wall_s: float
 
 
-def _left_out(given: object) -> object:
-    return Message("left-said", text=given) if type(given) is str else given
-
-
-LeftOut = Annotated[Message, BeforeValidator(_left_out)]
+LeftOut = Annotated[
+    Message,
+    BeforeValidator(
+        lambda given: Message("left-said", text=given) if type(given) is str else given
+    ),
+]
 """Why a plan lacks a part of its suite. A run that was sealed earlier has only a text."""
 
 
@@ -146,10 +148,8 @@ class Plan(StrictModel):
 
     def packages(self) -> dict[str, list[str]]:
         """Return the names of the programs of the plan, by package; both sorted."""
-        found: dict[str, set[str]] = {}
-        for step in self.programs():
-            found.setdefault(step.package, set()).add(step.program)
-        return {package: sorted(names) for package, names in sorted(found.items())}
+        found = gathered((step.package, step.program) for step in self.programs())
+        return {package: sorted({*names}) for package, names in sorted(found.items())}
 
     def binds_memory(self) -> bool:
         """Return whether a program of the plan binds memory."""

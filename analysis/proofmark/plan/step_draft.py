@@ -81,8 +81,7 @@ def of_a_job(sweep: Sweep) -> list[Point]:
         if fits_a_job(nodes := point.count("nodes"), sweep.site):
             fitting.append(point)
         else:
-            reason = Message("left-together", nodes=nodes)
-            sweep.left_out[reason] = sweep.left_out.get(reason, 0) + 1
+            sweep.left_out[Message("left-together", nodes=nodes)] += 1
     return fitting
 
 

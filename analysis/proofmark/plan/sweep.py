@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -251,7 +252,7 @@ class Sweep:
     symbols: Mapping[str, Any]
     layouts: Layouts
     site: Site
-    left_out: dict[Message, int] = field(default_factory=dict)
+    left_out: Counter[Message] = field(default_factory=Counter)
 
     def points(self) -> Iterator[Point]:
         """Yield the points that the machine can hold and that satisfy ``where``.
@@ -277,7 +278,7 @@ class Sweep:
                     raise
                 there_is = {"found": mistake.found, "there_is": mistake.accepted}
                 reason = Message("left-lacking", asked=mistake.key, **there_is)
-                self.left_out[reason] = self.left_out.get(reason, 0) + 1
+                self.left_out[reason] += 1
                 continue
             if point is not None:
                 yield point

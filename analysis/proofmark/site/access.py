@@ -81,7 +81,6 @@ def access(settings: Mapping[str, HostAccess]) -> Access:
 
 
 CONNECTION = "ansible_connection"
-_BECOME = ("ansible_become", "ansible_become_method")
 _ADDRESS = ("ansible_host", "ansible_ssh_host")
 _SSH = ("ssh", "ansible.builtin.ssh", "smart")
 _LOCAL = ("local", "ansible.builtin.local")

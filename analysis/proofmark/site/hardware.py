@@ -258,13 +258,12 @@ class Mode(StrictModel):
     topology: Text | None = None
 
 
-def _by_name(given: Any) -> Any:
-    return {name: {} for name in given} if isinstance(given, list) else given
-
-
 Modes = Annotated[
     dict[Slug, Mode],
     Field(min_length=1),
-    BeforeValidator(_by_name, json_schema_input_type=dict[Slug, Mode] | list[Slug]),
+    BeforeValidator(
+        lambda given: {name: {} for name in given} if isinstance(given, list) else given,
+        json_schema_input_type=dict[Slug, Mode] | list[Slug],
+    ),
 ]
 Facts = dict[Name, str | int | float]

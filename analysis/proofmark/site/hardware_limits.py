@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import log2
 from typing import Annotated, Literal
 
@@ -273,13 +273,13 @@ PARTITIONED = " (architected)"
 """The end of the name of a POWER processor below PowerVM."""
 
 
-@lru_cache(maxsize=1)
+@cache
 def processors() -> tuple[ProcessorLimits, ...]:
     """Return the table of processors."""
     return shipped_data("proofmark.site", "processors.yml", tuple[ProcessorLimits, ...])
 
 
-@lru_cache(maxsize=1)
+@cache
 def links() -> LinkTable:
     """Return the table of links."""
     return shipped_data("proofmark.site", "links.yml", LinkTable)
@@ -307,7 +307,7 @@ class Microarchitecture(StrictModel):
     source: Text
 
 
-@lru_cache(maxsize=1)
+@cache
 def microarchitectures() -> dict[tuple[str, int, int], Microarchitecture]:
     """Return the table of microarchitectures by vendor, family and model."""
     rows = shipped_data("proofmark.site", "microarchitectures.yml", tuple[Microarchitecture, ...])
@@ -338,7 +338,7 @@ def product_name(text: str) -> str:
     return " ".join((*family, *rest))
 
 
-@lru_cache(maxsize=1)
+@cache
 def _by_product() -> dict[str, ProcessorLimits]:
     """Return the rows of the table by each of their names."""
     rows: dict[str, ProcessorLimits] = {}
@@ -536,7 +536,7 @@ class TypicalFamily(StrictModel):
         return self.typical.model_copy(update={"ratio": self.typical.ratio + change})
 
 
-@lru_cache(maxsize=1)
+@cache
 def families() -> tuple[TypicalFamily, ...]:
     """Return the table of families."""
     return shipped_data("proofmark.site", "typical_families.yml", tuple[TypicalFamily, ...])

@@ -99,16 +99,6 @@ def _sorted(rates: Iterable[float]) -> Rates:
     return tuple(sorted(rates, reverse=True))
 
 
-def _shown_processor(name: str | None, virtual: str | None) -> str | None:
-    """Return the name that is shown. A hypervisor invents one, or shows that of the machine."""
-    return None if name and virtual and processor(name) is None else name
-
-
-def _cards(facts: NodeFacts) -> tuple[str, ...] | None:
-    """Return the models. Omni-Path and EFA show none, and an adapter of Slingshot has no file."""
-    return tuple(sorted(port.kind or "" for port in _active(facts) if port in facts.ports)) or None
-
-
 def _link_rate(facts: NodeFacts) -> float | None:
     bounds = [port_bound(port.rate or "", port.layer) for port in _active(facts)]
     rates = bounds or [nic.megabits and nic.megabits * 125e3 for nic in _up(facts)]
@@ -295,13 +285,19 @@ class Parts:
     __pydantic_config__ = StrictModel.model_config
 
     processor: str | None = _part(
-        found=lambda facts: _shown_processor(facts.cpu_model, facts.virtual),
+        # A hypervisor invents a name, or shows that of the machine.
+        found=lambda facts: (
+            facts.cpu_model if not facts.virtual or processor(facts.cpu_model) else None
+        ),
         declared=lambda node: node.cpu_model if is_product(node.cpu_model) else None,
         accepted=True,
         compared=_same_or_other_processor,
     )
     cards: tuple[str, ...] | None = _part(
-        found=_cards,
+        # Omni-Path and EFA show no model, and an adapter of Slingshot has no file.
+        found=lambda facts: (
+            tuple(sorted(port.kind or "" for port in _active(facts) if port in facts.ports)) or None
+        ),
         usual=lambda nodes: commonest([cards for cards in nodes if cards is not None]),
         compared=_other_cards,
     )

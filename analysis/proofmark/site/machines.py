@@ -67,19 +67,15 @@ class Machine:
         usable = set(facts.cpus)
         with_cpus = [each for each in facts.numa if not usable.isdisjoint(each.cpus)]
         domains = sum(bool(each.memory_bytes) for each in with_cpus) or len(with_cpus)
-        sockets, cores, threads = facts.sockets, facts.cores, facts.threads_per_core
-        if not facts.cores_known:
-            sockets, cores = topology.sockets, min(facts.cores, len(topology.cores))
-            threads = topology.threads_per_core
-        symbols = _known(
-            cores=cores,
-            sockets=sockets,
-            numa=domains or _domains_with_cores(topology),
-            threads_per_core=threads,
-            memory_bytes=facts.memory_bytes,
-            llc_bytes=facts.last_level_bytes,
-            nodes=nodes,
-        )
+        symbols: dict[str, Any] = dict(cls.from_topology(topology, nodes).symbols)
+        if facts.cores_known:
+            symbols |= {"cores": facts.cores, "sockets": facts.sockets}
+            symbols["threads_per_core"] = facts.threads_per_core
+        symbols["cores"] = min(facts.cores, symbols["cores"])
+        symbols["memory_bytes"] = facts.memory_bytes
+        symbols |= {"numa": domains} if domains else {}
+        if facts.last_level_bytes is not None:
+            symbols["llc_bytes"] = facts.last_level_bytes
         rails = {name: rail.numa for name, rail in rails_of(facts).items() if rail.is_fabric}
         unread = {**facts.unread, **topology.unread}
         return cls(symbols, topology, unread, facts.cpu_model, rails)
@@ -87,23 +83,16 @@ class Machine:
     @classmethod
     def from_topology(cls, topology: Topology, nodes: int) -> Machine:
         """Return the machine of `nodes` nodes with `topology`."""
-        symbols = _known(
-            cores=len(topology.cores),
-            sockets=topology.sockets,
-            numa=_domains_with_cores(topology),
-            threads_per_core=topology.threads_per_core,
-            memory_bytes=topology.memory_bytes or None,
-            nodes=nodes,
-        )
+        symbols = {
+            "cores": len(topology.cores),
+            "sockets": topology.sockets,
+            "numa": sum(bool(domain.cores) for domain in topology.numa_domains),
+            "threads_per_core": topology.threads_per_core,
+            "nodes": nodes,
+        }
+        if memory := topology.memory_bytes:
+            symbols["memory_bytes"] = memory
         return cls(symbols, topology, topology.unread)
-
-
-def _domains_with_cores(topology: Topology) -> int:
-    return sum(bool(domain.cores) for domain in topology.numa_domains)
-
-
-def _known(**symbols: int | None) -> dict[str, int]:
-    return {name: value for name, value in symbols.items() if value is not None}
 
 
 Machines = Machine | Callable[[str], Machine]

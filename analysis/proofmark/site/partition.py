@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache
 from typing import Annotated, Any, Literal, Self
 
 from archspec.cpu import TARGETS
@@ -223,7 +223,7 @@ class Tried(StrictModel):
     test: Text
 
 
-@lru_cache(maxsize=1)
+@cache
 def tried() -> tuple[Tried, ...]:
     """Return the table."""
     return shipped_data("proofmark.site", "tried.yml", tuple[Tried, ...])

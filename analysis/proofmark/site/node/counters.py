@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from pydantic import Field
 
@@ -106,7 +106,7 @@ class CounterChange(StrictModel):
         return Message(code, **fields)
 
 
-@lru_cache(maxsize=1)
+@cache
 def _meanings() -> dict[str, dict[str, str]]:
     """Return the meanings by pattern; of the counters that make results INVALID first."""
     return shipped_data("proofmark.site.node", "counters.yml", dict[str, dict[str, str]])
@@ -280,7 +280,7 @@ class ErrorRule(StrictModel):
         return max(self.allowed, expected + DEVIATIONS * math.sqrt(expected))
 
 
-@lru_cache(maxsize=1)
+@cache
 def error_rules() -> tuple[ErrorRule, ...]:
     """Return the rules, in the order in which they are tried."""
     return shipped_data("proofmark.site.node", "error_rules.yml", tuple[ErrorRule, ...])
