@@ -209,13 +209,13 @@ def test_like_nodes_of_two_levels_are_one_line(tmp_path: Path, known: bool, fact
     ]
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(("known", "bad"), [(True, 4), (False, 4), (False, 3)])
 def test_slow_nodes_of_unknown_hardware_may_be_another_kind(
-    troubled: tuple[Run, Verdict, str], known: bool
+    troubled: tuple[Run, Verdict, str], known: bool, bad: int
 ) -> None:
-    """The control is hardware that is known to be alike: the same four nodes are slow."""
+    """A third of them may be. The controls are like hardware, and one slow node less."""
     run, verdict, _ = troubled
-    middle = np.array([*(99 + np.arange(8) / 4), 55, 62, 70, 78])
+    middle = np.array([*(99 + np.arange(12 - bad) / 4), 55, 62, 70, 78][:12])
     values = middle[:, None] + np.array([0, 0.05, -0.05])
     names = [f"n{5 * number % 12:02}" for number in range(12)]
     fleet = fleet_of_nodes(values, names, known=known)
@@ -224,9 +224,9 @@ def test_slow_nodes_of_unknown_hardware_may_be_another_kind(
     shown = lists(page_of(run, given)).get(APART, [])
     judgements = [fleet.judge(number) for number in range(12)]
     words = [judgement.outcome for judgement in judgements if judgement]
-    if known:
+    if known or bad < 4:
         assert shown == []
-        assert {*figure.flagged} == {*names[8:]} and words.count("FAIL") == 4
+        assert {*figure.flagged} == {*names[-bad:]} and words.count("FAIL") == bad
     else:
         why = (
             "the nodes are not one population: 8 near 99.88 MB/s, 4 near 66 MB/s; state their "

@@ -17,7 +17,7 @@ from proofmark.packages.twin.simulated_jobs import divided
 from proofmark.runs.progress import Progress, progress
 from proofmark.runs.run import Run
 from proofmark.runs.run_files import StepFiles
-from proofmark.runs.step_state import EXECUTIONS, WAITING
+from proofmark.runs.step_state import EXECUTIONS, RUNNING, WAITING, Repeat
 from proofmark.site.node.cpu import cpu_list
 
 
@@ -105,6 +105,20 @@ def test_a_disturbed_step_waits_for_its_next_execution(run: Run, executions: int
     ]
     following = min(EXECUTIONS, executions + 1)
     assert repeats == ([(first.name, following, WAITING, first.name)] if executions else [])
+
+
+@pytest.mark.parametrize("disturbed", [True, False])
+def test_a_note_of_a_job_is_older_than_the_newest_execution(run: Run, disturbed: bool) -> None:
+    """A step of all nodes that was measured undisturbed since waits for nothing."""
+    first, *_ = steps_of(run)
+    finish(first)
+    if disturbed:
+        StepFiles(execution(first)).disturbed.touch()
+    attempt = run.files.job(run.plan.groups[0].jobs[0].id).folder / "attempt-1"
+    attempt.mkdir(parents=True)
+    (attempt / "repeats").write_text(f"start 3 {first.name} {first.name}\n")
+    wanted = [Repeat(first.name, 3, RUNNING, first.name)]
+    assert [*progress(run, active=False).repeats] == (wanted if disturbed else [])
 
 
 @pytest.mark.parametrize("name", ["rc", "when.json"])
