@@ -46,30 +46,29 @@ Parser = ArgumentParser | _ArgumentGroup
 class ArgumentUse:
     """Arguments that have a meaning only beside other words of the command line, or without them.
 
-    A word is a verb, an option, or the metavar of an argument.
+    A word is a verb, an option, or the metavar of an argument. Blanks separate the words.
 
     Attributes:
         beside: words of which one is needed; empty: none is needed.
         without: words beside which they have no meaning.
     """
 
-    of: tuple[str, ...]
-    beside: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
+    of: str
+    beside: str = ""
+    without: str = ""
 
     def mistakes(self, given: Collection[str]) -> Iterator[InputError]:
         """Yield a mistake for each argument without a meaning beside the words `given`."""
-        taken = [word for word in self.without if word in given]
-        lacks = self.beside and not any(word in given for word in self.beside)
-        for name in self.of:
+        needed = self.beside.split()
+        taken = ", ".join(word for word in self.without.split() if word in given)
+        for name in self.of.split():
             if name not in given:
                 continue
-            if lacks:
-                words = " or ".join(self.beside)
+            if needed and not {*needed} & {*given}:
+                words = " or ".join(needed)
                 yield InputError(name, "", f"no {words}", f"{name} with {words}")
             if taken:
-                words = ", ".join(taken)
-                yield InputError(name, "", f"also {words}", f"one of them: {words}, or {name}")
+                yield InputError(name, "", f"also {taken}", f"one of them: {taken}, or {name}")
 
 
 def run_argument(parser: ArgumentParser, *, optional: bool = False) -> None:
@@ -172,11 +171,11 @@ def planned_run_arguments(parser: ArgumentParser) -> None:
     planned.add_argument("--provision-from", help="replaces the value of the inventory")
 
 
-def planned_options() -> tuple[str, ...]:
-    """Return the options of `planned_run_arguments` that plan a run."""
+def planned_options() -> str:
+    """Return the options of `planned_run_arguments` that plan a run, as in an `ArgumentUse`."""
     of_kinds = ArgumentParser(add_help=False)
     kind_arguments(of_kinds)
-    return ("--suite", "--repeats", *of_kinds._option_string_actions, "--provision-from")
+    return " ".join(["--suite --repeats", *of_kinds._option_string_actions, "--provision-from"])
 
 
 def site_arguments(parser: ArgumentParser) -> None:
@@ -196,9 +195,9 @@ def credentials_argument(parser: ArgumentParser) -> None:
     )
 
 
-def flag(parser: Parser, *names: str, about: str) -> None:
+def flag(parser: Parser, name: str, about: str) -> None:
     """Add an option without a value to `parser`."""
-    parser.add_argument(*names, action="store_true", help=about)
+    parser.add_argument(name, action="store_true", help=about)
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:

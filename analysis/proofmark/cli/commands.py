@@ -61,7 +61,7 @@ def _acceptance_arguments(parser: ArgumentParser) -> None:
         "judge, measure: the folder of acceptance.html (default: acceptance-SITE beside the runs)"
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help=note)
-    flag(parser, "--json", about="judge, measure: print JSON")
+    flag(parser, "--json", "judge, measure: print JSON")
     language_argument(parser)
     parser.add_argument("--item", default="", help="waive, witness: the number of the item")
     parser.add_argument("--by", default="", help="waive, witness: the signer in contract.yml")
@@ -70,19 +70,19 @@ def _acceptance_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--attach", action="append", default=[], type=Path, metavar="FILE", help=note
     )
-    flag(parser, "--missed", about="witness: the item is not met")
+    flag(parser, "--missed", "witness: the item is not met")
     parser.add_argument(
         "--key", type=Path, metavar="FILE", help="waive, witness, sign: private ssh key"
     )
-    flag(parser, "--check", about="measure: preview each suite, and write no page")
+    flag(parser, "--check", "measure: preview each suite, and write no page")
     note = "measure: an argument of ansible-playbook, without a suite (again for each)"
     parser.add_argument("--playbook", action="append", default=[], metavar="WORD", help=note)
 
 
 def _cases_arguments(parser: ArgumentParser) -> None:
     suite_argument(parser, default=None)
-    flag(parser, "--check", about="check each file of benchmarks/, and print nothing")
-    flag(parser, "--schema", about="print the JSON Schema of a case file")
+    flag(parser, "--check", "check each file of benchmarks/, and print nothing")
+    flag(parser, "--schema", "print the JSON Schema of a case file")
 
 
 def _check_arguments(parser: ArgumentParser) -> None:
@@ -96,7 +96,7 @@ def _check_arguments(parser: ArgumentParser) -> None:
     repeats_argument(parser)
     prefixes_argument(parser)
     note = "ask the nodes, the scheduler and the BMCs too: log-ins, clocks, rights; change nothing"
-    flag(parser, "--nodes", about=note)
+    flag(parser, "--nodes", note)
     credentials_argument(parser)
     note = "with --nodes: the end of the maintenance window"
     parser.add_argument("--window-ends", metavar="TIME", help=note)
@@ -114,24 +114,25 @@ def _plan_arguments(parser: ArgumentParser) -> None:
     prefixes_argument(parser)
     parser.add_argument("--reservation", help="replaces the value of the inventory's queue")
     parser.add_argument("--only", metavar="NODES", help="only these nodes of the limit")
-    flag(parser, "--json", about="print the plan as JSON; refuse what a run would refuse")
+    flag(parser, "--json", "print the plan as JSON; refuse what a run would refuse")
     note = "a new or empty folder for the scripts of jobs and steps, and the inputs of the programs"
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help=note)
-    flag(parser, "--reach", about="log in to the nodes, and print which do not answer")
-    flag(parser, "-v", "--verbose", about="print every step; --step prints one step whole")
+    flag(parser, "--reach", "log in to the nodes, and print which do not answer")
+    note = "print every step; --step prints one step whole"
+    parser.add_argument("-v", "--verbose", action="store_true", help=note)
     note = "a step, by id or number: its launch line, environment, inputs and job"
     parser.add_argument("--step", metavar="ID", help=note)
-    flag(parser, "--create", about="create the run, or continue it")
+    flag(parser, "--create", "create the run, or continue it")
     parser.add_argument("--run-id", help="with --create: the run's name")
     note = "with --create: the accepted runs to compare with, or none (default: accepted)"
     parser.add_argument("--baseline", help=note)
-    flag(parser, "--fresh", about="with --create: never continue a run")
+    flag(parser, "--fresh", "with --create: never continue a run")
     flag(
         parser,
         "--accept-unjudged",
-        about="with --create: although required metrics or limits cannot be judged",
+        "with --create: although required metrics or limits cannot be judged",
     )
-    flag(parser, "--no-link", about="with --create: leave runs/latest-<site> as it is")
+    flag(parser, "--no-link", "with --create: leave runs/latest-<site> as it is")
 
 
 MODES_VERBS = {
@@ -150,11 +151,11 @@ def _modes_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--scratch-dir", help="see plan")
     parser.add_argument("--mode", help="a mode of the run's plan")
     credentials_argument(parser)
-    flag(parser, "--confirm-reboot", about="required for enter and restore")
+    flag(parser, "--confirm-reboot", "required for enter and restore")
     flag(
         parser,
         "--take-over",
-        about="take nodes that another run or controller holds, or whose mode it has changed",
+        "take nodes that another run or controller holds, or whose mode it has changed",
     )
 
 
@@ -173,7 +174,7 @@ def _scratch_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--mode", help="only the nodes with waiting steps of this mode")
     parser.add_argument("--scratch-dir", help="the directory; it must be the one of the run")
     parser.add_argument("--user", help="the run user; default: the one of the inventory")
-    flag(parser, "--existing", about="do not create the directory")
+    flag(parser, "--existing", "do not create the directory")
 
 
 def _rerun_arguments(parser: ArgumentParser) -> None:
@@ -191,10 +192,10 @@ def _rerun_arguments(parser: ArgumentParser) -> None:
 
 def _status_arguments(parser: ArgumentParser) -> None:
     run_argument(parser, optional=True)
-    flag(parser, "--watch", about="print each change until the run ends")
-    flag(parser, "--json", about="print the same as JSON")
-    flag(parser, "--steps", about="list every step")
-    flag(parser, "--plan", about="print a summary of the plan as JSON")
+    flag(parser, "--watch", "print each change until the run ends")
+    flag(parser, "--json", "print the same as JSON")
+    flag(parser, "--steps", "list every step")
+    flag(parser, "--plan", "print a summary of the plan as JSON")
     note = "RUN is the folder of all runs; take the newest run of the site with this inventory"
     parser.add_argument("--newest-of", metavar="SITE", action="append", default=[], help=note)
 
@@ -204,9 +205,9 @@ def _verdict_arguments(parser: ArgumentParser) -> None:
     parser.set_defaults(instead=None)
     added_arguments("verdict", parser)
     note = "print every figure that is FAIL, INVALID or PASS, with its reason and file"
-    flag(parser, "--all", about=note)
-    flag(parser, "--json", about="print JSON")
-    flag(parser, "--strict", about="exit 4 if anything is UNJUDGED")
+    flag(parser, "--all", note)
+    flag(parser, "--json", "print JSON")
+    flag(parser, "--strict", "exit 4 if anything is UNJUDGED")
     language_argument(parser)
 
 
@@ -215,9 +216,9 @@ def _report_arguments(parser: ArgumentParser) -> None:
     flag(
         parser,
         "--json",
-        about="print the verdict without its results as JSON, and its last three lines on stderr",
+        "print the verdict without its results as JSON, and its last three lines on stderr",
     )
-    flag(parser, "--strict", about="with --json: exit_code is 4 if anything is UNJUDGED")
+    flag(parser, "--strict", "with --json: exit_code is 4 if anything is UNJUDGED")
     note = "the inventory that the next command names (default: inventory/ and the site's name)"
     parser.add_argument("-i", "--inventory", default="", help=note)
     language_argument(parser)
@@ -267,21 +268,21 @@ def _baseline_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--label", default="", help=note)
     note = "the exported file (default: contract-items.yml)"
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=note)
-    flag(parser, "--replace", about="remove the earlier runs from the baseline")
+    flag(parser, "--replace", "remove the earlier runs from the baseline")
 
 
 def _install_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
     site_arguments(parser)
     parser.add_argument("--from", dest="origin", required=True, help="the provider")
-    flag(parser, "--check", about="report what is missing, install nothing")
+    flag(parser, "--check", "report what is missing, install nothing")
     parser.add_argument(
         "--bundle", type=Path, metavar="FILE", help="a file of `proofmark install bundle`"
     )
     flag(
         parser,
         "--modules",
-        about="read the outputs of modules.sh on the node from stdin, as JSON by package",
+        "read the outputs of modules.sh on the node from stdin, as JSON by package",
     )
     parser.add_argument(
         "--toolchain",
@@ -339,10 +340,10 @@ def _lock_arguments(parser: ArgumentParser) -> None:
     flag(
         parser,
         "--compare",
-        about="write nothing; compare the lock with the pinned recipes by Spack's hashes: seconds",
+        "write nothing; compare the lock with the pinned recipes by Spack's hashes: seconds",
     )
     site = parser.add_argument_group("a lock of the site of -i, with what the site has")
-    flag(site, "--find", about="find MPI, BLAS, gcc, tools; write spack.yaml")
+    flag(site, "--find", "find MPI, BLAS, gcc, tools; write spack.yaml")
     site.add_argument("--mpi", default="", help="package, prefix with bin/mpicc, or kit")
     site.add_argument("--blas", default="", help="package, path of one that was found, or kit")
     site.add_argument("--compiler", default="", help="gcc@VERSION or its prefix")
@@ -353,7 +354,7 @@ def _lock_arguments(parser: ArgumentParser) -> None:
 
 def _record_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
-    flag(parser, "--installed", about="use the run's installed.json")
+    flag(parser, "--installed", "use the run's installed.json")
 
 
 def _programs_arguments(parser: ArgumentParser) -> None:
@@ -372,11 +373,11 @@ STOPPED_EARLY = 6
 
 def _execute_arguments(parser: ArgumentParser) -> None:
     run_argument(parser)
-    flag(parser, "--scripts", about="write the scripts of the steps; run no job")
+    flag(parser, "--scripts", "write the scripts of the steps; run no job")
     flag(
         parser,
         "--fail-fast",
-        about="start no further step after the first one that fails or stays disturbed; exit code "
+        "start no further step after the first one that fails or stays disturbed; exit code "
         f"{STOPPED_EARLY}",
     )
     parser.add_argument(
@@ -390,200 +391,190 @@ def _execute_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--only", metavar="NODES", help="of a run that nodes join: only their jobs")
 
 
-OF_SITE: Mapping[str, Command] = {
-    "site": Command(
-        "check:site",
-        "site nurion",
-        _site_arguments,
-        traced=False,
-        about="Choose the site of commands without ``-i``, and print it.",
-        summary="choose it for all commands",
-    ),
-    "acceptance": Command(
-        "acceptance:acceptance",
-        "acceptance judge -i inventory/example-epyc",
-        _acceptance_arguments,
-        traced=False,
-        uses=(
-            ArgumentUse(("--run",), beside=("waive", "judge", "sign")),
-            ArgumentUse(("--item", "--by", "--reason"), beside=("waive", "witness")),
-            ArgumentUse(("--attach", "--missed"), beside=("witness",)),
-            ArgumentUse(("--key",), beside=("waive", "witness", "sign")),
-            ArgumentUse(("--limit",), beside=("check", "judge", "measure", "sign", "waive")),
-            ArgumentUse(("--runs",), beside=("judge", "measure", "sign", "waive")),
-            ArgumentUse(("--language",), beside=("judge", "measure", "sign")),
-            ArgumentUse(("--output", "--json"), beside=("judge", "measure")),
-            ArgumentUse(("--playbook", "--check"), beside=("measure",)),
-        ),
-        about="Check the contract of a site, judge its sealed runs by it, waive an item.",
-        summary="contract, and all its runs",
-    ),
-}
-BEFORE_RUN: Mapping[str, Command] = {
-    "cases": Command(
-        "check:cases",
-        "cases --suite quick",
-        _cases_arguments,
-        uses=(
-            ArgumentUse(("--suite",), without=("--check", "--schema")),
-            ArgumentUse(("--check",), without=("--schema",)),
-        ),
-        about="List cases and the suites they run in.",
-        summary="list cases and suites",
-    ),
-    "check": Command(
-        "check:check",
-        "check -i inventory/nurion",
-        _check_arguments,
-        uses=(ArgumentUse(("--credentials", "--window-ends"), beside=("--nodes",)),),
-        about="Check a site and its suites; with ``--nodes`` also its nodes, scheduler and BMCs.",
-        summary="site, suites, nodes",
-    ),
-    "plan": Command(
-        "plan:plan",
-        "plan -i inventory/local -l local --suite quick",
-        _plan_arguments,
-        uses=(
-            ArgumentUse(
-                ("--run-id", "--fresh", "--accept-unjudged", "--no-link"),
-                beside=("--create",),
-            ),
-            ArgumentUse(
-                ("--output", "--reach", "--verbose", "--step"), without=("--create", "--json")
-            ),
-            ArgumentUse(("--verbose",), without=("--step",)),
-        ),
-        about="Print what a run will start, and how long; write its scripts, or create the run.",
-        summary="steps, time, refusals",
-    ),
-}
-OF_RUN: Mapping[str, Command] = {
-    "modes": Command(
-        "modes:modes",
-        "modes check runs/latest-nurion -i inventory/nurion --mode snc4-flat",
-        _modes_arguments,
-        uses=(
-            ArgumentUse(planned_options(), beside=("check",)),
-            ArgumentUse(("--scratch-dir",), beside=("check",)),
-            ArgumentUse(("--mode",), beside=("check", "enter", "verify")),
-            ArgumentUse(
-                ("--credentials", "--take-over"), beside=("check", "enter", "verify", "restore")
-            ),
-            ArgumentUse(("--confirm-reboot",), beside=("enter", "restore")),
-        ),
-        about="Change the firmware mode of the nodes of a run, check it, and restore it.",
-        summary="set and restore firmware",
-    ),
-    "scratch": Command(
-        "modes:scratch",
-        "scratch check -i inventory/nurion -l knl --suite p1",
-        _scratch_arguments,
-        uses=(
-            ArgumentUse(planned_options(), beside=("check",)),
-            ArgumentUse(("--mode", "--existing"), beside=("check", "verify")),
-            ArgumentUse(("--user",), beside=("check", "verify", "clean")),
-        ),
-        about="Mount, check, unmount and clean the scratch directory; print changed nodes.",
-        summary="mount, check, clean it",
-    ),
-    "rerun": Command(
-        "run:rerun",
-        "rerun runs/latest-local 3",
-        _rerun_arguments,
-        about="Run steps of a run again.",
-        summary="run steps again",
-    ),
-    "status": Command(
-        "status:status",
-        "status runs/latest-local --watch",
-        _status_arguments,
-        uses=(
-            ArgumentUse(("--watch", "--json", "--steps"), without=("--plan",)),
-            ArgumentUse(("--steps",), without=("--watch",)),
-            ArgumentUse(("--steps", "--watch"), without=("--json",)),
-        ),
-        about="Print the progress of a run; with ``--watch``, each change until the run ends.",
-        summary="progress, steps",
-    ),
-}
-JUDGES: Mapping[str, Command] = {
-    "verdict": Command(
-        "verdict:verdict",
-        "verdict runs/latest-local",
-        _verdict_arguments,
-        uses=(ArgumentUse(("--all",), without=("--json",)),),
-        about="Judge a run and print the verdict.",
-        summary="judge a run",
-    ),
-    "report": Command(
-        "verdict:report",
-        "report runs/latest-local",
-        _report_arguments,
-        uses=(ArgumentUse(("--strict", "--inventory"), beside=("--json",)),),
-        about="Write records, verdict and report of a run; exit code 0 for every verdict.",
-        summary="write page and summary",
-    ),
-}
-KEEPS: Mapping[str, Command] = {
-    "sign": Command(
-        "sign:sign",
-        "sign runs/latest-local --key ~/.ssh/id_ed25519",
-        _sign_arguments,
-        traced=False,
-        about="Sign the evidence of a run with what is made from it, or add a signature to such a "
-        "folder.",
-        summary="sign evidence and verdict",
-    ),
-    "verify": Command(
-        "sign:verify",
-        "verify runs/latest-local --signers allowed_signers",
-        _verify_arguments,
-        traced=False,
-        about="Check a signed folder, judge its evidence again, and print the signed verdict last.",
-        summary="check a signed run",
-    ),
-    "baseline": Command(
-        "sign:baseline",
-        "baseline accept runs/latest-nurion -i inventory/nurion",
-        _baseline_arguments,
-        traced=False,
-        uses=(
-            ArgumentUse(("--signers", "--reason", "--replace", "--label"), beside=("accept",)),
-            ArgumentUse(("--output",), beside=("export",)),
-            ArgumentUse(("--name",), beside=("accept", "export", "remove")),
-        ),
-        about="Accept a signed run as the reference of later runs; print or remove accepted runs.",
-        summary="accept a run for later ones",
-    ),
-}
-PROGRAMS: Mapping[str, Command] = {
-    "install": Command(
-        "install:install",
-        "install runs/latest-local-spack --from spack",
-        _install_arguments,
-        about="Install the programs of a run, or report missing packages, as JSON.",
-        summary="of a run; bundles",
-    ),
-    "lock": Command(
-        "lock:lock",
-        "lock knl",
-        _lock_arguments,
-        uses=(
-            ArgumentUse(("--mpi", "--blas", "--compiler", "--module"), beside=("--find",)),
-            ArgumentUse(("--compare",), without=("--find",)),
-        ),
-        about="Write the lock of an environment, or of a site; or compare it with the pinned "
-        "recipes.",
-        summary="pin them for a system",
-    ),
-}
 OWN: Mapping[str, Mapping[str, Command]] = {
-    "site": OF_SITE,
-    "before a run": BEFORE_RUN,
-    "run": OF_RUN,
-    "judge": JUDGES,
-    "sign and keep": KEEPS,
-    "programs": PROGRAMS,
+    "site": {
+        "site": Command(
+            "check:site",
+            "site nurion",
+            _site_arguments,
+            traced=False,
+            about="Choose the site of commands without ``-i``, and print it.",
+            summary="choose it for all commands",
+        ),
+        "acceptance": Command(
+            "acceptance:acceptance",
+            "acceptance judge -i inventory/example-epyc",
+            _acceptance_arguments,
+            traced=False,
+            uses=(
+                ArgumentUse("--run", beside="waive judge sign"),
+                ArgumentUse("--item --by --reason", beside="waive witness"),
+                ArgumentUse("--attach --missed", beside="witness"),
+                ArgumentUse("--key", beside="waive witness sign"),
+                ArgumentUse("--limit", beside="check judge measure sign waive"),
+                ArgumentUse("--runs", beside="judge measure sign waive"),
+                ArgumentUse("--language", beside="judge measure sign"),
+                ArgumentUse("--output --json", beside="judge measure"),
+                ArgumentUse("--playbook --check", beside="measure"),
+            ),
+            about="Check the contract of a site, judge its sealed runs by it, waive an item.",
+            summary="contract, and all its runs",
+        ),
+    },
+    "before a run": {
+        "cases": Command(
+            "check:cases",
+            "cases --suite quick",
+            _cases_arguments,
+            uses=(
+                ArgumentUse("--suite", without="--check --schema"),
+                ArgumentUse("--check", without="--schema"),
+            ),
+            about="List cases and the suites they run in.",
+            summary="list cases and suites",
+        ),
+        "check": Command(
+            "check:check",
+            "check -i inventory/nurion",
+            _check_arguments,
+            uses=(ArgumentUse("--credentials --window-ends", beside="--nodes"),),
+            about="Check a site and its suites; with ``--nodes`` also its nodes, scheduler and "
+            "BMCs.",
+            summary="site, suites, nodes",
+        ),
+        "plan": Command(
+            "plan:plan",
+            "plan -i inventory/local -l local --suite quick",
+            _plan_arguments,
+            uses=(
+                ArgumentUse("--run-id --fresh --accept-unjudged --no-link", beside="--create"),
+                ArgumentUse("--output --reach --verbose --step", without="--create --json"),
+                ArgumentUse("--verbose", without="--step"),
+            ),
+            about="Print what a run will start, and how long; write its scripts, or create the "
+            "run.",
+            summary="steps, time, refusals",
+        ),
+    },
+    "run": {
+        "modes": Command(
+            "modes:modes",
+            "modes check runs/latest-nurion -i inventory/nurion --mode snc4-flat",
+            _modes_arguments,
+            uses=(
+                ArgumentUse(f"{planned_options()} --scratch-dir", beside="check"),
+                ArgumentUse("--mode", beside="check enter verify"),
+                ArgumentUse("--credentials --take-over", beside="check enter verify restore"),
+                ArgumentUse("--confirm-reboot", beside="enter restore"),
+            ),
+            about="Change the firmware mode of the nodes of a run, check it, and restore it.",
+            summary="set and restore firmware",
+        ),
+        "scratch": Command(
+            "modes:scratch",
+            "scratch check -i inventory/nurion -l knl --suite p1",
+            _scratch_arguments,
+            uses=(
+                ArgumentUse(planned_options(), beside="check"),
+                ArgumentUse("--mode --existing", beside="check verify"),
+                ArgumentUse("--user", beside="check verify clean"),
+            ),
+            about="Mount, check, unmount and clean the scratch directory; print changed nodes.",
+            summary="mount, check, clean it",
+        ),
+        "rerun": Command(
+            "run:rerun",
+            "rerun runs/latest-local 3",
+            _rerun_arguments,
+            about="Run steps of a run again.",
+            summary="run steps again",
+        ),
+        "status": Command(
+            "status:status",
+            "status runs/latest-local --watch",
+            _status_arguments,
+            uses=(
+                ArgumentUse("--watch --json --steps", without="--plan"),
+                ArgumentUse("--steps", without="--watch"),
+                ArgumentUse("--steps --watch", without="--json"),
+            ),
+            about="Print the progress of a run; with ``--watch``, each change until the run ends.",
+            summary="progress, steps",
+        ),
+    },
+    "judge": {
+        "verdict": Command(
+            "verdict:verdict",
+            "verdict runs/latest-local",
+            _verdict_arguments,
+            uses=(ArgumentUse("--all", without="--json"),),
+            about="Judge a run and print the verdict.",
+            summary="judge a run",
+        ),
+        "report": Command(
+            "verdict:report",
+            "report runs/latest-local",
+            _report_arguments,
+            uses=(ArgumentUse("--strict --inventory", beside="--json"),),
+            about="Write records, verdict and report of a run; exit code 0 for every verdict.",
+            summary="write page and summary",
+        ),
+    },
+    "sign and keep": {
+        "sign": Command(
+            "sign:sign",
+            "sign runs/latest-local --key ~/.ssh/id_ed25519",
+            _sign_arguments,
+            traced=False,
+            about="Sign the evidence of a run with what is made from it, or add a signature to "
+            "such a folder.",
+            summary="sign evidence and verdict",
+        ),
+        "verify": Command(
+            "sign:verify",
+            "verify runs/latest-local --signers allowed_signers",
+            _verify_arguments,
+            traced=False,
+            about="Check a signed folder, judge its evidence again, and print the signed verdict "
+            "last.",
+            summary="check a signed run",
+        ),
+        "baseline": Command(
+            "sign:baseline",
+            "baseline accept runs/latest-nurion -i inventory/nurion",
+            _baseline_arguments,
+            traced=False,
+            uses=(
+                ArgumentUse("--signers --reason --replace --label", beside="accept"),
+                ArgumentUse("--output", beside="export"),
+                ArgumentUse("--name", beside="accept export remove"),
+            ),
+            about="Accept a signed run as the reference of later runs; print or remove accepted "
+            "runs.",
+            summary="accept a run for later ones",
+        ),
+    },
+    "programs": {
+        "install": Command(
+            "install:install",
+            "install runs/latest-local-spack --from spack",
+            _install_arguments,
+            about="Install the programs of a run, or report missing packages, as JSON.",
+            summary="of a run; bundles",
+        ),
+        "lock": Command(
+            "lock:lock",
+            "lock knl",
+            _lock_arguments,
+            uses=(
+                ArgumentUse("--mpi --blas --compiler --module", beside="--find"),
+                ArgumentUse("--compare", without="--find"),
+            ),
+            about="Write the lock of an environment, or of a site; or compare it with the pinned "
+            "recipes.",
+            summary="pin them for a system",
+        ),
+    },
 }
 """The commands of this room by phase, in the order of ``--help``. It has two columns and fits a
 screen of 24 lines with 80 letters, so a summary has at most 27 letters."""

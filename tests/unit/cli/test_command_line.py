@@ -65,7 +65,7 @@ def test_the_words_of_a_use_are_words_of_the_command(name: str) -> None:
     known |= {f"{each.metavar}" for each in made._actions if not each.option_strings}
     known |= {word for each in made._actions if each.dest == "verb" for word in each.choices or ()}
     for use in command_of(name).uses:
-        assert {*use.of, *use.beside, *use.without} <= known
+        assert {*f"{use.of} {use.beside} {use.without}".split()} <= known
         assert use.beside or use.without
 
 

@@ -78,7 +78,7 @@ def needed(name: str) -> Iterator[tuple[str, str]]:
     verbs = [verb for each in made._actions if each.dest == "verb" for verb in each.choices or ()]
     options = [each.option_strings for each in made._actions if each.option_strings]
     uses = command_of(name).uses if name else ()
-    of_verbs = [each for each in uses if each.beside and {*each.beside} <= {*verbs}]
+    of_verbs = [each for each in uses if each.beside and {*each.beside.split()} <= {*verbs}]
     for verb, names in product(verbs or [""], [[""], *options]):
         refused = any([*each.mistakes({verb, *names})] for each in of_verbs)
         if names[0] not in PASSED and not refused:

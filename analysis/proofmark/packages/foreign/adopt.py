@@ -331,13 +331,10 @@ def _listed(title: str, names: Sequence[str], file: str) -> Iterator[str]:
 
 
 USES = (
-    ArgumentUse(("--format", "--arguments"), beside=("--print",)),
-    ArgumentUse(
-        ("--case", "--accept", "--node", "--nodes", "--label", "--baseline", "-i", "-l"),
-        without=("--print",),
-    ),
-    ArgumentUse(("--run-id", "--runs"), beside=("--case", "--accept"), without=("--print",)),
-    ArgumentUse(("--baseline",), beside=("-i", "-l")),
+    ArgumentUse("--format --arguments", beside="--print"),
+    ArgumentUse("--case --accept --node --nodes --label --baseline -i -l", without="--print"),
+    ArgumentUse("--run-id --runs", beside="--case --accept", without="--print"),
+    ArgumentUse("--baseline", beside="-i -l"),
 )
 """The options that would be ignored beside others."""
 

@@ -43,7 +43,7 @@ def claims_options(parser: ArgumentParser) -> None:
     note = (
         "print which claims of the papers hold in RUN and MORE; they are information: exit code 0"
     )
-    flag(parser, "--claims", about=note)
+    flag(parser, "--claims", note)
     note = "with --claims: further runs"
     parser.add_argument("more", metavar="MORE", nargs="*", type=Path, help=note)
     parser.set_defaults(instead=_instead)

@@ -229,7 +229,7 @@ def print_claims(options: Namespace) -> int | None:
     given = [name for name, value in others.items() if value]
     given += ["--language"] if options.language != ENGLISH else []
     mistakes: list[InputError] = [
-        *ArgumentUse(tuple(given), without=("--claims",)).mistakes([*given, "--claims"])
+        *ArgumentUse(" ".join(given), without="--claims").mistakes([*given, "--claims"])
     ]
     if mistakes:
         raise BadInput(*mistakes)

@@ -492,13 +492,11 @@ def _note(failed: Mapping[str, NodeError]) -> None:
 
 
 USES = (
-    ArgumentUse(("GATE",), beside=("hold", "conclude", "release", "status")),
+    ArgumentUse("GATE", beside="hold conclude release status"),
     # A night's script hands over the same folder of runs for the next nodes and for their gate.
-    ArgumentUse(("--suite", "--node-hours", "--runs"), beside=("check", "hold", "next")),
+    ArgumentUse("--suite --node-hours --runs", beside="check hold next"),
     # A play hands over the same options for the check and for the gate itself.
-    ArgumentUse(
-        ("--take-over", "--whole-partition", "--wait-s", "--scratch-dir"), beside=("check", "hold")
-    ),
+    ArgumentUse("--take-over --whole-partition --wait-s --scratch-dir", beside="check hold"),
 )
 """The options that would be ignored beside others."""
 

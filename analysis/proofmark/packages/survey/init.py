@@ -163,9 +163,9 @@ def arguments(parser: ArgumentParser) -> None:
     note = "its nodes are listed (default: the scheduler whose commands are installed)"
     parser.add_argument("--scheduler", default="", help=note)
     note = "compare the inventory with the machine; write nothing; exit code 1 if they differ"
-    flag(parser, "--diff", about=note)
+    flag(parser, "--diff", note)
     note = "read the node with sudo: memory modules and BMC need root"
-    flag(parser, "-b", "--become", about=note)
+    parser.add_argument("-b", "--become", action="store_true", help=note)
     parser.add_argument(
         "--bmc-port", type=whole(1, 65535), default=443, help="of the BMCs (default: 443)"
     )
@@ -185,10 +185,9 @@ COMMANDS = {
         arguments,
         traced=False,
         uses=(
-            ArgumentUse(("--levels",), beside=("--fabric",)),
+            ArgumentUse("--levels", beside="--fabric"),
             ArgumentUse(
-                ("SITE", "--from-node", "--scheduler", "--diff", "--become", "--bmc-port"),
-                without=("--fabric",),
+                "SITE --from-node --scheduler --diff --become --bmc-port", without="--fabric"
             ),
         ),
     )
