@@ -28,7 +28,6 @@ from proofmark.software.spack.lock_check import (
 )
 from proofmark.software.spack.lock_file import Lock, lock_changes, read_lock
 from proofmark.software.spack.lock_make import (
-    HashState,
     copied_environment,
     hashes_of_lock,
     make,
@@ -61,12 +60,6 @@ ALL = "all"
 
 DIFFERENT = 1
 """The exit code if a lock differs from the pinned recipes."""
-
-STATES = {
-    HashState.NO_RECIPE: "no recipe at the pins",
-    HashState.RECIPE: "the recipe, its source or a patch differs: make the lock again",
-    HashState.SPEC: "the lock was edited: its hash is not that of its content",
-}
 
 ROOT = Path("/")
 
@@ -169,9 +162,9 @@ def _compare(kit: Path, folder: Path, spack: SpackInstallation) -> int:
     with copied_environment(kit, source, folder, spack) as copied:
         shutil.copy(lock_file, copied.folder / "spack.lock")
         hashes = hashes_of_lock(copied)
-    wrong = [each for each in hashes if each.state is not HashState.EQUAL]
+    wrong = [each for each in hashes if each.difference]
     for each in wrong:
-        print_line(f"{lock_file}: {each.label}: {STATES[each.state]}")
+        print_line(f"{lock_file}: {each.label}: {each.difference}")
     print_line(f"{lock_file}: {len(hashes) - len(wrong)} of {len(hashes)} specs are equal")
     return len(wrong)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
+from enum import Enum, StrEnum
 from functools import cache
 from pathlib import Path, PurePath
 
@@ -15,23 +15,23 @@ from proofmark.common.shared_models import StrictModel
 from proofmark.common.yaml_models import shipped_data
 
 
-class ErrorKind(StrEnum):
-    """What is wrong; the value is the code in messages."""
+class ErrorKind(Enum):
+    """What is wrong: the name is the code in messages, the value says what the build needs."""
 
-    NO_SPACE = "NO_SPACE"
-    KILLED = "KILLED"
-    HEADER_MISSING = "HEADER_MISSING"
-    MODULE_MISSING = "MODULE_MISSING"
-    LIBRARY_MISSING = "LIBRARY_MISSING"
-    SYMBOL_MISSING = "SYMBOL_MISSING"
-    TOOL_MISSING = "TOOL_MISSING"
-    COMPILER_MISSING = "COMPILER_MISSING"
-    COMPILER_FAILS = "COMPILER_FAILS"
-    PACKAGE_MISSING = "PACKAGE_MISSING"
-    CONFIGURE_ERROR = "CONFIGURE_ERROR"
-    CMAKE_ERROR = "CMAKE_ERROR"
-    COMPILE_ERROR = "COMPILE_ERROR"
-    COMMAND_ERROR = "COMMAND_ERROR"
+    NO_SPACE = "free space, or another folder (provision_prefixes)"
+    KILLED = "more memory, or fewer processes of a build (provision_jobs=1)"
+    HEADER_MISSING = "the header {name}"
+    MODULE_MISSING = "the module {name}, made by this Fortran compiler"
+    LIBRARY_MISSING = "the library {name}"
+    SYMBOL_MISSING = "a library with {name} in the call of the linker"
+    TOOL_MISSING = "the program {name}"
+    COMPILER_MISSING = "a {name} compiler"
+    COMPILER_FAILS = "a {name} compiler that works (see config.log)"
+    PACKAGE_MISSING = "the package {name}"
+    CONFIGURE_ERROR = "what configure requires"
+    CMAKE_ERROR = "what CMake requires"
+    COMPILE_ERROR = "sources that this compiler accepts"
+    COMMAND_ERROR = "a command that succeeds"
 
 
 @dataclass(frozen=True)
@@ -150,23 +150,6 @@ def _matched(line: str) -> FirstError | None:
     return None
 
 
-_ADVICE = {
-    ErrorKind.NO_SPACE: "free space, or another folder (provision_prefixes)",
-    ErrorKind.KILLED: "more memory, or fewer processes of a build (provision_jobs=1)",
-    ErrorKind.HEADER_MISSING: "the header {name}",
-    ErrorKind.MODULE_MISSING: "the module {name}, made by this Fortran compiler",
-    ErrorKind.LIBRARY_MISSING: "the library {name}",
-    ErrorKind.SYMBOL_MISSING: "a library with {name} in the call of the linker",
-    ErrorKind.TOOL_MISSING: "the program {name}",
-    ErrorKind.COMPILER_MISSING: "a {name} compiler",
-    ErrorKind.COMPILER_FAILS: "a {name} compiler that works (see config.log)",
-    ErrorKind.PACKAGE_MISSING: "the package {name}",
-    ErrorKind.CONFIGURE_ERROR: "what configure requires",
-    ErrorKind.CMAKE_ERROR: "what CMake requires",
-    ErrorKind.COMPILE_ERROR: "sources that this compiler accepts",
-    ErrorKind.COMMAND_ERROR: "a command that succeeds",
-}
-
 SOURCES_NEEDED = "the archive with the checksum of the recipe, in a mirror (provision_sources)"
 
 _BEGUN = re.compile(r"== processing EasyBuild easyconfig .*?(?P<package>[^/\s]+)\.eb$")
@@ -232,7 +215,7 @@ def _has(package: SystemPackage, error: FirstError) -> bool:
 
 def what_to_do(error: FirstError) -> str:
     """Return what the build needs, with the packages of Debian and RHEL if the kit knows them."""
-    parts = [_ADVICE[error.kind].format(name=error.name)]
+    parts = [error.kind.value.format(name=error.name)]
     if package := package_with(error):
         parts += [f"Debian: {' '.join(package.debian)}", f"RHEL: {' '.join(package.rhel)}"]
         parts += [f"or {package.instead}"] if package.instead else []
@@ -299,7 +282,7 @@ def refused(
         accepted = f"a complete installation; see {output}; run the same command again to continue"
         return bad_input(tool, "", f"exit code {exit_code}", accepted)
     error = error_of_build(failure.log, stage) if failure.log else None
-    code = str(error.kind if error else failure.cause)
+    code = error.kind.name if error else failure.cause.value
     place = (
         f"{error.file}{f':{error.line}' if error.line else ''}: " if error and error.file else ""
     )

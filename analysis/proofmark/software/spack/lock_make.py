@@ -15,7 +15,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -207,17 +206,6 @@ def copied_environment(
         yield CopiedEnvironment(tuple(command), environment, variables, originals)
 
 
-class HashState(StrEnum):
-    """How a spec of a lock differs from the pinned recipes."""
-
-    EQUAL = "equal"
-    NO_RECIPE = "no-recipe"
-    RECIPE = "recipe"
-    """The recipe, its source or a patch is another one."""
-    SPEC = "spec"
-    """The lock was edited: the hash is not that of its content."""
-
-
 class SpecHashes(StrictModel):
     """The hashes of a spec in a lock, and the same ones computed now.
 
@@ -232,13 +220,15 @@ class SpecHashes(StrictModel):
     recipe: str | None
 
     @property
-    def state(self) -> HashState:
-        """How the spec differs from the pinned recipes."""
+    def difference(self) -> str:
+        """How the spec differs from the pinned recipes; empty if it does not."""
         if self.recipe is None:
-            return HashState.NO_RECIPE
+            return "no recipe at the pins"
         if self.spec != self.locked_spec:
-            return HashState.SPEC
-        return HashState.EQUAL if self.recipe == self.locked_recipe else HashState.RECIPE
+            return "the lock was edited: its hash is not that of its content"
+        if self.recipe != self.locked_recipe:
+            return "the recipe, its source or a patch differs: make the lock again"
+        return ""
 
 
 _HASHES = TypeAdapter(tuple[SpecHashes, ...])
