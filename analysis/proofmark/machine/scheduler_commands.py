@@ -315,18 +315,17 @@ def states_of(words: Iterable[str], table: Mapping[str, Use]) -> dict[str, Use]:
     return found or {"no state": Use.UNKNOWN}
 
 
-def status_of(states: States, reason: str, *, idle: bool | None = None) -> NodeStatus:
+def status_of(states: States, reason: str) -> NodeStatus:
     """Return the status of a node with these states.
 
     Args:
         reason: why it is out, in the words of the person or program that drained it. A node in
             service has none: Slurm 24.11 keeps the last one.
-        idle: whether no job runs on it; None: as its states say.
     """
     closed = [word for word, use in states.items() if use in _CLOSED]
     return NodeStatus(
         out=bool(closed),
-        idle=not {Use.OCCUPIED, Use.UNKNOWN} & set(states.values()) if idle is None else idle,
+        idle=not {Use.OCCUPIED, Use.UNKNOWN} & set(states.values()),
         reason=reason if closed else "",
         states=tuple(word.lower() for word in closed),
         reserved=bool(closed) and all(states[word] is Use.RESERVED for word in closed),

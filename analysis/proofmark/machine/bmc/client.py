@@ -270,33 +270,24 @@ class RedfishConnection:
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> Answer:
         """Send one request, and again to each path to which the BMC redirects it."""
+        address, port = self.address, self._settings.port
+        every = {**self._headers, **headers}
 
         def send(path: str) -> Answer:
-            return self._request_once(method, path, body, headers, self._time_left())
-
-        return follow(send, method, path, self.address, self._settings.port)
-
-    def _request_once(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        headers: Mapping[str, str],
-        timeout_s: float,
-    ) -> Answer:
-        settings = self._settings
-        end = time.monotonic() + timeout_s
-        if self._connection is None:
-            self._connection = HttpsConnection(
-                self.address, settings.port, settings.context, timeout_s
+            timeout_s = self._time_left()
+            end = time.monotonic() + timeout_s
+            connection = self._connection or HttpsConnection(
+                address, port, self._settings.context, timeout_s
             )
-        with traced(f"{method} https://{self.address}:{settings.port}{path}") as outcome:
-            every = {**self._headers, **headers}
-            response = self._connection.request(method, path, every, body, end - time.monotonic())
-            outcome.append(f"status {response[0]}")
-        if self._connection.closed:
-            self._drop()
-        return response
+            self._connection = connection
+            with traced(f"{method} https://{address}:{port}{path}") as outcome:
+                answer = connection.request(method, path, every, body, end - time.monotonic())
+                outcome.append(f"status {answer[0]}")
+            if connection.closed:
+                self._drop()
+            return answer
+
+        return follow(send, method, path, address, port)
 
     def _response(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -392,9 +392,7 @@ class ConfigJobs:
             raise NodeError(Outcome.NOT_APPLIED, "the BMC has no job for the changed settings")
         _checked(name)
         begun = (*self.queue.ready, *self.queue.running, *self.queue.done)
-        job = self._await(lambda: self._read(bmc, name), begun)
-        if job.state not in begun:
-            raise NodeError(Outcome.NOT_APPLIED, _text(job))
+        self._await(lambda: self._read(bmc, name), begun)
         return name
 
     def await_end(self, bmc: RedfishConnection, name: str) -> None:
@@ -405,14 +403,10 @@ class ConfigJobs:
         Raises:
             NodeError: NOT_APPLIED: a job failed, or it did not end in time.
         """
-        if not name:
-            job = self._await(lambda: self._any(bmc), ("",))
-            if job.state:
-                raise NodeError(Outcome.NOT_APPLIED, _text(job))
-            return
-        job = self._await(lambda: self._read(bmc, name), self.queue.done)
-        if job.state not in self.queue.done:
-            raise NodeError(Outcome.NOT_APPLIED, _text(job))
+        if name:
+            self._await(lambda: self._read(bmc, name), self.queue.done)
+        else:
+            self._await(lambda: self._any(bmc), ("",))
 
     def _any(self, bmc: RedfishConnection) -> ConfigJob:
         """Return a job that sets the BIOS and has not ended, or a job without a state."""
@@ -430,12 +424,17 @@ class ConfigJobs:
             name, kind, state, part.text("Message"), sets_bios=sets_bios, running=running
         )
 
-    def _await(
-        self, read: Callable[[], ConfigJob], states: tuple[str, ...] | list[str]
-    ) -> ConfigJob:
-        """Return the job when it is in one of `states`, when it failed, or after the limit."""
+    def _await(self, read: Callable[[], ConfigJob], states: Collection[str]) -> None:
+        """Wait until the job is in one of `states`.
+
+        Raises:
+            NodeError: NOT_APPLIED: it failed, or it is in none of them at the limit.
+        """
         unfinished = {*self.queue.waiting, *self.queue.running} - {*states}
-        return self.waits.until(read, lambda job: job.state not in unfinished)
+        job = self.waits.until(read, lambda job: job.state not in unfinished)
+        if job.state not in states:
+            text = f"job {job.name} is {job.state}: {job.message or 'no message'}"
+            raise NodeError(Outcome.NOT_APPLIED, text)
 
 
 def _checked(name: str) -> str:
@@ -444,10 +443,6 @@ def _checked(name: str) -> str:
         text = f"the name of a job: found {described(name)}; accepted: {accepted}"
         raise NodeError(Outcome.UNEXPECTED, text)
     return name
-
-
-def _text(job: ConfigJob) -> str:
-    return f"job {job.name} is {job.state}: {job.message or 'no message'}"
 
 
 RESTARTS = ("GracefulRestart", "ForceRestart", "PowerCycle")

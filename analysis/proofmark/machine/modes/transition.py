@@ -145,8 +145,7 @@ def look_alikes(
     return [
         name
         for name, other in expected_states.items()
-        if name != mode
-        and other.settings != goal.settings
+        if other.settings != goal.settings
         and same_numa_shape(other.numa_shape, goal.numa_shape)
         and all(other.settings.get(key) == goal.settings.get(key) for key in shown)
     ]
@@ -166,9 +165,8 @@ def verify_mode(
     Raises:
         NodeError: OTHER_MODE, or UNPROVEN if the observation matches several modes.
     """
-    expected = expected_states[mode]
-    if not _matches(observation, expected):
-        modes = matching_modes(observation, expected_states)
+    expected, modes = expected_states[mode], matching_modes(observation, expected_states)
+    if mode not in modes:
         settings = ", ".join(f"{name} {value}" for name, value in observation.settings.items())
         text = (
             f"not in mode {mode}; declared modes that match: {', '.join(modes) or 'none'}; "
@@ -179,11 +177,7 @@ def verify_mode(
         reason = observation.smbios_missing or "the tables do not contain the mode"
         text = f"{', '.join(LOOK_ALIKE)} look alike without SMBIOS: {reason}"
         raise NodeError(Outcome.UNPROVEN, text)
-    others = [
-        name
-        for name, other in expected_states.items()
-        if name != mode and other.settings != expected.settings and _matches(observation, other)
-    ]
+    others = [name for name in modes if expected_states[name].settings != expected.settings]
     if others:
         text = f"modes that match: {mode}, {', '.join(others)}; NUMA domains: "
         raise NodeError(Outcome.UNPROVEN, f"{text}{observation.numa_shape}")
