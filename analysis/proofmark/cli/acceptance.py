@@ -10,7 +10,7 @@ import subprocess
 import sys
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -103,25 +103,16 @@ def acceptance(options: Namespace) -> int:
         mistakes = [*misnamed(inventory.folder)]
         file, accepted = f"{inventory.folder / CONTRACT}", "the contract of the site"
         raise BadInput(*mistakes or [InputError(file, "", "no such file", accepted)])
-    alone = {"check": _check, "waive": _waive, "witness": _witness}
-    if options.verb in alone:
-        return alone[options.verb](options, inventory, document)
-    if options.verb == "sign" and not options.key:
-        raise bad_input("sign", "", "no --key", "--key FILE")
-    if options.verb == "measure" and not options.playbook:
-        accepted = "`ansible-playbook acceptance.yml -i SITE -l PARTITION`, which uses this verb"
-        raise bad_input("measure", "", "no --playbook", accepted)
+    root = result_folder(kit_folder(), "runs", options.runs)
     with in_language(options.language):
-        asked = question(options, inventory, document)
-        if options.verb == "sign":
-            return sign_acceptance(options, asked)
-        if options.verb == "measure":
-            return measure_acceptance(options, asked)
-        return _shown(options, asked, asked.answer())
+        return VERBS[options.verb](
+            options, Question(inventory, document, options.limit, root, options.run)
+        )
 
 
-def _check(options: Namespace, inventory: Inventory, document: Contract) -> int:
+def _check(options: Namespace, asked: Question) -> int:
     """Print the suites that measure each item; refuse items that no suite can judge."""
+    inventory, document = asked.inventory, asked.contract
     checked, planned = _suites(inventory, options.limit, document)
     places = {item.number: place for place, item in enumerate(document.items)}
     mistakes = [
@@ -208,17 +199,16 @@ def _suites(
     checks = SiteChecks(facts={}, packages=packages_of_kit, jobs=job_mistakes)
     checked = check_site(inventory, limit, benchmarks, checks)
     checked.plans.sort(key=lambda plan: not benchmarks.suite(plan.suite).measures_all)
-    planned = [*planned_items(document, checked.plans, benchmarks)]
-    refused: set[tuple[str, str]] = set()
-    for name, found in checked.refused.items():
-        refused.update((name, each.suite) for each in found)
+    items = [*planned_items(document, checked.plans, benchmarks)]
+    refused = {name: {each.suite for each in found} for name, found in checked.refused.items()}
     checked.plans[:] = [
-        each for each in checked.plans if (each.partition, each.suite) not in refused
+        each for each in checked.plans if each.suite not in refused.get(each.partition, ())
     ]
     able = {(each.partition, each.suite) for each in checked.plans}
-    for place, each in enumerate(planned):
+    planned = []
+    for each in items:
         repeats = {suite: n for suite, n in each.repeats.items() if (each.partition, suite) in able}
-        planned[place] = replace(each, repeats=repeats)
+        planned.append(replace(each, repeats=repeats))
     return checked, planned
 
 
@@ -239,8 +229,9 @@ def _stated(options: Namespace, numbers: Sequence[str]) -> str:
     return reason
 
 
-def _witness(options: Namespace, inventory: Inventory, document: Contract) -> int:
+def _witness(options: Namespace, asked: Question) -> int:
     """Sign what was seen of a witnessed item, and keep the attached files beside the contract."""
+    folder, document = asked.inventory.folder, asked.contract
     items = [item.number for item in document.items if isinstance(item, WitnessedItem)]
     reason = _stated(options, items)
     attachments = []
@@ -264,19 +255,19 @@ def _witness(options: Namespace, inventory: Inventory, document: Contract) -> in
     sighting = signed(sighting, options.key)
     check(sighting, document, "--by and --key")
     for path, attached in zip(options.attach, attachments, strict=True):
-        target = inventory.folder / attached.path
+        target = folder / attached.path
         target.parent.mkdir(exist_ok=True)
         shutil.copyfile(path, target)
-    add_waiver(inventory.folder, sighting)
+    add_waiver(folder, sighting)
     # The word of the item is that of `judge`: who may state it is a matter of roles.
     print_line(f"signed: item {sighting.item}, {sighting.outcome}, {sighting.by}: {sighting.text}")
     return 0
 
 
-def _waive(options: Namespace, inventory: Inventory, document: Contract) -> int:
+def _waive(options: Namespace, asked: Question) -> int:
     """Waive an item that is not met now, with the signature of a signer of the contract."""
+    document = asked.contract
     reason = _stated(options, [item.number for item in document.items])
-    asked = question(options, inventory, document)
     of_item = [each for each in asked.answer().items if each.item.number == options.item]
     missed = [each for each in of_item if each.can_be_waived and not each.waived]
     if not missed:
@@ -286,7 +277,7 @@ def _waive(options: Namespace, inventory: Inventory, document: Contract) -> int:
     for each in missed:
         waiver = signed(each.waiver(document, options.by, reason), options.key)
         check(waiver, document, "--by and --key")
-        add_waiver(inventory.folder, waiver)
+        add_waiver(asked.inventory.folder, waiver)
         now = each.with_waivers([*each.waivers, waiver], document)
         lacking = f"; lacks the signature of {', '.join(now.unsigned)}" if now.unsigned else ""
         print_line(
@@ -397,13 +388,12 @@ class Question:
         beside = [self.root] if self.root.is_dir() else []
         for folder in self.named or run_folders([*beside, *elsewhere]):
             found = _run(folder, self.terms)
-            if isinstance(found, Run) and found.id not in runs:
-                runs[found.id] = found
-                continue
-            if isinstance(found, Run):
-                runs[found.id], left = _one_of(runs[found.id], found)
-            else:
+            if isinstance(found, Message):
                 left = RunLeftOut(folder.name, found)
+            elif (other := runs.setdefault(found.id, found)) is found:
+                continue
+            else:
+                runs[found.id], left = _one_of(other, found)
             if self.named:
                 accepted = "a sealed run of this site with its contract, measured on it"
                 raise bad_input("--run", "", f"{folder}: {left.reason}", accepted)
@@ -413,12 +403,6 @@ class Question:
             if each.run not in runs or not _has(runs[each.run], each.evidence):
                 left_out.append(_lacking(each, named=bool(self.named)))
         return [*runs.values()], left_out
-
-
-def question(options: Namespace, inventory: Inventory, contract: Contract) -> Question:
-    """Return the acceptance that the options of the command name."""
-    root = result_folder(kit_folder(), "runs", options.runs)
-    return Question(inventory, contract, options.limit, root, options.run)
 
 
 def _shown(options: Namespace, asked: Question, found: Acceptance) -> int:
@@ -441,13 +425,20 @@ def _shown(options: Namespace, asked: Question, found: Acceptance) -> int:
     return CODES[found.word]
 
 
-def sign_acceptance(options: Namespace, asked: Question) -> int:
+def _judge(options: Namespace, asked: Question) -> int:
+    """Judge the acceptance by the sealed runs of the site, and write its page."""
+    return _shown(options, asked, asked.answer())
+
+
+def _sign(options: Namespace, asked: Question) -> int:
     """Sign the page of an acceptance that is what its runs give, with their evidence.
 
     Raises:
         BadInput: the page is not what the runs give, no run decides, another user can change a
             file, or ssh-keygen refuses.
     """
+    if not options.key:
+        raise bad_input("sign", "", "no --key", "--key FILE")
     folder = asked.folder.resolve()
     refuse_untrusted(folder, OWN)
     runs, left_out = asked.sealed_runs()
@@ -485,7 +476,7 @@ def sign_acceptance(options: Namespace, asked: Question) -> int:
     return 0
 
 
-def measure_acceptance(options: Namespace, asked: Question) -> int:
+def _measure(options: Namespace, asked: Question) -> int:
     """Run the suites that the contract still needs, then judge.
 
     It stops after a suite that misses an item. What an earlier run missed is measured again.
@@ -494,6 +485,9 @@ def measure_acceptance(options: Namespace, asked: Question) -> int:
     Raises:
         BadInput: the nodes of a partition are not real, or as of an answer.
     """
+    if not options.playbook:
+        accepted = "`ansible-playbook acceptance.yml -i SITE -l PARTITION`, which uses this verb"
+        raise bad_input("measure", "", "no --playbook", accepted)
     for site in asked.sites:
         if why := other_state(site.partition.origin):
             one = setting("suite", "SUITE")
@@ -522,6 +516,16 @@ def measure_acceptance(options: Namespace, asked: Question) -> int:
         # A play that failed without new evidence measured nothing: its own message says why.
         failed = code if before == {run.evidence for run in found.runs} else 0
     return _shown(options, asked, found) or failed
+
+
+VERBS: Mapping[str, Callable[[Namespace, Question], int]] = {
+    "check": _check,
+    "judge": _judge,
+    "measure": _measure,
+    "sign": _sign,
+    "waive": _waive,
+    "witness": _witness,
+}
 
 
 def _play(given: Sequence[str], suite: str, repeats: int) -> list[str]:

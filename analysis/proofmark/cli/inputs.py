@@ -173,10 +173,10 @@ def plan_of(
 ) -> tuple[Plan, Callable[[str], Machine], str]:
     """Return the plan that the options ask for, the machine of each mode, and the probe.
 
-    A plan that is only `shown` may assume what a run has to state.
+    A plan that is only `shown` may assume what a run has to state, and lack programs.
 
     Raises:
-        BadInput: as `plan_asked`.
+        BadInput: as `plan_asked` and `refuse_lacking`.
     """
     try:
         machines, probe = machines_of(site)
@@ -195,6 +195,8 @@ def plan_of(
             raise BadInput(*wrong)
     except BadInput as error:
         raise type(error)(*(located(site, each) for each in error.mistakes)) from None
+    if not shown:
+        refuse_lacking(made.suite, made.packages(), site, packages_of_kit)
     return made, machines, probe
 
 
@@ -325,7 +327,6 @@ def open_or_plan_run(
     site = load_site(inventory_of(options), options.limit, overrides)
     benchmarks = kit_benchmarks()
     plan, _machines, probe = plan_of(options, benchmarks, site)
-    refuse_lacking(plan.suite, plan.packages(), site, packages_of_kit)
     with TemporaryDirectory(prefix="proofmark-plan-") as folder:
         # Nobody runs it, so that its run user need not make a work folder.
         unused = site.model_copy(

@@ -161,10 +161,9 @@ def ready(options: Namespace, kit: Path) -> SpackInstallation:
     return installation
 
 
-def _request(
-    options: Namespace, kit: Path, system: str, mirror: Path | None = None
-) -> tuple[ProvisionRequest, spack.ChosenLock]:
+def _request(options: Namespace, kit: Path) -> tuple[ProvisionRequest, spack.ChosenLock]:
     """Return a request for the packages of the options, or for all of the lock, and the lock."""
+    system = system_of(options)
     request = ProvisionRequest(
         kit=kit,
         arch=options.arch,
@@ -172,7 +171,10 @@ def _request(
         prefixes=_prefixes(options, kit),
         # A bundle may get sources that the folder lacks from the addresses of the recipes.
         sources=Sources(
-            spack=options.spack, packages=options.spack_packages, mirror=mirror, upstream=True
+            spack=options.spack,
+            packages=options.spack_packages,
+            mirror=options.sources,
+            upstream=True,
         ),
         site_locks=site_locks(options),
     )
@@ -227,8 +229,8 @@ def _print_sources(lock: Path, found: list[Located], mirror: Path | None) -> Non
 
 def bundle(options: Namespace) -> int:
     """Pack Spack, its recipes, sources, wheels and the lock."""
-    kit, system = kit_folder(), system_of(options)
-    request, chosen = _request(options, kit, system, options.sources)
+    kit = kit_folder()
+    request, chosen = _request(options, kit)
     pins = load_mapping(kit / PINS)
     with tempfile.TemporaryDirectory(dir=options.target.resolve().parent) as scratch:
         folder = Path(scratch) / "bundle"

@@ -34,6 +34,7 @@ from proofmark.machine.modes.rollout import (
     rollout_of,
     target_mode,
 )
+from proofmark.machine.modes.transition import TargetMode
 from proofmark.machine.node_commands import PROBE, run_text
 from proofmark.machine.outcome import NodeError, Outcome, fan_out, split
 from proofmark.machine.scheduler import present
@@ -86,9 +87,7 @@ def _nodes(opened: Run, state: RunState, site: Site, mode: str) -> list[str]:
 
 def _check(options: Namespace, opened: Run, site: Site) -> int:
     """Print the changes that the mode needs on each node, and their duration; change nothing."""
-    firmware = firmware_of(site)
-    goal = target_mode(site, _mode_argument(options.mode))
-    refuse_unprovable(site, goal)
+    goal = _goal(options, site)
     nodes = _nodes(opened, planned(opened), site, goal.mode)
     with _rollout(options, planned(opened), site) as rollout:
         _announce(site, rollout, nodes, f"to {goal.mode}; check only, nothing is changed")
@@ -97,7 +96,7 @@ def _check(options: Namespace, opened: Run, site: Site) -> int:
     for line in [*lines, *summary(bad).values()]:
         say(line)
     say(f"{goal.mode}: about {duration(seconds)}" if seconds else f"{goal.mode}: no reset")
-    resets = resets_s(nodes_to_reset(opened.plan), firmware)
+    resets = resets_s(nodes_to_reset(opened.plan), site.partition.firmware)
     whole = duration(opened.plan.totals.wall_s + resets)
     say(f"the whole plan: about {whole}, of which {duration(resets)} for resets and the restore")
     return FAILED if bad else 0
@@ -106,16 +105,14 @@ def _check(options: Namespace, opened: Run, site: Site) -> int:
 def _enter(options: Namespace) -> int:
     """Change the nodes with waiting steps of the mode to it."""
     opened, site = _opened(options)
-    firmware = firmware_of(site)
-    goal = target_mode(site, _mode_argument(options.mode))
-    refuse_unprovable(site, goal)
+    goal = _goal(options, site)
     nodes = _nodes(opened, begin(opened), site, goal.mode)
     name = f"mode {goal.mode}"
     with _working(options, begin(opened), lock(opened.folder), site, name) as rollout:
         _announce(site, rollout, nodes, f"to {goal.mode}")
         if nodes:
             enter_mode(opened.folder, goal.mode)
-        return _conclude(rollout.enter(nodes, goal), firmware.max_failures)
+        return _conclude(rollout.enter(nodes, goal), rollout.transition.firmware.max_failures)
 
 
 def _verify(options: Namespace) -> int:
@@ -316,10 +313,18 @@ def _announce(site: Site, rollout: ModeRollout, nodes: Sequence[str], what: str)
         say("BMC certificates are NOT verified (firmware.verify_tls: false)")
 
 
-def _mode_argument(mode: str | None) -> str:
-    if mode is None:
+def _goal(options: Namespace, site: Site) -> TargetMode:
+    """Return the mode that ``--mode`` names, which a node can prove.
+
+    Raises:
+        BadInput: the partition has no firmware or no such mode, or other modes look the same.
+    """
+    firmware_of(site)
+    if options.mode is None:
         raise bad_input("--mode", "", "nothing", "a mode of the partition")
-    return mode
+    goal = target_mode(site, options.mode)
+    refuse_unprovable(site, goal)
+    return goal
 
 
 def scratch(options: Namespace) -> int:

@@ -35,9 +35,9 @@ def print_json(content: Any) -> None:
     print()
 
 
-def print_line(text: str, *, indent: str = "") -> None:
+def print_line(text: str) -> None:
     """Print a text that may have words of others as one line, and flush it."""
-    print(f"{indent}{one_line(text)}", flush=True)
+    print(one_line(text), flush=True)
 
 
 def print_text(text: str) -> None:

@@ -35,7 +35,7 @@ from proofmark.common.nodesets import fold, folded
 from proofmark.common.printed_command import setting
 from proofmark.common.progress_lines import say
 from proofmark.common.text import duration, one_line, size
-from proofmark.jobs.job_request import site_mistakes
+from proofmark.jobs.job_request import job_mistakes, site_mistakes
 from proofmark.jobs.scripts import RUN_ID, Preview, Scripts, shown
 from proofmark.jobs.step_script import environment_of_step, package_of_step
 from proofmark.judge.foreseen import (
@@ -49,7 +49,7 @@ from proofmark.machine.node_commands import run_text, step_programs
 from proofmark.machine.preflight import refuse_unseen
 from proofmark.machine.scheduler import present
 from proofmark.plan.kinds import kind_of
-from proofmark.plan.lacking import available_at, in_words, lacking, refuse_lacking
+from proofmark.plan.lacking import available_at, in_words, lacking
 from proofmark.plan.plan import Plan, Step, step_named
 from proofmark.plan.totals import JobTime, idle_cores, job_times, mode_lines
 from proofmark.plan.validation import refuse_wrong_facts, without_figures
@@ -207,16 +207,15 @@ def plan(options: Namespace) -> int:
         ]
         for site in sites:
             refuse_wrong_facts(site, benchmarks, checks)
-        (_print_json if options.json else _print)(options, benchmarks, sites, runs)
+        if options.json:
+            _print_json(options, benchmarks, sites)
+        else:
+            _print(options, benchmarks, sites, runs)
         return 0
     site = only_nodes(load_site(inventory, options.limit, overrides), options.only)
     refuse_wrong_facts(site, benchmarks, checks)
     check_provider(site.partition.provision_from, prefixes(options))
     made, machines, probe = plan_of(options, benchmarks, site)
-    refuse_lacking(made.suite, made.packages(), site, packages_of_kit)
-    # The module imports all plug-ins. A plan that is only printed does not need them.
-    from proofmark.jobs.job_request import job_mistakes
-
     if mistakes := job_mistakes(site, [made]):
         file = str(site.facts)
         raise BadInput(*(replace(mistake, file=file) for mistake in mistakes))
@@ -252,9 +251,7 @@ def plan(options: Namespace) -> int:
     return 0
 
 
-def _print_json(
-    options: Namespace, benchmarks: Benchmarks, sites: Sequence[Site], runs: Path
-) -> None:
+def _print_json(options: Namespace, benchmarks: Benchmarks, sites: Sequence[Site]) -> None:
     """Print the plans that can run, one for each partition, with their notes.
 
     stderr has the notes too, because a playbook prints stderr.
@@ -265,7 +262,6 @@ def _print_json(
     texts = []
     for site in sites:
         made, machines, probe = plan_of(options, benchmarks, site)
-        refuse_lacking(made.suite, made.packages(), site, packages_of_kit)
         notes = [*note_lines(plan_notes(made, benchmarks, site, machines, probe))]
         notes += place(site, options)
         unjudged = unjudged_of(made, benchmarks, site, machines, probe, options.baseline)
