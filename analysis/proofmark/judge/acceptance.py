@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from itertools import chain
+from operator import attrgetter
 from typing import Any, get_args
 
 from proofmark.cases.vocabulary import MEASURED
@@ -629,18 +630,17 @@ class Acceptance:
 
 def text_of(counts: Mapping[str, int]) -> Message:
     """Return the `Acceptance.counts` as a text."""
-    met, waived, minor, faults, lacking = (counts.get(name, 0) for name in _COUNTED)
-    parts = [
-        Message("acceptance-met", met=met, total=counts.get("total", 0)),
-        *([Message("items-waived", count=waived)] if waived else []),
-        *([Message("items-minor", count=minor)] if minor else []),
-        *([Message("acceptance-faults", count=faults)] if faults else []),
-        *([Message("acceptance-open", count=lacking)] if lacking else []),
-    ]
-    return joined(parts)
+    met = Message("acceptance-met", met=counts.get("met", 0), total=counts.get("total", 0))
+    others = (Message(_COUNTED[name], count=counts.get(name, 0)) for name in _COUNTED)
+    return joined([met, *(each for each in others if each.fields["count"])])
 
 
-_COUNTED = ("met", "waived", "minor", "faults", "open")
+_COUNTED = {
+    "waived": "items-waived",
+    "minor": "items-minor",
+    "faults": "acceptance-faults",
+    "open": "acceptance-open",
+}
 
 
 def word_of(items: Sequence[AcceptedItem]) -> str:
@@ -751,7 +751,8 @@ def _witnessed(
 
     It is met if each of `groups` has one who saw it, and nobody saw the contrary.
     """
-    newest = {each.by: each for each in sorted(seen, key=_time) if each.item == item.number}
+    in_order = sorted(seen, key=attrgetter("time"))
+    newest = {each.by: each for each in in_order if each.item == item.number}
     lacking = [sorted(each) for each in groups if each.isdisjoint(newest)]
     met = bool(groups) and not lacking
     deciding = []
@@ -762,10 +763,6 @@ def _witnessed(
         figure = JudgedFigure(each.by, (), outcome, why, found=each.text)
         deciding.append(Deciding(each, figure))
     return AcceptedItem(item, partition, tuple(deciding))
-
-
-def _time(each: Sighting) -> datetime:
-    return each.time
 
 
 def _derived(item: DerivedItem, partition: str, limits: Mapping[str, AcceptedItem]) -> AcceptedItem:
@@ -783,12 +780,12 @@ def _derived(item: DerivedItem, partition: str, limits: Mapping[str, AcceptedIte
         else:
             parts.append(found.shown.figure)
     value = None if open_items else derived_value(item, parts)
-    judgement = None
-    why = Message("derived-open", items=", ".join(open_items))
-    outcome = "UNJUDGED"
-    if not open_items and value is None:
+    outcome, judgement = "UNJUDGED", None
+    if open_items:
+        why = Message("derived-open", items=", ".join(open_items))
+    elif value is None:
         why = Message("derived-units", unit=item.unit)
-    if value is not None:
+    else:
         ratio, bounds = value / item.value, Bounds(item.at_least, item.at_most)
         outcome = "FAIL" if bounds.missed_by(ratio) else "PASS"
         about = {"ratio": f"{ratio:.3g}", "value": f"{item.value:g} {item.unit}"}
@@ -904,10 +901,8 @@ def _rank(each: Deciding) -> tuple[int, float]:
 
 def _steps(deciding: Sequence[Deciding]) -> tuple[str, ...]:
     """Return the steps of figures, without the names of nodes."""
-    names: dict[str, None] = {}
-    for each in deciding:
-        names |= dict.fromkeys(StepInstance.parse(step).step for step in each.figure.steps)
-    return tuple(names)
+    steps = chain.from_iterable(each.figure.steps for each in deciding)
+    return tuple(dict.fromkeys(StepInstance.parse(step).step for step in steps))
 
 
 def _nodes(figures: Iterator[JudgedFigure] | Sequence[JudgedFigure]) -> str:

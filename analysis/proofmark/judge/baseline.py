@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -85,7 +85,7 @@ class NodeChange:
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return dict(vars(self))
 
 
 def accepted_parts(baseline: Baseline, hosts: HostFacts) -> dict[str, Parts]:
@@ -95,9 +95,7 @@ def accepted_parts(baseline: Baseline, hosts: HostFacts) -> dict[str, Parts]:
     it.
     """
     states = baseline.states()
-    alike: dict[str, list[Parts]] = {}
-    for state in states.values():
-        alike.setdefault(state.parts.processor or "", []).append(state.parts)
+    alike = gathered((each.parts.processor or "", each.parts) for each in states.values())
     usual = {model: replace(usual_parts(each), nics=None) for model, each in alike.items()}
     every = [*chain.from_iterable(alike.values())]
     of_all = replace(usual_parts(every), nics=None, processor=usual_processor(every))
@@ -202,7 +200,7 @@ class Compared:
         }
         if math.isnan(largest):
             reason = Message("baseline-once", **compared)
-            return Judgement(KIND, source, "UNJUDGED", reason, value=reference, ratio=ratio)
+            return Judgement(KIND, source, "UNJUDGED", reason, reference, ratio)
         reason = Message(
             "baseline-noise",
             noise=percent(float(limits.noise[place])),
@@ -221,12 +219,9 @@ class Compared:
             reason = joined((reason, Message("improved")))
         bounds = Bounds(at_most=math.exp(largest)) if lower else Bounds(math.exp(-largest))
         judged = Judgement(
-            *(KIND, source, outcome, reason),
-            value=reference,
-            ratio=ratio,
+            *(KIND, source, outcome, reason, reference, ratio, *bounds),
             visible=visible,
             repeats_needed=possible_repeats(needed),
-            **bounds._asdict(),
         )
         return judged.open() if missed and not self.worse[place] else judged
 

@@ -13,6 +13,7 @@ from heapq import nlargest
 from itertools import chain, islice
 from pathlib import Path
 
+from proofmark.common.grouping import gathered
 from proofmark.common.message import Message, localized
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.common.printed_command import (
@@ -251,12 +252,17 @@ def _of_each_kind(verdict: Verdict, *, several: bool) -> Iterator[str]:
 
     A kind of FAIL is a metric with the code of its reason, one of INVALID a case with its cause.
     """
-    kinds: dict[tuple[str, ...], list[Result]] = {}
-    for each in (*sorted(verdict.of("FAIL"), key=_miss, reverse=True), *verdict.of("INVALID")):
-        metric = each.record.metric if each.verdict == "FAIL" else ""
-        kind = (each.verdict, each.record.case, metric, f"{each.cause or each.reason.code}")
-        kinds.setdefault(kind, []).append(each)
-    for first, *others in kinds.values():
+    failed = sorted(verdict.of("FAIL"), key=_miss, reverse=True)
+    kinds = (
+        gathered(
+            ((each.record.case, each.record.metric, each.reason.code), each) for each in failed
+        ),
+        gathered(
+            ((each.record.case, each.cause or each.reason.code), each)
+            for each in verdict.of("INVALID")
+        ),
+    )
+    for first, *others in chain.from_iterable(of.values() for of in kinds):
         more = _(" and {count} more").format(count=len(others)) if others else ""
         hosts = {host for each in others for host in hosts_of(each.record.node)}
         if further := sorted(hosts - {*hosts_of(first.record.node)}):

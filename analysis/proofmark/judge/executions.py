@@ -6,6 +6,7 @@ the fault may come again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
@@ -94,16 +95,15 @@ def crashes(records: Records, set_aside: Mapping[str, SetAside]) -> Iterator[Cra
         known = set_aside.get(execution.step)
         excused = known is not None and execution.attempt <= known.attempts
         crashed.setdefault((execution.step, excused), {}).setdefault(execution.attempt, record)
-    attempts: dict[str, set[int]] = {}
-    for execution in records.executions:
-        attempts.setdefault(execution.step, set()).add(execution.attempt)
+    different = {(each.step, each.attempt) for each in records.executions}
+    executions = Counter(step for step, _ in different)
     for (step, excused), found in crashed.items():
         first = min(found.values())
         yield Crash(
             node=records.nodes[records.node[first]],
             step=step,
             crashed=len(found),
-            executions=len(attempts[step]),
+            executions=executions[step],
             reason=records.reasons[records.reason[first]],
             set_aside=set_aside[step].reason if excused else "",
         )
@@ -199,7 +199,7 @@ class Added:
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
-        return {"step": self.step, "planned": self.planned, "added": self.added}
+        return dict(vars(self))
 
 
 def added_executions(records: Records) -> Iterator[Added]:

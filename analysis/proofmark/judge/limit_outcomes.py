@@ -344,7 +344,7 @@ class LimitOutcome(ItemOutcome):
     def worst(self) -> JudgedFigure | None:
         """The figure that misses an item most, or meets it least; None: none was compared."""
         compared = [pair for pair in self.judgements if pair[1].evaluated] if self.item else []
-        return self._figure(*min(compared, key=_margin)) if compared else None
+        return self._figure(*min(compared, key=lambda pair: margin(pair[1]))) if compared else None
 
     @cached_property
     def excused(self) -> tuple[JudgedFigure, ...]:
@@ -426,10 +426,6 @@ class LimitOutcome(ItemOutcome):
             return FigureScope(frozenset(hosts_of(node)), together=False, every_node=True)
         nodes = (host for step in self.running if step.id in named for host in step.nodes)
         return FigureScope(frozenset(nodes), together=True, every_node=counted)
-
-
-def _margin(pair: tuple[int, Judgement]) -> float:
-    return margin(pair[1])
 
 
 def limit_outcomes(

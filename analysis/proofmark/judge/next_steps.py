@@ -100,11 +100,8 @@ def invalid_steps(verdict: Verdict) -> list[NextStep]:
 
 def measured_again_first(verdict: Verdict) -> tuple[str, ...]:
     """Return the steps of `Verdict.retest` without those of nodes that need a repair first."""
-    after_repair: set[str] = set()
-    for node in verdict.bad.nodes:
-        if not node.retest:
-            for result in node.results:
-                after_repair |= {*result.steps}
+    bad = chain.from_iterable(each.results for each in verdict.bad.nodes if not each.retest)
+    after_repair = set(chain.from_iterable(result.steps for result in bad))
     return tuple(step for step in verdict.retest() if step not in after_repair)
 
 
@@ -311,11 +308,8 @@ def _steps(results: Iterable[Result], *, every: bool = False) -> tuple[str, ...]
 
     They are those that a further execution can change; with `every` all of them.
     """
-    found: dict[str, None] = {}
-    for result in results:
-        if every or result.rerun_helps:
-            found |= dict.fromkeys(result.steps)
-    return tuple(found)
+    found = (result.steps for result in results if every or result.rerun_helps)
+    return tuple(dict.fromkeys(chain.from_iterable(found)))
 
 
 def of_stages(verdict: Verdict) -> Iterator[NextStep]:

@@ -66,10 +66,6 @@ def _number(name: str, of: Callable[[NodeFacts], float | None]) -> Callable[[Nod
     return readings
 
 
-def _modules(facts: NodeFacts) -> float | None:
-    return parts_of(facts).dimms
-
-
 def _ecc(facts: NodeFacts) -> Readings:
     """Return whether the memory modules store check bits: `on`, `off`, or on a part of them."""
     bits = [dimm.check_bits for dimm in facts.dimms]
@@ -137,7 +133,7 @@ CHECKS: Mapping[CheckName, Callable[[NodeFacts], Readings]] = {
     "sockets": _number("sockets", lambda facts: facts.sockets),
     "cores": _number("cores", lambda facts: facts.cores_online),
     "memory": _number("memory, GiB", lambda facts: facts.memory_total_bytes / GIB),
-    "modules": _number("memory modules", _modules),
+    "modules": _number("memory modules", lambda facts: parts_of(facts).dimms),
     "module-speed": _traits("DIMM speed"),
     "ecc": _ecc,
     "bios": _traits("BIOS"),

@@ -117,10 +117,7 @@ def traits_of(
 
 def usual(nodes: Mapping[str, Traits]) -> dict[str, Counter[str]]:
     """Return the number of nodes with each value of each trait."""
-    values: dict[str, list[str]] = {}
-    for traits in nodes.values():
-        for name, value in traits.items():
-            values.setdefault(name, []).append(value)
+    values = gathered(chain.from_iterable(traits.items() for traits in nodes.values()))
     return {name: Counter(each) for name, each in values.items()}
 
 
@@ -231,11 +228,11 @@ def statements(
     known = _with_related(known) - {"reserved"}
     of_order = {host: declared.processor or accepted.get(host, Parts()).processor for host in nodes}
     usual_name = usual_processor(found[host] for host, name in of_order.items() if name is None)
-    alike: dict[str, list[Parts]] = {}
-    keys: dict[str, str] = {}
-    for host, facts in nodes.items():
-        keys[host] = product_name(of_order[host] or usual_name or facts.cpu_model)
-        alike.setdefault(keys[host], []).append(found[host])
+    keys = {
+        host: product_name(of_order[host] or usual_name or facts.cpu_model)
+        for host, facts in nodes.items()
+    }
+    alike = gathered((keys[host], found[host]) for host in nodes)
     usual = {name: without(usual_parts(group), known) for name, group in alike.items()}
     return {
         host: {
@@ -295,8 +292,7 @@ def empty_channels(nodes: HostFacts, stated: Mapping[str, Statements]) -> Iterab
         if filled < channels:
             found.setdefault((filled, channels), []).append(host)
     for (filled, channels), hosts in found.items():
-        numbers = {"filled": filled, "channels": channels}
-        yield Message("channels-empty", nodes=folded(hosts), **numbers)
+        yield Message("channels-empty", nodes=folded(hosts), filled=filled, channels=channels)
 
 
 def part_faults(nodes: HostFacts, stated: Mapping[str, Statements]) -> NodeFaults:
@@ -354,10 +350,10 @@ def nominal_parts(
     Args:
         ports: those of each node that carry messages, as far as it is stated.
     """
-    found: dict[str, Nominal] = {}
-    for host, facts in nodes.items():
-        own = (ports or {}).get(host, ())
-        found[host] = replace(_nominal(facts, stated[host]), ports=own)
+    found = {
+        host: replace(_nominal(facts, stated[host]), ports=(ports or {}).get(host, ()))
+        for host, facts in nodes.items()
+    }
     rates = {
         host: max(shown_gbit(each.rate or "") or 0 for each in active_ports(nodes[host], one))
         for host, one in found.items()

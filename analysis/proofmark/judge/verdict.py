@@ -131,11 +131,6 @@ class Verdict:
         return tuple(each for each in self.limits if each.of_contract and each.steps)
 
     @property
-    def other_items(self) -> list[str]:
-        """The numbers of the items of the contract that no planned step can have figures for."""
-        return [each.item.number for each in self.limits if each.item and not each.steps]
-
-    @property
     def unmet(self) -> tuple[Message, ...]:
         """What was planned and must be judged, but was not. With it the exit code is never 0."""
         every: tuple[ItemOutcome, ...] = (*self.checks, *self.contract)
@@ -310,7 +305,9 @@ class Verdict:
             "stage_faults": [fault.model_dump() for fault in self.conditions.stage_faults],
             "disturbed": [each.as_json() for each in self.executions.disturbed],
             "replaced": [each.as_json("text") for each in self.conditions.replaced],
-            "items_of_other_suites": self.other_items,
+            "items_of_other_suites": [
+                each.item.number for each in self.limits if each.item and not each.steps
+            ],
             "added": [each.as_json() for each in self.executions.added],
             "crashes": [each.as_json() for each in self.executions.crashes],
             **basis,

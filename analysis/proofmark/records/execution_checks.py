@@ -16,6 +16,7 @@ import re
 import signal
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 
@@ -172,19 +173,16 @@ def _end_invalid_reason(step: Step, attempt: Attempt) -> Message:
     if attempt.rc - 128 in _SIGNALS:
         return Message("killed", signal=_SIGNALS[attempt.rc - 128])
     if attempt.rc:
-        rc = attempt.rc
         message = last_words(attempt.files.stderr)
-        fields: dict[str, str | int] = {"code": rc}
+        fields: dict[str, str | int] = {"code": attempt.rc}
         if message:
             fields["message"] = message
-        if code := {126: "no-execution", 127: "no-program"}.get(rc):
+        if code := {126: "no-execution", 127: "no-program"}.get(attempt.rc):
             fields["program"] = step.program
+        elif any(os.strerror(number) in message for number in (errno.ENOSPC, errno.EDQUOT)):
+            return Message("no-space", **fields)
         else:
             code = "exit-code"
-        if code == "exit-code" and any(
-            os.strerror(number) in message for number in (errno.ENOSPC, errno.EDQUOT)
-        ):
-            return Message("no-space", code=rc, message=message)
         return Message(f"{code}-said" if message else code, **fields)
     if attempt.survivors:
         return Message("processes-left", processes=", ".join(attempt.survivors))
@@ -289,7 +287,7 @@ class ExecutionChecks:
         self._facts, self._mode, self._step = facts, mode, step
         self._binding_check = BindingCheck(step, facts.partition.host_cpus, facts.names)
         self._in_order: tuple[Callable[[Executed], Message], ...] = (
-            self._unread,
+            attrgetter("unread"),
             self._script,
             self._load,
             self._end,
@@ -299,7 +297,7 @@ class ExecutionChecks:
             self._layout,
             self._network,
             self._copies,
-            self._damage,
+            attrgetter("damage"),
         )
 
     def first_failed(self, executed: Executed) -> Message:
@@ -309,9 +307,6 @@ class ExecutionChecks:
             BadInput: an expression of the case cannot be computed.
         """
         return next((why for check in self._in_order if (why := check(executed))), NOTHING)
-
-    def _unread(self, executed: Executed) -> Message:
-        return executed.unread
 
     def _script(self, executed: Executed) -> Message:
         """Return that a script is not that of the run: of the step, of its job, or of all jobs."""
@@ -378,6 +373,3 @@ class ExecutionChecks:
             return NOTHING
         file, folder = f"{benchmarks.folder / step.case}.yml", executed.attempt.files.folder
         return concurrency_error(step, concurrent, folder, executed.readings, file)
-
-    def _damage(self, executed: Executed) -> Message:
-        return executed.damage

@@ -449,14 +449,13 @@ class RunParts(NamedTuple):
     nodes: ProbedNodes
 
 
-def run_parts(run: Run, nodes: ProbedNodes | None = None) -> RunParts:
-    """Return a run with its parts; `nodes` are known, or are read.
+def run_parts(run: Run) -> RunParts:
+    """Return a run with its parts.
 
     Raises:
         BadInput: a file of the run is damaged.
     """
-    found = nodes_of(run) if nodes is None else nodes
-    return RunParts(run, benchmarks_of(run), site_of(run), software_of(run), found)
+    return RunParts(run, benchmarks_of(run), site_of(run), software_of(run), nodes_of(run))
 
 
 class RunFacts:

@@ -87,14 +87,12 @@ class StepBounds:
         base, size = measure(reading.unit)
         universal = Bound(
             nodes * LARGEST.get(base, LARGEST_OTHER) / size,
-            lambda: f"no {_plural(nodes)} {'has' if nodes == 1 else 'have'} more {base}",
+            lambda: f"no {'node has' if nodes == 1 else f'{nodes} nodes have'} more {base}",
         )
         if base == SECONDS and (limit := self._step.timeout):
             universal = Bound(limit / size, lambda: f"the time limit of the step is {limit} s")
-        if metric is None:
-            return ValueBounds(None, universal)
-        given = self._given(metric, reading, ceilings, nodes, size)
-        if given is None:
+        given = self._given(metric, reading, ceilings, nodes, size) if metric else None
+        if metric is None or given is None:
             return ValueBounds(None, universal)
         if metric.better == "lower":
             return ValueBounds(given, universal)
@@ -146,10 +144,6 @@ class StepBounds:
 
 def _items(ceilings: Ceilings) -> Iterator[tuple[str, Any]]:
     return ((name, getattr(ceilings, name)) for name in type(ceilings).__dataclass_fields__)
-
-
-def _plural(nodes: int) -> str:
-    return "node" if nodes == 1 else f"{nodes} nodes"
 
 
 def read_output_file(attempt: Attempt, name: str) -> tuple[bytes, Message]:

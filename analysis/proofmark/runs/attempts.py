@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -265,7 +266,10 @@ def results(step: StepFiles) -> list[StepFiles]:
     The job script has the same rule: an execution by hand on another node does not keep the job
     from running the step.
     """
-    return [each for each in finished_executions(step) if not _is_foreign(each.started)]
+    started = (
+        (each, text_or_empty(each.started, MAX_SMALL_BYTES)) for each in finished_executions(step)
+    )
+    return [each for each, text in started if text.split()[3:4] != ["other"]]
 
 
 def has_result(step: StepFiles) -> bool:
@@ -285,11 +289,6 @@ def running_execution(step: StepFiles) -> StepFiles | None:
 def interrupted(step: StepFiles) -> int:
     """Return the number of executions of a step that have not ended."""
     return len(numbered(names_in(step.folder), "unfinished-"))
-
-
-def _is_foreign(started: Path) -> bool:
-    """Return whether a person ran the execution on a node that was not planned."""
-    return text_or_empty(started, MAX_SMALL_BYTES).split()[3:4] == ["other"]
 
 
 def _finished(step: str) -> dict[int, str]:
@@ -476,10 +475,7 @@ def files_reports(files: RunFiles, step: str, attempt: Attempt) -> dict[str, Fil
     job = attempt.job_attempt or ""
     paths = files.work.files_reports(step, job) if _JOB_ATTEMPT.fullmatch(job) else []
     own = StepFiles(Path(attempt.path)).files_report
-    reports = []
-    for each in paths:
-        reports += each
-    return read_files_reports([*reports, own])
+    return read_files_reports([*chain.from_iterable(paths), own])
 
 
 def _text(value: object) -> str:

@@ -132,7 +132,7 @@ class SealedEvidence:
 
     @property
     def _place(self) -> Path:
-        return self.folder / RunFiles.evidence.path / self.newest.run
+        return RunFiles(self.folder).evidence / self.newest.run
 
     @contextmanager
     def mounted(self) -> Iterator[Path]:
@@ -165,7 +165,7 @@ class SealedEvidence:
 def evidence_files(folder: Path) -> list[Path]:
     """Return the archives of the run in `folder`, the oldest first, and their list."""
     archives = [_path(folder, number) for number in range(1, len(sealed_digests(folder)) + 1)]
-    return [*archives, folder / RunFiles.evidence.path / SUMS]
+    return [*archives, RunFiles(folder).evidence / SUMS]
 
 
 def read_evidence(folder: Path) -> SealedEvidence | None:
@@ -199,7 +199,7 @@ def read_evidence(folder: Path) -> SealedEvidence | None:
         return None
     if len({head.run for head in heads}) > 1:
         found = ", ".join(dict.fromkeys(head.run for head in heads))
-        raise bad_input(folder / RunFiles.evidence.path, "run", found, "archives of one run")
+        raise bad_input(RunFiles(folder).evidence, "run", found, "archives of one run")
     return SealedEvidence(folder, heads, listed, Chain(archives))
 
 
@@ -225,8 +225,8 @@ def sealed_digests(folder: Path) -> list[str]:
     Raises:
         BadInput: the list is damaged, or another user can change it.
     """
-    refuse_untrusted(folder / RunFiles.evidence.path, OWN_RUN)
-    path = folder / RunFiles.evidence.path / SUMS
+    refuse_untrusted(RunFiles(folder).evidence, OWN_RUN)
+    path = RunFiles(folder).evidence / SUMS
     try:
         lines = read_regular(path, MAX_SMALL_BYTES).decode("ascii", "replace").splitlines()
     except (FileNotFoundError, NotADirectoryError):
@@ -244,7 +244,7 @@ def sealed_digests(folder: Path) -> list[str]:
 
 
 def _path(folder: Path, number: int) -> Path:
-    return folder / RunFiles.evidence.path / f"{number:04d}.tar"
+    return RunFiles(folder).evidence / f"{number:04d}.tar"
 
 
 def open_evidence(folder: Path) -> Run | None:
@@ -278,8 +278,8 @@ def seal(folder: Path) -> SealedEvidence:
     """
     target = folder.resolve()
     run_by = "" if sealed_digests(target) else open_run(folder).run_by
-    make_folder(target / RunFiles.evidence.path)
-    with state_lock(target / RunFiles.evidence.path / "lock", target.name):
+    make_folder(RunFiles(target).evidence)
+    with state_lock(RunFiles(target).evidence / "lock", target.name):
         known = read_evidence(target) or SealedEvidence(target, (), (), Chain([]))
         run_by = known.newest.run_by if known.heads else run_by
         use_work_folder(target, run_by)
@@ -301,7 +301,7 @@ def seal(folder: Path) -> SealedEvidence:
         finally:
             new.unlink(missing_ok=True)
         lines = (f"{each}  {place:04d}.tar\n" for place, each in enumerate(sealed.digests, 1))
-        write_atomic(target / RunFiles.evidence.path / SUMS, "".join(lines))
+        write_atomic(RunFiles(target).evidence / SUMS, "".join(lines))
         return sealed
 
 
@@ -330,7 +330,7 @@ def _write(file: BinaryIO, known: SealedEvidence, run_by: str) -> SealedEvidence
 
 def _add_nodes(writer: ArchiveWriter, chain: Chain, folder: Path) -> None:
     """Add the state of each node, from the probes that were sealed."""
-    place = folder / RunFiles.evidence.path / folder.name
+    place = RunFiles(folder).evidence / folder.name
     with mounted(place, chain):
         run = sealed_run(place)
         nodes = run.files.nodes.name
@@ -567,9 +567,8 @@ def rule_of(path: str) -> SealRule:
     rule = TOP_RULES.get(first)
     if rule is not None and rule is not SealRule.UNSEALED:
         return rule
-    if _EXECUTION.search(path):
-        return SealRule.FIXED
-    if _ATTEMPT.search(path) and rest[-1] not in JobFiles.REWRITTEN:
+    fixed = _ATTEMPT.search(path) and rest[-1] not in JobFiles.REWRITTEN
+    if fixed or _EXECUTION.search(path):
         return SealRule.FIXED
     return SealRule.GROWS if path.endswith(".jsonl") else SealRule.REPLACED
 

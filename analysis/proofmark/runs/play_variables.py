@@ -25,7 +25,6 @@ from proofmark.common.printed_command import (
     without,
 )
 from proofmark.runs.run import Run
-from proofmark.runs.run_files import RunFiles
 from proofmark.site.choice import pattern_of
 from proofmark.site.extra_vars import call_variables, literal_variable
 from proofmark.site.inventory import Site
@@ -56,7 +55,7 @@ def acceptance_command(run: Run, site: Site, *, inventory: str = "", **more: str
     Args:
         inventory: the inventory that the person named; empty: that of `inventory_part`.
     """
-    asked = _read(run.files)
+    asked = read_json(run.files.asked, _Variables).root if exists(run.files.asked) else {}
     names = play_variable_names()
     variables = {"suite": run.plan.suite, **{name: asked[name] for name in names if name in asked}}
     if "fresh" not in more:
@@ -111,7 +110,3 @@ def _play(
         *(literal_variable(name, value) for name, value in variables.items()),
         *(unknown or ()),
     )
-
-
-def _read(files: RunFiles) -> dict[str, str]:
-    return read_json(files.asked, _Variables).root if exists(files.asked) else {}

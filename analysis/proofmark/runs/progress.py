@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from proofmark.common.grouping import gathered
 from proofmark.common.text import duration
 from proofmark.plan.kinds import kind_of
 from proofmark.plan.plan import Plan
@@ -44,14 +45,13 @@ def remaining(states: Sequence[StepState], moment: float) -> dict[str, float]:
         moment: the time of the states, seconds since 1970.
     """
     every = pace_of(states) or 1.0
-    paces: dict[str, float | None] = {}
-    for case in {each.step.case for each in states}:
-        paces[case] = pace_of(each for each in states if each.step.case == case)
+    of_case = gathered((each.step.case, each) for each in states)
+    paces = {case: pace_of(of) for case, of in of_case.items()}
     left = {}
     for each in states:
         if each.state != "done":
             spent = moment - each.started if each.state == "running" and each.started else 0.0
-            expected = each.step.wall_s * (paces.get(each.step.case) or every)
+            expected = each.step.wall_s * (paces[each.step.case] or every)
             left[each.step.id] = max(0.0, expected - spent)
     return left
 

@@ -96,7 +96,7 @@ def extends(old: bytes, new: bytes) -> bool:
         before, after = (Decisions.model_validate_json(each) for each in (old, new))
     except ValidationError:
         return False
-    kinds = ("not_needed", "not_run", "set_aside")
+    kinds = Decisions.model_fields
     return all(getattr(before, kind).items() <= getattr(after, kind).items() for kind in kinds)
 
 
@@ -379,20 +379,12 @@ def _opened(folder: Path) -> Run:
     files = RunFiles(folder)
     plan = with_growth(folder, read_json(files.plan, Plan))
     entered = _entered(files)
-    for mode in _ran_in(files, plan) - {plan.current_mode, *entered}:
-        found = f"no line {mode!r}, but jobs of this mode ran"
-        raise bad_input(files.entered, "", found, "the modes that the run entered")
+    for group in plan.groups:
+        left_out = group.mode not in (plan.current_mode, *entered)
+        if left_out and any(exists(files.job(job.id).folder / "attempt-1") for job in group.jobs):
+            found = f"no line {group.mode!r}, but jobs of this mode ran"
+            raise bad_input(files.entered, "", found, "the modes that the run entered")
     return Run(folder, plan.model_copy(update={"allowed_modes": entered, **_left_out(files)}))
-
-
-def _ran_in(files: RunFiles, plan: Plan) -> set[str]:
-    """Return the modes in which jobs of the run were started."""
-    return {
-        group.mode
-        for group in plan.groups
-        if group.mode != plan.current_mode
-        and any(exists(files.job(job.id).folder / "attempt-1") for job in group.jobs)
-    }
 
 
 def with_decisions(run: Run) -> Run:

@@ -231,9 +231,8 @@ def _known(site: Path, run: Path, *, replace: bool = False) -> RunState | None:
 
 def _in_use(folder: Path) -> bool:
     """Return whether a node still waits for the restore or the unmount of a run."""
-    if RunFiles(folder).mounted.exists():
-        return True
-    return any(journal.waits for journal in journals(folder))
+    waiting = (journal.waits for journal in journals(folder))
+    return RunFiles(folder).mounted.exists() or any(waiting)
 
 
 def word(text: str, what: str) -> str:

@@ -137,14 +137,15 @@ class Cause:
     @property
     def message(self) -> Message:
         """The text of the cause, for the page."""
-        numbers = {"bad": self.bad, "nodes": self.nodes, "all_bad": self.all_bad}
         return Message(
             "trait-bad",
             setting=Term(self.trait),
             value=self.value,
+            bad=self.bad,
+            nodes=self.nodes,
+            all_bad=self.all_bad,
             all_nodes=self.all_nodes,
             p=f"{self.p:.1g}",
-            **numbers,
         )
 
     def as_json(self) -> dict[str, object]:
@@ -274,8 +275,8 @@ class Loss:
     @property
     def message(self) -> Message:
         """The loss in words."""
-        shares = {"share": f"{self.share:.2%}", "usual": f"{self.usual:.2%}"}
-        return Message("packets-lost", nodes=self.nodes, **shares)
+        share, usual = f"{self.share:.2%}", f"{self.usual:.2%}"
+        return Message("packets-lost", nodes=self.nodes, share=share, usual=usual)
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
@@ -442,11 +443,6 @@ class Suspects:
     slow_ends: Mapping[str, str] = field(default_factory=dict)
     faults: NodeFaults = field(default_factory=dict)
 
-    @property
-    def hosts(self) -> set[str]:
-        """The nodes with a result."""
-        return set(hosts_of_nodes(self.measured))
-
 
 def bad_nodes(
     failed: Iterable[Result],
@@ -471,14 +467,13 @@ def bad_nodes(
     by_node, by_pair, digits = _failures(failed)
     # The port of a host explains its slow pairs: they count for the host, not as slow links.
     for pair, host in suspects.slow_ends.items():
-        explained = by_pair.pop(pair, [])
-        if host and explained:
+        if (explained := by_pair.pop(pair, [])) and host:
             by_node.setdefault(host, []).extend(explained)
     counters = {host: _counters(node) for host, node in nodes.items()}
     candidates = suspects.measured if suspects.judged is None else suspects.judged
     left = [pair for pair in candidates if pair not in suspects.slow_ends]
     links = attribute_links(left, by_node, by_pair)
-    hosts = suspects.hosts
+    hosts = set(hosts_of_nodes(suspects.measured))
     known = {host: found for host, found in suspects.faults.items() if host in hosts}
     slow_figures = chain.from_iterable(by_node.values())
     answers = chain.from_iterable(each.result.references for each in slow_figures)
@@ -527,11 +522,8 @@ def rma(nodes: Iterable[BadNode], facts: HostFacts) -> list[Row]:
 
     A node that has to be measured again first has no row.
     """
-    rows: list[Row] = []
-    for node in nodes:
-        if not node.retest:
-            rows += _rows(node, facts.get(node.host))
-    return rows
+    named = (_rows(node, facts.get(node.host)) for node in nodes if not node.retest)
+    return [*chain.from_iterable(named)]
 
 
 def _rows(node: BadNode, facts: NodeFacts | None) -> Iterator[Row]:

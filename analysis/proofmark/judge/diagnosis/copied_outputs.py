@@ -84,7 +84,9 @@ def copied_outputs(records: Records, benchmarks: Benchmarks) -> NodeFaults:
             continue
         measurands, of_output = zip(*pairs, strict=True)
         shared = sum(map(digits_of, of_output, levels(measurands)))
-        if shared >= _needed(total[measurands[0]]) and not near(measurands):
+        # No two executions share this number of digits by chance.
+        needed = math.log10(max(1, math.comb(total[measurands[0]], 2)) / CHANCE)
+        if shared >= needed and not near(measurands):
             case = records.measurands[pairs[0][0]].case
             of_steps = {StepInstance.parse(records.executions[each].step).step for each in members}
             steps = ", ".join(sorted(of_steps)[:4])
@@ -162,8 +164,3 @@ def _nearly_equal(outputs: Floats) -> bool:
 
 def _decimals(values: Floats) -> int:
     return next((each for each in range(1, 23) if (values.round(each) == values).all()), 23)
-
-
-def _needed(executions: int) -> float:
-    """Return the number of digits that no two of `executions` share by chance."""
-    return math.log10(max(1, executions * (executions - 1) / 2) / CHANCE)

@@ -8,9 +8,9 @@ node is needed. Two names can be one machine, and results can be too good for a 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import median, multimode
 
 import numpy as np
@@ -73,10 +73,8 @@ def _usual_slots(group: Mapping[str, Mapping[str, Rail]]) -> dict[str, str]:
 
     It is empty if fewer than `LEAST_NODES` nodes have the rail.
     """
-    links: dict[str, list[str]] = {}
-    for rails in group.values():
-        for name, rail in rails.items():
-            links.setdefault(name, []).append(rail.link)
+    every = chain.from_iterable(rails.items() for rails in group.values())
+    links = gathered((name, rail.link) for name, rail in every)
     for each in links.values():
         each.sort(key=lambda link: pcie_bytes_per_s(link) or 0, reverse=True)
     return {
@@ -107,17 +105,13 @@ def narrow_slots(nodes: HostFacts) -> Iterator[Message]:
 
 
 def _usual(group: Mapping[str, Mapping[str, Rail]]) -> dict[str, float]:
-    if len(group) < LEAST_NODES:
-        return {}
-    active: list[tuple[str, Rail]] = []
-    for rails in group.values():
-        active += [(name, each) for name, each in rails.items() if each.active]
-    count = Counter(name for name, _ in active)
+    every = chain.from_iterable(rails.items() for rails in group.values())
+    rates = gathered((name, rail.gbit_per_s) for name, rail in every if rail.active)
     return {
         # Of equally frequent rates the fastest is usual: the slower rails are then named.
-        name: max(multimode(rail.gbit_per_s for of, rail in active if of == name))
-        for name, nodes in count.items()
-        if 2 * nodes > len(group)
+        name: max(multimode(of))
+        for name, of in rates.items()
+        if 2 * len(of) > len(group) >= LEAST_NODES
     }
 
 
@@ -329,8 +323,8 @@ def _hours(job: NodeProvenance) -> float:
     """Return the time between the two readings of a job."""
     if job.after is None:
         return 0.0
-    start, end = (moment_of(each.date) for each in (job.before, job.after))
-    return max(0.0, (end - start).total_seconds() / 3600)
+    took = moment_of(job.after.date) - moment_of(job.before.date)
+    return max(0.0, took.total_seconds() / 3600)
 
 
 def _before(node: Node) -> Iterator[Message]:
@@ -404,11 +398,8 @@ def same_machines(nodes: HostFacts, origin: str) -> NodeFaults:
     apart: nodes of one chassis share it, and have boards and boots of their own. Virtual nodes of
     one machine share all of them.
     """
-    sharing: dict[tuple[str, ...], list[str]] = {}
-    for host, facts in nodes.items() if origin not in VIRTUAL else ():
-        for identity in _identities(facts):
-            sharing.setdefault(identity, []).append(host)
     found: dict[str, list[Message]] = {}
+    sharing = {} if origin in VIRTUAL else gathered(_identities(nodes))
     for (key, value, *_), hosts in sharing.items():
         for host in hosts if len(hosts) > 1 else ():
             message = Message("same-machine", key=key, value=value, nodes=folded(hosts))
@@ -416,16 +407,20 @@ def same_machines(nodes: HostFacts, origin: str) -> NodeFaults:
     return {host: tuple(messages) for host, messages in found.items()}
 
 
-def _identities(facts: NodeFacts) -> Iterator[tuple[str, ...]]:
-    """Yield what belongs to one machine: a key, its value, and what must be equal as well."""
-    boot = "" if facts.container else facts.boot_id or ""
-    board, product = (_serial(facts, key) for key in (OWN, OF_CHASSIS))
-    if boot:
-        yield "boot_id", boot
-    if board:
-        yield OWN, board
-    if product and product != facts.firmware.get("chassis_serial"):
-        yield OF_CHASSIS, product, board, boot
+def _identities(nodes: HostFacts) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield what belongs to one machine, and the node that has it.
+
+    It is a key, its value, and what must be equal as well.
+    """
+    for host, facts in nodes.items():
+        boot = "" if facts.container else facts.boot_id or ""
+        board, product = (_serial(facts, key) for key in (OWN, OF_CHASSIS))
+        if boot:
+            yield ("boot_id", boot), host
+        if board:
+            yield (OWN, board), host
+        if product and product != facts.firmware.get("chassis_serial"):
+            yield (OF_CHASSIS, product, board, boot), host
 
 
 def _serial(facts: NodeFacts, key: str) -> str:
@@ -464,9 +459,7 @@ def too_good(
         if few or of.better != "higher" or of.members != LIKE_NODES or storage:
             continue
         ratios = fleet.median[fleet.of == at] / limit.centre
-        least = max(TOO_GOOD - 1, CERTAIN * 1.4826 * float(np.median(np.abs(ratios - 1))))
-        if not (ratios > 1 + least).any():
-            continue
+        least = max(TOO_GOOD - 1, CERTAIN * NORMAL * float(np.median(np.abs(ratios - 1))))
         for figure in np.flatnonzero(fleet.of == at)[ratios > 1 + least].tolist():
             if figure in possible:
                 continue

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any
 
 from proofmark.cases.vocabulary import FILE_SYSTEM, STORAGE_TARGET, Scalar
+from proofmark.common.grouping import gathered
 from proofmark.common.message import Message
 from proofmark.common.nodesets import folded, hosts_of
 from proofmark.judge.evidence import Evidence
@@ -95,16 +96,15 @@ def failed_access(looks: Iterable[Mapping[str, FilesReport]]) -> tuple[FileSyste
     return tuple(
         FileSystemFault(
             next(iter(bad.values())).folder,
-            reduce(_either, sorted({each.problem for each in bad.values() if each.problem})),
+            reduce(
+                lambda first, other: Message("either", first=first, other=other),
+                sorted({each.problem for each in bad.values() if each.problem}),
+            ),
             tuple(sorted(bad)),
             tuple(sorted(others[full] - bad.keys())),
         )
         for full, bad in found.items()
     )
-
-
-def _either(first: Message, other: Message) -> Message:
-    return Message("either", first=first, other=other)
 
 
 def slow_alike(results: Iterable[Result], scratch: str) -> tuple[FileSystemFault, ...]:
@@ -121,11 +121,11 @@ def slow_alike(results: Iterable[Result], scratch: str) -> tuple[FileSystemFault
             of_nodes = slow.setdefault(_measurand(result), {})
             for host in hosts_of(record.node):
                 of_nodes[host] = of_nodes.get(host, True) and missed
-    found: dict[str, list[_Measurand]] = {}
-    for measurand, of_nodes in slow.items():
-        if len(of_nodes) > 1 and all(of_nodes.values()):
-            case, metric, _ = measurand
-            found.setdefault(f"{case} {metric}", []).append(measurand)
+    found = gathered(
+        (" ".join(measurand[:2]), measurand)
+        for measurand, of_nodes in slow.items()
+        if len(of_nodes) > 1 and all(of_nodes.values())
+    )
     return tuple(
         FileSystemFault(
             scratch,

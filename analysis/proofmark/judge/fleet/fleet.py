@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -270,14 +270,12 @@ class Fleet:
 
     def as_json(self) -> dict[str, Any]:
         """Return the form of ``verdict.json``."""
+        limits = [figure.fleet_limit for figure in self.figures]
         return {
             "family_level": self.level,
-            "tests": sum(figure.fleet_limit.nodes for figure in self._tested()),
+            "tests": sum(limit.nodes for limit in limits if limit.limit is not None),
             "figures": [figure.as_json() for figure in self.figures],
         }
-
-    def _tested(self) -> Iterable[FleetFigure]:
-        return (figure for figure in self.figures if figure.fleet_limit.limit is not None)
 
 
 _NONE: Numbers = np.array([], dtype=np.int64)
@@ -449,9 +447,7 @@ def _judgement(figure: FleetFigure, value: float, *, spiked: bool) -> Judgement:
             away = f"{deviation:.1f}"
             reason = figure.reason("off-by", ratio, accepted=accepted, deviation=away)
     outcome = "FAIL" if bad and not spiked else "UNJUDGED"
-    return Judgement(
-        PEERS, source, outcome, reason, value=limit.centre, ratio=ratio, **bounds._asdict()
-    )
+    return Judgement(PEERS, source, outcome, reason, limit.centre, ratio, *bounds)
 
 
 def _repeats_of_nodes(

@@ -95,7 +95,8 @@ def levels_of(
     logs = np.log(clipped)
     facts, numbers = [*_facts(names, places)], [*_facts(names, _numbers(names))]
     level /= 1 + 2 * (len(facts) + len(numbers))
-    nodes = _Nodes(names, values, unit, logs - logs.mean(), _ranks(values))
+    ranks = pl.Series(values).rank().to_numpy()  # equal values share one
+    nodes = _Nodes(names, values, unit, logs - logs.mean(), ranks - ranks.mean())
     split, best = nodes.split(), nodes.slope(level)
     enough = SAYS_MORE * split.explained if split.message else 1.0
     for each in (*facts, *numbers):
@@ -218,12 +219,6 @@ class _Nodes:
 
     def _near(self, value: float) -> str:
         return f"{value:.6g} {self.unit}".rstrip()
-
-
-def _ranks(values: Floats) -> Floats:
-    """Return the ranks of values around 0; equal values share one."""
-    ranks: Floats = pl.Series(values).rank().to_numpy() - (len(values) + 1) / 2
-    return ranks
 
 
 def facts_of(names: Sequence[str], places: Places) -> Iterator[tuple[str, list[str]]]:

@@ -207,13 +207,8 @@ class Comparison:
         if not against.value:
             reason = _not_known(against)
             return Judgement(
-                reference.kind,
-                against.source,
-                "UNJUDGED",
-                reason,
-                value=against.value,
+                *(reference.kind, against.source, "UNJUDGED", reason, against.value, None, *bounds),
                 missing_key=key_of(reason),
-                **bounds._asdict(),
             )
         paired = _paired(figure.repeats, against.repeats) if against.repeats else ()
         middle = median(paired) if paired else figure.value / against.value
@@ -225,10 +220,8 @@ class Comparison:
             against.source,
             "PASS",
             _compared(ratios, against.name, unit_value),
-            value=against.value,
-            ratio=middle,
+            *(against.value, middle, *bounds),
             ratios=paired,
-            **bounds._asdict(),
         )
         judged = self._judged(figure, ratios, met)
         missed = judged.outcome == "FAIL"

@@ -156,11 +156,9 @@ def margin(judgement: Judgement) -> float:
     """
     ratio = judgement.ratio or 0.0
     low, high = judgement.bounds
-    distances = [
-        *([ratio / low - 1] if low is not None else []),
-        *([1 - ratio / high] if high is not None else []),
-    ]
-    return min(distances, default=inf)
+    above = inf if low is None else ratio / low - 1
+    below = inf if high is None else 1 - ratio / high
+    return min(above, below)
 
 
 @dataclass(frozen=True)
@@ -220,8 +218,8 @@ class JudgedFigure:
     @property
     def margin(self) -> float:
         """The distance from the limit, as a share of it; infinite if it was not compared."""
-        compared = self.judgement is not None and self.judgement.evaluated
-        return margin(self.judgement) if self.judgement and compared else inf
+        judged = self.judgement
+        return margin(judged) if judged and judged.evaluated else inf
 
     @property
     def visible(self) -> float | None:

@@ -33,13 +33,8 @@ def sections(run_data: RunData) -> tuple[Section, ...]:
     bad = run_data.verdict.bad
     if bad.measured < 2:
         return ()
-    blocks = (
-        *_nodes(run_data),
-        *_links(run_data),
-        *_causes(run_data),
-        *_drift(run_data),
-    )
-    return (Section("bad-nodes", _("Bad nodes"), tuple(blocks)),)
+    blocks = (*_nodes(run_data), *_links(run_data), *_causes(run_data), *_drift(run_data))
+    return (Section("bad-nodes", _("Bad nodes"), blocks),)
 
 
 def _nodes(run_data: RunData) -> Iterator[Block]:

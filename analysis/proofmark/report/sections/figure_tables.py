@@ -52,11 +52,12 @@ def limit_blocks(run_data: RunData) -> Iterator[Block]:
         return
     caption = _("Figures judged by each limit")
     idle = sum(each.steps > 0 and not each.judged for each in counts)
-    explanation = _(
-        "A limit judges the figures that it selects and that are valid. A limit of another suite "
-        "is not in this suite and has no effect."
-    )
-    notes = [explanation]
+    notes = [
+        _(
+            "A limit judges the figures that it selects and that are valid. A limit of another "
+            "suite is not in this suite and has no effect."
+        )
+    ]
     if idle:
         notes.append(
             _("{limits} of this suite judged no figure.").format(limits=count(idle, "limit"))
@@ -139,7 +140,6 @@ def contract_sections(run_data: RunData) -> tuple[Section, ...]:
 def _checked(each: CheckOutcome) -> Cells:
     """Return the row of a functional item."""
     item, (met, total) = each.item, each.nodes
-    text = item_details(item)
     reasons = gathered(
         (localized(figure.reason), figure.node)
         for figure in each.figures
@@ -147,7 +147,7 @@ def _checked(each: CheckOutcome) -> Cells:
     )
     lines = [f"{folded(nodes)}: {why}" for why, nodes in reasons.items()]
     return (
-        Cell(item.number, "strong", details=text),
+        Cell(item.number, "strong", details=item_details(item)),
         translated(item.phase),
         check_text(item),
         Cell(_("{met} of {total} nodes meet it").format(met=met, total=total)),
@@ -159,7 +159,6 @@ def _checked(each: CheckOutcome) -> Cells:
 def _row(each: LimitOutcome) -> Cells:
     item, worst = each.item, each.worst
     assert item is not None  # the caller takes items only
-    text = item_details(item)
     if worst is None:
         accepted, measured, evidence = accepted_of(each), _("not compared"), "–"
     else:
@@ -172,11 +171,11 @@ def _row(each: LimitOutcome) -> Cells:
         met, total = each.nodes
         details.append(_("{met} of {total} nodes meet it").format(met=met, total=total))
     return (
-        Cell(item.number, "strong", details=text),
+        Cell(item.number, "strong", details=item_details(item)),
         translated(item.phase),
         accepted,
         Cell(measured, details=tuple(details)),
-        Cell(translated(each.outcome), f"word {each.outcome}"),
+        verdict_cell(each.outcome),
         Cell(evidence, "code"),
     )
 

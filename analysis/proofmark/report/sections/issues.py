@@ -5,7 +5,7 @@ The comparison of like nodes finds slow nodes, populations of nodes, and single 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 
 from proofmark.cases.vocabulary import BLAS_KERNEL
@@ -40,7 +40,6 @@ from proofmark.report.sections.figure_tables import (
 )
 from proofmark.report.words import count, number, pairs
 from proofmark.runs.attempts import numbered_execution
-from proofmark.runs.step_state import StepState
 from proofmark.site.partition import Partition, untried
 
 
@@ -228,16 +227,16 @@ def _figures(run_data: RunData, results: Sequence[Result]) -> Cell:
     benchmarks = dict.fromkeys(record.benchmark for record in records)
     metrics = dict.fromkeys(record.metric for record in records)
     return Cell(
-        f"{', '.join({each.case: 0 for each in records})}: {count(len(results), 'figure')}",
+        f"{', '.join(dict.fromkeys(each.case for each in records))}: "
+        f"{count(len(results), 'figure')}",
         "strong",
         details=(_some(benchmarks), _some(metrics)),
     )
 
 
-def _some(names: Iterable[str], most: int = 8) -> str:
-    listed = list(names)
-    more = _(" and {count} more").format(count=len(listed) - most) if len(listed) > most else ""
-    return ", ".join(listed[:most]) + more
+def _some(names: Collection[str]) -> str:
+    more = _(" and {count} more").format(count=len(names) - 8) if len(names) > 8 else ""
+    return ", ".join([*names][:8]) + more
 
 
 def _other_modes(run_data: RunData) -> Iterator[Block]:
@@ -258,17 +257,15 @@ def _not_run(run_data: RunData) -> Iterator[Block]:
     states = [state for state in run_data.states if state.step.id in missing]
     if not states:
         return
-    groups: dict[tuple[str, str], list[StepState]] = {}
     many = len(states) > LONGEST_LIST
-    for state in states:
-        name = state.step.case if many else StepInstance.parse(state.step.id).step
-        groups.setdefault((name, state.state), []).append(state)
+    groups = gathered(
+        ((each.step.case if many else StepInstance.parse(each.step.id).step, each.state), each.step)
+        for each in states
+    )
     rows = []
     for (_name, why), members in groups.items():
-        hosts: dict[str, None] = {}
-        for state in members:
-            hosts |= dict.fromkeys(state.step.nodes)
-        steps = named_steps(state.step.id for state in members)
+        hosts = dict.fromkeys(chain.from_iterable(step.nodes for step in members))
+        steps = named_steps(step.id for step in members)
         rows.append((Cell(steps, "code"), folded(hosts), translated(NOT_RUN.get(why, NO_COPY))))
     caption = _("Steps that were not run")
     again = _("To run them, repeat the command that started the run.")
@@ -389,10 +386,8 @@ def fleet_blocks(run_data: RunData) -> Iterator[Block]:
             for what, figures in apart.items()
         )
         yield listed(_("Like nodes that are not one population"), lines)
-    single: dict[tuple[str, ...], list[Result]] = {}
-    for place in fleet.spiked.tolist():
-        result = run_data.verdict.results[place]
-        single.setdefault((result.record.node, *_what(result.record)), []).append(result)
+    spiked = (run_data.verdict.results[place] for place in fleet.spiked.tolist())
+    single = gathered(((each.record.node, *_what(each.record)), each) for each in spiked)
     if single:
         yield listed(
             _("Values to measure again: off at single message sizes"),

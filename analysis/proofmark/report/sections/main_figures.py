@@ -16,7 +16,7 @@ from proofmark.cases.case import metrics_of
 from proofmark.cases.reference import HardwareRule
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import MEASURED, RESOLVED_AXES, KeyFigure
-from proofmark.common.message import localized
+from proofmark.common.message import Message, localized
 from proofmark.common.nodesets import hosts_of
 from proofmark.common.text import factor, percent
 from proofmark.common.translation import N_, _, translated
@@ -154,7 +154,8 @@ def _best(key: str, numbers: list[int], run_data: RunData) -> KeyRow | None:
     figures = run_data.verdict.results.aggregates
     ranks = {place: _rank(place, run_data) for place in numbers}
     numbers = [place for place in numbers if ranks[place] == min(ranks.values())]
-    lower = _lower(figures.records.of_measurand(numbers[0]), run_data)
+    about = figures.records.of_measurand(numbers[0])
+    lower = metrics_of(run_data.benchmarks.case(about.case))[about.metric].better == "lower"
     medians: dict[int, float] = {}
     for place in numbers:
         values = figures.median[(figures.measurand == place) & figures.valid]
@@ -219,10 +220,6 @@ def _figure(of: Result, word: str, judgement: Judgement | None) -> JudgedFigure:
     )
 
 
-def _lower(about: Record, run_data: RunData) -> bool:
-    return metrics_of(run_data.benchmarks.case(about.case))[about.metric].better == "lower"
-
-
 def _share(key: str, record: Record, peak: Nominal) -> float | None:
     """Return the value of a record over the hardware limit of its nodes."""
     limit = peak(record) if key in PEAKS else None
@@ -246,8 +243,10 @@ def nominal(
         stated = [verdict.hardware.of_node.get(host, NOTHING_STATED) for host in hosts]
         nodes = [facts[host] for host in hosts]
         limit = derive(rules[0], nodes, record.parameters, node, stated)
-        times = None if isinstance(limit, str) else factor(limit.unit, record.unit)
-        return limit.value * times if times and not isinstance(limit, str) else None
+        if isinstance(limit, Message):
+            return None
+        times = factor(limit.unit, record.unit)
+        return times and limit.value * times
 
     return of
 
@@ -324,15 +323,7 @@ def _usual_figures(rows: Sequence[KeyRow], nodes: Sequence[NodeFacts]) -> Iterat
         )
         if lacking:
             step = _("state {key}").format(key=lacking)
-        cells.append(
-            (
-                name,
-                value,
-                Cell(usual or "–", NUMBER),
-                source or "–",
-                step,
-            )
-        )
+        cells.append((name, value, Cell(usual or "–", NUMBER), source or "–", step))
     if cells:
         columns = (_("Figure"), numeric(_("Worst node")), numeric(_("Usual")), _("Source"))
         title = _("What these figures usually are")
