@@ -247,8 +247,7 @@ def _number_of_nodes(item: CheckItem, nodes: Sequence[str], facts: HostFacts) ->
     scope, count = FigureScope(frozenset(known), together=True), float(len(known))
     why = _wrong(item, "nodes", count, None)
     outcome, bounds = "FAIL" if why else "PASS", Bounds(item.at_least, item.at_most)
-    compared = {"value": 1.0, "ratio": count, **bounds._asdict()}
-    judgement = Judgement("contract", item.number, outcome, why, **compared)
+    judgement = Judgement("contract", item.number, outcome, why, 1.0, count, *bounds)
     return JudgedFigure(
         folded(known),
         (),
@@ -299,8 +298,7 @@ def _of_nodes(
     for node in nodes:
         scope = FigureScope(frozenset((node,)), together=False, every_node=True)
         if node not in readings:
-            why = Message("check-no-report")
-            yield JudgedFigure(node, (), "UNJUDGED", why, scope=scope)
+            yield JudgedFigure(node, (), "UNJUDGED", Message("check-no-report"), scope=scope)
             continue
         of_node = readings[node]
         unknown = [name for name in names if of_node.get(name) is None]
