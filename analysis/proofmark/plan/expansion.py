@@ -146,24 +146,23 @@ def make_plan(
         raise NothingToRun(InputError(str(benchmarks.folder), suite, found, accepted))
     all_steps = [*itertools.chain.from_iterable(group.steps() for group in groups)]
     digests = {name: content_digest(case.model_dump(mode="json")) for name, case in members.items()}
-    cost, used = totals(groups), {step.case for step in all_steps}
-    body = {
-        "digest": "",
-        "site": site.name,
-        "partition": site.partition_name,
-        "suite": suite,
-        "system": site.partition_name,
-        "groups": groups,
-        "totals": cost,
-        "cases": digests,
-        "current_mode": current,
-        "left_out": list(expansion.left_out),
-        "assumed": assumed(site, groups)
+    used = {step.case for step in all_steps}
+    plan = Plan(
+        digest="",
+        site=site.name,
+        partition=site.partition_name,
+        suite=suite,
+        system=site.partition_name,
+        groups=groups,
+        totals=totals(groups),
+        cases=digests,
+        current_mode=current,
+        left_out=list(expansion.left_out),
+        assumed=assumed(site, groups)
         | assumed_storage(site.partition, members.values())
         | assumed_rates(site.partition, [members[name] for name in used]),
-        "fewer_nodes": fewer_nodes(expansion.intended_nodes, all_steps),
-    }
-    plan = Plan(**body)
+        fewer_nodes=fewer_nodes(expansion.intended_nodes, all_steps),
+    )
     if not digest:
         return plan
     # Other facts of the partition, such as another scratch, and another contract make another run.

@@ -273,14 +273,8 @@ def selection_mistakes(
         return
     mistakes = [*check.metric(against.metric, others), *check.where(against.where, others)]
     yield from mistakes
-    pairs = []
-    for of_suite in suites.figures.values():
-        pairs += [
-            has_partner(against, each, of_suite.get(name, ()))
-            for each in of_suite.get(case, ())
-            if selects(reference, each)
-        ]
-    if not mistakes and not any(pairs):
+    selected = (selection(reference, case, each) for each in suites.figures.values())
+    if not mistakes and not any(each.comparable for each in selected):
         found = f"{name} {against.metric}, which no suite measures with a figure of the limit"
         yield check.mistake("", found, "a figure of the same suite, mode and nodes")
 

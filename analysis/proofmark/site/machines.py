@@ -305,9 +305,7 @@ def declared_node(site: Site, machine: Machine) -> NodeFacts:
     stated = site.partition.node
     row, target = processor(stated.cpu_model), TARGETS.get(stated.architecture)
     cores, sockets = machine.symbols["cores"], machine.symbols["sockets"]
-    pus: list[int] = []
-    for core in machine.topology.cores:
-        pus += core.pus
+    pus, memory = machine.topology.core_of, machine.symbols.get("memory_bytes", 0)
     features = tuple(sorted(target.features)) if target else ()
     isa, bits = vector_set(features)
     speed = row.ddr if row else None
@@ -327,8 +325,8 @@ def declared_node(site: Site, machine: Machine) -> NodeFacts:
         threads_per_core=machine.topology.threads_per_core,
         cpus=tuple(sorted(pus)),
         cpus_online=len(pus),
-        memory_bytes=machine.symbols.get("memory_bytes", 0),
-        memory_total_bytes=machine.symbols.get("memory_bytes", 0),
+        memory_bytes=memory,
+        memory_total_bytes=memory,
         base_hz=row.base_hz if row else None,
         dimms=(module,) * ((row.channels or 0) * sockets if row and row.ddr else 0),
         ports=_ports(site),
