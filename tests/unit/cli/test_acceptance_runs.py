@@ -708,7 +708,10 @@ class TestWaivers:
         shutil.rmtree(deal.runs / "one")
         sealed(deal.measured("one", rate=10**9))
         assert self.waive(deal, "buyer") == 3
-        assert "found 1.2: INVALID" in capsys.readouterr().err
+        assert (
+            "proofmark: --item: found 1.2: INVALID; accepted: a measured item"
+            in capsys.readouterr().err
+        )
 
     @pytest.mark.fault("waiver-forged")
     @pytest.mark.parametrize(

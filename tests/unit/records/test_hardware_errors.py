@@ -51,6 +51,33 @@ def test_an_uncorrected_memory_error_makes_the_figures_of_its_node_invalid(
     assert verdict.exit_code() == 2
 
 
+@pytest.mark.parametrize(
+    ("counter", "found", "hours", "why"),
+    [
+        ("edac/mc0/dimm0/dimm_ce_count", "11", 24, " 11; 10 in 24 h"),
+        ("edac/mc0/dimm0/dimm_ce_count", "10", 24, ""),
+        ("edac/mc0/dimm0/dimm_ce_count", "21", 48, " 21; 20 in 48 h"),
+        ("edac/mc0/dimm0/dimm_ce_count", "20", 48, ""),
+        ("edac/mc0/dimm0/dimm_ce_count", "9000", None, ""),
+        ("edac/mc0/dimm0/dimm_ce_count", "many", 24, ""),
+        ("edac/mc1/ue_count", "1", None, " 1; 0 in ? h"),
+        ("infiniband/mlx5_0/ports/1/counters/link_downed", "90", 24, ""),
+    ],
+)
+def test_errors_before_the_job_are_judged_by_the_time_since_the_start(
+    tmp_path: Path, counter: str, found: str, hours: int | None, why: str
+) -> None:
+    """Their number does not rise while the job runs. A number without a time is no rate."""
+    uptime = {"| user: 0\n": f"| user: 0\n| uptime_s: {3600 * hours}\n"} if hours else {}
+    verdict = judge_run(
+        fleet_run(
+            tmp_path, RATES, changes={"n03": {f"{counter}: 0": f"{counter}: {found}", **uptime}}
+        )
+    )
+    assert [each.host for each in verdict.bad.nodes] == (["n03"] if why else [])
+    assert all(f"{counter}" in each.likely and why in each.likely for each in verdict.bad.nodes)
+
+
 def test_corrected_errors_are_information(tmp_path: Path) -> None:
     """The control: a counter that rises is not always a reason."""
     verdict = judged(tmp_path, {"edac/mc1/ce_count: 0": "edac/mc1/ce_count: 12"})
