@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from tests.fixtures.finished import own_number, seal, written_verdict
 from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import execution, item, make_kit, steps_of
 from tests.fixtures.messages import said
+from tests.fixtures.pages import Page
 from tests.fixtures.pairs import fleet_of_nodes
 from tests.fixtures.report_run import page_of
 from tests.unit.report.test_disturbed import NODE
@@ -28,7 +30,7 @@ from proofmark.report.run_data import gather
 from proofmark.report.sections.signed_sheets import exceptions
 from proofmark.runs.job_folder import StoppedJob
 from proofmark.runs.nodes import probed_nodes
-from proofmark.runs.run import Run
+from proofmark.runs.run import Run, Seal
 from proofmark.site.node.counters import CounterChange
 from proofmark.software.software import Software
 
@@ -257,3 +259,17 @@ def test_each_step_is_a_row_and_the_example_is_one_that_ran(tmp_path: Path) -> N
         assert row["State"] == ("exit code 0, 0 s" if ran else "waiting",)
         (command,) = row["Command"]
         assert command.endswith(f"/programs/fake {step.name[-1]}")
+
+
+@pytest.mark.parametrize(
+    ("by", "who"), [("ida", "ida, the user who ran it"), ("omar", "omar; ida ran it")]
+)
+def test_the_page_says_who_sealed_the_evidence(
+    troubled: tuple[Run, Verdict, str], by: str, who: str
+) -> None:
+    run, verdict, _ = troubled
+    time = datetime(2026, 11, 21, 10, 18, tzinfo=UTC)
+    sealed = Seal(run.folder, 2, "ab" * 32, ["cd" * 32], time, by, "ida", {})
+    page = Page(page_of(replace(run, seal=sealed), verdict)).words
+    assert f"sealed 2026-11-21 10:18 UTC by {who}" in page
+    assert "ab" * 32 in page
