@@ -28,6 +28,7 @@ from proofmark.cli.plan import with_baseline
 from proofmark.common.errors import BadInput
 from proofmark.common.files import sha256_of
 from proofmark.common.rights import this_user
+from proofmark.common.text import percent
 from proofmark.judge.baseline import LEAST_CHANGE
 from proofmark.judge.judging import judge_run
 from proofmark.judge.verdict import Verdict
@@ -178,6 +179,14 @@ def test_a_regression_names_its_node(accepted: Path, site: Path) -> None:
     (result,) = verdict.of("FAIL")
     words = r"0\.9\d+ × the same node in the baseline \(\d+\.\d+\); the noise of a value is "
     assert re.search(words, result.reason)
+    answers = [answer for each in verdict.results for answer in each.references]
+    for each in (answer for answer in answers if answer.kind == "baseline"):
+        assert each.value is not None and each.ratio is not None and each.visible is not None
+        assert f"{each.ratio:.3g} × " in each.reason and f" ({each.value:.6g}); " in each.reason
+        assert f"a change of {percent(each.visible)} % would be seen" in each.reason
+        assert each.at_least is not None and each.at_most is None
+        assert (each.outcome == "FAIL") == (each.ratio < each.at_least)
+        assert each.outcome == "FAIL" or each.repeats_needed is not None
 
 
 def test_a_single_node_is_named(accepted: Path, site: Path) -> None:
