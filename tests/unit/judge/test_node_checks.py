@@ -16,7 +16,7 @@ from proofmark.judge.node_checks import CHECKS, CheckOutcome, check_outcomes
 from proofmark.runs.job_folder import Look
 from proofmark.site.contract_document import CheckItem, CheckName, Contract
 from proofmark.site.node.facts import NodeFacts, parse_probe
-from proofmark.site.node.parts import Accelerator, MountedFileSystem
+from proofmark.site.node.parts import Accelerator, MountedFileSystem, Nic, Port
 
 SKL, KNL = (
     (PROBES / f"{name}.txt").read_text(encoding="utf-8")
@@ -83,6 +83,26 @@ def outcome(
     return found
 
 
+NICS = (
+    Nic(
+        name="eth0",
+        driver="ice",
+        state="up",
+        firmware="1.0",
+        mtu=1500,
+        megabits=100000,
+        link="16.0 GT/s PCIe x16",
+        link_best="16.0 GT/s PCIe x16",
+        numa=0,
+    ),
+)
+
+
+def of_parts(parts: Sequence[Port | Nic], **changes: Any) -> tuple[Port | Nic, ...]:
+    """Return parts of a node with `changes`."""
+    return tuple(each.model_copy(update=changes) for each in parts)
+
+
 class TestEqual:
     @pytest.mark.parametrize("name", sorted(CHECKS))
     def test_control_equal_nodes_are_not_blamed(self, name: CheckName) -> None:
@@ -98,7 +118,14 @@ class TestEqual:
         [
             ("bios", firmware(bios_version="9.9")),
             ("firmware", firmware(bios_version="9.9")),
+            ("firmware", firmware(bios_date="01/01/2001")),
+            ("firmware", firmware(board_name="another")),
             ("firmware", changed(microcode="0x1")),
+            ("firmware", changed(ports=of_parts(FACTS.ports, firmware="9.9"))),
+            ("firmware", changed(nics=of_parts(NICS, firmware="9.9"))),
+            ("links", changed(ports=of_parts(FACTS.ports, rate="10 Gb/sec (4X)"))),
+            ("links", changed(nics=of_parts(NICS, link="2.5 GT/s"))),
+            ("ports", changed(ports=())),
             ("microcode", changed(microcode="0x1")),
             ("kernel", changed(kernel="3.10.0")),
             ("os", changed(os="another")),
@@ -119,6 +146,8 @@ class TestEqual:
     )
     def test_the_node_that_differs_is_named(self, name: str, other: NodeFacts) -> None:
         usual = {"drivers": driver("24.07"), "mounts": mounted(), "accelerators": gpus(4)}
+        if other.nics and other.nics != FACTS.nics:
+            usual |= {name: changed(nics=NICS)}
         others = dict.fromkeys(HOSTS, usual.get(name, FACTS))
         found = outcome(check(name), {**others, "n3": other})
         assert (found.outcome, found.nodes) == ("FAIL", (7, 8))
