@@ -158,7 +158,7 @@ def unprovided_at(benchmarks: Benchmarks, sites: Iterable[Site]) -> list[InputEr
     from proofmark.software.environments import provided  # its models take time to import
 
     known = provided(kit_folder() / "environments")
-    for site in sites:
+    for site in sites if known else ():
         packages, mistakes = available_at(site, packages_of_kit)
         if packages is None and not mistakes:
             return []

@@ -125,9 +125,9 @@ SHARED_L3 = 4
 has an L3 cache for each pair of cores: a rank in each is no usual layout of HPL."""
 IDLE_SHARE = 0.1
 """Share of the cores that ranks inside domains of unequal size may leave idle."""
-LIKE_MEMORY = 2.5
-"""The largest quotient of the bought memory and that of a topology: mirrored memory shows a half. A
-virtual node has any part of the memory of the topology."""
+PART_OF_A_NODE = 2.5
+"""The largest quotient of the bought memory or channels and those of a topology: it may show one of
+two sockets, or a half of mirrored memory. A virtual node has any part of the topology."""
 
 
 def machines_of(site: Site) -> tuple[Callable[[str], Machine], str]:
@@ -205,13 +205,13 @@ def contradictions(site: Site, node: StatedNode) -> Iterator[InputError]:
     """
     row, memory, file = processor(node.cpu_model), node.memory, f"{site.facts}"
     most = row and row.channels and node.sockets and row.channels * node.sockets
-    if most and (memory.channels or 0) > most:
+    if most and (memory.channels or 0) > PART_OF_A_NODE * most:
         accepted = f"at most {most}, those of the processors"
         yield InputError(file, f"partition.{NODE}.memory.channels", f"{memory.channels}", accepted)
     stated, found = memory.all_bytes, 0
     if node.topology:
         found = topology_of_mode(site, site.partition.current_mode).memory_bytes
-    if stated and found and stated > LIKE_MEMORY * found:
+    if stated and found and stated > PART_OF_A_NODE * found:
         key = "module_bytes" if memory.module_bytes else "bytes"
         accepted = f"{size(found)}, as in the topology"
         yield InputError(file, f"partition.{NODE}.memory.{key}", size(stated), accepted)
