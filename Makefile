@@ -34,7 +34,7 @@ help:
 	@echo 'make rehearsal    an acceptance on a virtual cluster; SUITE=rehearsal FAULT=bmc-hang LIMIT=knl'
 	@echo '                  KEEP=1: the cluster stays, to practise restore, gate and Ctrl-C'
 	@echo 'make rehearsal-end  removes a cluster that stayed'
-	@echo 'make test         lint and the core of the tests, a quarter of an hour; ARGS="-k name"'
+	@echo 'make test         lint and the core of the tests, nine minutes on two idle cores; ARGS="-k name"'
 	@echo 'make test-all     make test, then make test-rest: plays, schedulers, the packages, long trials'
 	@echo 'make soak         the long tests: random damage, simulated trials; ARGS="-k name"'
 	@echo 'make counterparts  as root: builds OpenPBS and Flux of upstream into a cache, and runs the tests that need them;'
@@ -84,7 +84,7 @@ test-rest: rest-words .venv-dev
 
 test-words:
 	@echo 'make test: lint, all unit tests but long ones, one play of each kind, one real scheduler, one'
-	@echo 'test of each package; properties with few examples. About 8 minutes on two idle cores.'
+	@echo 'test of each package; properties with few examples. About 9 minutes on two idle cores.'
 	@echo 'make test-all adds the other plays and schedulers, the tests of the packages, ansible-lint, each'
 	@echo 'command of the pages, kills at each moment, and properties with more examples.'
 
