@@ -97,7 +97,7 @@ def test_the_sections_and_the_head_of_the_report(good: tuple[Run, Verdict, str])
     usual = figures.partition("What these figures usually are")[2].partition("Not covered")[0]
     assert "GFlop/s a socket of AMD EPYC 7763 64-Core Processor (64 cores): line through" in usual
     assert "this virtual machine has 2 of them" in usual
-    assert "an item of contract.yml: case imb-pingpong, metric t_avg" in usual
+    assert "none is known an item of contract.yml: case imb-pingpong, metric t_avg" in usual
     assert not any(word in usual for word in WORDS), "no verdict"
     for word in WORDS:
         assert f"{verdict.counts[word]} {word}" in head

@@ -313,17 +313,17 @@ def _usual_figures(rows: Sequence[KeyRow], nodes: Sequence[NodeFacts]) -> Iterat
         record = row.figure.record
         if row.figure.outcome != "UNJUDGED" or record is None or record.origin != MEASURED:
             continue
-        (name, value, *_rest), hosts = cells_of(row), _hosts(record.node)
+        name, value, *_rest = cells_of(row)
+        hosts = _hosts(record.node)
         usual, source = _known_value(row, record)
         if not usual and len(hosts) == 1 and hosts[0] in facts:
             usual, source = _of_processor(row.key, facts[hosts[0]])
-        lacking = next((each.missing_key for each in row.answers if each.missing_key), "")
         step = _("an item of contract.yml: case {case}, metric {metric}").format(
             case=record.case, metric=record.metric
         )
-        if lacking:
+        if lacking := next((each.missing_key for each in row.answers if each.missing_key), ""):
             step = _("state {key}").format(key=lacking)
-        cells.append((name, value, Cell(usual or "–", NUMBER), source or "–", step))
+        cells.append((name, value, Cell(usual or "–", NUMBER), source or _("none is known"), step))
     if cells:
         columns = (_("Figure"), numeric(_("Worst node")), numeric(_("Usual")), _("Source"))
         title = _("What these figures usually are")
