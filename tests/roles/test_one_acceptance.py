@@ -157,7 +157,8 @@ def test_seven_items_of_three_suites_are_one_word(
     code, printed = site.judged(capsys)
     assert (code, site.written["word"]) == (0, "PASS"), printed
     assert "PASS: 7 of 7 items met" in printed
-    assert max(map(len, printed.split("\n\n")[0].splitlines())) <= 100
+    table = [line for line in printed.splitlines() if "acceptance.html" not in line]
+    assert max(map(len, table)) <= 100  # the page may be deep in folders
     for each in site.written["items"]:
         (evidence,) = each["evidence"]
         run = {"1": "first", "2": "second", "3": "third"}[each["number"][0]]

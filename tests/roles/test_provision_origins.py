@@ -108,7 +108,7 @@ def spack(kit: Kit) -> Kit:
         place / "sources.json": canonical_sources({"lib-one@1.0": (), "shell@1.0": ()}),
         place.parent / "spack.yaml": yaml.safe_dump(environment),
         common / "spack-pins.yaml": yaml.safe_dump(pins),
-        common / "programs.yml": "{spack: {}, easybuild: {shell: {name: Shell}}, "
+        common / "programs.yml": "{programs: {}, spack: {}, easybuild: {shell: {name: Shell}}, "
         "easybuild_gcc: '13.2.0'}\n",
         kit.folder / "requirements/spack.txt": "# nothing: the emulated Spack has no solver\n",
     }.items():

@@ -194,7 +194,7 @@ def test_the_cost_of_a_stage_is_not_quadratic_in_the_nodes(kit: Kit) -> None:
 
 def test_a_check_that_reaches_no_node_prints_the_preview(kit: Kit) -> None:
     """The nodes of this site do not exist. The control is the check in test_rolling."""
-    nodes = {"hosts": {"n[1:2]": {"ansible_host": "nowhere.invalid"}}}
+    nodes = {"hosts": {name: {"ansible_host": f"{name}.invalid"} for name in ("n1", "n2")}}
     hosts = {"all": {"children": {"compute": {"children": {"local": nodes}}}}}
     kit.partition(**DECLARED)
     selected = (*site(kit, "away", hosts), "-l", "local")
