@@ -200,11 +200,10 @@ def _suites(
     checked = check_site(inventory, limit, benchmarks, checks)
     checked.plans.sort(key=lambda plan: not benchmarks.suite(plan.suite).measures_all)
     items = [*planned_items(document, checked.plans, benchmarks)]
-    refused = {name: {each.suite for each in found} for name, found in checked.refused.items()}
-    checked.plans[:] = [
-        each for each in checked.plans if each.suite not in refused.get(each.partition, ())
-    ]
     able = {(each.partition, each.suite) for each in checked.plans}
+    for name, found in checked.refused.items():
+        able -= {(name, each.suite) for each in found}
+    checked.plans[:] = [each for each in checked.plans if (each.partition, each.suite) in able]
     planned = []
     for each in items:
         repeats = {suite: n for suite, n in each.repeats.items() if (each.partition, suite) in able}
@@ -259,7 +258,7 @@ def _witness(options: Namespace, asked: Question) -> int:
         target.parent.mkdir(exist_ok=True)
         shutil.copyfile(path, target)
     add_waiver(folder, sighting)
-    # The word of the item is that of `judge`: who may state it is a matter of roles.
+    # This is what a person states. Only `judge` knows whether the roles accept it.
     print_line(f"signed: item {sighting.item}, {sighting.outcome}, {sighting.by}: {sighting.text}")
     return 0
 

@@ -153,7 +153,7 @@ def packages_of_kit(site: Site) -> Available | None:
 def unprovided_at(benchmarks: Benchmarks, sites: Iterable[Site]) -> list[InputError]:
     """Return the packages and programs of cases that neither the kit nor one of `sites` provides.
 
-    A provider that cannot list its packages may have each.
+    A provider that cannot list its packages may have each of them: nothing is a mistake then.
     """
     from proofmark.software.environments import provided  # its models take time to import
 

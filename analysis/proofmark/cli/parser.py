@@ -36,7 +36,7 @@ MEANT = {
     **dict.fromkeys(("list", "ls", "suites"), "proofmark cases"),
     **dict.fromkeys(("run", "start"), ""),
 }
-"""Words that people try, each with the command that does the same; empty: `measuring`."""
+"""Words that people try, each with the right command; empty: that of `measuring`."""
 Known = Command | AddedCommand
 
 

@@ -370,7 +370,7 @@ def gc_paused() -> Iterator[None]:
 def parallel_map(work: Callable[[Task], Output], tasks: Iterable[Task]) -> Iterator[Output]:
     """Yield `work(task)` for each task, in order. Several tasks are done by all processors.
 
-    A worker starts no workers of its own. Few results wait for the caller.
+    A worker starts no workers. At most two results for each processor wait for the caller.
 
     Workers are forked, so `work` need not be picklable. Tasks and results must be picklable.
     """

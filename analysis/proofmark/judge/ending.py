@@ -122,7 +122,7 @@ def ending(
 
 
 def judged_line(verdict: Verdict, *, strict: bool = False) -> str:
-    """Return what stands behind the word of a verdict: what judged, the figures and the steps."""
+    """Return the text after the word of a verdict: what judged, the figures and the steps."""
     judged, coverage = localized(verdict.headline(strict=strict).text), verdict.coverage
     steps = _("{measured} of {expected} steps measured").format(
         measured=coverage.measured, expected=coverage.expected

@@ -76,7 +76,7 @@ def test_where_has_what_differs_between_the_figures_of_a_metric() -> None:
 def test_an_item_selects_the_figure_that_it_is_made_from(
     traits: dict[str, str], where: dict[str, str]
 ) -> None:
-    """A quick HPL is short, and an item without ``solve`` is for a steady one alone."""
+    """A quick HPL has a short solve. An item without ``solve`` selects only steady ones."""
     rate = {**FAKE["metrics"]["rate"], "judged_with": {"solve": "steady"}}
     case = {"labels": {"solve": "{'steady'}"}, "metrics": {"rate": rate}}
     (item,) = items({"parameters": json.dumps({"size": 1, **traits})}, **case)

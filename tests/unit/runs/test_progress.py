@@ -93,7 +93,7 @@ def test_the_line_says_how_far_what_runs_and_how_long(run: Run) -> None:
 
 @pytest.mark.parametrize("executions", range(EXECUTIONS + 1))
 def test_a_disturbed_step_waits_for_its_next_execution(run: Run, executions: int) -> None:
-    """No job has noted it. No execution is after the last one; the other steps wait for none."""
+    """No job has noted the disturbance. The last execution has no next one."""
     first, second, *_ = steps_of(run)
     finish(second)
     for number in range(1, executions + 1):
@@ -109,7 +109,7 @@ def test_a_disturbed_step_waits_for_its_next_execution(run: Run, executions: int
 
 @pytest.mark.parametrize("disturbed", [True, False])
 def test_a_note_of_a_job_is_older_than_the_newest_execution(run: Run, disturbed: bool) -> None:
-    """A step of all nodes that was measured undisturbed since waits for nothing."""
+    """A step waits for nothing if a later execution was not disturbed."""
     first, *_ = steps_of(run)
     finish(first)
     if disturbed:

@@ -980,7 +980,7 @@ def test_a_name_in_a_case_that_nothing_has_is_refused(
     capsys: pytest.CaptureFixture[str],
     key: str,
 ) -> None:
-    """A package that a site has by itself is right."""
+    """The site provides a package that the kit does not have."""
     for name in ("benchmarks", "environments"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("samples"))
     monkeypatch.setenv("PROOFMARK_KIT", f"{tmp_path}")

@@ -306,3 +306,8 @@ def test_only_a_log_of_the_own_stage_is_read(tmp_path: Path) -> None:
     assert read_log(stage / "log", stage) == ["one", "two"]
     for path in (other / "log", stage / "link", stage / "none", stage / "../other/log"):
         assert read_log(path, stage) == []
+
+
+def test_each_kind_of_error_has_its_own_advice() -> None:
+    """Two kinds with the same advice would be one member of the enumeration."""
+    assert len(ErrorKind.__members__) == len({*ErrorKind})

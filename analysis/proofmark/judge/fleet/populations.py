@@ -160,7 +160,7 @@ class _Nodes:
     def slope(self, level: float, within: Fact = ("", ())) -> Levels:
         """Return the slope along the numbers of the nodes, or of those with one value of a fact.
 
-        A fact whose values do not follow the numbers, as racks do, has none of its own.
+        Such a fact, as a rack, must have consecutive nodes for each of its values.
         """
         from scipy.special import stdtr
 
