@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from tests.fixtures.pages import assert_sound, plain
-from tests.fixtures.past_runs import Value, run_id, write_past_run
+from tests.fixtures.past_runs import Value, run_id, write_evidence, write_past_run
+from tests.fixtures.report_run import software
 from tests.unit.report.test_korean import Texts, english
 
 from proofmark.cli.main import main
@@ -78,6 +79,49 @@ def test_a_folder_without_runs_is_refused(
     assert main(["trend", f"{tmp_path / place}"]) == 3
     assert "RUNS" in capsys.readouterr().err
     assert not (tmp_path / "empty" / "trend.html").exists()
+
+
+def write_of_programs(runs: Path, number: int, release: str) -> Path:
+    """Write a run of two metrics at 20 sizes each; `release` is that of all its programs."""
+    about = {"environment_hash": release[0] * 64}
+    figures = [
+        Value(metric, (100 + grown * number * size,), about={**about, "parameters": {"size": size}})
+        for metric, grown in (("copy", 1), ("add", -2))
+        for size in range(1, 21)
+    ]
+    folder = write_past_run(runs, number, figures)
+    text = software(release).model_dump_json()
+    write_evidence(folder, {"software.json": text}, {})
+    return folder
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_two_runs_of_other_programs_have_a_row_for_each_metric(
+    tmp_path: Path, language: str
+) -> None:
+    folders = [f"{write_of_programs(tmp_path, *each)}" for each in ((0, "1.0"), (1, "2.0"))]
+    page = tmp_path / "trend.html"
+    assert main(["trend", *folders, "--language", language, "-o", f"{page}"]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert_sound(text, language)
+    tables = [cells_of(each) for each in re.findall(r"(?s)<table.*?</table>", plain(text))]
+    rows = [row for table in tables for row in table]
+    assert ["stream copy", "20", "+1.0\u00a0%", "+10.5\u00a0%", "+20.0\u00a0%"] in rows
+    assert ["stream add", "20", "−40.0\u00a0%", "−21.0\u00a0%", "−2.0\u00a0%"] in rows
+    assert ["stream copy size\u00a020", "100 MB/s", "120 MB/s", "+20.0\u00a0%"] in rows
+    assert len([row for row in rows if row[0].startswith("stream copy size")]) == 20
+    (released,) = [row for row in rows if row[2:4] == ["1.0", "2.0"]]
+    assert released[4] == "fio, hpcc, intel-mpi-benchmarks"
+    assert "<svg" not in text  # each series has a single run
+    if language == "ko":
+        assert english(text, {("test", "compute"), ("stream", "copy"), ("stream", "add")}) == []
+
+
+def cells_of(table: str) -> list[list[str]]:
+    """Return the text of each cell of a table, by row."""
+    rows = re.findall(r"(?s)<tr.*?</tr>", table)
+    cells = (re.findall(r"(?s)<t[dh].*?</t[dh]>", row) for row in rows)
+    return [[re.sub("(<[^>]*>)+", " ", each).strip(" ") for each in row] for row in cells]
 
 
 def test_the_page_of_trends_has_no_english_text(tmp_path: Path) -> None:

@@ -95,8 +95,7 @@ class PastFigure(NamedTuple):
     parameters: str
 
 
-PackageTraits = tuple[str, Mapping[ProgramTrait, str]]
-"""The name of a package, and its traits."""
+PackageTraits = Mapping[ProgramTrait, str]
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ class PastRun:
         value, low, high: median and interval; NaN if a single value has no interval.
         invalid: the number of INVALID results, which are left out.
         hosts: the nodes with facts.
-        software: the traits of each program, by hash, with the name of the package.
+        software: the traits of each package, by its name.
         notes: files of nodes or programs that cannot be read.
     """
 
@@ -324,11 +323,7 @@ class _Columns:
         if line.verdict == "INVALID" or line.value is None:
             self.invalid += 1
             return
-        parameters = json.dumps(line.parameters, sort_keys=True)
-        figure = PastFigure(
-            *(line.system, line.partition, line.origin, line.case, line.benchmark, line.metric),
-            *(line.unit, line.mode, line.placement, parameters),
-        )
+        figure = PastFigure(*(fields[name] for name in PastFigure._fields))
         low, high = line.interval or (np.nan, np.nan)
         self.figure.append(self.figures.setdefault(figure, len(self.figures)))
         self.node.append(self.nodes.setdefault(line.node, len(self.nodes)))
@@ -380,7 +375,4 @@ def _software(files: RunFiles) -> tuple[dict[str, PackageTraits], list[Message]]
         packages = read_json(files.software, Software).packages
     except BadInput:
         return {}, [Message("past-programs", file=files.software.name)]
-    return {
-        package.environment_hash: (name, program_traits(package))
-        for name, package in packages.items()
-    }, []
+    return {name: program_traits(package) for name, package in packages.items()}, []

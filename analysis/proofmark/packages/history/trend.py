@@ -22,10 +22,9 @@ from proofmark.judge.confidence import Interval, interval, too_noisy
 from proofmark.judge.fleet.critical_values import FAMILY_LEVEL
 from proofmark.judge.stated_parts import differences, of_node
 from proofmark.packages.history.change_points import Course, LevelSeries, courses
-from proofmark.packages.history.past_run import PastFigure, PastRun
+from proofmark.packages.history.past_run import PackageTraits, PastFigure, PastRun
 from proofmark.packages.history.two_samples import ratio, ratio_interval
 from proofmark.records.columns import Floats, Numbers
-from proofmark.site.accepted_baseline import ProgramTrait
 
 
 @dataclass(frozen=True)
@@ -33,63 +32,63 @@ class Event:
     """One change of one trait, on one or several nodes, between two runs.
 
     Attributes:
-        trait: the name of the trait; of a program with the name of its package.
+        trait: the name of the trait.
         old, new: its values; empty if the trait is absent.
-        nodes: the nodes, sorted; empty for a program.
         before: the number of the last run with the old value.
         after: the number of the first run with the new value.
+        nodes: the nodes, sorted; empty for programs.
+        packages: those of the programs, sorted; empty for nodes.
     """
 
     trait: Message
     old: str
     new: str
-    nodes: tuple[str, ...]
     before: int
     after: int
+    nodes: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
     @property
     def where(self) -> str:
-        """The nodes as a folded list."""
-        return folded(self.nodes) if self.nodes else ""
+        """The nodes as a folded list, or the packages."""
+        return folded(self.nodes) if self.nodes else ", ".join(self.packages)
 
     def within(self, first: int, last: int) -> bool:
         """Return whether the event may have happened between the runs `first` and `last`."""
         return self.before < last and self.after > first
 
     def concerns(self, hosts: Collection[str]) -> bool:
-        """Return whether the event happened on one of `hosts`, or to a program."""
-        return not self.nodes or any(host in hosts for host in self.nodes)
+        """Return whether the event happened on one of `hosts`."""
+        return any(host in hosts for host in self.nodes)
 
 
 def events_of(runs: Sequence[PastRun], numbers: Iterable[int]) -> list[Event]:
     """Return the events of the runs with `numbers`, in the order of time.
 
-    A node is compared with the previous run that has its facts. Equal changes of several nodes
-    between the same runs are one event.
+    A node is compared with the previous run that has its facts. Equal changes of several nodes, or
+    of several packages, between the same runs are one event.
     """
     last: dict[str, tuple[int, Mapping[str, str]]] = {}
-    packages: dict[str, tuple[int, Mapping[ProgramTrait, str]]] = {}
-    found: dict[tuple[Message, str, str, int, int], list[str]] = {}
+    packages: dict[str, tuple[int, PackageTraits]] = {}
+    of_nodes: dict[tuple[Message, str, str, int, int], set[str]] = {}
+    of_packages: dict[tuple[Message, str, str, int, int], set[str]] = {}
     for number in numbers:
         for host, node in runs[number].hosts.items():
             if host in last:
                 before, old = last[host]
                 for trait, *values in differences(old, node.traits):
                     key = (of_node(trait), values[0], values[1], before, number)
-                    found.setdefault(key, []).append(host)
+                    of_nodes.setdefault(key, set()).add(host)
             last[host] = number, node.traits
-        for name, traits in runs[number].software.values():
+        for name, traits in runs[number].software.items():
             if name in packages:
                 before, known = packages[name]
                 for part, *values in differences(known, traits):
-                    what = replace(part, package=name).text
-                    key = (what, values[0], values[1], before, number)
-                    found.setdefault(key, [])
+                    key = (part.text, values[0], values[1], before, number)
+                    of_packages.setdefault(key, set()).add(name)
             packages[name] = number, traits
-    events = [
-        Event(trait, old, new, tuple(sorted(hosts)), before, after)
-        for (trait, old, new, before, after), hosts in found.items()
-    ]
+    events = [Event(*key, nodes=tuple(sorted(names))) for key, names in of_nodes.items()]
+    events += [Event(*key, packages=tuple(sorted(names))) for key, names in of_packages.items()]
     return sorted(events, key=lambda each: (each.after, not each.nodes, each.trait))
 
 
@@ -323,13 +322,11 @@ class Reprogrammed:
     Attributes:
         old, new: the series of the two programs.
         change: the ratio of their medians, minus 1.
-        traits: what differs between the programs: trait, old and new value.
     """
 
     old: Points
     new: Points
     change: float
-    traits: tuple[tuple[ProgramTrait, str, str], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -503,17 +500,13 @@ class _Builder:
         programs: dict[tuple[PastFigure, str], list[Points]] = {}
         for points in lines:
             programs.setdefault((points.line.figure, points.line.kind), []).append(points)
-        software: dict[str, Mapping[ProgramTrait, str]] = {}
-        for run in self.runs:
-            software |= {digest: traits for digest, (_, traits) in run.software.items()}
         for alike in programs.values():
             if len(alike) < 2:
                 continue
             old, new = sorted(alike, key=lambda points: int(points.run[-1]))[-2:]
             first, last = float(np.median(old.value)), float(np.median(new.value))
-            traits = (software.get(each.line.program, {}) for each in (old, new))
             if first > 0:
-                yield Reprogrammed(old, new, last / first - 1, tuple(differences(*traits)))
+                yield Reprogrammed(old, new, last / first - 1)
 
 
 def _order(change: TrendChange) -> tuple[bool, float]:
@@ -525,8 +518,4 @@ def _candidates(
     events: Sequence[Event], before: int, after: int, hosts: frozenset[str]
 ) -> tuple[Event, ...]:
     """Return the events on `hosts` between two runs. A program of one series never changes."""
-    return tuple(
-        event
-        for event in events
-        if event.nodes and event.within(before, after) and event.concerns(hosts)
-    )
+    return tuple(event for event in events if event.within(before, after) and event.concerns(hosts))

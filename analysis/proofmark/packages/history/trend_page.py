@@ -73,6 +73,12 @@ def folded_table(shown: Table, rows: int) -> Fold:
     return Fold(_("{count} rows").format(count=rows), Block(tables=(shown,)))
 
 
+def named(head: tuple[str, str]) -> Cell:
+    """Return the cell of a series with this name and these settings."""
+    name, settings = head
+    return Cell(name, "strong", details=(settings,) if settings else ())
+
+
 MOST_PLOTS = 60
 """The largest number of plots with axes in a group."""
 
@@ -119,14 +125,13 @@ def _columns() -> tuple[Column | str, ...]:
 
 
 def _row(trend: Trend, change: TrendChange, head: tuple[str, str]) -> tuple[Cell | str, ...]:
-    name, settings = head
     unit = "" if change.points.line.node else f" {change.points.line.figure.unit}"
     size = _percent(change.change)
     bounds: tuple[str, ...] = ()
     if each := change.interval:
         bounds = (f"{_percent(each.low)} … {_percent(each.high)}",)
     return (
-        Cell(name, "strong", details=(settings,) if settings else ()),
+        named(head),
         f"{number(change.first)}{unit}",
         f"{number(change.last)}{unit}",
         Cell(size, f"number {_kind(change)}".strip(), details=(_word(change), *bounds)),
@@ -256,44 +261,37 @@ def _of_node(change: TrendChange) -> tuple[str, str]:
 
 
 def other_programs(trend: Trend) -> Iterator[Block]:
-    """Yield the table of the figures that several programs measured."""
+    """Yield what several programs measured: a row for each metric, and the folded figures."""
     if not trend.reprogrammed:
         yield Block(paragraphs=(_("Each figure was measured by one program."),))
         return
     about = _(
         "These figures were measured by several programs. They are not like figures: the change "
-        "is information, without a test."
+        "is information, without a test. The events of the machine name what differs."
     )
     ordered = sorted(trend.reprogrammed, key=lambda each: -abs(each.change))
-    rows = (_row_of_program(each) for each in ordered)
-    columns: tuple[Column | str, ...] = (
-        _("Figure"),
-        numeric(_("Before")),
-        numeric(_("Now")),
-        numeric(_("Change")),
-        _("What differs"),
-    )
-    shown = titled(_("Other programs"), columns, rows, total=len(ordered))
-    yield Block(paragraphs=(about,), folds=(folded_table(shown, len(ordered)),))
+    changes: dict[str, list[float]] = {}
+    for each in ordered:
+        changes.setdefault(label(each.new.line)[0], []).append(each.change)
+    heads = (_("Figures"), _("Least change"), _("Median"), _("Greatest change"))
+    of_metrics = (_row_of_metric(*item) for item in changes.items())
+    columns: list[Column | str] = [_("Metric"), *map(numeric, heads)]
+    metrics = titled(_("Other programs"), columns, of_metrics, total=len(changes))
+    columns = [_("Figure"), *map(numeric, (_("Before"), _("Now"), _("Change")))]
+    shown = titled(_("All figures"), columns, map(_row_of_program, ordered), total=len(ordered))
+    folds = (folded_table(shown, len(ordered)),)
+    yield Block(paragraphs=(about,), tables=(metrics,), folds=folds)
+
+
+def _row_of_metric(name: str, changes: Sequence[float]) -> tuple[Cell | str, ...]:
+    bounds = map(_percent, (min(changes), float(np.median(changes)), max(changes)))
+    return Cell(name, "strong"), f"{len(changes)}", *bounds
 
 
 def _row_of_program(each: Reprogrammed) -> tuple[Cell | str, ...]:
-    name, settings = label(each.new.line)
-    unit = each.new.line.figure.unit
-    old, new = float(np.median(each.old.value)), float(np.median(each.new.value))
-    words = [
-        f"{localized(trait.text)}: {first or '–'} → {last or '–'}"
-        for trait, first, last in each.traits
-    ]
-    more = len(words) - MOST_EVENTS
-    rest = (_("{count} more").format(count=more),) if more > 0 else ()
-    return (
-        Cell(name, "strong", details=(settings,) if settings else ()),
-        f"{number(old)} {unit}",
-        f"{number(new)} {unit}",
-        _percent(each.change),
-        Cell(words[0] if words else _("not known"), details=(*words[1:MOST_EVENTS], *rest)),
-    )
+    values = (number(float(np.median(points.value))) for points in (each.old, each.new))
+    shown = (f"{value} {each.new.line.figure.unit}" for value in values)
+    return named(label(each.new.line)), *shown, _percent(each.change)
 
 
 MOST_SPARKS = 2000
@@ -314,20 +312,20 @@ def machine_events(trend: Trend) -> Iterator[Block]:
 
 def _row_of_event(trend: Trend, event: Event) -> tuple[Cell | str, ...]:
     before, after = (trend.runs[each].started for each in (event.before, event.after))
-    where = event.where or _("program")
     return (
         f"{before:%Y-%m-%d} – {after:%Y-%m-%d}",
         localized(event.trait),
         event.old or _("absent"),
         event.new or _("absent"),
-        where,
+        event.where,
     )
 
 
 def all_figures(trend: Trend) -> Iterator[Block]:
-    """Yield the small plots of all figures, folded by case and metric."""
+    """Yield the small plots of all figures of several runs, folded by case and metric."""
     cases: dict[str, dict[str, list[Picture]]] = {}
-    for points, course in trend.lines[:MOST_SPARKS]:
+    lines = [pair for pair in trend.lines if len(pair[0]) > 1]
+    for points, course in lines[:MOST_SPARKS]:
         figure = points.line.figure
         metrics = cases.setdefault(figure.case, {})
         metrics.setdefault(figure.metric, []).append(_spark(trend, points, course))
@@ -339,9 +337,11 @@ def all_figures(trend: Trend) -> Iterator[Block]:
         for case, metrics in cases.items()
     )
     notes = [_("Each line ends at the newest run. A shade is the interval of the values.")]
-    if len(trend.lines) > MOST_SPARKS:
-        left = len(trend.lines) - MOST_SPARKS
-        notes.append(_("{left} more series are not shown.").format(left=left))
+    left = {
+        _("{left} more series are not shown."): len(lines) - MOST_SPARKS,
+        _("{left} series of a single run have no plot."): len(trend.lines) - len(lines),
+    }
+    notes += [text.format(left=count) for text, count in left.items() if count > 0]
     yield Block(paragraphs=(" ".join(notes),), folds=folds)
 
 
