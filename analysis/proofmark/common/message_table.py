@@ -239,7 +239,7 @@ MESSAGES: Mapping[str, str] = {
     "lost-gt_per_s": "GT/s of the PCIe links of the accelerators: {found}, accepted {accepted}",
     "rail-slot": "rail {rail}: its slot is {found}, that of most nodes is {accepted}",
     "slot-narrow": "the slot of port {port} is {found}, its card can have {accepted}",
-    "slot-narrow-on": "{nodes}: {text}; partition.node.rails.rate states what the slot gives",
+    "slot-narrow-on": "{nodes}: {text}; {key} states what the slot gives",
     "rail-missing": "rail {rail} is missing",
     "rail-down": "rail {rail} (NUMA domain {numa}) is down: {state}",
     "rail-slow": "rail {rail} (NUMA domain {numa}) runs at {found} Gb/s, accepted {accepted}",
@@ -268,9 +268,9 @@ MESSAGES: Mapping[str, str] = {
     "part-lanes": "PCIe lanes of the accelerators",
     "part-gt_per_s": "rate of the PCIe links of the accelerators",
     "channels-empty": "{nodes}: {filled} memory modules fill at most {filled} of {channels} "
-    "channels, and nothing states that so few were ordered: partition.node.memory.modules",
+    "channels, and nothing states that so few were ordered: {key}",
     "order-unknown": "{nodes}: the nodes have several processors ({found}), and nothing states "
-    "which of them was ordered: partition.node.cpu_model, or a partition of each",
+    "which of them was ordered: {key}, or a partition of each",
     "part-unread": "{nodes}: the stated part was not found out: {part}",
     "parts-shown": "Limits are computed from what the nodes show, because nothing states it: "
     "{parts} ({nodes})",

@@ -203,10 +203,8 @@ def unjudged(
     results: Results,
     kinds: Kinds,
     sanity: bool = False,
-) -> Iterator[tuple[Message, tuple[str, ...]]]:
+) -> Iterator[Message]:
     """Yield each required metric that has neither PASS nor FAIL on a class of nodes, and why.
-
-    With it are the keys of the inventory that would enable a judgement.
 
     A class is one on which the case was measured. An emulated figure only has to be valid, because
     its speed is not that of a real machine. With `sanity` it has to be compared with a floor.
@@ -220,8 +218,7 @@ def unjudged(
                 floor = sanity and any(_with_floor(each, results) for each in found.figures)
                 if not (found.judged or floor):
                     what = {"case": each.case, "metric": metric, "hardware": f"{of}"}
-                    reason, keys = _reason(found.figures, results)
-                    yield Message("required-open", text=reason, **what), keys
+                    yield Message("required-open", text=_reason(found.figures, results), **what)
 
 
 def _with_floor(figure: int, results: Results) -> bool:
@@ -265,10 +262,9 @@ def _classes(
     return classes
 
 
-def _reason(figures: Sequence[int], results: Results) -> tuple[Message, tuple[str, ...]]:
+def _reason(figures: Sequence[int], results: Results) -> Message:
     """Return the reason of the first figure with a reference, else of the first figure."""
     if not figures:
-        return NOT_MEASURED, ()
+        return NOT_MEASURED
     with_reference = (figure for figure in figures if results.answers.get(figure))
-    first = results[next(with_reference, figures[0])]
-    return first.reason, tuple(each.missing_key for each in first.references)
+    return results[next(with_reference, figures[0])].reason

@@ -125,7 +125,6 @@ def judge(evidence: Evidence) -> Verdict:
         each.reference for each in evidence.references if isinstance(each.reference, ContractItem)
     ]
     required = required_metrics(plan, benchmarks, items)
-    not_judged = [*unjudged(required, figures, results, kinds, conditions.sanity)]
     verdict = Verdict(
         evidence.run,
         {word: int((results.verdict == at).sum()) for at, word in enumerate(WORDS)},
@@ -135,7 +134,7 @@ def judge(evidence: Evidence) -> Verdict:
         limits=limit_outcomes(evidence, covered, referred.by_reference),
         checks=check_outcomes(evidence.checks, plan.nodes(), facts, evidence.looks),
         required=(
-            *(message for message, _ in not_judged),
+            *unjudged(required, figures, results, kinds, conditions.sanity),
             *unread_parts(facts, stated),
             *unknown_orders(facts, stated),
             *evidence.unjudged,
@@ -143,7 +142,6 @@ def judge(evidence: Evidence) -> Verdict:
             *(() if evidence.node.rails.rate else narrow_slots(facts)),
             *chain.from_iterable(each.unjudged() for each in added.values()),
         ),
-        required_keys=tuple(chain.from_iterable(keys for _, keys in not_judged)),
         hardware=NominalHardware(
             nominal, shown_basis(referred.rules(figures), nominal, evidence.node)
         ),

@@ -305,11 +305,6 @@ class LimitOutcome(ItemOutcome):
         return nodes_met((int(node[at]), one.outcome) for at, one in self.judgements)
 
     @property
-    def missing_keys(self) -> Iterator[str]:
-        """The keys of the inventory that would enable a judgement of each figure without one."""
-        return (each.missing_key for _, each in self.judgements if self.running)
-
-    @property
     def case(self) -> str:
         """The case of the figures."""
         return self.of.case

@@ -401,4 +401,9 @@ def open_advice(verdict: Verdict) -> tuple[str, Again]:
     if repeats := verdict.results.repeats_needed:
         text = _("Start a new run with {count} repeats: the figures are too noisy with fewer")
         return text.format(count=repeats), Again.REPEATS
+    codes = {each.code for each in verdict.unmet}
+    if "part-unread" in codes:
+        return _("Let the probe read these parts of the nodes, then start a new run"), Again.FRESH
+    if codes == {"limit-open"}:
+        return _("Read the reason: another measurement or limit is needed"), Again.FRESH
     return _("Add items to contract.yml, then start a new run"), Again.FRESH

@@ -277,7 +277,8 @@ def unknown_orders(nodes: HostFacts, stated: Mapping[str, Statements]) -> Iterab
     )
     if len(set(map(product_name, models))) > 1:
         found = ", ".join(f"{len(hosts)} × {name}" for name, hosts in models.items())
-        yield Message("order-unknown", nodes=folded(chain(*models.values())), found=found)
+        about = {"found": found, "key": "partition.node.cpu_model"}
+        yield Message("order-unknown", nodes=folded(chain(*models.values())), **about)
 
 
 def empty_channels(nodes: HostFacts, stated: Mapping[str, Statements]) -> Iterable[Message]:
@@ -292,7 +293,9 @@ def empty_channels(nodes: HostFacts, stated: Mapping[str, Statements]) -> Iterab
         if filled < channels:
             found.setdefault((filled, channels), []).append(host)
     for (filled, channels), hosts in found.items():
-        yield Message("channels-empty", nodes=folded(hosts), filled=filled, channels=channels)
+        count = {"filled": filled, "channels": channels}
+        key = "partition.node.memory.modules"
+        yield Message("channels-empty", nodes=folded(hosts), key=key, **count)
 
 
 def part_faults(nodes: HostFacts, stated: Mapping[str, Statements]) -> NodeFaults:

@@ -36,6 +36,7 @@ from proofmark.judge.headline import BASELINE, CONTRACT, EXPECTED, FLOOR, Headli
 from proofmark.judge.headline import exit_code as exit_code
 from proofmark.judge.limit_outcomes import ItemOutcome, LimitOutcome
 from proofmark.judge.node_checks import CheckOutcome
+from proofmark.judge.references.derived import key_of
 from proofmark.judge.references.judgement import PEERS
 from proofmark.judge.references.judgement import Judgement as Judgement
 from proofmark.judge.results import WORDS as WORDS
@@ -70,7 +71,6 @@ class Verdict:
         checks: what the nodes report for each functional item.
         required: the required metrics that were not judged, each with the class of nodes and the
             reason.
-        required_keys: the keys of the inventory that would enable them.
         storage: slow storage targets, and the faults of file systems.
         executions: what they show beside the values of their figures.
     """
@@ -84,7 +84,6 @@ class Verdict:
     limits: tuple[LimitOutcome, ...] = ()
     checks: tuple[CheckOutcome, ...] = ()
     required: tuple[Message, ...] = ()
-    required_keys: tuple[str, ...] = ()
     degraded: Degraded | None = None
     storage: StorageFaults = field(default_factory=StorageFaults)
     hardware: NominalHardware = field(default_factory=NominalHardware)
@@ -154,9 +153,8 @@ class Verdict:
     @property
     def missing_keys(self) -> tuple[str, ...]:
         """The keys of the inventory that would enable the judgements in `unmet`."""
-        of_limits = (limit.missing_keys for limit in self.contract if limit.binding)
-        keys = (*chain.from_iterable(of_limits), *self.required_keys)
-        return tuple(dict.fromkeys(filter(None, keys)))
+        parts = chain.from_iterable(message.nested() for message in self.unmet)
+        return tuple(dict.fromkeys(filter(None, map(key_of, parts))))
 
     def exit_code(self, *, strict: bool = False) -> int:
         """Return the exit code of ``proofmark verdict``: `exit_code`.

@@ -197,7 +197,12 @@ def _flops(
         per_cycle = facts.vector_bits // 64 * 2 * X86_FMA_UNITS
     else:
         per_cycle = OTHER_FLOP_PER_CYCLE
-    return _arithmetic(facts.cores_online, per_cycle, clock)
+    core, every = _arithmetic(facts.cores_online, per_cycle, clock)
+    if table is not None and table.flop_per_cycle and table.base_hz:
+        nominal = facts.cores_online * per_cycle * table.base_hz
+        source = f"{MARGIN} × Rpeak nominal of {facts.cores_online} cores"
+        every = min(every, Ceiling(MARGIN * nominal, source))
+    return core, every
 
 
 def _arithmetic(cores: int, per_cycle: int, clock: Ceiling) -> tuple[Ceiling, Ceiling]:

@@ -24,7 +24,7 @@ from proofmark.site.hardware_limits import ETHERNET, SLINGSHOT, processor
 from proofmark.site.inventory import Site
 from proofmark.site.node.cpu import vector_set
 from proofmark.site.node.facts import NodeFacts, parse_probe
-from proofmark.site.node.parts import Dimm, Port
+from proofmark.site.node.parts import Dimm, Port, ReportedDomain
 from proofmark.site.node.topology import Topology
 from proofmark.site.rails import rails_of
 
@@ -310,6 +310,16 @@ def declared_node(site: Site, machine: Machine) -> NodeFacts:
     isa, bits = vector_set(features)
     speed = row.ddr if row else None
     module = Dimm(locator="", rated=speed, configured=speed)
+    domains = [
+        ReportedDomain(
+            index=each.os_index,
+            cpus=tuple(
+                sorted(pu for core in each.cores for pu in machine.topology.cores[core].pus)
+            ),
+            memory_bytes=each.bytes,
+        )
+        for each in machine.topology.numa_domains
+    ]
     return NodeFacts(
         hostname=f"a node of {site.partition_name}",
         date=NEVER,
@@ -330,6 +340,8 @@ def declared_node(site: Site, machine: Machine) -> NodeFacts:
         base_hz=row.base_hz if row else None,
         dimms=(module,) * ((row.channels or 0) * sockets if row and row.ddr else 0),
         ports=_ports(site),
+        # Without their sizes the domains say nothing about a cache.
+        numa=tuple(domains) if all(each.memory_bytes for each in domains) else (),
     )
 
 

@@ -47,8 +47,8 @@ def rail_faults(nodes: HostFacts, declared: Parts, hardware: Mapping[str, str]) 
 
     A rail must be there if the inventory names it. If nothing is declared, a rail must be there if
     most like nodes have it active, and a card without an active port is down if
-    another card of the same model is active. A slot that is slower than that of almost all like
-    nodes is a fault.
+    another card of the same model is active. A port with a link waits for the subnet manager until
+    it is active. A slot that is slower than that of almost all like nodes is a fault.
     """
     alike: dict[str, dict[str, dict[str, Rail]]] = {}
     for host, facts in nodes.items():
@@ -63,6 +63,7 @@ def rail_faults(nodes: HostFacts, declared: Parts, hardware: Mapping[str, str]) 
                 needed = named or _short(rails, declared.rails)
             else:
                 needed = _like_cards(rails) | usual
+            needed = _without_manager(rails) | needed
             if faults := (*_faults(rails, needed), *_slow_slots(rails, slots)):
                 found[host] = faults
     return found
@@ -101,7 +102,8 @@ def narrow_slots(nodes: HostFacts) -> Iterator[Message]:
                 message = Message("slot-narrow", port=name_of(port), found=found, accepted=best)
                 narrow.setdefault(message, []).append(host)
     for message, hosts in narrow.items():
-        yield Message("slot-narrow-on", nodes=folded(hosts), text=message)
+        key = "partition.node.rails.rate"
+        yield Message("slot-narrow-on", nodes=folded(hosts), text=message, key=key)
 
 
 def _usual(group: Mapping[str, Mapping[str, Rail]]) -> dict[str, float]:
@@ -130,6 +132,12 @@ def _like_cards(rails: Mapping[str, Rail]) -> dict[str, float]:
         for name, rail in rails.items()
         if rail.card[1] and rail.card[0] in models and rail.card not in working
     }
+
+
+def _without_manager(rails: Mapping[str, Rail]) -> dict[str, float]:
+    """Return the ports that have a link, and that no subnet manager has made active."""
+    waiting = ("INIT", "ARMED")
+    return {name: 0.0 for name, rail in rails.items() if rail.state.endswith(waiting)}
 
 
 def _slow(rail: Rail, rate: float) -> bool:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from proofmark.cases.reference import TYPICAL, UNIT_OF, HardwareRule, Rule
 from proofmark.cases.suite import Benchmarks
 from proofmark.cases.vocabulary import ALL_RAILS, RAIL, ParameterValues
 from proofmark.common.grouping import gathered
-from proofmark.common.message import Field, Message, Term
+from proofmark.common.message import Message, Term
 from proofmark.common.translation import N_
 from proofmark.site.ceilings import SideCache, only_in_package, side_cache
 from proofmark.site.hardware import MEMORY, NODE, RAILS, StatedNode
@@ -222,29 +222,17 @@ def _unless_virtual(facts: NodeFacts, value: float | None) -> float | None:
     return None if facts.virtual else value
 
 
-class UnknownFact(Message):
-    """The reason why a limit is not known, and the key of the inventory that gives the fact."""
-
-    key: str
-
-    def __new__(cls, code: str, /, *, key: str, **fields: Field) -> UnknownFact:
-        """Return the message `code`, which names `key` too."""
-        made = cast(UnknownFact, super().__new__(cls, code, key=key, **fields))
-        vars(made).update(key=key)
-        return made
-
-
 def key_of(reason: Message) -> str:
     """Return the key of the inventory that gives a missing fact; empty if no fact is missing."""
-    return reason.key if isinstance(reason, UnknownFact) else ""
+    return str(reason.fields["key"]) if "key" in reason.fields else ""
 
 
 def _unknown(facts: NodeFacts, what: Message, key: str) -> Message:
     key = f"partition.{NODE}.{key}"
     if not facts.virtual:
-        return UnknownFact("fact-unknown", key=key, text=what)
+        return Message("fact-unknown", key=key, text=what)
     about = {"node": facts.hostname, "machine": facts.virtual}
-    return UnknownFact("fact-hidden", key=key, text=what, **about)
+    return Message("fact-hidden", key=key, text=what, **about)
 
 
 def _rpeak(

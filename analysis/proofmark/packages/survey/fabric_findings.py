@@ -18,7 +18,7 @@ from proofmark.common.nodesets import folded, is_name, unfold
 from proofmark.common.text import one_line
 from proofmark.common.yaml_models import parse_yaml
 from proofmark.packages.survey.answers import Fact, Found, NodeKind, NodeReport, Question, Survey
-from proofmark.site.hardware_limits import link
+from proofmark.site.hardware_limits import ETHERNET, link
 from proofmark.site.node.facts import NodeFacts
 from proofmark.site.node.parts import SLINGSHOT_DRIVER, Port
 
@@ -422,7 +422,10 @@ def _link(facts: NodeFacts, node: str) -> Found:
         known = Fact(rate, place)
         asked = Question(f"fabric.rate: how many bytes/s has a link of '{rate}'?")
         found: Found = {"fabric.rate": asked if link(rate) is None else known}
-        if port.layer != "Ethernet":
+        if port.layer == ETHERNET:
+            # Its data rate is the number, without the coding of InfiniBand.
+            found["fabric.network.kind"] = Fact("ethernet", place)
+        else:
             omni = port.adapter.startswith("hfi1_")
             found["fabric.network.kind"] = Fact("omni-path" if omni else "infiniband", place)
             adapters = sorted({each.adapter for each in ports if each.layer == port.layer})
