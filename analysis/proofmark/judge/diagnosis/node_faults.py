@@ -34,7 +34,7 @@ from proofmark.judge.references.judgement import ByReference
 from proofmark.judge.stated_parts import NodeFaults, Statements, ordered_hardware, part_faults
 from proofmark.records.columns import VIRTUAL, Record
 from proofmark.runs.nodes import Node, ProbedNodes
-from proofmark.site.hardware_limits import lanes_of, pcie_bytes_per_s
+from proofmark.site.hardware_limits import lanes_of, pcie_bytes_per_s, port_bound
 from proofmark.site.installed_parts import LEAST_NODES, RATE_TOLERANCE, Parts, declared_parts
 from proofmark.site.node.counters import CounterChange, ErrorRule, bits_per_s, meaning_of, rule_of
 from proofmark.site.node.facts import HostFacts, NodeFacts
@@ -93,12 +93,17 @@ def _slow_slots(rails: Mapping[str, Rail], usual: Mapping[str, str]) -> Iterator
 
 
 def narrow_slots(nodes: HostFacts) -> Iterator[Message]:
-    """Yield the slots with fewer lanes than their card. A limit of the slot hides what it costs."""
+    """Yield the slots that give less than their card can have: a limit of the slot hides the cost.
+
+    Fewer lanes count always; a lower speed counts if the port is faster than the slot.
+    """
     narrow: dict[Message, list[str]] = {}
     for host, facts in nodes.items():
         for port in active_ports(facts):
             found, best = port.link or "", port.link_best or ""
-            if lanes_of(found) < lanes_of(best):
+            gives, could = (pcie_bytes_per_s(text) or 0.0 for text in (found, best))
+            bound = port_bound(port.rate or "", port.layer) or 0.0
+            if lanes_of(found) < lanes_of(best) or 0 < gives < min(could, bound):
                 message = Message("slot-narrow", port=name_of(port), found=found, accepted=best)
                 narrow.setdefault(message, []).append(host)
     for message, hosts in narrow.items():
