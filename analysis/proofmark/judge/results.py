@@ -365,9 +365,8 @@ def result_json(result: Result) -> dict[str, Any]:
 
 def judgement_json(judgement: Judgement) -> dict[str, Any]:
     """Return a judgement in the form of ``verdict.json``."""
-    # The reason states the repeats that are needed, and the key.
-    in_reason = ("repeats_needed", "missing_key")
-    written = [name for name in Judgement.__slots__ if name not in in_reason]
+    # The reason states the repeats that are needed.
+    written = [name for name in Judgement.__slots__ if name != "repeats_needed"]
     fields = {name: getattr(judgement, name) for name in written}
     return {**fields, "reason_code": judgement.reason.main_code}
 

@@ -38,7 +38,6 @@ from proofmark.judge.references.derived import (
     Nominal,
     Setting,
     TypicalValue,
-    key_of,
     value_of_rule,
 )
 from proofmark.judge.references.judgement import (
@@ -206,10 +205,8 @@ class Comparison:
         bounds = judging_bounds(reference, self.tolerance, against.tolerance)
         if not against.value:
             reason = _not_known(against)
-            return Judgement(
-                *(reference.kind, against.source, "UNJUDGED", reason, against.value, None, *bounds),
-                missing_key=key_of(reason),
-            )
+            about = (reference.kind, against.source, "UNJUDGED", reason, against.value, None)
+            return Judgement(*about, *bounds)
         paired = _paired(figure.repeats, against.repeats) if against.repeats else ()
         middle = median(paired) if paired else figure.value / against.value
         each = paired or tuple(value / against.value for value in figure.values) or (middle,)

@@ -92,8 +92,6 @@ class Judgement:
             worse without being noticed, with 95 % confidence; None if it is not known.
         repeats_needed: with how many repeats an outcome that noise leaves open is decided; 0 if no
             number is known.
-        missing_key: the key of the inventory that gives the fact which `value` needs; empty if no
-            fact is missing.
     """
 
     kind: str
@@ -107,7 +105,6 @@ class Judgement:
     ratios: tuple[float, ...] = ()
     visible: float | None = None
     repeats_needed: int = 0
-    missing_key: str = ""
 
     @property
     def bounds(self) -> Bounds:

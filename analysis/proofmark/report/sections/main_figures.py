@@ -21,7 +21,7 @@ from proofmark.common.nodesets import hosts_of
 from proofmark.common.text import factor, percent
 from proofmark.common.translation import N_, _, translated
 from proofmark.judge.headline import BASELINE, CONTRACT, EXPECTED, FLOOR
-from proofmark.judge.references.derived import NOTHING_STATED, derive
+from proofmark.judge.references.derived import NOTHING_STATED, derive, key_of
 from proofmark.judge.references.judgement import PEERS, JudgedFigure, Judgement
 from proofmark.judge.results import WORDS, Result
 from proofmark.judge.verdict import Verdict
@@ -321,7 +321,7 @@ def _usual_figures(rows: Sequence[KeyRow], nodes: Sequence[NodeFacts]) -> Iterat
         step = _("an item of contract.yml: case {case}, metric {metric}").format(
             case=record.case, metric=record.metric
         )
-        if lacking := next((each.missing_key for each in row.answers if each.missing_key), ""):
+        if lacking := next(filter(None, (key_of(each.reason) for each in row.answers)), ""):
             step = _("state {key}").format(key=lacking)
         cells.append((name, value, Cell(usual or "–", NUMBER), source or _("none is known"), step))
     if cells:
