@@ -49,6 +49,7 @@ from proofmark.judge.stated_parts import (
     traits_of,
 )
 from proofmark.records.columns import Floats, Mask, Numbers
+from proofmark.records.run_facts import mount_of
 from proofmark.site.accepted_baseline import (
     AcceptedNodes,
     Baseline,
@@ -429,11 +430,8 @@ class Circumstances:
 
 def _mounted(mounts: Sequence[MountedFileSystem], folder: str) -> dict[str, str]:
     """Return the mount that contains `folder` as a trait; nothing if it is not known."""
-    paths = {path.as_posix() for path in (Path(folder), *Path(folder).parents)}
-    fitting = [mount for mount in mounts if mount.target in paths]
-    if not fitting:
+    if (mount := mount_of(folder, mounts)) is None:
         return {}
-    mount = max(fitting, key=lambda each: len(each.target))
     return {"scratch": f"{mount.kind} {mount.source} at {mount.target} ({mount.options})"}
 
 
