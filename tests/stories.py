@@ -19,15 +19,23 @@ from types import MappingProxyType
 from typing import Any
 
 import yaml
-from tests.fixtures.finished import seal, write_execution, write_probes, write_software
+from tests.fixtures.finished import (
+    seal,
+    write_execution,
+    write_probes,
+    write_software,
+    written_verdict,
+)
 from tests.fixtures.fleet import changed, fleet_run, named_probe, write_inventory
 from tests.fixtures.kit import Kit, item, make_kit, steps_of
-from tests.fixtures.report_run import troubled_run
+from tests.fixtures.report_run import page_of, troubled_run
 from tests.fixtures.stories import NOW, Story, of_one_length, stage
 from tests.folders import PROBES, ROOT
+from tests.reference import archives
 from tests.unit.report.test_disturbed import NODE
 
-from proofmark.runs.run import Run
+from proofmark.packages.twin.smpi import unpack
+from proofmark.runs.run import Run, open_run
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.runs.state import state_lock
 from proofmark.site.contract_document import CheckItem, Item
@@ -488,6 +496,31 @@ STORIES: Mapping[str, Callable[[Story], None]] = {
 }
 
 
+def reference(archive: Path, folder: Path) -> tuple[str, str, str]:
+    """Unpack a reference run into `folder`, and judge it.
+
+    Returns:
+        Its page, the content of its verdict, and the text of the page for its file.
+    """
+    with stage(folder) as patch:
+        unpack(archive, folder)
+        (path,) = folder.iterdir()
+        run = open_run(path)
+        page = page_of(run, written_verdict(run))
+        story = Story(folder, patch)
+        story.page(run.products.report, MOST_ROWS)
+        return page, run.files.verdict.read_text(encoding="utf-8"), story.text
+
+
+MOST_ROWS = 25
+"""The rows of a table of a reference run that its file has. A test compares all with the JSON."""
+
+
+def of_reference(archive: Path) -> Path:
+    """Return the file with the text of the page of a reference run."""
+    return golden(f"reference-{archive.name.partition('.')[0]}")
+
+
 def text_of(name: str, folder: Path) -> str:
     """Tell a story with its files below `folder`; return its text."""
     folder = of_one_length(folder)
@@ -503,7 +536,11 @@ def golden(name: str) -> Path:
 
 
 def main() -> None:
-    """Write the texts of the named stories, or of all."""
+    """Write the texts of the named stories, or of all and of the reference runs."""
+    for archive in () if sys.argv[1:] else archives():
+        with TemporaryDirectory(prefix="pm-") as folder:
+            text = reference(archive, Path(folder).resolve())[2]
+            of_reference(archive).write_text(text, encoding="utf-8")
     for name in sys.argv[1:] or STORIES:
         with TemporaryDirectory(prefix="pm-") as folder:
             golden(name).write_text(text_of(name, Path(folder).resolve()), encoding="utf-8")

@@ -13,6 +13,7 @@ from tests.fixtures.fleet import fleet_run
 from tests.fixtures.kit import item
 from tests.fixtures.report_run import page_of
 from tests.reference import archives
+from tests.stories import of_reference, reference
 from tests.unit.judge.test_acceptance import (
     BAD,
     GOOD,
@@ -26,9 +27,7 @@ from tests.unit.judge.test_acceptance import item as agreed
 
 from proofmark.common.message import Message
 from proofmark.judge.acceptance import Acceptance, RunLeftOut, Terms
-from proofmark.packages.twin.smpi import unpack
 from proofmark.report.acceptance_page import acceptance_page
-from proofmark.runs.run import open_run
 from proofmark.site.contract_document import Contract
 
 
@@ -115,9 +114,7 @@ def test_a_run_with_each_word(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("archive", archives(), ids=lambda path: path.name.partition(".")[0])
 def test_a_reference_run(archive: Path, tmp_path: Path) -> None:
-    unpack(archive, tmp_path)
-    (path,) = tmp_path.iterdir()
-    run = open_run(path)
-    verdict = written_verdict(run)
-    page = page_of(run, verdict)
-    assert assert_report(page, json.loads(run.files.verdict.read_text(encoding="utf-8"))) > 20
+    """See also `tests.stories`, which writes the text."""
+    page, stored, text = reference(archive, tmp_path)
+    assert assert_report(page, json.loads(stored)) > 20
+    assert text.splitlines() == of_reference(archive).read_text(encoding="utf-8").splitlines()
