@@ -12,7 +12,8 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -28,14 +29,27 @@ from tests.fixtures.finished import (
 )
 from tests.fixtures.fleet import changed, fleet_run, named_probe, write_inventory
 from tests.fixtures.kit import Kit, item, make_kit, steps_of
+from tests.fixtures.messages import said
 from tests.fixtures.report_run import page_of, troubled_run
 from tests.fixtures.stories import NOW, Story, of_one_length, stage
 from tests.folders import PROBES, ROOT
 from tests.reference import archives
 from tests.unit.report.test_disturbed import NODE
 
+from proofmark.judge.coverage import Degraded, Uncovered
+from proofmark.judge.diagnosis.bad_nodes import Cause, SlowFigure
+from proofmark.judge.diagnosis.storage_faults import SlowTarget
+from proofmark.judge.executions import Added, Crash, DisturbedNode
+from proofmark.judge.fleet.populations import LIKE_TARGETS
+from proofmark.judge.judging import judge_run
+from proofmark.judge.references.judgement import PEERS
 from proofmark.packages.twin.smpi import unpack
+from proofmark.report.render import page, view
+from proofmark.report.run_data import gather
+from proofmark.runs.evidence import open_newest
+from proofmark.runs.job_folder import StoppedJob
 from proofmark.runs.run import Run, open_run
+from proofmark.runs.stage_faults import StageFault
 from proofmark.runs.start import RunInputs, start_or_continue
 from proofmark.runs.state import state_lock
 from proofmark.site.contract_document import CheckItem, Item
@@ -167,6 +181,116 @@ def fleet(story: Story) -> None:
     story.call("trend", healthy.folder, run.folder, "--nodes")
     story.call("report", run.folder, "--language", "ko")
     story.page(run.products.report)
+    run.products.report.write_text(with_everything(open_newest(run.folder)), encoding="utf-8")
+    story.page(run.products.report)
+
+
+def with_everything(run: Run) -> str:
+    """Return the page of a fleet with all that a verdict can state, each of it twice or more."""
+    verdict = judge_run(run)
+    data = gather(run, verdict)
+    failed = tuple(verdict.of("FAIL"))
+    assert len(failed) > 2
+    slow = [SlowFigure(result, -0.1 * number) for number, result in enumerate(failed, 1)]
+    links = ((f"{each.result.record.node}-n12", each) for each in slow)
+    causes = [
+        Cause("rack", "r2", 3, 4, 5, 12, 0.00123, ("n02", "n03", "n11")),
+        Cause("microcode", "0x1", 2, 3, 5, 12, 0.04, ("n02", "n03")),
+    ]
+    crashes = [
+        Crash("n01", "0001-fake/n01", 1, 3, said("exit code 139")),
+        Crash("n02", "0001-fake/n02", 1, 3, said("exit code 139")),
+        Crash("n03", "0001-fake/n03", 2, 3, said("exit code 1"), "a known fault of <fake>"),
+    ]
+    disturbed = [
+        DisturbedNode(node, 2, 3, (("stress", 0.4), ("cron", 0.1)), peers)
+        for node, peers in (("n01", 0.1), ("n04", None))
+    ]
+    added = (*verdict.executions.added, *(Added(f"0001-fake/n0{n}", 1, 1) for n in range(1, 6)))
+    stages = [
+        StageFault(stage=stage, nodes="n[3-4]", code=code, text=f"the {stage} <failed>")
+        for stage, code in (("scratch", "NO_SPACE"), ("restore", "UNREACHABLE"))
+    ]
+    of_target = tuple(
+        replace(each, references=tuple(replace(of, kind=PEERS) for of in each.references))
+        for each in failed
+    )
+    targets = [
+        SlowTarget(target, "/scratch", of_target[place:], 8) for place, target in enumerate((3, 5))
+    ]
+    figures = verdict.fleet.figures
+    compared = (*figures, replace(figures[0], members=LIKE_TARGETS))
+    fleet = replace(verdict.fleet, figures=compared)
+    modes = ("snc2", "snc1", "snc2")
+    coverage = replace(
+        verdict.coverage,
+        duplicate=2,
+        not_run=tuple(Uncovered(f"{n}-x", said(mode), mode=mode) for n, mode in enumerate(modes)),
+        not_needed=tuple(Uncovered(f"{n}-y", said("as 1-x")) for n in range(3)),
+        stopped_jobs=tuple(StoppedJob(f"00-000{n}", said(f"job {n} ended")) for n in (2, 3)),
+    )
+    worse = replace(
+        verdict,
+        bad=replace(verdict.bad, links=tuple(links), causes=tuple(causes)),
+        executions=replace(
+            verdict.executions,
+            crashes=tuple(crashes),
+            disturbed=tuple(disturbed),
+            added=added,
+        ),
+        conditions=replace(
+            verdict.conditions,
+            stage_faults=tuple(stages),
+            replaced=(said("ranks: 4 in place of 8"), said("threads: 1 in place of 2")),
+        ),
+        storage=replace(verdict.storage, targets=tuple(targets)),
+        results=replace(verdict.results, fleet=fleet),
+        coverage=coverage,
+        degraded=Degraded(11, 14, ("n13", "n14", "n15")),
+        counts={**verdict.counts, "UNJUDGED": 1200},
+    )
+    assert data.software
+    (package,) = data.software.packages.values()
+    packages = {
+        "fake": package.model_copy(
+            update={
+                "findings": (said("an old kernel"), said("no threads")),
+                "environment": {"A": "1", "B": "2"},
+                "run_environment": {"UCX_TLS": "rc", "UCX_NET": "x"},
+                "variants": {"kernel": {"right": {"C": "3"}, "none": {}}},
+                "hash": "abc",
+                "spec": "fake@1",
+            }
+        ),
+        "other": package.model_copy(update={"findings": (said("an old kernel"),)}),
+    }
+    software = data.software.model_copy(update={"packages": packages})
+    software = software.model_copy(update={"passed_on": {"HTTP_PROXY": "a", "LC_ALL": "C"}})
+    partition = data.site.partition.model_copy(update={"host_cpus": "0-3"})
+    plan = run.plan.model_copy(
+        update={
+            "assumed": ["node.clock", "rails"],
+            "not_needed": {"0009-z": said("as 1"), "0010-z": said("as 1"), "0011-z": said("as 2")},
+        }
+    )
+    drivers = {"ior": ("lustre", "ufs"), "mdtest": ()}
+    return page(
+        "report.html",
+        view(
+            replace(
+                data,
+                verdict=worse,
+                software=software,
+                site=data.site.model_copy(update={"partition": partition}),
+                run=replace(run, plan=plan),
+                nodes=data.nodes[2:],
+                drivers=drivers,
+                started=NOW,
+                ended=NOW + timedelta(hours=25, minutes=3),
+            )
+        ),
+        "style.css",
+    )
 
 
 NODES = ("n1", "n2", "n3")
